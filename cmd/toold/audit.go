@@ -13,6 +13,7 @@ import (
 
 	"github.com/toold/toold/internal/anchor"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/seal"
 	"github.com/toold/toold/message"
@@ -24,11 +25,11 @@ func auditCommand(g *global) *cobra.Command {
 	verify := &cobra.Command{
 		Use: "verify [NUMBER:HASH]", Short: "Check that nothing of the journal was changed, added or removed", Args: cobra.MaximumNArgs(1),
 		Long: "Checks each record of the journal against the hash that the next one has of it, that its\n" +
-			"end is there, which a file beside it notes, that the large texts beside it are as they\n" +
-			"were, that the index, from which toold shows calls, says what the records say, and the\n" +
-			"signatures of its checkpoints. Prints the number of the last record and its hash; what was\n" +
-			"removed with limits.state_bytes or limits.record_keep; and the bytes of incomplete records\n" +
-			"that toold has cut off. Names the call of what is damaged, and the calls recorded after it.\n" +
+			"end is there, which a file beside it notes, that the large texts and the output of calls,\n" +
+			"which are beside it, are as they were, that the index, from which toold shows calls, says\n" +
+			"what the records say, and the signatures of its checkpoints. Prints the number of the last\n" +
+			"record and its hash; what was removed with limits.state_bytes or limits.record_keep; and the\n" +
+			"bytes of incomplete records that toold has cut off. Names the call of what is damaged, and the calls recorded after it.\n" +
 			"Whoever owns the machine can make all hashes and, with the key, all signatures anew: keep\n" +
 			"what is printed elsewhere and name it later, or anchor checkpoints elsewhere (toold audit\n" +
 			"anchor), to see that too. Ends with exit code 6 at the first record that does not fit. A\n" +
@@ -96,6 +97,7 @@ func (v *verifyRun) run(ctx context.Context, noted []string) error {
 	if err != nil {
 		return err
 	}
+	checks.Output = func(call journal.Key) (string, error) { return daemon.OutputSum(cfg, call) }
 	r, err := journal.Verify(ctx, cfg.StateDir, checks)
 	if err != nil {
 		return tampered(err)

@@ -260,6 +260,11 @@ func below(dir string) (bytes int64) {
 
 func spoolDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "spool") }
 
+// OutputSum returns the sum of what is kept of the output of a call; "" when nothing is.
+func OutputSum(cfg config.Config, call journal.Key) (string, error) {
+	return spool.Sum(filepath.Join(spoolDir(cfg), strconv.FormatInt(int64(call), 10)))
+}
+
 // CacheDir has the stores of all workspaces.
 func CacheDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "caches") }
 

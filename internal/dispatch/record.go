@@ -78,6 +78,9 @@ func journalOutcome(ret message.ToolReturn, out outcome) journal.Outcome {
 			o.Sandbox = string(held)
 		}
 	}
+	if out.capture != nil {
+		o.Output = out.capture.Sum()
+	}
 	return o
 }
 

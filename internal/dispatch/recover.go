@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools/spool"
 )
 
 // asksWithin is how long Recover waits for the questions that are asked again: a workspace
@@ -78,7 +79,14 @@ func (d *Dispatcher) recover(ctx context.Context, rec journal.Record, alive erro
 	ret := message.ToolReturn{
 		CallID: rec.ID, ToolName: rec.Tool, RunID: optional(rec.RunID), StepID: optional(rec.StepID), ErrorType: &r.kind, Result: "Error: " + r.text,
 	}.Complete()
-	_, err := d.opt.Journal.Finish(ctx, rec.Key, journalOutcome(ret, outcome{}), building(ret))
+	o := journalOutcome(ret, outcome{})
+	if rec.SpoolDir != "" {
+		var err error
+		if o.Output, err = spool.Sum(rec.SpoolDir); err != nil {
+			d.opt.Log.Warn("cannot read the output of a call of the last run", zap.String("call", rec.ID), zap.Error(err))
+		}
+	}
+	_, err := d.opt.Journal.Finish(ctx, rec.Key, o, building(ret))
 	return err
 }
 

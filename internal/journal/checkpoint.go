@@ -92,6 +92,9 @@ type Checks struct {
 	Kept    Link                // a record; zero: none
 	Keys    []ed25519.PublicKey // only these may have signed, and one must; none: any key
 	Anchors []seal.Checkpoint   // that were kept elsewhere, also of other journals; nil: none
+	// Output returns the sum of the output that is kept of a call, "" when none is: it may have been
+	// removed. nil: it is not compared.
+	Output func(Key) (string, error)
 }
 
 // Checkpoints says what is signed.

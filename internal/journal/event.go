@@ -84,7 +84,7 @@ func (e *callEvent) fields(c codec) {
 	c.text(&e.request.ID)
 	around(c, &e.request.Body, k.Arguments)
 	if flag(c, &e.answered); e.answered {
-		e.answer.fields(c)
+		e.answer.answer(c)
 	}
 	c.text(&k.Kept)
 }
@@ -150,6 +150,12 @@ type returnEvent struct {
 }
 
 func (e *returnEvent) fields(c codec) {
+	e.answer(c)
+	c.text(&e.outcome.Output)
+}
+
+// answer is fields of a call that printed nothing.
+func (e *returnEvent) answer(c codec) {
 	c.number(&e.key)
 	o := &e.outcome
 	for _, s := range []*string{&o.Status, &o.ErrorType, &o.Signal, &o.Sandbox, &o.Canonical, &o.OTID} {

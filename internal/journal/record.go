@@ -70,6 +70,7 @@ type Outcome struct {
 	Sandbox   string // what held while it ran, as JSON
 	Canonical string
 	OTID      string // of the return message
+	Output    string // a sum of the output that is kept beside the journal; empty for none
 	Decision  Decision
 }
 

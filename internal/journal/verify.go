@@ -76,7 +76,7 @@ type Cut struct {
 
 func verify(ctx context.Context, f *files, checks Checks) (Report, error) {
 	kept := checks.Kept
-	v := verification{kept: kept, met: kept == Link{}, signed: newCheckpoints(checks), texts: texts{dir: f.log, strict: true}, chunks: map[string]*chunk{}}
+	v := verification{kept: kept, output: checks.Output, met: kept == Link{}, signed: newCheckpoints(checks), texts: texts{dir: f.log, strict: true}, chunks: map[string]*chunk{}}
 	defer v.close()
 	mark, rest, err := v.verify(ctx, f)
 	var damage *chain.DamageError
@@ -106,9 +106,10 @@ func tampered(format string, args ...any) error {
 type verification struct {
 	kept   Link
 	met    bool
+	output func(Key) (string, error)
 	signed *checkpoints
 	texts  texts
-	lost   bool  // a text beside the log is lost, and all records are whole
+	lost   bool  // what is beside the log is lost or changed, and all records are whole
 	begins int64 // the first segment that stays, as records say
 	begun  bool
 	report Report
@@ -213,10 +214,28 @@ func (v *verification) add(rec chain.Record) error {
 	if err != nil {
 		return err
 	}
-	if e, is := e.(*removedEvent); is {
+	switch e := e.(type) {
+	case *removedEvent:
 		v.begins = e.stays
+	case *returnEvent:
+		if err := v.printed(e, rec.Mark); err != nil {
+			return err
+		}
 	}
 	return v.compare(taken{e, rec.Mark, rec.Before, rec.Time})
+}
+
+// printed compares the output that is kept of a call.
+func (v *verification) printed(e *returnEvent, at chain.Mark) error {
+	if v.output == nil || e.outcome.Output == "" {
+		return nil
+	}
+	sum, err := v.output(Key(e.key))
+	if err != nil || sum == "" || sum == e.outcome.Output {
+		return err
+	}
+	v.lost = true
+	return &chain.DamageError{Mark: at, Why: fmt.Sprintf("the output that is kept of its call was changed, or the machine crashed before all of it was on the disk; remove spool/%d to go on without it", e.key)}
 }
 
 // compare takes up a record of a chunk, and compares the file that ends there.

@@ -37,6 +37,7 @@ type Capture struct {
 	turns   turns
 	spool   spoolWriter
 	changed chan struct{} // closed at the next change; nil while no one waits
+	sum     string        // of what was written, when it is closed
 	closed  bool
 }
 
@@ -119,6 +120,7 @@ func (c *Capture) Close() {
 		c.record(tools.Stream(s), c.redact[s].pass(nil, true))
 	}
 	c.spool.close()
+	c.sum = sumOf(&c.spool.sums[tools.Stdout], &c.spool.sums[tools.Stderr], &c.spool.ordered)
 	c.closed = true
 	c.notify()
 }

@@ -27,10 +27,12 @@ type spoolWriter struct {
 	left    int64 // bytes until the limit
 	stopped bool
 	files   [2]*os.File
+	sums    [2]digest
 	sizes   [2]int64
 	passed  [2]int64 // bytes of each stream, recorded or not
 
 	orderFile *os.File
+	ordered   digest
 	order     []byte       // encoded runs, not written yet
 	last      tools.Stream // of the run that is counted
 	run       int64
@@ -73,8 +75,9 @@ func (w *spoolWriter) maskWritten(s tools.Stream, offset int64, mask []byte) {
 		return
 	}
 	if _, err := w.files[s].WriteAt(mask, offset); err != nil {
-		w.stopped = true
+		w.stopped, w.sums = true, [2]digest{} // what the file has is not known
 	}
+	w.sums[s].mask(offset-w.sizes[s], mask)
 }
 
 func (w *spoolWriter) tryWrite(s tools.Stream, p []byte) error {
@@ -86,6 +89,7 @@ func (w *spoolWriter) tryWrite(s tools.Stream, p []byte) error {
 		w.files[s] = f
 	}
 	n, err := w.files[s].Write(p)
+	w.sums[s].Write(p[:n])
 	if s != w.last && w.run > 0 {
 		w.endRun()
 	}
@@ -135,7 +139,8 @@ func (w *spoolWriter) appendOrder() error {
 		}
 		w.orderFile = f
 	}
-	_, err := w.orderFile.Write(w.order)
+	n, err := w.orderFile.Write(w.order)
+	w.ordered.Write(w.order[:n])
 	return err
 }
 

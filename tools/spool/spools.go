@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/toold/toold/tools"
@@ -56,9 +57,15 @@ func spoolInfo(dir, name string) Info {
 	return i
 }
 
-// Remove removes the recorded output of a call.
+// Remove removes the recorded output of a call: for one that reads it, all at once. What a crash
+// leaves is listed under a name of no call, and removed when that is.
 func Remove(dir string) error {
-	if err := os.RemoveAll(dir); err != nil {
+	gone := filepath.Join(filepath.Dir(dir), "-"+strings.TrimPrefix(filepath.Base(dir), "-"))
+	err := os.Rename(dir, gone)
+	if err == nil {
+		err = os.RemoveAll(gone)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot remove recorded output: %w", err)
 	}
 	return nil

@@ -1,0 +1,93 @@
+package spool
+
+import (
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/toold/toold/tools"
+)
+
+// Sum returns a sum of the files of a call, as of a Capture that was closed; "" when there are
+// none.
+func Sum(dir string) (string, error) {
+	var all [3]digest
+	for i, name := range []string{tools.Stdout.String(), tools.Stderr.String(), orderName} {
+		f, err := os.Open(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = io.Copy(&all[i], f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return "", err
+		}
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return "", nil // it may have been removed meanwhile
+	}
+	return sumOf(&all[0], &all[1], &all[2]), nil
+}
+
+// Sum returns a sum of what was written to files; "" when nothing was. It is for a Capture that is
+// closed.
+func (c *Capture) Sum() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sum
+}
+
+func sumOf(stdout, stderr, order *digest) string {
+	if stdout.hash == nil && stderr.hash == nil {
+		return ""
+	}
+	all := sha256.New()
+	for _, d := range []*digest{stdout, stderr, order} {
+		all.Write(d.sum()) // never fails
+	}
+	return string(all.Sum(nil))
+}
+
+// maskedLater is how far from the end of a file, at most, bytes may turn out to be of a secret.
+const maskedLater = 4 << 10
+
+// digest is the SHA-256 of a file that is written, whose end may be written over.
+type digest struct {
+	hash hash.Hash // nil before the first byte
+	end  []byte    // not in hash yet
+}
+
+// Write adds bytes to the file. It never fails.
+func (d *digest) Write(p []byte) (int, error) {
+	if d.hash == nil && len(p) > 0 {
+		d.hash = sha256.New()
+	}
+	if d.end = append(d.end, p...); len(d.end) > 2*maskedLater {
+		settled := len(d.end) - maskedLater
+		d.hash.Write(d.end[:settled]) // never fails
+		d.end = d.end[:copy(d.end, d.end[settled:])]
+	}
+	return len(p), nil
+}
+
+// mask writes over the end, from an offset before it on.
+func (d *digest) mask(before int64, mask []byte) {
+	if from := int64(len(d.end)) + before; from >= 0 {
+		copy(d.end[from:], mask)
+	}
+}
+
+// sum ends the file.
+func (d *digest) sum() []byte {
+	if d.hash == nil {
+		return make([]byte, sha256.Size)
+	}
+	d.hash.Write(d.end) // never fails
+	return d.hash.Sum(nil)
+}

@@ -1,0 +1,76 @@
+package spool
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/tools"
+)
+
+// The sum of what was written is that of the files, also of masks and of a limit, and of no other ones.
+func TestTheSumOfACaptureIsThatOfItsFiles(t *testing.T) {
+	t.Parallel()
+	token := "gh" + "p_" + strings.Repeat("aB3dE6", 6)
+	for name, write := range map[string]func(c *Capture){
+		"one stream":  func(c *Capture) { c.Write(tools.Stdout, []byte("hello\n")) },
+		"the other":   func(c *Capture) { c.Write(tools.Stderr, []byte("hello\n")) },
+		"both":        func(c *Capture) { c.Write(tools.Stdout, []byte("a\n")); c.Write(tools.Stderr, []byte("b\n")) },
+		"much":        func(c *Capture) { c.Write(tools.Stdout, []byte(strings.Repeat("0123456789", 10_000))) },
+		"more":        func(c *Capture) { c.Write(tools.Stdout, []byte(strings.Repeat("0123456789", 20_000))) },
+		"many pieces": func(c *Capture) { scriptOf(c, strings.Repeat("some words\n", 9000)) },
+		"many tokens": func(c *Capture) { scriptOf(c, strings.Repeat("some words "+token+"\n", 900)) },
+		"a long one": func(c *Capture) {
+			scriptOf(c, "ey"+"J"+strings.Repeat("aB3dE6", 160)+"."+"ey"+"J"+strings.Repeat("aB3dE6", 900))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "call")
+			c := NewCapture(Options{Dir: dir, SpoolBytes: 150_000})
+			write(c)
+			c.Close()
+			sum, err := Sum(dir)
+			if err != nil || sum == "" || sum != c.Sum() || sum != c.Sum() {
+				t.Errorf("%x of the files, %x of what was written, %v", sum, c.Sum(), err)
+			}
+			files, err := filepath.Glob(filepath.Join(dir, "*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range files {
+				text, err := os.ReadFile(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text[len(text)/2] ^= 1
+				if err := os.WriteFile(f, text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if now, err := Sum(dir); err != nil || now == sum {
+					t.Errorf("%s was changed: %x, %v", filepath.Base(f), now, err)
+				}
+				text[len(text)/2] ^= 1
+				if err := os.WriteFile(f, text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := Remove(dir); err != nil {
+				t.Fatal(err)
+			}
+			if sum, err := Sum(dir); err != nil || sum != "" {
+				t.Errorf("it was removed: %x, %v", sum, err)
+			}
+		})
+	}
+}
+
+// scriptOf writes a text in pieces of many sizes.
+func scriptOf(c *Capture, text string) {
+	for i := 0; text != ""; i++ {
+		n := min(len(text), 1+i*37%1500)
+		c.Write(tools.Stdout, []byte(text[:n]))
+		text = text[n:]
+	}
+}
