@@ -86,7 +86,9 @@ func (e *callEvent) fields(c codec) {
 	if flag(c, &e.answered); e.answered {
 		e.answer.answer(c)
 	}
-	c.text(&k.Kept)
+	if c.text(&k.Kept); e.answered {
+		c.text(&e.answer.outcome.Output)
+	}
 }
 
 // around is a body that mostly contains the arguments, which are in the record already: it
@@ -154,7 +156,8 @@ func (e *returnEvent) fields(c codec) {
 	c.text(&e.outcome.Output)
 }
 
-// answer is fields of a call that printed nothing.
+// answer is fields without the one that was added last, so that what follows it in kindCall is read
+// as it was written.
 func (e *returnEvent) answer(c codec) {
 	c.number(&e.key)
 	o := &e.outcome
