@@ -61,8 +61,8 @@ func (d *faultyDir) wrap(f chain.File, err error) (chain.File, error) {
 	return faultyFile{f, d}, nil
 }
 
-func (d *faultyDir) Same(name string, f chain.File) (int64, bool, error) {
-	return d.Dir.Same(name, f.(faultyFile).File)
+func (d *faultyDir) Same(f chain.File) (int64, bool, error) {
+	return d.Dir.Same(f.(faultyFile).File)
 }
 
 func (f faultyFile) WriteAt(p []byte, off int64) (int, error) {

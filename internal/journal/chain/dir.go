@@ -26,8 +26,8 @@ type Dir interface {
 	Sub(name string, create bool) (Dir, error)
 	// Sync returns when the names of all files are on the disk.
 	Sync() error
-	// Same reports whether a name is still that of an open file, and the size of that.
-	Same(name string, f File) (size int64, same bool, err error)
+	// Same reports whether the name of an open file is still its own, and its size.
+	Same(f File) (size int64, same bool, err error)
 	// Lock keeps out all others, of this process and of others, until unlock is called.
 	// It gives up with ErrBusy.
 	Lock(wait time.Duration) (unlock func(), err error)
@@ -133,15 +133,16 @@ func (d *directory) Sync() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-func (d *directory) Same(name string, f File) (size int64, same bool, err error) {
-	now, err := os.Stat(filepath.Join(d.path, name))
+func (d *directory) Same(f File) (size int64, same bool, err error) {
+	file := f.(diskFile)
+	now, err := os.Stat(file.Name())
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, false, nil
 	}
 	if err != nil {
 		return 0, false, err
 	}
-	return now.Size(), os.SameFile(now, f.(diskFile).opened), nil
+	return now.Size(), os.SameFile(now, file.opened), nil
 }
 
 // Another process has the lock for as long as a write of some kilobytes takes.

@@ -11,7 +11,7 @@ import (
 // catchUp reads what other processes have appended. The caller has the lock.
 func (l *Log) catchUp() error {
 	for {
-		size, same, err := l.opt.Dir.Same(segmentName(l.last.Segment), l.file)
+		size, same, err := l.opt.Dir.Same(l.file)
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (l *Log) Present() error {
 	d := &l.disk
 	d.turn <- struct{}{}
 	defer func() { <-d.turn }()
-	_, same, err := l.opt.Dir.Same(segmentName(d.written.Load().Segment), d.file)
+	_, same, err := l.opt.Dir.Same(d.file)
 	if err == nil && !same {
 		return ErrGone
 	}

@@ -2,7 +2,6 @@ package chain
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -46,9 +45,7 @@ func openNote(o Options, empty bool) (n note, err error) {
 
 // write replaces one of the two.
 func (n note) write(at int64, m Mark) error {
-	p := make([]byte, slotSize)
-	copy(p, noteText(m))
-	if _, err := n.file.WriteAt(p, at); err != nil {
+	if _, err := n.file.WriteAt(noteText(m)[:slotSize], at); err != nil { // zeros are behind it
 		return fmt.Errorf("cannot note the end of the log: %w", err)
 	}
 	return nil
@@ -110,10 +107,9 @@ func (n note) slot(at int64) (slot, error) {
 }
 
 // noteText has the same length for all marks, so that one replaces the other in place.
-func noteText(m Mark) string {
-	text := padded(m.Number, 20) + " " + padded(uint64(m.Segment), 8) + " " + padded(uint64(m.Offset), 20) + " " + hex.EncodeToString(m.Hash[:])
-	sum := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text)))
-	return text + " " + hex.EncodeToString(sum) + "\n"
+func noteText(m Mark) []byte {
+	text := fmt.Appendf(make([]byte, 0, slotSize), "%020d %08d %020d %x", m.Number, m.Segment, m.Offset, m.Hash[:])
+	return fmt.Appendf(text, " %08x\n", crc32.ChecksumIEEE(text))
 }
 
 func parseNote(text string) (m Mark, ok bool) {
@@ -122,5 +118,5 @@ func parseNote(text string) (m Mark, ok bool) {
 	if sum, err := hex.DecodeString(hash); err == nil {
 		copy(m.Hash[:], sum)
 	}
-	return m, text == noteText(m)
+	return m, text == string(noteText(m))
 }
