@@ -61,9 +61,9 @@ func spoolInfo(dir, name string) Info {
 // leaves is listed under a name of no call, and removed when that is.
 func Remove(dir string) error {
 	gone := filepath.Join(filepath.Dir(dir), "-"+strings.TrimPrefix(filepath.Base(dir), "-"))
-	err := os.Rename(dir, gone)
-	if err == nil {
-		err = os.RemoveAll(gone)
+	err := os.RemoveAll(gone)
+	if err == nil && gone != dir {
+		err = cmp.Or(os.Rename(dir, gone), os.RemoveAll(gone))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot remove recorded output: %w", err)

@@ -74,3 +74,29 @@ func scriptOf(c *Capture, text string) {
 		text = text[n:]
 	}
 }
+
+// What a crash leaves of a removal is listed, under a name of no call, and removed in turn.
+func TestWhatIsLeftOfARemovalIsRemoved(t *testing.T) {
+	t.Parallel()
+	all := t.TempDir()
+	for _, name := range []string{"7", "-7"} {
+		c := NewCapture(Options{Dir: filepath.Join(all, name)})
+		c.Write(tools.Stdout, []byte(name))
+		c.Close()
+	}
+	list, err := List(all)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%v are there, %v", list, err)
+	}
+	for _, i := range list {
+		if err := Remove(filepath.Join(all, i.Name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if list, err := List(all); err != nil || len(list) != 0 {
+		t.Errorf("%v are left, %v", list, err)
+	}
+	if err := Remove(filepath.Join(all, "7")); err != nil {
+		t.Errorf("nothing is there: %v", err)
+	}
+}
