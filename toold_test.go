@@ -3,6 +3,7 @@
 package toold_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -15,7 +16,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/internal/race"
 )
+
+func TestMain(m *testing.M) {
+	if race.Enabled {
+		fmt.Println("skipped: these tests read text, in which the race detector finds nothing")
+		return
+	}
+	m.Run()
+}
 
 const modulePath = "github.com/toold/toold"
 
@@ -35,6 +46,7 @@ var layers = []row{
 	{"internal/paths", nil, nil},
 	{"internal/spell", nil, nil},
 	{"internal/strict", nil, nil},
+	{"internal/race", nil, nil},
 	{"internal/redact", nil, nil},
 	{"message", []string{"internal/spell", "internal/strict"}, []string{"jsonschema-go"}},
 	{"shell/programs", nil, nil},

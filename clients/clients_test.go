@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -14,7 +15,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/toold/toold/internal/race"
 )
+
+func TestMain(m *testing.M) {
+	if race.Enabled {
+		fmt.Println("skipped: the daemon that the clients call is built without the race detector")
+		return
+	}
+	m.Run()
+}
 
 // skip says why a client could not be tried; with TOOLD_REQUIRE_EXAMPLES all must be.
 func skip(t *testing.T, why string) {

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/toold/toold/internal/race"
 )
 
 // The state of a run of this test binary: the results are printed at its end.
@@ -35,6 +37,10 @@ const daemonSource = "../cmd/toold"
 
 func TestMain(m *testing.M) {
 	if world() || inNetwork() {
+		return
+	}
+	if race.Enabled {
+		fmt.Println("skipped: the daemon under test is built without the race detector")
 		return
 	}
 	if err := playMoreAtOnce(); err != nil {
