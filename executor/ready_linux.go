@@ -77,12 +77,15 @@ echo "é'\"\$" ; (exit 3`
 // waited runs a script exactly as a fresh one does. The error tells why not.
 func ProbePool(ctx context.Context, c Command) error {
 	c = c.shape()
+	p := NewPool(0, nil) // so that one helper holds both
+	defer p.Close()
 	var fresh, late shown
-	want, err := Run(ctx, fresh.of(c))
+	want, err := p.Run(ctx, fresh.of(c))
 	if err != nil {
 		return err
 	}
-	s, err := startReady(ctx, c, nil)
+	p.work.Wait() // until the helper waits
+	s, err := startReady(ctx, c, p.slotsOf())
 	if err != nil {
 		return err
 	}
