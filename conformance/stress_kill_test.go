@@ -21,6 +21,7 @@ import (
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools/spool"
 )
 
 // TestStressNoCallRunsTwiceOrIsLost ends daemons at random moments, nine of ten with SIGKILL,
@@ -141,9 +142,12 @@ func (s *siege) raid(last bool) {
 	s.verify(signal == syscall.SIGKILL)
 }
 
-// verify checks that the journal is whole, and that each torn end of it was cut off by the next daemon.
+// verify checks that the journal is whole, and the output of calls as it says, and that each torn end of it was cut off by the next daemon.
 func (s *siege) verify(killed bool) {
-	r, err := journal.Verify(context.WithoutCancel(s.t.Context()), s.site.state, journal.Checks{})
+	output := func(call journal.Key) (string, error) {
+		return spool.Sum(filepath.Join(s.site.state, "spool", fmt.Sprint(int64(call))))
+	}
+	r, err := journal.Verify(context.WithoutCancel(s.t.Context()), s.site.state, journal.Checks{Output: output})
 	switch {
 	case killed && errors.Is(err, journal.ErrTampered) && strings.Contains(err.Error(), "toold was killed while it wrote them") && s.endsWithPage():
 		s.torn++
@@ -203,7 +207,7 @@ func (s *siege) newCall(i, n int) *client.Call {
 	s.mu.Lock()
 	s.sent[id] = true
 	s.mu.Unlock()
-	script := "echo " + id + " >>effects"
+	script := "echo " + id + " | tee -a effects"
 	switch rand.IntN(5) {
 	case 0:
 		script += "; sleep 0.05"
