@@ -29,13 +29,14 @@ func auditCommand(g *global) *cobra.Command {
 			"which are beside it, are as they were, that the index, from which toold shows calls, says\n" +
 			"what the records say, and the signatures of its checkpoints. Prints the number of the last\n" +
 			"record and its hash; what was removed with limits.state_bytes or limits.record_keep; and the\n" +
-			"bytes of incomplete records that toold has cut off. Names the call of what is damaged, and the calls recorded after it.\n" +
+			"bytes of incomplete records that toold has cut off. Names the call of what is damaged, and\n" +
+			"the calls recorded after it.\n" +
 			"Whoever owns the machine can make all hashes and, with the key, all signatures anew: keep\n" +
 			"what is printed elsewhere and name it later, or anchor checkpoints elsewhere (toold audit\n" +
 			"anchor), to see that too. Ends with exit code 6 at the first record that does not fit. A\n" +
 			"daemon may run meanwhile. With --postgres it checks what a team store has, of all daemons\n" +
-			"or of those that --daemon names; there is no index there, and each row has to say what its\n" +
-			"record says.",
+			"or of those that --daemon names; there is no index and no output there, and each row has\n" +
+			"to say what its record says.",
 		RunE: func(cmd *cobra.Command, args []string) error { return v.run(cmd.Context(), args) },
 	}
 	verify.Flags().StringVar(&v.key, "key", "", "`file` of public keys that were kept elsewhere; only these may have signed checkpoints")
