@@ -2,7 +2,7 @@
 TOOL = go tool -modfile=tools.mod
 FUZZTIME ?= 5000x
 
-.PHONY: all build fmt lint test fuzz bench stress release
+.PHONY: all build fmt lint test fuzz bench bench-peers stress release
 
 all: fmt lint test
 
@@ -31,6 +31,11 @@ fuzz:
 # measured in the same run.
 bench:
 	@CGO_ENABLED=0 go test -run '^$$' -bench . -benchmem ./... | awk -f .ci/bench.awk
+
+# toold beside Codex's exec-server (TOOLD_CODEX names the program), ssh on loopback and
+# bubblewrap, as far as they are installed.
+bench-peers:
+	@CGO_ENABLED=0 go test -run '^$$' -bench '^BenchmarkPeers$$' ./conformance | awk -f .ci/bench.awk
 
 # The daemon under load, and random scripts in real bash compared with what the
 # analysis predicts. TOOLD_STRESS=exec, races, tiers, policy, order or analysis does one; .ci/stress

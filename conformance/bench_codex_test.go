@@ -21,7 +21,8 @@ func BenchmarkCodexCommand(b *testing.B) {
 	program := stockCodex(b)
 	r := newCodexRig(b)
 	ours, _ := r.connect(b, "")
-	theirs, aliases := codexServer(b, program, r.site.workspace)
+	dial, aliases := codexServer(b, program, r.site.workspace)
+	theirs := dial()
 	more := map[string]any{
 		"sandbox": r.sandboxOf(b, "file://"+r.site.workspace, "restricted"),
 		"env":     map[string]any{"PATH": aliases + ":" + os.Getenv("PATH")}, // where Codex finds its own sandbox
@@ -59,9 +60,9 @@ func BenchmarkCodexLook(b *testing.B) {
 	b.ReportMetric(float64(percentile(took, 0.5).Microseconds()), "µs-p50")
 }
 
-// codexServer is a connection to Codex's own exec-server. aliases is the directory of the
+// codexServer starts Codex's own exec-server and connects to it. aliases is the directory of the
 // programs that it has made for itself.
-func codexServer(b *testing.B, program, dir string) (c *codexConn, aliases string) {
+func codexServer(b *testing.B, program, dir string) (dial func() *codexConn, aliases string) {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,18 +88,23 @@ func codexServer(b *testing.B, program, dir string) (c *codexConn, aliases strin
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); cmd.Wait() })
-	var ws *websocket.Conn
-	for ws == nil {
-		if ws, _, err = websocket.DefaultDialer.DialContext(b.Context(), url, nil); err != nil && elapse(b.Context(), 20*time.Millisecond) != nil {
-			b.Fatal(err)
+	dial = func() *codexConn {
+		var ws *websocket.Conn
+		for ws == nil {
+			var err error
+			if ws, _, err = websocket.DefaultDialer.DialContext(b.Context(), url, nil); err != nil && elapse(b.Context(), 20*time.Millisecond) != nil {
+				b.Fatal(err)
+			}
 		}
+		c := newCodexConn(b, ws)
+		c.must("initialize", map[string]any{"clientName": "codex-environment", "resumeSessionId": nil}, nil)
+		c.send(map[string]any{"method": "initialized", "params": map[string]any{}})
+		return c
 	}
-	c = newCodexConn(b, ws)
-	c.must("initialize", map[string]any{"clientName": "codex-environment", "resumeSessionId": nil}, nil)
-	c.send(map[string]any{"method": "initialized", "params": map[string]any{}})
+	dial() // from then on it has made its programs
 	found, err := filepath.Glob(filepath.Join(home, ".codex", "tmp", "*", "*"))
 	if err != nil || len(found) == 0 {
 		b.Fatalf("the exec-server has made no programs: %v", err)
 	}
-	return c, found[0]
+	return dial, found[0]
 }
