@@ -35,7 +35,7 @@ func (c *codex) call(s deed) (move, string) {
 	script, more := s.run, map[string]any{"yield_time_ms": 30000}
 	switch {
 	case s.follow:
-		return move{"write_stdin", map[string]any{"session_id": "$", "chars": "words\n", "yield_time_ms": 2000}}, ""
+		return move{"write_stdin", map[string]any{"session_id": "$", "chars": "words\n", "yield_time_ms": 10000}}, ""
 	case s.subagent:
 		return move{"multi_agent_v1.spawn_agent", map[string]any{"message": subagent}}, ""
 	case s.await:
@@ -114,7 +114,7 @@ func TestStockCodexTypesAndRemovesFiles(t *testing.T) {
 	patch, _ := c.call(deed{edit: &edit{"new/file.txt", "", "first"}})
 	terminal, _ := c.call(deed{background: "read -r line; echo \"got $line\"; sleep 1000"})
 	typed, _ := c.call(deed{follow: true})
-	stop := move{"write_stdin", map[string]any{"session_id": "$", "chars": "\x03", "yield_time_ms": 2000}}
+	stop := move{"write_stdin", map[string]any{"session_id": "$", "chars": "\x03", "yield_time_ms": 30000}}
 	remove := move{"exec_command", map[string]any{"cmd": "apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: hello.txt\n*** End Patch\nEOF"}}
 	c.model.script([]move{patch, remove, terminal, typed, stop}, nil)
 	c.play(t, nil)
