@@ -11,10 +11,10 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// check refuses what no shell could run as it was meant.
+// check rejects commands that no shell could run as written.
 func (c Command) check() error {
 	if strings.IndexByte(c.Script, 0) >= 0 {
-		return errors.New("cannot run the script: it holds a NUL byte")
+		return errors.New("cannot run the script: it contains a NUL byte")
 	}
 	if !filepath.IsAbs(c.Dir) {
 		return &sandbox.DirError{Dir: c.Dir, Err: errors.New("the path is not absolute")}
@@ -32,7 +32,7 @@ func (c Command) check() error {
 	return nil
 }
 
-// starting announces that the command is about to run.
+// starting calls Starting before anything of the command runs.
 func (c Command) starting(identity string) error {
 	if c.Starting == nil {
 		return nil
@@ -40,7 +40,7 @@ func (c Command) starting(identity string) error {
 	return c.Starting(identity)
 }
 
-// neverRan is how a command ended whose context ended before it began.
+// neverRan returns the Exit of a command whose context ended before it started.
 func (c Command) neverRan() Exit {
 	return Exit{
 		Reason: Stopped, Code: 128 + int(syscall.SIGTERM), Signal: "SIGTERM",
@@ -48,7 +48,7 @@ func (c Command) neverRan() Exit {
 	}
 }
 
-// findShell looks in the folders that only root can write, never in PATH.
+// findShell searches directories that only root can write, never PATH.
 func findShell() (string, error) {
 	for _, path := range []string{"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"} {
 		if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() {

@@ -11,18 +11,20 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// EnvOptions says what BaseEnv lets through. The zero value gives the defaults only.
+// EnvOptions selects what BaseEnv lets through. The zero value selects only the
+// defaults.
 type EnvOptions struct {
-	From      []string          // the daemon's environment, as of os.Environ
-	Pass      []string          // further names to take from From; a * at the end stands for any rest
-	Set       map[string]string // values that win over From and the defaults
-	Default   []string          // further defaults, entries as of os.Environ; what passes or is set wins
-	Workspace string            // no folder below it stays in PATH; "" = no workspace
-	Others    []string          // further workspaces, of which the same holds
+	From      []string          // the daemon's environment, as from os.Environ
+	Pass      []string          // further names to take from From; a trailing * matches any rest
+	Set       map[string]string // values that override From and the defaults
+	Default   []string          // further defaults in the form of os.Environ; Pass and Set override them
+	Workspace string            // directories below it are dropped from PATH; "" = no workspace
+	Others    []string          // further workspaces, treated the same
 }
 
-// BaseEnv makes the environment of commands: what is listed passes, sorted. What has a shell, the
-// loader or git load something, and credentials of clouds, never do; see NeverPass.
+// BaseEnv returns the sorted environment of commands: only listed variables pass.
+// Variables that make a shell, the loader or git load code, and cloud credentials,
+// never pass; see NeverPass.
 func BaseEnv(o EnvOptions) []string {
 	env := defaults()
 	for _, entry := range o.Default {
@@ -51,16 +53,16 @@ func BaseEnv(o EnvOptions) []string {
 	return list
 }
 
-// misread reports whether a variable has the shell read a script in another set of characters than
-// UTF-8: in some, half of a letter takes the backslash behind it.
+// misread reports whether a variable makes the shell decode a script in another
+// encoding than UTF-8. In some encodings a multi-byte character swallows a
+// following backslash.
 func misread(name, value string) bool {
 	return slices.Contains([]string{"LANG", "LC_ALL", "LC_CTYPE"}, name) && value != "" && !unicodeLocale.MatchString(value)
 }
 
 var unicodeLocale = regexp.MustCompile(`^(?i:C|POSIX|en_[A-Z]+|.*\.utf-?8(@.*)?)$`)
 
-// defaults keep programs from waiting for a person: no pager, no editor, no
-// questions.
+// defaults keep programs from waiting for a person: no pager, editor or prompts.
 func defaults() map[string]string {
 	return map[string]string{
 		"LANG": "C.UTF-8", "TERM": "xterm-256color", "TMPDIR": "/tmp",
@@ -71,14 +73,14 @@ func defaults() map[string]string {
 	}
 }
 
-// addUser names the user, whom service managers do not put into the environment.
+// addUser sets the user's name, which service managers do not export.
 func addUser(env map[string]string) {
 	if env["USER"] != "" && env["LOGNAME"] != "" {
 		return
 	}
 	u, err := user.Current()
 	if err != nil {
-		return // nobody has given this number a name
+		return // the uid has no name
 	}
 	for _, name := range []string{"USER", "LOGNAME"} {
 		if env[name] == "" {
@@ -87,8 +89,8 @@ func addUser(env map[string]string) {
 	}
 }
 
-// addGitConfig overrides every configuration of git: no program watches its files or pages, and
-// a bare repository hidden in a directory is none. These variables come from here only.
+// addGitConfig overrides every git configuration: no file watchers, no pager, and
+// no bare repository hidden in a directory. These variables come from here only.
 func addGitConfig(env map[string]string) {
 	env["GIT_CONFIG_COUNT"] = "3"
 	for i, kv := range [...][2]string{
@@ -101,8 +103,8 @@ func addGitConfig(env map[string]string) {
 	}
 }
 
-// Passes reports whether commands get a variable of the daemon, where pass is what
-// EnvOptions has.
+// Passes reports whether commands get a variable of the daemon, given
+// EnvOptions.Pass.
 func Passes(name string, pass []string) bool {
 	fixed := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TERM", "NO_COLOR"}
 	for _, p := range append(fixed, pass...) {

@@ -1,7 +1,7 @@
-// Package executor runs a command on pseudo-terminals inside a sandbox and
-// returns when nothing of it is left running.
+// Package executor runs a command on pseudo-terminals inside a sandbox and returns
+// when none of its processes is left.
 //
-// It decides nothing, keeps no output and knows no tool.
+// It makes no decisions, stores no output and knows no tools.
 package executor
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// Terminal is how a command's three standard descriptors are connected.
+// Terminal is how a command's standard descriptors are connected.
 type Terminal int
 
 // The terminal modes.
 const (
 	Split  Terminal = iota // stdin+stdout on the controlling terminal, stderr on a second one
-	Single                 // one terminal for all three: exact order, job control
-	Off                    // pipes; no terminal at all
+	Single                 // one terminal for all three: exact order and job control
+	Off                    // pipes; no terminal
 )
 
 // String returns the mode's name on the wire.
@@ -28,49 +28,49 @@ func (t Terminal) String() string { return [...]string{"split", "single", "off"}
 
 // Command is one command to run.
 type Command struct {
-	Script   string // run by bash --noprofile --norc; must not hold NUL
+	Script   string // run by bash --noprofile --norc; must not contain NUL
 	Dir      string // absolute; must exist
-	DirIs    string // which folder Dir must be, as sandbox.Pin tells; "" = whichever is there
+	DirIs    string // the identity Dir must have, from sandbox.Pin; "" = any
 	Env      []string
 	Terminal Terminal
 	Rows     uint16 // of the terminal; 0 = 40
 	Cols     uint16 // of the terminal; 0 = 120
-	Stdin    bool   // standard input stays open for Input; else it is at its end from the start
+	Stdin    bool   // standard input stays open for Input; otherwise it is at EOF from the start
 
-	// WaitAll makes the command last as long as any of its processes, not only
-	// as long as its shell: for what is started to run on.
+	// WaitAll makes the command last until all its processes have ended, not only its
+	// shell.
 	WaitAll bool
 
 	Timeout time.Duration // 0 = none
 	Grace   time.Duration // between TERM and KILL; 0 = 2 s
 	Sandbox sandbox.Profile
 
-	// Stdout and Stderr take the output, from one goroutine and never after Run has returned, in
-	// the order in which it was written (see Exit.Exact). They take turns at line ends; an
-	// unfinished line is passed on when the other stream was quiet for 20 ms. They must not block.
+	// Stdout and Stderr receive the output from one goroutine, in the order in which it
+	// was written (see Exit.Exact), and never after Run returns. They alternate at line
+	// ends; an unfinished line is passed on once the other stream was quiet for 20 ms.
+	// They must not block.
 	Stdout, Stderr io.Writer
-	// Starting, if set, is called before anything of the command runs, with the identity of
-	// the process that waits to run it (see Started). An error means that it must not run,
-	// and Run returns it. It is called again when another process has to be made.
+	// Starting, if set, is called before anything of the command runs, with the
+	// identity of its helper process (see Started). Run returns its error without
+	// running the command. Starting is called again if another helper is needed.
 	Starting func(identity string) error
 	// Started, if set, is called once when the command runs.
 	Started func(Started)
-	// Waiting, if set, is called when a program of the command begins to wait for
-	// input, and again when it goes on. Like Started it must not block.
+	// Waiting, if set, is called when a program of the command starts or stops waiting
+	// for input. Like Started it must not block.
 	Waiting func(Waiting)
-	// Loopback, if set, has the servers of other commands that this one may reach. With
-	// Lends, the name of this one there, others may reach its servers.
+	// Loopback, if set, contains the servers of other commands that this one may reach.
+	// If Lends is set, others may reach its servers under that name.
 	Loopback *sandbox.Loopback
 	Lends    string
-	// Connect, if set, serves the doors of a Sandbox with Ports (see
-	// sandbox.Process.Doors) until ctx ends, when the command has, and returns when
-	// nothing of it is left running. Without it nothing answers there.
+	// Connect, if set, serves the proxy listeners of a Sandbox with Ports (see
+	// sandbox.Process.ProxyListeners) until ctx ends with the command, and returns when
+	// none of its goroutines is left. If nil, nothing answers there.
 	Connect func(ctx context.Context, names net.PacketConn, ports []net.Listener)
-	// Input, if set, delivers input, signals and window sizes until it is
-	// closed or the command ends.
+	// Input, if set, delivers input, signals and window sizes until it is closed or the
+	// command ends.
 	Input <-chan Input
-	// Abort, if set, ends the command at once when it is closed, by KILL and without
-	// Grace.
+	// Abort, if set, kills the command at once when it is closed, without Grace.
 	Abort <-chan struct{}
 }
 
@@ -81,57 +81,55 @@ type Started struct {
 	Sandbox  sandbox.Report
 }
 
-// Waiting tells that a program waits for input. That it does is read from the
-// kernel: it sleeps in a read of the command's terminal or pipe, or it polls while
-// the terminal gives single keys. It is noticed after 0.7 s without output.
+// Waiting reports that a program waits for input. The kernel shows it: the program
+// sleeps in a read of the command's terminal or pipe, or polls it while the
+// terminal is not line-buffered. It is noticed after 0.7 s without output.
 type Waiting struct {
-	Waits   bool   // false: it goes on
-	Kind    string // "line", "password", or "tui" for one that takes single keys
+	Waits   bool   // false: it stopped waiting
+	Kind    string // "line", "password", or "tui" for one that reads single keys
 	Since   time.Time
 	Process Process
 }
 
-// Input is data, the end, a signal or a window size for a running command. What it has not read
-// is kept, so the sender has to bound that. Unread data holds up no signal and no size; data sent
-// after one of these is given after it was carried out.
+// Input is data, EOF, a signal or a window size for a running command. Unread data
+// is kept, so the sender must bound it. It does not delay signals and sizes; data
+// sent after one of these is written after it took effect.
 type Input struct {
 	Data       []byte
 	EOF        bool
 	Signal     string // "SIGINT" …, to the foreground process group
-	ToShell    bool   // Signal goes to the command itself, not to what it started
-	Rows, Cols uint16 // both set: the window's new size
+	ToShell    bool   // Signal goes to the shell itself, not to its children
+	Rows, Cols uint16 // both set: the new window size
 
-	// Taken, if set, is called when Data was given to the command's terminal or
-	// pipe, or cannot be any more. It is not called once Run has returned.
+	// Taken, if set, is called when Data was written to the command's terminal or pipe,
+	// or no longer can be. It is not called after Run has returned.
 	Taken func()
 }
 
-// Reason tells what ended a command.
+// Reason is what ended a command.
 type Reason int
 
-// The reasons.
 const (
-	Exited   Reason = iota // by itself, or by a signal not sent by Run
+	Exited   Reason = iota // by itself, or by a signal that Run did not send
 	TimedOut               // Timeout passed
-	Stopped                // ctx ended; context.Cause tells why
-	Starved                // it waited for input where none can come
+	Stopped                // ctx ended; context.Cause has the reason
+	Starved                // it waited for input that cannot come
 	Aborted                // Abort was closed
 )
 
-// Exit is how a command ended. Limit is "machine" when it was killed while the kernel killed
-// processes because the machine had no memory left.
+// Exit is how a command ended.
 type Exit struct {
 	Code      int    // 128+n when a signal ended it
 	Signal    string // "SIGKILL"; empty when it exited
 	Reason    Reason
 	Leftovers []Process // outlived the command and were killed
-	Waiting   Waiting   // Waits: for what it waited when it was made to end
-	Limit     string    // "memory": it was killed for that limit; "processes": it had as many as it may have; "machine": see below
-	Lost      bool      // its helper was killed from outside, and all of it with the helper
-	Refused   []string  // local sockets of the machine that it was kept from
-	Borrowed  []string  // the names of commands of Loopback whose servers it could reach
-	Stuck     bool      // processes of it wait in the kernel, killed but not gone
-	Exact     bool      // the lines of Stdout and Stderr were passed on in the order of the command's writes
+	Waiting   Waiting   // Waits: what it waited for when it was stopped
+	Limit     string    // "memory": killed for exceeding it; "processes": it reached that limit; "machine": killed while the kernel was killing processes for lack of memory
+	Lost      bool      // its helper was killed from outside, and with it the command
+	Refused   []string  // local sockets of the machine that it could not connect to
+	Borrowed  []string  // names of Loopback whose servers it could reach
+	Stuck     bool      // some of its processes were killed but are still blocked in the kernel
+	Exact     bool      // the lines of Stdout and Stderr came in the order of the command's writes
 	Duration  time.Duration
 	Sandbox   sandbox.Report
 }

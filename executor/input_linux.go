@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// feed carries out Input until it is closed and all of it is given, or the command ends. Signals
-// overtake data.
+// feed carries out Input until it is closed and all written, or the command ends.
+// Signals overtake data.
 func (r *running) feed(done <-chan struct{}) {
 	data := make(chan Input)
 	var writer sync.WaitGroup
-	// Ends after feed; a write that hangs ends with the deadline that comes with done.
+	// Ends after feed; the deadline that comes with done ends a blocked write.
 	writer.Go(func() {
-		typist := &typist{master: r.streams.ctty}
+		tty := &ttyWriter{master: r.streams.ctty}
 		for in := range data {
-			r.write(in, typist, done)
+			r.write(in, tty, done)
 			if in.Taken != nil {
 				in.Taken()
 			}
@@ -49,8 +49,8 @@ func (r *running) feed(done <-chan struct{}) {
 	}
 }
 
-// control carries out a signal or a window size, and reports whether in was one.
-// It is done when control returns: what is sent later cannot come before it.
+// control carries out a signal or a window size, and reports whether in was one. It
+// has taken effect when control returns.
 func (r *running) control(in Input) bool {
 	switch {
 	case in.Rows > 0 && in.Cols > 0:
@@ -74,8 +74,8 @@ func (r *running) control(in Input) bool {
 	return false
 }
 
-// write passes data or the end on. What comes after the end has no effect.
-func (r *running) write(in Input, t *typist, done <-chan struct{}) {
+// write writes data or EOF. Writes after EOF have no effect.
+func (r *running) write(in Input, t *ttyWriter, done <-chan struct{}) {
 	s := r.streams
 	if r.ended() {
 		return

@@ -15,20 +15,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// job is the processes of a plain command: its shell's session, and whoever has one
-// of them among its parents. A process with a session of its own whose parents have
-// all ended before it was seen is not found.
+// job is the processes of a plain command: the session of its shell, and all
+// descendants. It misses a process with its own session whose ancestors all ended
+// before it was seen.
 type job struct {
 	leader int
 
 	mu     sync.Mutex
-	reaped bool              // the shell is gone: its number may be another's
-	reused bool              // it is: the session of that number is another's, too
-	over   bool              // and all of the job is gone
-	seen   map[int]time.Time // when members began that were found before: their parents may have ended since
+	reaped bool              // the shell is gone: its pid may be reused
+	reused bool              // the pid was reused, and with it the session id
+	over   bool              // all processes of the job have ended
+	seen   map[int]time.Time // start times of members found before: their parents may have ended since
 }
 
-// startJob starts the shell as the leader of a session.
 func startJob(shell *exec.Cmd) (*job, error) {
 	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := shell.Start(); err != nil {
@@ -37,7 +36,7 @@ func startJob(shell *exec.Cmd) (*job, error) {
 	return &job{leader: shell.Process.Pid}, nil
 }
 
-// gone tells that the shell has been waited for.
+// gone records that the shell has been waited for.
 func (j *job) gone() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -51,17 +50,18 @@ type member struct {
 	command     string
 }
 
-// bornWithin is how far apart two looks at the start of one process may be: ps computes it from
-// the time of day, in seconds.
+// bornWithin is the most by which two readings of one process's start time differ:
+// ps computes it from the time of day, in seconds.
 const bornWithin = 2 * time.Second
 
-// known reports whether a process is one that was found before, not another that has its number.
+// known reports whether m was found before and is not another process with the same
+// pid.
 func (j *job) known(m member) bool {
 	born, seen := j.seen[m.pid]
 	return seen && m.born.Sub(born).Abs() <= bornWithin
 }
 
-// members are the processes of the job that live, apart from zombies.
+// members returns the living processes of the job, without zombies.
 func (j *job) members() []member {
 	j.mu.Lock()
 	reaped := j.reaped
@@ -87,7 +87,8 @@ func (j *job) members() []member {
 	return mine
 }
 
-// has reports whether a process is of the job, of which some are found. Needs mu.
+// has reports whether m belongs to the job, given the members found so far. The
+// caller holds mu.
 func (j *job) has(m member, found map[int]time.Time) bool {
 	if _, child := found[m.parent]; child || j.known(m) {
 		return true
@@ -96,7 +97,7 @@ func (j *job) has(m member, found map[int]time.Time) bool {
 	return !j.reused && err == nil && session == j.leader
 }
 
-// processes are those of the machine, read from ps(1), which every Unix has.
+// processes lists the machine's processes, using ps(1), which every Unix has.
 func processes() []member {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -124,7 +125,7 @@ func processes() []member {
 
 func (j *job) alive() bool { return len(j.members()) > 0 }
 
-// runnable reports whether a process of the job has something to do.
+// runnable reports whether a process of the job runs or waits for a disk.
 func (j *job) runnable() bool {
 	return slices.ContainsFunc(j.members(), func(m member) bool { return m.runs })
 }
@@ -132,11 +133,11 @@ func (j *job) runnable() bool {
 func (j *job) terminate() {
 	for _, m := range j.members() {
 		_ = syscall.Kill(m.pid, syscall.SIGTERM)
-		_ = syscall.Kill(m.pid, syscall.SIGCONT) // a stopped one hears nothing else
+		_ = syscall.Kill(m.pid, syscall.SIGCONT) // a stopped process receives no other signal
 	}
 }
 
-// kill ends all processes, and those that start meanwhile.
+// kill kills all processes, including those that start meanwhile.
 func (j *job) kill() {
 	j.signal("SIGKILL", false)
 	for range 100 {
@@ -151,7 +152,7 @@ func (j *job) kill() {
 	}
 }
 
-// end kills what outlived the shell, and tells what it was.
+// end kills what outlived the shell and returns it.
 func (j *job) end() []Process {
 	var left []Process
 	for _, m := range j.members() {
@@ -174,7 +175,7 @@ func (j *job) signal(name string, toShell bool) {
 	}
 }
 
-// ended is the exit code of a process that has ended, and the signal that ended it.
+// ended returns the exit code of an ended process, and the signal that killed it.
 func ended(state *os.ProcessState) (code int, signal string) {
 	if state == nil {
 		return 128 + int(syscall.SIGKILL), "SIGKILL"

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// fillsMemory is less than any command needs to fill a machine's memory.
+// fillsMemory is less time than any command needs to fill a machine's memory.
 const fillsMemory = 100 * time.Millisecond
 
-// oomKills is how many processes the kernel has killed for want of memory since it
-// started (proc_vmstat(5), oom_kill), or false where it does not tell.
+// oomKills returns the number of OOM kills since boot (proc_vmstat(5), oom_kill),
+// or false if the kernel does not report it.
 func oomKills() (n uint64, ok bool) {
 	text, err := os.ReadFile("/proc/vmstat")
 	if err != nil {
@@ -30,7 +30,7 @@ func parseOOMKills(vmstat string) (n uint64, ok bool) {
 	return 0, false
 }
 
-// memoryWatch tells whether the machine ran out of memory while a command ran.
+// memoryWatch detects that the machine ran out of memory while a command ran.
 type memoryWatch struct {
 	before uint64
 	began  bool
@@ -39,7 +39,7 @@ type memoryWatch struct {
 // begin is called when the command has run for fillsMemory.
 func (w *memoryWatch) begin() { w.before, w.began = oomKills() }
 
-// met reports whether the kernel has killed since, for want of memory.
+// met reports whether the kernel has OOM-killed a process since begin.
 func (w *memoryWatch) met() bool {
 	if !w.began {
 		return false

@@ -6,63 +6,65 @@ import (
 )
 
 const (
-	// tailWait is how long an unfinished line waits for its end once the other stream
-	// is quiet; tailWaitMax bounds its wait while the other stream prints.
+	// tailWait is how long an unfinished line is kept once the other stream is quiet;
+	// tailWaitMax bounds that while the other stream prints.
 	tailWait    = 20 * time.Millisecond
 	tailWaitMax = 250 * time.Millisecond
 
-	// reportWait is how late a write is reported at most, on a busy machine.
+	// reportWait is the longest delay of a write report on a busy machine.
 	reportWait = 50 * time.Millisecond
 
-	// mergeBuffer bounds what is held of each stream, and so the length of a line.
+	// mergeBuffer bounds the buffered bytes of each stream, and so the length of a
+	// line.
 	mergeBuffer = 64 << 10
 
-	// mergeRuns bounds the runs that are held: writes may be reported whose bytes were
+	// mergeRuns bounds the pending runs: bytes of reported writes may have been
 	// discarded before they were read.
 	mergeRuns = 2 * mergeBuffer
 )
 
-// merger joins two streams into one view, cut at line ends, in the order in which
-// they were written. It passes on every byte of a stream, in the stream's order.
+// merger joins two streams into one, cut at line ends, in the order of their
+// writes. It passes on every byte of a stream, in order.
 //
-// The order comes from the kernel's reports of writes. A report names a stream and no
-// length, and equal neighbours are reported once: a run. The bytes of a write are
-// there before its report. So when bytes were read and there is no further report,
-// each run has bytes, and of each process at most the last write is not reported yet.
+// The order comes from the kernel's reports of writes. A report names a stream but
+// no length, and equal neighbours are reported once: a run. The bytes of a write
+// are readable before its report. So when bytes were read and there is no further
+// report, each run has bytes, and at most the last write of each process is
+// unreported.
 //
-// Each line, and the unfinished one at the end, is an item. Where the items can be
-// given to the runs in one way only, that is their order; else the merger picks one
-// and sets unsure. It needs a clock, whatever its origin, and one goroutine.
+// Each line is an item, and so is the unfinished one at the end. If the items fit
+// the runs in only one way, that is their order; otherwise the merger picks one and
+// sets unsure. It needs a clock with any origin, and one goroutine.
 type merger struct {
 	emit    func(stream int, p []byte)
-	watched bool // writes are reported; else the order of added is the order
+	watched bool // writes are reported; otherwise added calls define the order
 	unsure  bool // the order of some lines is a guess
 
 	in    [2]inflow
 	runs  []int         // not resolved; no two neighbours are equal
-	news  bool          // something came since the last settle
-	now   time.Duration // of the last settle
-	stray bool          // something was written that is reported under no stream
+	news  bool          // added or reported since the last settle
+	now   time.Duration // time of the last settle
+	stray bool          // a write was reported that belongs to no stream
 	full  bool          // at the last settle; reported bytes may not have been added yet
 
 	last     int           // stream of the last run that was resolved
-	resolved time.Duration // when
-	loose    bool          // it had more than the one item that its report stands for
+	resolved time.Duration // when it was resolved
+	multi    bool          // it had more than one item per report
 
-	held  bool          // the first of runs may have an item that belongs behind all of them
-	began time.Duration // when the first of runs was held
-	since time.Duration // when it was first held without news
+	holding bool          // the first of runs may have an item that belongs after all of them
+	began   time.Duration // when holding began
+	since   time.Duration // when it began to wait without news
 }
 
-// inflow is what a merger holds of a stream.
+// inflow is the buffered input of one stream.
 type inflow struct {
-	mem   []byte        // of mergeBuffer bytes
-	buf   []byte        // in mem; at its beginning after settle
-	old   int           // leading bytes of an unfinished line that has been resolved
+	mem   []byte        // mergeBuffer bytes
+	buf   []byte        // part of mem; at its start after settle
+	old   int           // resolved leading bytes of an unfinished line
 	since time.Duration // when that line began
-	heard time.Duration // when bytes came last
-	owed  bool          // bytes were resolved of which no write is reported
-	late  time.Duration // from then on it never will be
+	heard time.Duration // when bytes last arrived
+	owed  bool          // bytes were resolved before their write was reported
+	late  time.Duration // after this time the report will not come
 }
 
 func newMerger(watched bool, emit func(stream int, p []byte)) *merger {
@@ -74,7 +76,7 @@ func newMerger(watched bool, emit func(stream int, p []byte)) *merger {
 	return m
 }
 
-// wrote reports a write to stream, after all that were reported before.
+// wrote records a write to stream, after all reported before.
 func (m *merger) wrote(stream int) {
 	m.news = true
 	switch n := len(m.runs); {
@@ -86,16 +88,17 @@ func (m *merger) wrote(stream int) {
 	}
 }
 
-// strayed reports a write to stream 0 under another name, at an unknown position.
+// strayed records a write to stream 0 under another name, at an unknown position.
 func (m *merger) strayed() { m.news, m.stray = true, true }
 
-// space is where the next bytes of stream go, for added. After settle it is not empty.
+// space returns the buffer for the next bytes of stream, for added. It is not empty
+// after settle.
 func (m *merger) space(stream int) []byte {
 	buf := m.in[stream].buf
 	return buf[len(buf):cap(buf)]
 }
 
-// added takes n bytes that are in the space of stream.
+// added takes n bytes from the space of stream.
 func (m *merger) added(stream, n int, now time.Duration) {
 	in := &m.in[stream]
 	in.buf, in.heard = in.buf[:len(in.buf)+n], now
@@ -106,8 +109,8 @@ func (m *merger) added(stream, n int, now time.Duration) {
 }
 
 // settle emits what is certain and what has waited long enough. The bytes of all
-// reported writes must have been added, unless they did not fit: then nothing is known
-// of the order of what came of both streams, until the rest has been added too.
+// reported writes must have been added, unless they did not fit: then the order of
+// what came on both streams is unknown until the rest has been added too.
 func (m *merger) settle(now time.Duration) {
 	m.now = now
 	full := len(m.in[0].buf) == mergeBuffer || len(m.in[1].buf) == mergeBuffer
@@ -115,7 +118,7 @@ func (m *merger) settle(now time.Duration) {
 		m.unsure = true
 	}
 	m.full = full
-	m.resolve(full || m.held && now >= m.waitsUntil())
+	m.resolve(full || m.holding && now >= m.waitsUntil())
 	for s := range m.in {
 		in := &m.in[s]
 		if in.owed && now >= in.late {
@@ -131,12 +134,13 @@ func (m *merger) settle(now time.Duration) {
 	}
 }
 
-// mixed reports whether something came of both streams since they were resolved.
+// mixed reports whether both streams have bytes that are not resolved.
 func (m *merger) mixed() bool {
 	return len(m.runs) > 1 || m.items(0) > 0 && m.items(1) > 0
 }
 
-// close emits all that is left, once every write is reported and all bytes are added.
+// close emits all that is left, once every write is reported and all bytes are
+// added.
 func (m *merger) close(now time.Duration) {
 	m.now = now
 	m.resolve(true)
@@ -149,14 +153,14 @@ func (m *merger) close(now time.Duration) {
 	m.unsure = m.unsure || m.in[0].owed || m.in[1].owed
 }
 
-// due is when settle has something to do though nothing comes.
+// due returns when settle must be called even if nothing arrives.
 func (m *merger) due() (at time.Duration, waits bool) {
 	first := func(t time.Duration, yes bool) {
 		if yes && (!waits || t < at) {
 			at, waits = t, true
 		}
 	}
-	first(m.waitsUntil(), m.held)
+	first(m.waitsUntil(), m.holding)
 	for s := range m.in {
 		first(m.in[s].late, m.in[s].owed)
 		first(m.tailDue(s))
@@ -164,7 +168,7 @@ func (m *merger) due() (at time.Duration, waits bool) {
 	return at, waits
 }
 
-// waitsUntil is how long what is held waits for a report.
+// waitsUntil returns when the wait for a report ends.
 func (m *merger) waitsUntil() time.Duration {
 	if m.news {
 		return m.began + tailWaitMax
@@ -172,44 +176,44 @@ func (m *merger) waitsUntil() time.Duration {
 	return min(m.since+reportWait, m.began+tailWaitMax)
 }
 
-// tailDue is when the unfinished line of a stream has waited long enough.
+// tailDue returns when the unfinished line of a stream must be emitted.
 func (m *merger) tailDue(s int) (at time.Duration, waits bool) {
 	in := &m.in[s]
-	if m.held || len(in.buf) == 0 {
+	if m.holding || len(in.buf) == 0 {
 		return 0, false
 	}
 	return min(max(in.since, m.in[1-s].heard)+tailWait, in.since+tailWaitMax), true
 }
 
-// resolve gives the runs their items and emits these. Unless it is final, an item
-// whose write may not be reported yet is held, with all that follows.
+// resolve assigns items to the runs and emits them. Unless final, it keeps an item
+// whose write may not be reported yet, and all that follows.
 func (m *merger) resolve(final bool) {
-	if m.held && !m.news && !final {
+	if m.holding && !m.news && !final {
 		return
 	}
 	m.noteStray()
-	if !m.held {
+	if !m.holding {
 		m.began = m.now
 	}
-	m.news, m.held = false, false
+	m.news, m.holding = false, false
 	var shares [2]share
 	var reported [2]bool
 	for s := range shares {
 		shares[s] = m.share(s, final)
 		reported[s] = shares[s].runs > 0
-		m.held = m.held || shares[s].wait
+		m.holding = m.holding || shares[s].wait
 	}
 	m.since = m.now
-	for len(m.runs) > 0 && !m.held {
+	for len(m.runs) > 0 && !m.holding {
 		s := m.runs[0]
 		m.take(s, shares[s].next())
 		if shares[s].hold && shares[s].runs == 0 {
-			m.loose, m.held = true, true
+			m.multi, m.holding = true, true
 			return
 		}
 		m.runs = m.runs[1:]
 	}
-	if m.held {
+	if m.holding {
 		return
 	}
 	m.runs = nil
@@ -227,8 +231,8 @@ func (m *merger) resolve(final bool) {
 	}
 }
 
-// noteStray gives up the order where bytes of a stray write may be among those that are
-// new or not reported. A terminal of somebody else was written to where there are none.
+// noteStray sets unsure if bytes of a stray write may be among the new or
+// unreported ones. Otherwise the write went to an unrelated terminal.
 func (m *merger) noteStray() {
 	in := &m.in[0]
 	if m.stray && (len(in.buf) > in.old || in.owed) {
@@ -237,8 +241,8 @@ func (m *merger) noteStray() {
 	m.stray = false
 }
 
-// takeUnreported resolves bytes of which no write is reported, behind all that is:
-// their write is the latest, or is not reported at all.
+// takeUnreported resolves bytes without a report after all others: their write is
+// the latest, or is never reported.
 func (m *merger) takeUnreported(s int) {
 	in := &m.in[s]
 	if len(in.buf) > in.old {
@@ -257,15 +261,15 @@ func (m *merger) items(s int) int {
 	return n
 }
 
-// share is how many items each run of a stream gets: one, but the first ones may get
-// none, and the first that does some more.
+// share is how many items each run of a stream gets: one, but the first ones may
+// get none, and the first that gets any may get more.
 type share struct {
 	runs, none, more int
-	hold             bool // one more item is there, held
-	wait             bool // it cannot be told yet
+	hold             bool // keep one more item back
+	wait             bool // undecided yet
 }
 
-// next is the number of items of the next run.
+// next returns the number of items of the next run.
 func (h *share) next() int {
 	h.runs--
 	if h.none > 0 {
@@ -277,9 +281,9 @@ func (h *share) next() int {
 	return n
 }
 
-// share decides about the items of a stream. Where the first run goes on from what was
-// resolved last, it may be the late report of that, and have no items. Where the last
-// run is the other stream's, the last item may be of a write that is not reported yet.
+// share distributes the items of a stream. A first run that continues what was
+// resolved last may be its late report, and have no items. If the last run is the
+// other stream's, the last item may belong to a write that is not reported yet.
 func (m *merger) share(s int, final bool) share {
 	var h share
 	for _, r := range m.runs {
@@ -300,7 +304,7 @@ func (m *merger) share(s int, final bool) share {
 		h.hold = !h.wait
 		n--
 	}
-	if h.runs > 1 && !h.wait && (n > h.runs || n > need && m.loose) {
+	if h.runs > 1 && !h.wait && (n > h.runs || n > need && m.multi) {
 		m.unsure = true
 	}
 	h.none, h.more = max(0, h.runs-n), max(0, n-h.runs)
@@ -310,17 +314,17 @@ func (m *merger) share(s int, final bool) share {
 // take resolves one run with n items, and emits the lines among them.
 func (m *merger) take(s, n int) {
 	in := &m.in[s]
-	end, from := 0, in.old // what was unfinished has no line end
+	end, from := 0, in.old // the unfinished part has no line end
 	for range n {
 		line := bytes.IndexByte(in.buf[from:], '\n')
 		if line < 0 {
-			break // the unfinished one stays
+			break // keep the unfinished one
 		}
 		end = from + line + 1
 		from = end
 	}
-	goesOn := m.last == s && m.loose && m.now < m.resolved+reportWait
-	m.loose = n > 1 || n > 0 && goesOn || in.owed
+	goesOn := m.last == s && m.multi && m.now < m.resolved+reportWait
+	m.multi = n > 1 || n > 0 && goesOn || in.owed
 	m.last, m.resolved = s, m.now
 	m.pass(s, end)
 }
@@ -328,7 +332,7 @@ func (m *merger) take(s, n int) {
 // flush emits an unfinished line.
 func (m *merger) flush(s int) {
 	if len(m.in[s].buf) > 0 {
-		m.last, m.loose, m.resolved = s, false, m.now
+		m.last, m.multi, m.resolved = s, false, m.now
 		m.pass(s, len(m.in[s].buf))
 	}
 }

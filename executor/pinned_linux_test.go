@@ -116,7 +116,7 @@ func TestAWaitingShellIsNotUsedInAFolderThatWasReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := pool.Hold(c)
+	h := pool.Reserve(c)
 	must(t, os.Rename(dir, dir+"2"), os.Symlink("/etc", dir))
 	var out bytes.Buffer
 	c.Stdout = &out

@@ -14,9 +14,9 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// plain is a command where the kernel offers nothing that a helper needs: its shell is a child of
-// this process, its streams are pipes, and what it starts is found by its session and parents.
-// It is tested on Linux as well.
+// plain is a command on systems without a helper: its shell is a child of this
+// process, its streams are pipes, and its processes are found by session and
+// parents. It is tested on Linux as well.
 type plain struct {
 	Command
 	report sandbox.Report
@@ -24,7 +24,7 @@ type plain struct {
 	shell *exec.Cmd
 	job   *job
 	out   [2]*plainOutput
-	input *os.File // nil: its input is at its end
+	input *os.File // nil: standard input is at EOF
 	begun time.Time
 
 	mu     sync.Mutex
@@ -34,18 +34,18 @@ type plain struct {
 
 type plainOutput struct {
 	r, w *os.File
-	last atomic.Int64 // when something came last, in nanoseconds since the epoch
+	last atomic.Int64 // when output last arrived, in nanoseconds since the epoch
 }
 
-// How long the children of a command that has ended are heard: until nothing came
-// for plainQuiet and none of them runs, but not longer than plainMost.
+// After a command has ended, output of its children is read until none came for
+// plainQuiet and none of them runs, at most for plainMost.
 const (
 	plainQuiet = 60 * time.Millisecond
 	plainMost  = 1500 * time.Millisecond
 )
 
-// runPlain is Run for a checked command whose shell is started by the words of
-// prefix, confined as the report says.
+// runPlain is Run for a checked command whose shell is started by prefix, confined
+// as the report says.
 func runPlain(ctx context.Context, c Command, shell string, prefix []string, report sandbox.Report) (Exit, error) {
 	if c.Terminal != Off {
 		return Exit{}, fmt.Errorf("cannot run the command on a terminal (%q): on this system commands have pipes only; use \"terminal\": \"off\", or set terminal: off in the configuration", c.Terminal)
@@ -134,8 +134,8 @@ func (p *plain) wait(ctx context.Context) Exit {
 	return p.exit(reason, left)
 }
 
-// drain waits until all output is read. A process that got away may hold it open:
-// then what came until nothing did for plainMost is all.
+// drain waits until all output is read. An escaped process may keep it open: then
+// it ends once nothing came for plainMost.
 func (p *plain) drain(eof <-chan struct{}) {
 	for {
 		rest := plainMost - p.idle()
@@ -155,7 +155,7 @@ func (p *plain) drain(eof <-chan struct{}) {
 	}
 }
 
-// idle is how long nothing came.
+// idle returns how long no output came.
 func (p *plain) idle() time.Duration {
 	return time.Since(time.Unix(0, max(p.out[0].last.Load(), p.out[1].last.Load())))
 }
@@ -192,7 +192,7 @@ func (p *plain) copy(s int) {
 	}
 }
 
-// add merges what came on a stream.
+// add merges the bytes of a stream.
 func (p *plain) add(s int, b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,7 +218,7 @@ func (p *plain) passLocked() {
 	}
 }
 
-// pass is called with mu held.
+// The caller holds mu.
 func (p *plain) pass(s int, b []byte) {
 	if to := []io.Writer{p.Stdout, p.Stderr}[s]; to != nil {
 		_, _ = to.Write(b) // a writer that fails must not stop the command
@@ -228,9 +228,9 @@ func (p *plain) pass(s int, b []byte) {
 // awaitExit waits for the exit, and enforces the timeout.
 func (p *plain) awaitExit(ctx context.Context) Reason {
 	exited := make(chan struct{})
-	// Ends with the shell, which job.kill makes sure of.
+	// Ends with the shell, which job.kill ensures.
 	go func() {
-		_ = p.shell.Wait() // how it ended stands in its ProcessState
+		_ = p.shell.Wait() // its ProcessState has the result
 		p.job.gone()
 		for p.WaitAll && p.job.alive() {
 			time.Sleep(plainQuiet)
@@ -268,7 +268,7 @@ func (p *plain) awaitExit(ctx context.Context) Reason {
 	return reason
 }
 
-// settle waits for the last words of children of a command that exited.
+// settle waits for the last output of children of a command that exited.
 func (p *plain) settle(ctx context.Context, eof <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, plainMost)
 	defer cancel()
@@ -291,11 +291,11 @@ func (p *plain) settle(ctx context.Context, eof <-chan struct{}) {
 	}
 }
 
-// feed gives the command its input. Data that nobody reads holds up no signal.
+// feed writes the command's input. Unread data does not delay signals.
 func (p *plain) feed(done <-chan struct{}) {
 	data := make(chan Input)
 	var writer sync.WaitGroup
-	// Ends when data is closed; a write ends at the latest when the pipe is closed.
+	// Ends when data is closed; closing the pipe ends a blocked write.
 	writer.Go(func() { p.write(data) })
 	defer func() {
 		close(data)
@@ -333,7 +333,7 @@ func (p *plain) feed(done <-chan struct{}) {
 func (p *plain) write(data <-chan Input) {
 	for in := range data {
 		if len(in.Data) > 0 && p.input != nil {
-			_, _ = p.input.Write(in.Data) // one that reads no more has ended, or closed it
+			_, _ = p.input.Write(in.Data) // an error means that it has ended or closed its input
 		}
 		if in.EOF && p.input != nil {
 			p.input.Close()

@@ -1,10 +1,10 @@
 package executor
 
-// PoolCounts is what a Pool has done since it was made.
+// PoolCounts counts what a Pool has done since it was made.
 type PoolCounts struct {
-	Hits    int64 // calls for which a shell waited
-	Started int64 // sandboxes started for calls for which none did
-	Ahead   int64 // sandboxes started before there was a call for them
-	Waiting int64 // shells that wait now
+	Hits    int64 // calls that used a warm shell
+	Started int64 // sandboxes started for calls without one
+	Ahead   int64 // sandboxes started ahead of calls
+	Waiting int64 // warm shells now
 	Idle    int64 // helpers that wait for another call
 }

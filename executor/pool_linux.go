@@ -12,57 +12,57 @@ import (
 )
 
 const (
-	// quietFor is how long no call may have begun or ended before a shell is
-	// started: the answer goes out first, and short calls in a row, which could not
-	// wait for a shell anyhow, keep the processors.
+	// quietFor is how long no call may have begun or ended before a shell is started:
+	// the answer is sent first, and short calls in a row, which could not use a warm
+	// shell anyhow, keep the processors.
 	quietFor = 5 * time.Millisecond
 
-	// renewEvery is how old a waiting shell may get, and at most twice that.
+	// renewEvery is the maximum age of a warm shell, give or take a factor of two.
 	renewEvery = 5 * time.Minute
 
-	// Where a shell cannot start or wait, that is tried again after tryAgain, then after twice as
-	// long, and so on up to tryAgainMost.
+	// If a shell cannot start or wait, the pool retries after tryAgain, doubling up to
+	// tryAgainMost.
 	tryAgain     = time.Minute
 	tryAgainMost = time.Hour
 )
 
-// Pool runs commands as Run does, but keeps a few shells started, each in its own
-// sandbox, waiting for the one script it will run. Such a shell saves a call the
-// start of the sandbox and of bash; what it runs and shows is that of a fresh one.
+// Pool runs commands as Run does, but keeps a few warm shells, each in its own
+// sandbox, waiting for the one script it will run. A warm shell saves a call the
+// start of the sandbox and of bash; its script cannot tell it from a fresh one.
 //
-// A waiting shell is for commands that differ from the last one in nothing but
-// script, times and writers. A command for which none waits is started by Run at
-// once. Shells are started between calls, renewed when they get old, and
-// never used twice or when a folder, a mount or a hidden file has changed under
-// them.
+// A warm shell fits commands that differ from the last one only in script, times
+// and writers. Without one Run starts the command at once. Shells are started
+// between calls, renewed with age, and not used twice, nor after a directory, mount
+// or hidden file of their sandbox has changed.
 //
-// A nil Pool keeps none. The methods may be called from several goroutines.
+// A nil Pool keeps none. Methods may be called concurrently.
 type Pool struct {
 	size   int
 	failed func(error)
-	wake   chan struct{} // one signal for the keeper
+	wake   chan struct{} // wakes the keeper
 	stop   context.CancelFunc
-	work   sync.WaitGroup // the keeper, and helpers on their way out
-	proven bool           // a shell has been able to wait; the keeper's
+	work   sync.WaitGroup // the keeper, and helpers that are ending
+	proven bool           // a warm shell has worked once; only the keeper uses it
 
 	reports reportPool
 	counts  counts
 	slots   sandbox.Slots
 
 	mu     sync.Mutex
-	ready  []*readyShell      // oldest first
-	empty  []*sandbox.Process // helpers whose calls have ended, oldest first
+	warm   []*warmShell       // oldest first
+	empty  []*sandbox.Process // helpers of ended calls, oldest first
 	shape  *Command           // of the last call
-	last   time.Time          // when a call began or ended
-	epoch  int                // counts Flush
+	last   time.Time          // when a call last began or ended
+	epoch  int                // incremented by Flush
 	closed bool
 }
 
-// counts are those of PoolCounts that only grow.
+// counts are the fields of PoolCounts that only grow.
 type counts struct{ hits, started, ahead atomic.Int64 }
 
-// NewPool returns a pool that keeps at most size shells. Close ends it. failed, which may be nil, is
-// called with why a shell could not wait, or not be used although nothing had changed under it.
+// NewPool returns a pool of at most size warm shells. Close ends it. failed, which
+// may be nil, is called with the reason when a shell could not wait, or could not
+// be used although nothing had changed.
 func NewPool(size int, failed func(error)) *Pool {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Pool{size: size, failed: failed, wake: make(chan struct{}, 1), stop: stop}
@@ -87,7 +87,7 @@ func (p *Pool) Counts() PoolCounts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := &p.counts
-	return PoolCounts{Hits: c.hits.Load(), Started: c.started.Load(), Ahead: c.ahead.Load(), Waiting: int64(len(p.ready)), Idle: int64(p.slots.Idle())}
+	return PoolCounts{Hits: c.hits.Load(), Started: c.started.Load(), Ahead: c.ahead.Load(), Waiting: int64(len(p.warm)), Idle: int64(p.slots.Idle())}
 }
 
 // countStart counts a sandbox that is started for a call.
@@ -97,41 +97,41 @@ func (p *Pool) countStart() {
 	}
 }
 
-// Run is the function Run, faster when a shell waits for c. The slices of c must
-// not be changed afterwards.
+// Run is the function Run, faster if a warm shell fits c. The slices of c must not
+// be changed afterwards.
 func (p *Pool) Run(ctx context.Context, c Command) (Exit, error) {
-	return p.Hold(c).Run(ctx, c)
+	return p.Reserve(c).Run(ctx, c)
 }
 
-// Prepare starts shells for commands like c, before there was any.
+// Prepare starts shells for commands like c ahead of the first.
 func (p *Pool) Prepare(c Command) {
 	p.end(c)
 }
 
-// Flush ends every waiting shell. New ones are started.
+// Flush discards every warm shell. New ones are started.
 func (p *Pool) Flush() {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
-	old := p.ready
-	p.ready = nil
+	old := p.warm
+	p.warm = nil
 	p.epoch++
 	p.mu.Unlock()
 	p.discard(old...)
 	p.nudge()
 }
 
-// Close ends every waiting shell and waits until nothing of them is left. Run
-// goes on working, without the pool.
+// Close ends every warm shell and waits for their processes to end. Run goes on
+// working, without the pool.
 func (p *Pool) Close() {
 	if p == nil {
 		return
 	}
 	p.stop()
 	p.mu.Lock()
-	old := p.ready
-	p.ready, p.closed = nil, true
+	old := p.warm
+	p.warm, p.closed = nil, true
 	empty := p.idle(0)
 	p.mu.Unlock()
 	for _, s := range old {
@@ -143,7 +143,7 @@ func (p *Pool) Close() {
 	p.reports.close()
 }
 
-// note remembers that a call began or ended.
+// note records that a call began or ended.
 func (p *Pool) note(c Command) {
 	if p == nil {
 		return
@@ -162,46 +162,47 @@ func (p *Pool) end(c Command) {
 	p.nudge()
 }
 
-// nudge makes the keeper look.
+// nudge wakes the keeper.
 func (p *Pool) nudge() {
 	select {
 	case p.wake <- struct{}{}:
-	default: // it has not looked yet
+	default: // a wake-up is pending
 	}
 }
 
-// take removes the oldest shell that fits c, if any.
-func (p *Pool) take(c Command) *readyShell {
+// take removes and returns the oldest shell that fits c, or nil.
+func (p *Pool) take(c Command) *warmShell {
 	if p == nil || len(c.Script) > room {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.ready, func(s *readyShell) bool { return s.fits(c) })
+	i := slices.IndexFunc(p.warm, func(s *warmShell) bool { return s.fits(c) })
 	if i < 0 {
 		return nil
 	}
-	s := p.ready[i]
-	p.ready = slices.Delete(p.ready, i, i+1)
+	s := p.warm[i]
+	p.warm = slices.Delete(p.warm, i, i+1)
 	return s
 }
 
 // put adds a fresh shell, unless the pool was flushed or closed since its start
-// began. Of another kind the oldest makes room.
-func (p *Pool) put(s *readyShell, epoch int) {
+// began. If the pool is full, a shell of another kind is dropped.
+func (p *Pool) put(s *warmShell, epoch int) {
 	p.mu.Lock()
-	drop := []*readyShell{s}
+	drop := []*warmShell{s}
 	if !p.closed && p.epoch == epoch {
-		p.ready = append(p.ready, s)
-		over := max(0, len(p.ready)-p.size)
-		drop = slices.Clone(p.ready[:over])
-		p.ready = slices.Delete(p.ready, 0, over)
+		p.warm = append(p.warm, s)
+		over := max(0, len(p.warm)-p.size)
+		drop = slices.Clone(p.warm[:over])
+		p.warm = slices.Delete(p.warm, 0, over)
 	}
 	p.mu.Unlock()
 	p.discard(drop...)
 }
 
-// slotsOf is where commands find helpers of earlier ones; nil without a pool.
+// slotsOf returns the pool's helpers that can run another command; nil without a
+// pool.
 func (p *Pool) slotsOf() *sandbox.Slots {
 	if p == nil {
 		return nil
@@ -209,7 +210,7 @@ func (p *Pool) slotsOf() *sandbox.Slots {
 	return &p.slots
 }
 
-// retirer lets helpers of ended calls go; nil without a pool.
+// retirer returns p.retire; nil without a pool.
 func (p *Pool) retirer() func(*sandbox.Process) {
 	if p == nil {
 		return nil
@@ -217,8 +218,9 @@ func (p *Pool) retirer() func(*sandbox.Process) {
 	return p.retire
 }
 
-// retire has a helper ended when calls rest: the end of its namespaces takes as long as a small
-// command. Of more than the keeper starts at a time the oldest end at once.
+// retire queues a helper to be ended between calls: ending its namespaces takes as
+// long as a small command. If there are more than the keeper starts at a time, the
+// oldest end at once.
 func (p *Pool) retire(helper *sandbox.Process) {
 	if helper.Again() {
 		p.aside(func() { helper.End() })
@@ -227,7 +229,7 @@ func (p *Pool) retire(helper *sandbox.Process) {
 	p.mu.Lock()
 	p.empty = append(p.empty, helper)
 	most := p.size
-	if p.closed { // there is no keeper
+	if p.closed { // the keeper is gone
 		most = 0
 	}
 	over := p.idle(most)
@@ -235,7 +237,8 @@ func (p *Pool) retire(helper *sandbox.Process) {
 	p.dismiss(over)
 }
 
-// idle takes the oldest of the empty helpers, but for so many. Called with mu held.
+// idle removes the oldest empty helpers and leaves keep of them. The caller holds
+// mu.
 func (p *Pool) idle(keep int) []*sandbox.Process {
 	n := max(0, len(p.empty)-keep)
 	over := slices.Clone(p.empty[:n])
@@ -257,14 +260,14 @@ func (p *Pool) dismissAll() {
 }
 
 // discard ends shells that were not used.
-func (p *Pool) discard(shells ...*readyShell) {
+func (p *Pool) discard(shells ...*warmShell) {
 	for _, s := range shells {
 		p.aside(s.close)
 	}
 }
 
-// aside does something for which no call waits, unless the pool is closed, or nil:
-// then nobody would wait for it at all.
+// aside runs do in the background, unless the pool is nil or closed: then no one
+// would wait for it.
 func (p *Pool) aside(do func()) {
 	if p == nil {
 		do()
@@ -282,12 +285,12 @@ func (p *Pool) aside(do func()) {
 	}
 }
 
-// keep has provide start what is missing until ctx ends. After a failure it pauses, and longer
-// after each further one.
+// keep calls provide until ctx ends. After a failure it pauses, doubling the pause
+// each time.
 func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, first time.Duration) {
 	renew := time.NewTicker(renewEvery)
 	defer renew.Stop()
-	var again <-chan time.Time // not nil: nothing is started until then
+	var again <-chan time.Time // not nil: pausing
 	pause := first
 	for {
 		select {
@@ -313,7 +316,7 @@ func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, fi
 	}
 }
 
-// provide starts what is missing, once a shell has been able to wait.
+// provide starts missing shells, once one has proven to work.
 func (p *Pool) provide(ctx context.Context) error {
 	c, _ := p.wanted()
 	if c != nil && !p.proven {
@@ -325,7 +328,7 @@ func (p *Pool) provide(ctx context.Context) error {
 	return p.refill(ctx)
 }
 
-// quiet waits until no call begins or ends for a moment, or ctx ends.
+// quiet waits until no call begins or ends for quietFor, or ctx ends.
 func (p *Pool) quiet(ctx context.Context) bool {
 	t := time.NewTimer(quietFor)
 	defer t.Stop()
@@ -345,15 +348,15 @@ func (p *Pool) quiet(ctx context.Context) bool {
 	}
 }
 
-// expire ends the shells that are older.
+// expire discards shells born before a time.
 func (p *Pool) expire(before time.Time) {
 	p.mu.Lock()
-	young := slices.IndexFunc(p.ready, func(s *readyShell) bool { return s.born.After(before) })
+	young := slices.IndexFunc(p.warm, func(s *warmShell) bool { return s.born.After(before) })
 	if young < 0 {
-		young = len(p.ready)
+		young = len(p.warm)
 	}
-	old := slices.Clone(p.ready[:young])
-	p.ready = slices.Delete(p.ready, 0, young)
+	old := slices.Clone(p.warm[:young])
+	p.warm = slices.Delete(p.warm, 0, young)
 	p.mu.Unlock()
 	p.discard(old...)
 }
@@ -367,7 +370,7 @@ func (p *Pool) refill(ctx context.Context) error {
 			return nil
 		}
 		p.counts.ahead.Add(1)
-		s, err := startReady(ctx, *c, p.slotsOf())
+		s, err := startWarm(ctx, *c, p.slotsOf())
 		if err != nil {
 			return err
 		}
@@ -376,15 +379,15 @@ func (p *Pool) refill(ctx context.Context) error {
 	return nil
 }
 
-// wanted is the kind of shell to start now, if any.
+// wanted returns the kind of shell to start now, if any.
 func (p *Pool) wanted() (c *Command, epoch int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.shape == nil {
 		return nil, 0
 	}
-	alike := slices.ContainsFunc(p.ready, func(s *readyShell) bool { return s.fits(*p.shape) })
-	if alike && len(p.ready) >= p.size {
+	alike := slices.ContainsFunc(p.warm, func(s *warmShell) bool { return s.fits(*p.shape) })
+	if alike && len(p.warm) >= p.size {
 		return nil, 0
 	}
 	return p.shape, p.epoch

@@ -28,8 +28,8 @@ func filled(t *testing.T, n int, c Command) *Pool {
 	t.Cleanup(p.Close)
 	p.Prepare(c)
 	p.refill(t.Context())
-	if len(p.ready) != n {
-		t.Fatalf("%d shells wait, want %d", len(p.ready), n)
+	if len(p.warm) != n {
+		t.Fatalf("%d shells wait, want %d", len(p.warm), n)
 	}
 	return p
 }
@@ -40,7 +40,7 @@ func callPool(t *testing.T, p *Pool, c Command) (out string, waited bool) {
 	t.Helper()
 	var b bytes.Buffer
 	c.Stdout = &b
-	h := p.Hold(c)
+	h := p.Reserve(c)
 	if _, err := h.Run(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestACallCannotReachAWaitingShell(t *testing.T) {
 	t.Parallel()
 	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
 	p := filled(t, 2, c)
-	helper := strconv.Itoa(p.ready[1].process.PID())
+	helper := strconv.Itoa(p.warm[1].process.PID())
 	c.Script = "kill -KILL " + helper + "; ls -d /proc/" + helper + "; cat /proc/" + helper + "/environ; echo tried; kill -KILL -1"
 	if out, waited := callPool(t, p, c); !waited || out != "tried\n" {
 		t.Errorf("waited: %v, printed %q", waited, out)
@@ -210,7 +210,7 @@ func TestAShellThatDiedWhileItWaitedIsNotMissed(t *testing.T) {
 	t.Parallel()
 	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
 	p := filled(t, 1, c)
-	if err := syscall.Kill(p.ready[0].process.PID(), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(p.warm[0].process.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	c.Script = "echo ran; exit 3"
@@ -323,10 +323,10 @@ func TestAPoolRefillsItselfAndCloseLeavesNothing(t *testing.T) {
 	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
 	p := NewPool(2, nil)
 	p.Prepare(c)
-	all := func() []*readyShell {
+	all := func() []*warmShell {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return append([]*readyShell{}, p.ready...)
+		return append([]*warmShell{}, p.warm...)
 	}
 	await(t, func() bool { return len(all()) == 2 })
 	c.Script = "true"

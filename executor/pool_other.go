@@ -4,26 +4,26 @@ package executor
 
 import "context"
 
-// Pool keeps no shells here.
+// Pool keeps no warm shells here.
 type Pool struct{}
 
-// NewPool returns a pool that keeps no shells.
+// NewPool returns nil: no shells are kept.
 func NewPool(int, func(error)) *Pool { return nil }
 
 // Run is the function Run.
 func (*Pool) Run(ctx context.Context, c Command) (Exit, error) { return Run(ctx, c) }
 
-// Hold makes nothing ready.
-func (*Pool) Hold(Command) *Held { return &Held{} }
+// Reserve prepares nothing.
+func (*Pool) Reserve(Command) *Reservation { return &Reservation{} }
 
-// Held is a command that is to run.
-type Held struct{}
+// Reservation is a command that is to run.
+type Reservation struct{}
 
 // Run is the function Run.
-func (*Held) Run(ctx context.Context, c Command) (Exit, error) { return Run(ctx, c) }
+func (*Reservation) Run(ctx context.Context, c Command) (Exit, error) { return Run(ctx, c) }
 
 // Drop does nothing.
-func (*Held) Drop() {}
+func (*Reservation) Drop() {}
 
 // Prepare does nothing.
 func (*Pool) Prepare(Command) {}
@@ -37,7 +37,7 @@ func (*Pool) Flush() {}
 // Close does nothing.
 func (*Pool) Close() {}
 
-// ProbePool refuses like Run.
+// ProbePool returns ErrUnavailable.
 func ProbePool(ctx context.Context, c Command) error {
 	_, err := Run(ctx, c)
 	return err

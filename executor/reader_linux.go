@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// drainLimit bounds what is read of a stream after the end of a command. Neither a
-// terminal nor a pipe can hold more than that, so nothing of the command's own is
-// lost, and a leftover that writes without end is not listened to without end.
+// drainLimit bounds what is read of a stream after the end of a command. It exceeds
+// the buffer of a terminal or pipe, so no output of the command is lost, and a
+// leftover that writes endlessly is cut off.
 const drainLimit = 1 << 20
 
-// terminalBuffer is what a terminal holds for its reader. Writes that met a full
-// buffer are brought only by the second read that finds nothing.
+// terminalBuffer is the size of a terminal's buffer. A write that met a full buffer
+// arrives only with the second read that finds nothing.
 const terminalBuffer = 4 << 10
 
-// mostIdle bounds how often a turn looks again for the bytes of a report and finds
-// none. Writes are reported, too, that were discarded at once, or that went to the
-// /dev/tty of somebody else.
+// mostIdle bounds how often a turn retries when the bytes of a report are missing.
+// Reports also come for writes that were discarded, or that went to another
+// terminal through /dev/tty.
 const mostIdle = 100
 
 // reader reads the streams of a command and passes them on in one order.
@@ -31,15 +31,15 @@ type reader struct {
 	poll    *os.File // an epoll of the streams and the reports
 	stopped atomic.Bool
 
-	// These belong to the goroutine of run.
+	// Only run's goroutine uses these.
 	begun  time.Time
 	merger *merger
-	ends   [2]int // how often in a row the end of a stream was met
+	ends   [2]int // how often in a row EOF was read
 	read   [2]int // bytes since the interrupt
 
-	reports *reports // nil: there are none
+	reports *reports // nil: writes are not reported
 	awaited bool     // a report alone ends wait, too
-	pool    *Pool    // which lent them
+	pool    *Pool    // owns reports
 }
 
 func newReader(streams []*stream) (*reader, error) {
@@ -47,7 +47,7 @@ func newReader(streams []*stream) (*reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot poll the output: %w", err)
 	}
-	if err := unix.SetNonblock(fd, true); err != nil { // else os.File would not poll it
+	if err := unix.SetNonblock(fd, true); err != nil { // os.File only polls nonblocking descriptors
 		unix.Close(fd)
 		return nil, fmt.Errorf("cannot poll the output: %w", err)
 	}
@@ -68,7 +68,7 @@ func (r *reader) control(op, fd int, events uint32) error {
 	})
 }
 
-// watch has the writes reported from now on, if reports can be had.
+// watch starts reporting writes, if an inotify instance is available.
 func (r *reader) watch(pool *Pool) {
 	if len(r.streams) < 2 || r.reports != nil {
 		return
@@ -84,7 +84,7 @@ func (r *reader) watch(pool *Pool) {
 	r.reports, r.pool = reports, pool
 }
 
-// close gives up what the reader has. The goroutine of run has ended, or never began.
+// close releases the reader's resources. run has ended, or never began.
 func (r *reader) close() {
 	r.poll.Close()
 	if r.reports != nil {
@@ -93,18 +93,18 @@ func (r *reader) close() {
 	}
 }
 
-// exact reports, after run, whether the order of the output is that of the writes.
+// exact reports, after run, whether the output is in the order of the writes.
 func (r *reader) exact() bool {
 	return len(r.streams) == 1 || r.reports != nil && !r.merger.unsure
 }
 
-// interrupt makes run finish with what is there.
+// interrupt makes run finish with what has arrived.
 func (r *reader) interrupt() {
 	r.stopped.Store(true)
 	_ = r.poll.SetReadDeadline(time.Unix(1, 0))
 }
 
-// run reads the streams to their end, or until interrupt.
+// run reads the streams to EOF, or until interrupt.
 func (r *reader) run() {
 	r.begun = time.Now()
 	r.merger = newMerger(r.reports != nil, r.pass)
@@ -126,9 +126,9 @@ func (r *reader) ended() bool {
 	return true
 }
 
-// wait returns for input, for the merger, or by interrupt.
+// wait returns for input, for the merger, or on interrupt.
 func (r *reader) wait() {
-	r.awaitReports(r.merger.held)
+	r.awaitReports(r.merger.holding)
 	deadline := time.Time{}
 	if due, waits := r.merger.due(); waits {
 		deadline = r.begun.Add(due)
@@ -148,8 +148,9 @@ func (r *reader) wait() {
 	})
 }
 
-// awaitReports has a report alone end wait, or not: it mostly follows bytes that have
-// been passed on, and a wake for each write would slow down a command that prints much.
+// awaitReports sets whether a report alone ends wait: it mostly follows bytes that
+// have been passed on, and a wake-up per write would slow down a command that
+// prints much.
 func (r *reader) awaitReports(yes bool) {
 	if r.reports == nil || yes == r.awaited {
 		return
@@ -163,7 +164,7 @@ func (r *reader) awaitReports(yes bool) {
 	}
 }
 
-// turn reads all that has come and settles it: reports, bytes, and both again until
+// turn reads and settles all that has arrived: reports and bytes alternately until
 // there are no more reports, so that the bytes of each report have been read. It
 // reports whether there were bytes.
 func (r *reader) turn(last bool) (some bool) {
@@ -186,15 +187,15 @@ func (r *reader) turn(last bool) (some bool) {
 	}
 	r.merger.settle(time.Since(r.begun))
 	if len(r.streams) == 1 {
-		r.merger.flush(0) // an unfinished line waits for the other stream alone
+		r.merger.flush(0) // an unfinished line only waits for the other stream
 	}
 	return some
 }
 
-// readAll reads a stream until nothing is there, or its space is used up. A read of a terminal
-// waits for the kernel's work that brings what was written; work that met a full buffer has put
-// itself off once more. So after much, and last, all is read when two reads in a row find
-// nothing, and the end of a terminal is believed when it is met twice.
+// readAll reads a stream until it is empty, or its space is full. Reading a
+// terminal waits for a kernel worker, which requeues itself when it met a full
+// buffer. So after much output, and at the end, the stream is empty only when two
+// reads in a row find nothing, and EOF of a terminal counts when it is read twice.
 func (r *reader) readAll(s int, last bool) (total int) {
 	if r.ends[s] >= 2 {
 		return 0
@@ -216,7 +217,7 @@ func (r *reader) readAll(s int, last bool) (total int) {
 					empty++
 				}
 			default:
-				r.ends[s]++ // 0 of a pipe, EIO of a terminal that nobody holds any more
+				r.ends[s]++ // 0 for a pipe, EIO for a terminal that no one has open
 			}
 		}
 		if r.ends[s] >= 2 {

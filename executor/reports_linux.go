@@ -9,23 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostReports bounds the inotify instances of a Pool; a user has 128 by default.
+// mostReports bounds the inotify instances of a Pool; the default limit per user is
+// 128.
 const mostReports = 32
 
-// idleReports is how many of them a Pool opens at its first command and keeps open.
-// Closing one takes the kernel milliseconds.
+// idleReports is how many instances a Pool keeps open. Closing one takes the kernel
+// milliseconds.
 const idleReports = 4
 
-// reports brings the kernel's reports of writes to the streams of one command, in the
-// order of the writes. They cost the writer nothing that could be noticed. nil brings
-// none.
+// reports receives the kernel's reports of writes to the streams of one command, in
+// the order of the writes, at no noticeable cost to the writer. nil receives none.
 //
-// It is an inotify instance. One that is closed waits for the kernel for milliseconds,
-// so a Pool keeps it for the next command.
+// It is an inotify instance. Closing one takes milliseconds, so a Pool reuses it.
 type reports struct {
 	fd  int
-	wds [2]int // of the streams
-	tty int    // of /dev/tty, through which a terminal is written to under another name
+	wds [2]int // watches of the streams
+	tty int    // watch of /dev/tty, another name of the command's terminal
 	buf [4096]byte
 }
 
@@ -37,7 +36,7 @@ func newReports() (*reports, error) {
 	return &reports{fd: fd, wds: [2]int{-1, -1}, tty: -1}, nil
 }
 
-// watch begins to report writes to the streams. What was reported before is dropped.
+// watch starts reporting writes to the streams. Earlier reports are dropped.
 func (r *reports) watch(streams []*stream) error {
 	for s, o := range streams {
 		err := withFD(o.file, func(fd int) (err error) {
@@ -53,16 +52,16 @@ func (r *reports) watch(streams []*stream) error {
 		}
 	}
 	if streams[0].name != "" {
-		r.tty, _ = unix.InotifyAddWatch(r.fd, "/dev/tty", unix.IN_MODIFY) // -1, which is no watch, if it fails
+		r.tty, _ = unix.InotifyAddWatch(r.fd, "/dev/tty", unix.IN_MODIFY) // -1 on failure, which is no watch
 	}
 	return nil
 }
 
-// unwatch ends the reports, and drops those that are there.
+// unwatch stops reporting and drops pending reports.
 func (r *reports) unwatch() {
 	for _, wd := range []int{r.wds[0], r.wds[1], r.tty} {
 		if wd >= 0 {
-			_, _ = unix.InotifyRmWatch(r.fd, uint32(wd)) // one whose file is gone is gone, too
+			_, _ = unix.InotifyRmWatch(r.fd, uint32(wd)) // an error means that the file is gone, and the watch with it
 		}
 	}
 	r.wds, r.tty = [2]int{-1, -1}, -1
@@ -71,7 +70,7 @@ func (r *reports) unwatch() {
 	}
 }
 
-// read passes on the waiting reports, and returns whether there were any.
+// read passes on pending reports, and reports whether there were any.
 func (r *reports) read(m *merger) (some bool) {
 	rounds := 0
 	for more := r != nil; more && rounds < mostIdle; rounds++ {
@@ -111,10 +110,10 @@ type reportPool struct {
 	out     int
 	filled  bool
 	closed  bool
-	closing sync.WaitGroup // of those that are more than idleReports
+	closing sync.WaitGroup // of instances beyond idleReports
 }
 
-// borrowReports returns reports, or nil if there are too many.
+// borrowReports returns reports, or nil if too many are in use.
 func (p *Pool) borrowReports() *reports {
 	if p == nil {
 		r, _ := newReports()
@@ -129,7 +128,7 @@ func (p *Pool) returnReports(r *reports) {
 		r.close()
 		return
 	}
-	p.reports.giveBack(r)
+	p.reports.put(r)
 }
 
 func (p *reportPool) borrow() *reports {
@@ -150,7 +149,7 @@ func (p *reportPool) borrow() *reports {
 	return r
 }
 
-// fill opens those that are kept open. Called with mu held.
+// fill opens the instances to keep. The caller holds mu.
 func (p *reportPool) fill() {
 	for !p.filled && len(p.idle) < idleReports {
 		r, err := newReports()
@@ -162,7 +161,7 @@ func (p *reportPool) fill() {
 	p.filled = true
 }
 
-func (p *reportPool) giveBack(r *reports) {
+func (p *reportPool) put(r *reports) {
 	r.unwatch()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +176,7 @@ func (p *reportPool) giveBack(r *reports) {
 	}
 }
 
-// close closes what is not lent, and what is returned later.
+// close closes the idle instances, and makes put close the others.
 func (p *reportPool) close() {
 	p.mu.Lock()
 	idle := p.idle

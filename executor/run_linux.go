@@ -16,42 +16,40 @@ import (
 const (
 	defaultGrace = 2 * time.Second
 
-	// After the command has ended its children may still have something to say,
-	// as tee in a process substitution does. They are heard until so many looks in
-	// a row found that none of them runs or has written, but not for more than
-	// settleMost looks. Looks are counted, not time: a daemon that was kept from running
-	// has not seen what its machine did meanwhile.
+	// After the command has ended its children may still print, as tee in a process
+	// substitution does. Run reads on until settleLooks checks in a row found that none
+	// of them runs or has written, but at most settleMost checks. Checks are counted,
+	// not time: a suspended daemon has not seen what happened meanwhile.
 	settleLooks = 3
 	settleMost  = 75
-	settleStep  = 20 * time.Millisecond // between two looks
+	settleStep  = 20 * time.Millisecond // between two checks
 	settleMax   = 10 * time.Second      // for a helper that does not answer
 
-	// In the grace what is stopped is woken, first after wakeFirst, then in longer
-	// and longer pauses.
+	// During the grace period stopped processes get CONT, first after wakeFirst, then
+	// in growing intervals.
 	wakeFirst  = 20 * time.Millisecond
 	wakeSeldom = 500 * time.Millisecond
 
-	// killWithin is how long the kernel may take to carry out a kill before the
-	// helper itself is ended.
+	// killWithin is how long the kernel may take for a kill before the helper itself is
+	// killed.
 	killWithin = 2 * time.Second
 )
 
-// Run starts the command and returns when nothing of it is left running, at most
+// Run starts the command and returns when none of its processes is left, at most
 // Grace and a few seconds after Timeout or the end of ctx.
 //
-// An error means that it could not run, and nothing of it did: errors.Is finds
-// sandbox.ErrUnavailable when it could not be confined, errors.As a
-// *sandbox.DirError for a bad Dir. How a command that ran ended stands in Exit.
+// An error means that nothing of it ran: errors.Is finds sandbox.ErrUnavailable if
+// it could not be confined, errors.As a *sandbox.DirError for a bad Dir. Exit
+// reports how a command that ran ended.
 //
-// When ctx ends or Timeout passes, every process of the command gets TERM and
-// CONT, CONT again when it is stopped later, and KILL after Grace. A ctx that ends before the start is no error: the
-// Exit is that of a command that TERM ended at once. Processes that outlive the
-// command are killed and listed in Exit.Leftovers. So ends a command, too, that
-// sleeps some seconds in a read of its terminal after the end of its input: it
-// would wait for ever.
+// When ctx ends or Timeout passes, every process of the command gets TERM and CONT,
+// CONT again if it is stopped later, and KILL after Grace. If ctx ends before the
+// start, Run returns the Exit of a command that TERM ended at once, and no error.
+// Processes that outlive the command are killed and listed in Exit.Leftovers. A
+// command that sleeps some seconds in a read of its terminal after EOF is stopped
+// in the same way: it would wait for ever.
 //
-// Timeout counts the time in which the machine runs (CLOCK_MONOTONIC): changes of
-// the clock do not matter, and a suspended machine's time does not count.
+// Timeout uses CLOCK_MONOTONIC: neither changes of the clock nor suspension count.
 func Run(ctx context.Context, c Command) (Exit, error) {
 	var none *Pool
 	return none.Run(ctx, c)
@@ -60,11 +58,11 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 // maxArgument is MAX_ARG_STRLEN of execve(2), with its final NUL.
 const maxArgument = 128<<10 - 1
 
-// arguments are those of bash for the script. One that is too long for an
-// argument comes through a memory file on descriptor 3, which bash reads and
-// closes before the script begins. Such a script differs from a short one in
-// this: error messages name "eval" instead of "-c", BASH_EXECUTION_STRING holds
-// the reading line, and newlines at its very end are gone.
+// arguments returns bash's arguments for the script. A script that is too long for
+// an argument is passed in a memory file on descriptor 3, which bash reads and
+// closes before the script begins. It differs from a short one: error messages name
+// "eval" instead of "-c", BASH_EXECUTION_STRING has the reading line, and trailing
+// newlines are lost.
 func arguments(script string) ([]string, *os.File, error) {
 	plain := []string{"--noprofile", "--norc", "-c"}
 	if len(script) <= maxArgument {
@@ -92,8 +90,8 @@ type running struct {
 	memory  memoryWatch
 	stuck   bool
 
-	// retire, if set, takes over a helper whose call has no process left, so that
-	// nobody waits for the end of an empty sandbox.
+	// retire, if set, takes a helper whose call has no process left, so that no one
+	// waits for the end of an empty sandbox.
 	retire func(*sandbox.Process)
 }
 
@@ -114,9 +112,9 @@ func (r *running) wait(ctx context.Context) Exit {
 	return r.exit(left)
 }
 
-// connect serves the command's network. disconnect ends that.
+// connect serves the command's network until disconnect is called.
 func (r *running) connect() (disconnect func()) {
-	names, ports := r.process.Doors()
+	names, ports := r.process.ProxyListeners()
 	if r.Connect == nil || names == nil {
 		return func() {}
 	}
@@ -127,7 +125,7 @@ func (r *running) connect() (disconnect func()) {
 	return func() { stop(); serving.Wait() }
 }
 
-// end ends what is left and returns what that was.
+// end kills what is left and returns it.
 func (r *running) end() []sandbox.Member {
 	if r.retire != nil && isClosed(r.process.Alone()) && r.process.Empty() {
 		r.retire(r.process)
@@ -177,7 +175,7 @@ func (r *running) awaitExit(ctx context.Context) {
 	look := time.NewTimer(quiet)
 	defer look.Stop()
 	if r.streams.input == nil {
-		look.Stop() // it has nothing to wait for
+		look.Stop() // it has no input to wait for
 	}
 	full := time.NewTimer(fillsMemory)
 	defer full.Stop()
@@ -202,26 +200,26 @@ func (r *running) awaitExit(ctx context.Context) {
 		}
 	}
 	if ctx.Err() != nil {
-		r.reason = Stopped // also when a machine that stood still brings the timeout at the same time
+		r.reason = Stopped // also if a suspended machine delivers the timeout at the same time
 	}
 	r.stop()
 }
 
-// stop asks all processes of the command to end, and makes those that do not.
+// stop sends TERM, then KILL, to all processes of the command.
 func (r *running) stop() {
 	if r.reason != Aborted {
 		r.process.SignalAll(syscall.SIGTERM)
-		r.process.SignalAll(syscall.SIGCONT) // a stopped one hears nothing else
+		r.process.SignalAll(syscall.SIGCONT) // a stopped process receives no other signal
 		if r.endsInGrace() {
 			return
 		}
 	}
 	r.process.Kill()
-	waitFor(r.process.Alone(), killWithin) // else End takes the helper away
+	waitFor(r.process.Alone(), killWithin) // otherwise End kills the helper
 }
 
-// endsInGrace gives the processes the time to end. One that is stopped meanwhile,
-// by itself or by another, has not heard TERM: it is woken again.
+// endsInGrace gives the processes time to end. A process that is stopped meanwhile
+// has not received TERM: it gets CONT again.
 func (r *running) endsInGrace() bool {
 	left := r.Grace
 	if left == 0 {
@@ -258,7 +256,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// settle hears out the children of a command that ended by itself.
+// settle reads the last output of children of a command that ended by itself.
 func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 	if r.reason != Exited || isClosed(r.process.Alone()) {
 		return
@@ -311,9 +309,9 @@ func (r *running) exit(left []sandbox.Member) Exit {
 	return e
 }
 
-// KillIdentity kills the command whose Started.Identity this is, if its helper
-// still lives, and reports whether it did: what a daemon does with the records
-// of one that crashed.
+// KillIdentity kills the command with this Started.Identity, if its helper still
+// lives, and reports whether it did. A daemon calls it for the records of one that
+// crashed.
 func KillIdentity(identity string) (killed bool, err error) {
 	return sandbox.KillIdentity(identity)
 }

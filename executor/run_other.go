@@ -12,8 +12,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// Run runs the command as a child of this process, on pipes, confined as
-// sandbox.Launcher can (see runPlain). Where it cannot, Run refuses: errors.Is finds
+// Run runs the command as a child of this process, on pipes, confined by
+// sandbox.Launcher (see runPlain). If that fails, errors.Is finds
 // sandbox.ErrUnavailable.
 func Run(ctx context.Context, c Command) (Exit, error) {
 	if err := c.check(); err != nil {
@@ -24,8 +24,8 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 		return Exit{}, err
 	}
 	tmp := ""
-	if c.Sandbox.Mode != sandbox.FullAccess { // /tmp is not to be written
-		if tmp, err = privateFolder(); err != nil {
+	if c.Sandbox.Mode != sandbox.FullAccess { // /tmp must not be written
+		if tmp, err = privateDir(); err != nil {
 			return Exit{}, err
 		}
 		defer os.RemoveAll(tmp)
@@ -38,8 +38,8 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	return runPlain(ctx, c, shell, prefix, report)
 }
 
-// privateFolder makes a folder for the temporary files of one call.
-func privateFolder() (string, error) {
+// privateDir makes a directory for the temporary files of one call.
+func privateDir() (string, error) {
 	tmp, err := os.MkdirTemp("", "toold-call-")
 	if err != nil {
 		return "", err
@@ -47,18 +47,18 @@ func privateFolder() (string, error) {
 	return paths.Resolve(tmp)
 }
 
-// IsTerminal reports whether f is a character device, which is the nearest to a
-// terminal that can be known here.
+// IsTerminal reports whether f is a character device, the closest check available
+// here.
 func IsTerminal(f *os.File) bool {
 	st, err := f.Stat()
 	return err == nil && st.Mode()&os.ModeCharDevice != 0
 }
 
-// Probe reports that there are no terminals for commands here.
+// Probe returns an error: commands have no terminals here.
 func Probe() error {
 	return errors.New(`commands have pipes only on this system; set terminal: off in the configuration`)
 }
 
-// KillIdentity finds nothing: commands have no identity here, and most end with the
+// KillIdentity does nothing: commands have no identity here, and most end with the
 // daemon.
 func KillIdentity(string) (killed bool, err error) { return false, nil }

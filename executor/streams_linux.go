@@ -9,25 +9,25 @@ import (
 
 // streams are the descriptors of one command, both sides.
 type streams struct {
-	child  [3]*os.File // the command's; closed as soon as it has its own
-	opened []*os.File  // what closeChild has to close
-	input  *os.File    // the other side of its standard input; nil if there is none
-	ctty   *os.File    // the master of its controlling terminal; nil in Off
+	child  [3]*os.File // the command's; closed once it has been started
+	opened []*os.File  // what closeChild closes
+	input  *os.File    // our side of standard input; nil if there is none
+	ctty   *os.File    // master of the controlling terminal; nil for Off
 	out    []*stream
 	reader *reader
 
-	lastInput atomic.Int64 // when data was given last, in nanoseconds since the epoch; 0 = never
-	atEnd     atomic.Bool  // the input was ended
+	lastInput atomic.Int64 // when data was last written, in nanoseconds since the epoch; 0 = never
+	atEnd     atomic.Bool  // EOF was written
 }
 
 type stream struct {
 	file *os.File
-	name string // of the command's side, if that is a terminal
+	name string // of the slave, for a terminal
 	to   io.Writer
-	last *atomic.Int64 // when something came last, in nanoseconds since the epoch
+	last *atomic.Int64 // when output last arrived, in nanoseconds since the epoch
 }
 
-// openStreams connects c as its Terminal says. On error nothing stays open.
+// openStreams opens the streams for c.Terminal. On error nothing stays open.
 func openStreams(c Command) (s *streams, err error) {
 	s = &streams{}
 	defer func() {
@@ -103,7 +103,7 @@ func (s *streams) add(f *os.File, name string, to io.Writer) {
 	s.out = append(s.out, &stream{file: f, name: name, to: orDiscard(to), last: new(atomic.Int64)})
 }
 
-// attach sends the output to the writers of c. Nothing reads yet.
+// attach sets the writers of c. Reading has not begun.
 func (s *streams) attach(c Command) {
 	for i, to := range []io.Writer{c.Stdout, c.Stderr}[:len(s.out)] {
 		s.out[i].to = orDiscard(to)
@@ -117,7 +117,7 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
-// closeChild closes the command's side, once it has it or cannot have it.
+// closeChild closes the command's side, once it was started or failed to.
 func (s *streams) closeChild() {
 	for _, f := range s.opened {
 		f.Close()
@@ -137,7 +137,7 @@ func (s *streams) close() {
 	}
 }
 
-// idle is how long no stream brought anything.
+// idle returns how long no stream had output.
 func (s *streams) idle(now time.Time) time.Duration {
 	idle := time.Duration(1<<63 - 1)
 	for _, o := range s.out {
@@ -146,7 +146,7 @@ func (s *streams) idle(now time.Time) time.Duration {
 	return idle
 }
 
-// lastOutput is when a stream brought something last, or the start.
+// lastOutput returns when output last arrived, or the start.
 func (s *streams) lastOutput() time.Time {
 	last := int64(0)
 	for _, o := range s.out {
@@ -155,11 +155,11 @@ func (s *streams) lastOutput() time.Time {
 	return time.Unix(0, last)
 }
 
-// pending reports whether something has come that is not read yet. A poll of a terminal waits for
-// the kernel's work that brings what was written, which a busy machine puts off.
+// pending reports whether unread output has arrived. A poll of a terminal waits for
+// the kernel worker that delivers writes, which a busy machine delays.
 func (s *streams) pending() (yes bool) {
 	for _, o := range s.out {
-		_ = withFD(o.file, func(fd int) error { // one that is closed is read to its end
+		_ = withFD(o.file, func(fd int) error { // a closed stream is read to its end
 			come, err := readable(fd)
 			yes = yes || come
 			return err
@@ -168,5 +168,5 @@ func (s *streams) pending() (yes bool) {
 	return yes
 }
 
-// given is when the command was given data last.
-func (s *streams) given() time.Time { return time.Unix(0, s.lastInput.Load()) }
+// lastInputAt returns when data was last written.
+func (s *streams) lastInputAt() time.Time { return time.Unix(0, s.lastInput.Load()) }

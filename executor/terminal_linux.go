@@ -14,17 +14,16 @@ const (
 	defaultCols = 120
 )
 
-// eof is the key that ends the input of a terminal: VEOF, ^D.
+// eof is the key that ends a terminal's input: VEOF, ^D.
 const eof = 4
 
-// endOfInput is what a terminal takes for the end of its input, several times:
-// each one ends one read, and a shell and its children read more than once. When
-// all are used up there are more; see keepEnded. A program that takes single keys
-// gets them all, so they are not many: a pager scrolls for each.
+// endOfInput is several EOF keys: each ends one read, and a shell and its children
+// read more than once. keepEnded writes more when they are used up. A program that
+// reads single keys gets all of them, so there are few: a pager scrolls for each.
 func endOfInput() []byte { return bytes.Repeat([]byte{eof}, 16) }
 
-// openTerminal opens a pseudo-terminal: the master, without echo and without any
-// change of output bytes, and the slave for the command. Both are close-on-exec.
+// openTerminal opens a pseudo-terminal: the master, without echo and output
+// translation, and the slave for the command. Both are close-on-exec.
 func openTerminal(rows, cols uint16) (master, slave *os.File, err error) {
 	if master, slave, err = openPair(); err != nil {
 		return nil, nil, fmt.Errorf("cannot open a terminal: %w", err)
@@ -38,8 +37,9 @@ func openTerminal(rows, cols uint16) (master, slave *os.File, err error) {
 	return master, slave, nil
 }
 
-// openPair opens both sides (pty(7), ioctl_tty(2)). The master does not block, so that a deadline
-// and Close end a read. The slave is opened through it: whatever is mounted on /dev/pts.
+// openPair opens both sides (pty(7), ioctl_tty(2)). The master is nonblocking, so
+// that deadlines and Close end a read. The slave is opened through the master,
+// whatever is mounted on /dev/pts.
 func openPair() (master, slave *os.File, err error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -53,7 +53,7 @@ func openPair() (master, slave *os.File, err error) {
 	number, err := unix.IoctlGetUint32(fd, unix.TIOCGPTN)
 	other := -1
 	if err == nil {
-		other, err = openPeer(fd)
+		other, err = openSlave(fd)
 	}
 	if err != nil {
 		master.Close()
@@ -86,7 +86,7 @@ func setSize(master *os.File, rows, cols uint16) error {
 	})
 }
 
-// withFD lends the descriptor without taking it out of the poller, as Fd would.
+// withFD calls use with the descriptor and keeps the file in the poller, unlike Fd.
 func withFD(f *os.File, use func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -106,7 +106,7 @@ func IsTerminal(f *os.File) bool {
 	}) == nil
 }
 
-// Probe tries whether this machine gives a pseudo-terminal.
+// Probe opens a pseudo-terminal as a test.
 func Probe() error {
 	master, slave, err := openTerminal(0, 0)
 	if err != nil {

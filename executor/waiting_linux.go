@@ -9,33 +9,33 @@ import (
 )
 
 const (
-	// A command that has just printed something is at work. Only one that was
-	// silent so long is looked at, which costs the many short ones nothing.
+	// A command that has just printed is working. Only one that was silent for quiet is
+	// checked, so short commands pay nothing.
 	quiet      = 700 * time.Millisecond
 	lookEvery  = 500 * time.Millisecond
-	lookSeldom = 2 * time.Second // at one that has been silent, and at work, for long
+	lookSeldom = 2 * time.Second // for a command that has long been silent and working
 	longQuiet  = 10 * time.Second
 
 	// starveAfter is how long a program may wait for input that cannot come, and
-	// starveLooks how often it must have been found waiting meanwhile: a busy machine
-	// may look for the first time when the time is over, and has given it no end yet.
+	// starveLooks how often it must have been found waiting meanwhile: on a busy
+	// machine the first check may come late, before it received EOF.
 	starveAfter = 5 * time.Second
 	starveLooks = 6
 
-	mostWaits = 1000 // that are told of one command
-	mostEnds  = 10   // key presses of ^D for one that takes single keys
-	manyEnds  = 512  // ends for one that has used up the first few; a terminal queues 4096
+	mostWaits = 1000 // reported for one command
+	mostEnds  = 10   // ^D keys for a program that reads single keys
+	manyEnds  = 512  // EOFs for a program that has used up the first few; a terminal queues 4096
 )
 
-// watch is what Run knows of a command that waits for input. It is Run's alone.
+// watch is what Run knows of a command that waits for input.
 type watch struct {
-	now   Waiting
-	looks int // that found it so
-	told  int
-	ends  int
+	now      Waiting
+	looks    int // checks that found it waiting
+	reported int
+	ends     int
 }
 
-// look returns when to look again, or that the command waits in vain.
+// look returns when to check again, or that the command starves.
 func (r *running) look(ctx context.Context) (again time.Duration, starved bool) {
 	now := time.Now()
 	silent := r.streams.idle(now)
@@ -60,18 +60,18 @@ func (r *running) look(ctx context.Context) (again time.Duration, starved bool) 
 	return lookEvery, false
 }
 
-// note tells the caller what has changed. A wait lasts until its process goes on
-// or is given something; what others print meanwhile does not end it.
+// note reports changes to the caller. A wait ends when its process runs on or gets
+// input; output of others does not end it.
 func (r *running) note(w sandbox.Wait, waits bool) {
 	before := r.watch.now
-	given := r.streams.given()
+	given := r.streams.lastInputAt()
 	same := waits && before.Waits && before.Process.PID == w.Process.PID && before.Kind == w.Kind && !given.After(before.Since)
 	if same || !waits && !before.Waits {
 		return
 	}
 	if before.Waits {
 		before.Waits = false
-		r.tell(before)
+		r.report(before)
 	}
 	r.watch.now, r.watch.looks = Waiting{}, 0
 	if waits {
@@ -82,32 +82,32 @@ func (r *running) note(w sandbox.Wait, waits bool) {
 			}
 		}
 		r.watch.now = Waiting{Waits: true, Kind: w.Kind, Since: since, Process: w.Process}
-		r.tell(r.watch.now)
+		r.report(r.watch.now)
 	}
 }
 
-func (r *running) tell(w Waiting) {
-	if r.Waiting == nil || r.watch.told >= 2*mostWaits {
+func (r *running) report(w Waiting) {
+	if r.Waiting == nil || r.watch.reported >= 2*mostWaits {
 		return
 	}
-	r.watch.told++
+	r.watch.reported++
 	r.Waiting(w)
 }
 
-// ended reports whether the command's input is at its end.
+// ended reports whether the command's input is at EOF.
 func (r *running) ended() bool { return !r.Stdin || r.streams.atEnd.Load() }
 
-// keepEnded gives a terminal the end of its input once more: programs that ask for a password
-// throw away what was typed before. One that takes single keys is given the key alone.
+// keepEnded writes EOF to a terminal once more: programs that ask for a password
+// discard earlier input. A program that reads single keys gets one key.
 func (r *running) keepEnded(waits bool) {
 	s := r.streams
 	if s.ctty == nil {
 		return
 	}
-	peer, err := lookAtPeer(s.ctty)
+	state, err := readTTYState(s.ctty)
 	switch {
-	case err != nil || peer.pending:
-	case peer.lines:
+	case err != nil || state.pending:
+	case state.lines:
 		_, _ = s.ctty.Write(bytes.Repeat([]byte{eof}, manyEnds))
 	case waits && r.watch.ends < mostEnds:
 		r.watch.ends++

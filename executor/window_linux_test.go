@@ -20,7 +20,7 @@ import (
 // on its thread.
 type tracer struct{ helper int }
 
-func trace(t *testing.T, h *Held) *tracer {
+func trace(t *testing.T, h *Reservation) *tracer {
 	t.Helper()
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
@@ -93,10 +93,10 @@ type outcome struct {
 
 // inWindow runs a held command up to the moment in which its script has made the file
 // "ran" and the helper has not said so.
-func inWindow(t *testing.T, ctx context.Context, c Command) (*tracer, *Held, <-chan outcome) {
+func inWindow(t *testing.T, ctx context.Context, c Command) (*tracer, *Reservation, <-chan outcome) {
 	t.Helper()
 	var none *Pool // whose helper starts the shell from its first thread, which is traced
-	h := none.Hold(c)
+	h := none.Reserve(c)
 	if h.err != nil {
 		t.Fatal(h.err)
 	}
@@ -163,7 +163,7 @@ func TestACancelBeforeTheCommandMayStartLeavesNothing(t *testing.T) {
 	c := inWorkspace(t, Off, sandbox.WorkspaceWrite)
 	c.Script = "echo ran >ran"
 	var none *Pool // whose helper starts the shell from its first thread, which is traced
-	h := none.Hold(c)
+	h := none.Reserve(c)
 	if h.err != nil {
 		t.Fatal(h.err)
 	}

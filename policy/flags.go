@@ -19,7 +19,7 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 	if r.Action != Allow || !r.isIn(e) {
 		return nil, false
 	}
-	free, ok := cp.strict(e.Argv)
+	free, ok := cp.matchesAllow(e.Argv)
 	if !ok && len(r.required) == 0 {
 		return nil, false
 	}
@@ -178,7 +178,7 @@ func (cp *commandPattern) beside(c *programs.Command, argv []Word) (free []int, 
 	if !ok {
 		return nil, false
 	}
-	if free, ok = cp.strict(left); !ok {
+	if free, ok = cp.matchesAllow(left); !ok {
 		return nil, false
 	}
 	for i, word := range free {

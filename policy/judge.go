@@ -133,12 +133,12 @@ func (r *rule) allowsPath(e Effect) bool {
 }
 
 // matchesHost reports whether a rule about hosts matches. loosely, what is not known matches.
-func (r *rule) matchesHost(e Effect, loosely bool) bool {
+func (r *rule) matchesHost(e Effect, forDeny bool) bool {
 	if e.Host == "" || !hostIn(r.Hosts, e.Host) || hostIn(r.Except, e.Host) {
 		return false
 	}
-	port := len(r.Ports) == 0 || loosely && e.Port == 0 || slices.Contains(r.Ports, e.Port)
-	return port && listed(r.Schemes, e.Scheme, loosely) && listed(r.Methods, e.Method, loosely)
+	port := len(r.Ports) == 0 || forDeny && e.Port == 0 || slices.Contains(r.Ports, e.Port)
+	return port && listed(r.Schemes, e.Scheme, forDeny) && listed(r.Methods, e.Method, forDeny)
 }
 
 func hostIn(hosts []string, host string) bool {
@@ -149,7 +149,7 @@ func hostIn(hosts []string, host string) bool {
 }
 
 // listed reports whether a value is in a list; an empty list is every value.
-func listed(list []string, value string, loosely bool) bool {
+func listed(list []string, value string, forDeny bool) bool {
 	same := func(v string) bool { return strings.EqualFold(v, value) }
-	return len(list) == 0 || loosely && value == "" || slices.ContainsFunc(list, same)
+	return len(list) == 0 || forDeny && value == "" || slices.ContainsFunc(list, same)
 }

@@ -98,7 +98,7 @@ func allowingCommand(e Effect) (Rule, bool) {
 		return Rule{}, false
 	}
 	program := e.Argv[0].Text
-	free, ok := pat.strict(e.Argv)
+	free, ok := pat.matchesAllow(e.Argv)
 	for _, at := range c.Unsafe {
 		if slices.Contains(free, at) {
 			r.PermitFlags = append(r.PermitFlags, e.Argv[at].Text)

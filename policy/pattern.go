@@ -66,16 +66,16 @@ func shellSyntax(text string) string {
 var quotes = regexp.MustCompile(`(?s)\\.|'[^']*'|"(?:\\.|[^"\\])*"`)
 
 // strict reports whether the pattern of an allowing rule matches. free lists the words that only a wildcard matched.
-func (p *pattern) strict(argv []Word) (free []int, ok bool) {
+func (p *pattern) matchesAllow(argv []Word) (free []int, ok bool) {
 	if len(argv) == 0 || argv[0].Dynamic {
 		return nil, false
 	}
 	for _, t := range p.tokens[0] {
 		if t == "**" || t == "*" {
-			return strictWords(p.tokens, argv, 0)
+			return allowMatchWords(p.tokens, argv, 0)
 		}
-		if strictProgram(t, argv[0].Text) {
-			return strictWords(p.tokens[1:], argv[1:], 1)
+		if allowMatchProgram(t, argv[0].Text) {
+			return allowMatchWords(p.tokens[1:], argv[1:], 1)
 		}
 	}
 	return nil, false
@@ -83,9 +83,9 @@ func (p *pattern) strict(argv []Word) (free []int, ok bool) {
 
 // strictProgram matches the program of a command. One that is named by a path must be named by the same path in the pattern,
 // unless its directory is trusted.
-func strictProgram(token, program string) bool {
+func allowMatchProgram(token, program string) bool {
 	if strings.Contains(token, "/") {
-		return strictPath(token, program)
+		return allowMatchPath(token, program)
 	}
 	if name, ok := programs.System(program); ok && name != "" {
 		program = name
@@ -93,7 +93,7 @@ func strictProgram(token, program string) bool {
 	return programs.Matches(token, program)
 }
 
-func strictPath(token, word string) bool {
+func allowMatchPath(token, word string) bool {
 	tokens, words := strings.Split(token, "/"), strings.Split(word, "/")
 	if len(tokens) != len(words) {
 		return false
@@ -107,23 +107,23 @@ func strictPath(token, word string) bool {
 }
 
 // strictWords matches words in order. at is the index of words[0] in the command.
-func strictWords(tokens [][]string, words []Word, at int) ([]int, bool) {
+func allowMatchWords(tokens [][]string, words []Word, at int) ([]int, bool) {
 	if len(tokens) == 0 {
 		return nil, len(words) == 0
 	}
 	for _, t := range tokens[0] {
 		if t == "**" {
-			return strictRest(tokens[1:], words, at)
+			return allowMatchRest(tokens[1:], words, at)
 		}
 	}
 	if len(words) == 0 {
 		return nil, false
 	}
 	for _, t := range tokens[0] {
-		if !strictWord(t, words[0]) {
+		if !allowMatchWord(t, words[0]) {
 			continue
 		}
-		if free, ok := strictWords(tokens[1:], words[1:], at+1); ok {
+		if free, ok := allowMatchWords(tokens[1:], words[1:], at+1); ok {
 			if strings.Contains(t, "*") {
 				free = append(free, at)
 			}
@@ -134,12 +134,12 @@ func strictWords(tokens [][]string, words []Word, at int) ([]int, bool) {
 }
 
 // strictRest matches what follows a **, trying its shortest reach first.
-func strictRest(tokens [][]string, words []Word, at int) ([]int, bool) {
+func allowMatchRest(tokens [][]string, words []Word, at int) ([]int, bool) {
 	for n := 0; n <= len(words); n++ {
 		if len(tokens) == 0 {
 			n = len(words)
 		}
-		if free, ok := strictWords(tokens, words[n:], at+n); ok {
+		if free, ok := allowMatchWords(tokens, words[n:], at+n); ok {
 			for i := range n {
 				free = append(free, at+i)
 			}
@@ -150,7 +150,7 @@ func strictRest(tokens [][]string, words []Word, at int) ([]int, bool) {
 }
 
 // strictWord matches one word. Only ** matches what is not known before it runs; * matches no flag.
-func strictWord(token string, w Word) bool {
+func allowMatchWord(token string, w Word) bool {
 	if w.Dynamic {
 		return false
 	}
@@ -166,7 +166,7 @@ func strictWord(token string, w Word) bool {
 			return false
 		}
 		if strings.Contains(token, "/") {
-			return strictPath(token, w.Text)
+			return allowMatchPath(token, w.Text)
 		}
 	}
 	return programs.Matches(token, w.Text)

@@ -41,12 +41,12 @@ func TestAllowingRulesMatchStrictly(t *testing.T) {
 	} {
 		p := mustPattern(t, c.pattern)
 		for _, s := range c.yes {
-			if _, ok := p.strict(words(s)); !ok {
+			if _, ok := p.matchesAllow(words(s)); !ok {
 				t.Errorf("%q does not match %q", c.pattern, s)
 			}
 		}
 		for _, s := range c.not {
-			if _, ok := p.strict(words(s)); ok {
+			if _, ok := p.matchesAllow(words(s)); ok {
 				t.Errorf("%q matches %q", c.pattern, s)
 			}
 		}
@@ -171,7 +171,7 @@ func FuzzPattern(f *testing.F) {
 			return
 		}
 		argv := words(command)
-		free, ok := p.strict(argv)
+		free, ok := p.matchesAllow(argv)
 		for _, i := range free {
 			if i < 0 || i >= len(argv) {
 				t.Errorf("%q on %q: word %d does not exist", text, command, i)

@@ -189,7 +189,7 @@ func (s *search) inner(argv []Word) {
 
 func excepted(r *rule, argv []Word) bool {
 	return slices.ContainsFunc(r.not, func(not pattern) bool {
-		_, ok := not.strict(argv)
+		_, ok := not.matchesAllow(argv)
 		return ok
 	})
 }

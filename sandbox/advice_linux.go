@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// unavailable makes the error of a failed stage, with what to do about it.
+// unavailable returns the error of a failed stage, with advice.
 func unavailable(stage string, err error) *StageError {
 	var no syscall.Errno
 	if errors.As(err, &no) {
@@ -23,9 +23,9 @@ func unavailable(stage string, err error) *StageError {
 	return &StageError{Stage: stage, Err: err, Advice: advise(stage)}
 }
 
-// namespaceLimit finds the limit that most likely refused a namespace, by its kind, and
-// the command that raises it. The kernel does not report which limit it was; each kind
-// has its own, and the lowest is reached first.
+// namespaceLimit guesses the limit that refused a namespace, by its kind, and
+// returns the command that raises it. The kernel does not report which limit it
+// was; each kind has its own, and the lowest is reached first.
 func namespaceLimit() (kind, advice string) {
 	lowest := uint64(math.MaxUint64)
 	for _, k := range []string{"user", "mnt", "pid", "net", "ipc", "uts"} {
@@ -41,15 +41,15 @@ func namespaceLimit() (kind, advice string) {
 	return kind, fmt.Sprintf("the limit is %s, here %d: sudo sysctl -w %[1]s=%[3]d", key, lowest, max(10_000, 2*min(lowest, math.MaxInt32/2)))
 }
 
-// advise names the command that mends a machine on which stage fails.
+// advise returns the command that fixes a machine on which stage fails.
 func advise(stage string) string {
 	switch {
 	case setting("kernel/apparmor_restrict_unprivileged_userns") == "1" && os.Getuid() != 0:
 		return "AppArmor restricts user namespaces here: toold doctor prints the command that gives toold a profile; for all programs: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
 	case setting("kernel/unprivileged_userns_clone") == "0" && os.Getuid() != 0:
-		return "the kernel is told to refuse user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1"
+		return "the kernel is configured to refuse user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1"
 	case stage == launcherBwrap:
-		return "bwrap 0.8 or later is needed, as the distribution has it (bwrap --version); SECURITY.md tells what it cannot do"
+		return "bwrap 0.8 or later is needed, as the distribution has it (bwrap --version); see SECURITY.md for its limits"
 	case stage == "mount /proc":
 		return "parts of /proc are masked, as in default containers: start the container with --security-opt systempaths=unconfined"
 	case stage == "clone", strings.HasPrefix(stage, "mount "), strings.HasPrefix(stage, "make "):

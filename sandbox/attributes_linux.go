@@ -42,13 +42,13 @@ func copyXattrs(to, from int) error {
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
 		switch name {
 		case "", "security.capability", "security.ima", "security.evm":
-			continue // these speak of the old content
+			continue // these describe the old content
 		}
 		size, err := unix.Fgetxattr(from, name, value)
 		if err == nil {
 			err = unix.Fsetxattr(to, name, value[:size], 0)
 		}
-		// Labels of security modules are the system's to give.
+		// Only the system may set labels of security modules.
 		if err != nil && (strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.")) {
 			return fmt.Errorf("%s: %w", name, err)
 		}

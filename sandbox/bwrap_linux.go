@@ -15,15 +15,15 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// bwrapPath is where distributions have bwrap(1). It is looked for nowhere else: what
-// lies in the PATH may be a call's work. AppArmor's profile names this path, too.
+// bwrapPath is where distributions install bwrap(1), and the path in AppArmor's
+// profile. PATH is not searched: a call may have written there.
 const bwrapPath = "/usr/bin/bwrap"
 
-// trustBwrap refuses a bwrap that another than root could have changed. Calls under p
-// could when they may write its folder.
+// trustBwrap fails if anyone but root could have changed bwrap, or if calls under p
+// may write its directory.
 func trustBwrap(p Profile) error {
 	if p.Mode == WorkspaceWrite && p.inRoot(bwrapPath) {
-		return fmt.Errorf("calls may write the folder of %s", bwrapPath)
+		return fmt.Errorf("calls may write the directory of %s", bwrapPath)
 	}
 	for _, path := range []string{"/", "/usr", "/usr/bin", bwrapPath} {
 		var st unix.Stat_t
@@ -34,14 +34,14 @@ func trustBwrap(p Profile) error {
 			return fmt.Errorf("cannot trust %s: %s can be changed by others than root", bwrapPath, path)
 		}
 		if path == bwrapPath && st.Mode&unix.S_ISUID != 0 {
-			return fmt.Errorf("%s runs as root (setuid), and then limits the size of no folder", bwrapPath)
+			return fmt.Errorf("%s runs as root (setuid), and then limits the size of no directory", bwrapPath)
 		}
 	}
 	return nil
 }
 
-// rootOwns reports whether a file is root's. In a user namespace in which root has no
-// number its files have the one that stands for all such users (user_namespaces(7)).
+// rootOwns reports whether root owns a file. In a user namespace that does not map
+// root, root's files have the overflow uid (user_namespaces(7)).
 func rootOwns(st *unix.Stat_t) bool {
 	if st.Uid == 0 {
 		return true
@@ -55,9 +55,10 @@ func rootOwns(st *unix.Stat_t) bool {
 	return err == nil && fmt.Sprint(st.Uid) == setting("kernel/overflowuid") && int(st.Uid) != os.Getuid()
 }
 
-// give asks bwrap for the namespaces and the view. The helper verifies them.
-func give(spec *helper.Spec) {
-	spec.Given = true
+// useBwrap makes bwrap create the namespaces and the view. The helper verifies
+// them.
+func useBwrap(spec *helper.Spec) {
+	spec.External = true
 	for _, kind := range spec.NamespaceKinds() {
 		if name, err := os.Readlink("/proc/self/ns/" + kind); err == nil {
 			spec.Outside = append(spec.Outside, name)
@@ -65,33 +66,33 @@ func give(spec *helper.Spec) {
 	}
 }
 
-// The descriptors that bwrap is started with.
+// Descriptors of bwrap.
 const (
-	bwrapControl = helper.ControlFD + iota // for the helper, like the next
+	bwrapControl = helper.ControlFD + iota // for the helper, as the next
 	bwrapProgram
 	bwrapArgs
 	bwrapInfo
-	bwrapCovers // and further ones
+	bwrapCovers // and following ones
 )
 
-// bwrap starts one helper, and outlives it.
+// bwrap is a bwrap process, which starts one helper and outlives it.
 type bwrap struct {
 	said   *os.File    // its standard error
-	word   string      // the first line of it; set by wait
-	helper *os.Process // nil until it is found, and then by a handle
-	pid    int         // the same as a number, which outlives it
-	pidfd  int         // the same for wait
+	word   string      // its first line; set by wait
+	helper *os.Process // nil until it is found; by pidfd
+	pid    int         // its pid; valid after helper is released
+	pidfd  int         // its pidfd, for wait
 
-	// What is let go when the helper has been found.
-	program    *os.File // this binary, which need not be in the view
-	args       *os.File
-	info, told *os.File // bwrap's end of a pipe, and ours
-	null       *os.File
-	covers     []*os.File
+	// Closed when the helper has been found.
+	program      *os.File // this binary, which may be missing in the view
+	args         *os.File
+	info, status *os.File // a pipe from bwrap: its end, and ours
+	null         *os.File
+	covers       []*os.File
 }
 
-// newBwrap prepares to start a helper by bwrap. The specification learns what the
-// helper shall find. Who gets a bwrap must let go of what only the start needs, and wait.
+// newBwrap prepares to start a helper by bwrap, and adds to spec what the helper
+// must verify. The caller must release what only the start needs, and call wait.
 func newBwrap(c Command, spec *helper.Spec) (*bwrap, error) {
 	b := &bwrap{}
 	if err := b.prepare(c, spec); err != nil {
@@ -106,13 +107,13 @@ func (b *bwrap) prepare(c Command, spec *helper.Spec) (err error) {
 	if b.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
 		return err
 	}
-	// Without the right to read: a program may be one that can only be run.
+	// Opened without read permission: the binary may be execute-only.
 	program, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	b.program = os.NewFile(uintptr(program), "program")
-	if b.told, b.info, err = os.Pipe(); err != nil {
+	if b.status, b.info, err = os.Pipe(); err != nil {
 		return err
 	}
 	if b.said, err = memoryFile("said", nil); err != nil {
@@ -126,7 +127,7 @@ func (b *bwrap) prepare(c Command, spec *helper.Spec) (err error) {
 	return err
 }
 
-// cover makes a file for bwrap that is to cover another.
+// cover makes a file that bwrap mounts over another.
 func (b *bwrap) cover() (int, error) {
 	file, err := memoryFile("cover", []byte(helper.Cover))
 	if err != nil {
@@ -137,12 +138,13 @@ func (b *bwrap) cover() (int, error) {
 }
 
 func (b *bwrap) letGo() {
-	for _, f := range append([]*os.File{b.null, b.program, b.args, b.info, b.told}, b.covers...) {
+	for _, f := range append([]*os.File{b.null, b.program, b.args, b.info, b.status}, b.covers...) {
 		f.Close() // allowed on nil
 	}
 }
 
-// command is bwrap, which starts this binary as the first process of the namespaces.
+// command returns the bwrap command, which starts this binary as the first process
+// of the namespaces.
 func (b *bwrap) command(control *os.File) *exec.Cmd {
 	return &exec.Cmd{
 		Path: bwrapPath,
@@ -154,13 +156,13 @@ func (b *bwrap) command(control *os.File) *exec.Cmd {
 	}
 }
 
-// find waits until bwrap has made the process that becomes the helper.
+// find waits until bwrap has started the process that becomes the helper.
 func (b *bwrap) find(pid int) error {
-	b.info.Close() // so that bwrap's end is heard
+	b.info.Close() // so that EOF follows if bwrap ends
 	var told struct {
 		PID int `json:"child-pid"`
 	}
-	err := json.NewDecoder(io.LimitReader(b.told, 4<<10)).Decode(&told)
+	err := json.NewDecoder(io.LimitReader(b.status, 4<<10)).Decode(&told)
 	if err != nil {
 		return err // bwrap has ended
 	}
@@ -168,17 +170,18 @@ func (b *bwrap) find(pid int) error {
 	if err != nil {
 		return err
 	}
-	found, err := os.FindProcess(told.PID) // by a handle, so never another with that number
+	found, err := os.FindProcess(told.PID) // a pidfd, so it never refers to another process
 	row, gone := helper.Process(told.PID)
 	if err == nil && gone == nil && row.Parent == pid {
 		b.helper, b.pid, b.pidfd = found, told.PID, fd
 		return nil
 	}
 	unix.Close(fd)
-	return errors.Join(err, gone, unix.ESRCH) // or its number is another's by now
+	return errors.Join(err, gone, unix.ESRCH) // or its pid was reused
 }
 
-// wait waits until bwrap and the helper are gone, and releases everything. It is called once.
+// wait waits until bwrap and the helper are gone, and releases everything. Call it
+// once.
 func (b *bwrap) wait() {
 	if b == nil {
 		return
@@ -199,7 +202,8 @@ func (b *bwrap) wait() {
 	b.said.Close()
 }
 
-// unavailable is the error of a helper that is gone: in bwrap's words, if it had any.
+// unavailable returns the error of a helper that is gone, with bwrap's message if
+// any.
 func (p *Process) unavailable(stage string, err error) *StageError {
 	if p.via != nil && p.via.word != "" {
 		stage, err = launcherBwrap, errors.New(p.via.word)
@@ -207,7 +211,7 @@ func (p *Process) unavailable(stage string, err error) *StageError {
 	return unavailable(stage, err)
 }
 
-// memoryFile makes a file in memory that is read from its beginning.
+// memoryFile returns a memory file positioned at its start.
 func memoryFile(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {
@@ -225,7 +229,7 @@ func memoryFile(name string, content []byte) (*os.File, error) {
 	return f, nil
 }
 
-// terminalName is the path of the command's terminal, "" if unknown.
+// terminalName returns the path of the command's terminal, "" if unknown.
 func (c Command) terminalName() (name string) {
 	if !c.Terminal {
 		return ""
@@ -239,7 +243,7 @@ func (c Command) terminalName() (name string) {
 		return err
 	})
 	if err != nil || !strings.HasPrefix(name, "/dev/") {
-		return "" // only ttyname(3) misses it
+		return "" // only ttyname(3) needs it
 	}
 	return name
 }

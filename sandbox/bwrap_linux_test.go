@@ -210,7 +210,7 @@ func TestAShellWaitsForItsScriptInTierBwrap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := call.Give("echo it; echo x >f"); err != nil {
+	if err := call.SetScript("echo it; echo x >f"); err != nil {
 		t.Error(err)
 	}
 	if err := call.Release(t.Context()); err != nil {
@@ -296,7 +296,7 @@ func TestOnlyRootsBwrapIsTaken(t *testing.T) {
 		{Mode: sandbox.WorkspaceWrite, Workspace: "/usr/bin"},
 	} {
 		p.Launcher = "bwrap"
-		if _, _, err := sandbox.Choose(t.Context(), p, sandbox.TierC); !errors.Is(err, sandbox.ErrUnavailable) || !strings.Contains(err.Error(), "may write the folder") {
+		if _, _, err := sandbox.Choose(t.Context(), p, sandbox.TierC); !errors.Is(err, sandbox.ErrUnavailable) || !strings.Contains(err.Error(), "may write the directory") {
 			t.Errorf("%v", err)
 		}
 	}

@@ -2,5 +2,5 @@
 
 package sandbox
 
-// trustBwrap refuses: there is no bwrap on other systems.
+// trustBwrap fails: other systems have no bwrap.
 func trustBwrap(Profile) error { return errPlatform }

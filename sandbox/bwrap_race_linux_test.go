@@ -118,7 +118,7 @@ func given(t *testing.T, made helper.Spec) error {
 		t.Skipf("no namespaces can be made here: %v", err)
 	}
 	spec := helper.Spec{Namespaces: true, Loopback: true, Probe: true, Dir: "/", Handed: 3}
-	give(&spec)
+	useBwrap(&spec)
 	b, err := spec.Encode()
 	if err != nil {
 		t.Fatal(err)

@@ -10,63 +10,62 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// Cache is a folder in which tools keep what they can make or fetch again.
+// Cache is a directory in which tools keep what they can rebuild or fetch again.
 type Cache struct {
 	Path string // absolute and canonical
-	Env  string // the variable that names a folder to the tool, for where Path does not exist; may be empty
+	Env  string // the variable by which the tool finds the directory if Path does not exist; may be empty
 }
 
-// Caches let calls write into the machine's tool caches without changing them: what a call
-// changes goes into a directory of the daemon's, which all calls of one Caches share.
+// Caches let calls write to the machine's tool caches without changing them: their
+// changes go to a directory of the daemon, shared by all calls of one Caches.
 //
-// With nil, calls can only read the machine's. The methods may be called concurrently, Close once
-// no call with the Caches runs.
+// With nil, calls can only read the machine's caches. Methods may be called
+// concurrently; Close must be called once no call uses the Caches.
 type Caches struct {
-	now     *atomic.Pointer[cacheSet] // what calls that begin are given
-	private bool                      // no overlay can be given to calls: see withoutOverlays
+	now     *atomic.Pointer[cacheSet] // for calls that begin
+	private bool                      // calls cannot have overlays: see withoutOverlays
 
-	// Of Limit and Close.
+	// Used by Limit and Close.
 	dir    string
 	list   []Cache
-	before *cacheSet // what calls may still be given that began before Limit; nil = nothing
+	before *cacheSet // for calls that began before Limit; nil = none
 }
 
 type cacheSet struct {
-	store   string
-	folders []cacheFolder
-	lock    *os.File // held as long as a call can change what the caches hold
+	store string
+	dirs  []cacheDir
+	lock  *os.File // locked as long as a call can change the caches
 }
 
-// CacheStore is a folder in which OpenCaches keeps what calls change.
+// CacheStore is a directory in which OpenCaches keeps what calls change.
 type CacheStore struct {
 	Path  string
 	Bytes int64
-	Used  time.Time // when it was opened last
+	Used  time.Time // when it was last opened
 }
 
 const lockName = "lock"
 
-type cacheFolder struct {
+type cacheDir struct {
 	of     string   // Cache.Path
-	path   string   // where calls see it
-	env    string   // NAME=path, for a cache that the machine does not have; may be empty
-	tree   *os.File // the overlay over the machine's folder; nil = from
-	from   string   // the private folder that calls see instead
-	reason error    // why there is no overlay over a folder that exists
+	path   string   // its path inside the sandbox
+	env    string   // NAME=path, if the machine lacks the cache; may be empty
+	tree   *os.File // the overlay over the machine's directory; nil = use from
+	from   string   // the private directory that calls see instead
+	reason error    // why an existing directory has no overlay
 }
 
-// The words of Report.Caches.
+// Values of Report.Caches.
 const (
-	cachesOverlay = "overlay" // what the machine has and what calls have added
-	cachesPrivate = "private" // of one of them only what calls have added
+	cachesOverlay = "overlay" // the machine's caches and the changes of calls
+	cachesPrivate = "private" // for at least one cache only the changes of calls
 )
 
-// Env is what tells tools where caches are that the machine does not have, as
-// entries of an environment.
+// Env returns environment entries that name the caches the machine lacks.
 func (c *Caches) Env() []string {
 	var env []string
 	if c != nil {
-		for _, f := range c.now.Load().folders {
+		for _, f := range c.now.Load().dirs {
 			if f.env != "" {
 				env = append(env, f.env)
 			}
@@ -75,12 +74,11 @@ func (c *Caches) Env() []string {
 	return env
 }
 
-// Problems tell, for each folder of the machine that calls do not see, its path
-// and why.
+// Problems maps each directory that calls do not see to the reason.
 func (c *Caches) Problems() map[string]error {
 	problems := map[string]error{}
 	if c != nil {
-		for _, f := range c.now.Load().folders {
+		for _, f := range c.now.Load().dirs {
 			if f.reason != nil {
 				problems[f.path] = f.reason
 			} else if c.private && f.tree != nil {
@@ -91,7 +89,7 @@ func (c *Caches) Problems() map[string]error {
 	return problems
 }
 
-// Close lets the folders go. What calls have put there stays for the next time.
+// Close closes the directories. Their contents stay for the next OpenCaches.
 func (c *Caches) Close() {
 	if c != nil {
 		c.before.close()
@@ -103,13 +101,13 @@ func (s *cacheSet) close() {
 	if s == nil {
 		return
 	}
-	for _, f := range s.folders {
+	for _, f := range s.dirs {
 		f.tree.Close() // allowed on nil
 	}
 	s.lock.Close()
 }
 
-// set is what calls that begin are given; nil for nil.
+// set returns the caches for calls that begin; nil for nil.
 func (c *Caches) set() *cacheSet {
 	if c == nil {
 		return nil
@@ -117,14 +115,14 @@ func (c *Caches) set() *cacheSet {
 	return c.now.Load()
 }
 
-// hold reports whether a call may write a path because it lies in a cache.
-func (c *Caches) hold(path string) bool {
-	return c != nil && slices.ContainsFunc(c.now.Load().folders, func(f cacheFolder) bool { return paths.Within(path, f.path) })
+// contain reports whether a path that a call may write is in a cache.
+func (c *Caches) contain(path string) bool {
+	return c != nil && slices.ContainsFunc(c.now.Load().dirs, func(f cacheDir) bool { return paths.Within(path, f.path) })
 }
 
 func (c *Caches) kind() string {
 	switch {
-	case c == nil || len(c.now.Load().folders) == 0:
+	case c == nil || len(c.now.Load().dirs) == 0:
 		return ""
 	case len(c.Problems()) > 0:
 		return cachesPrivate
@@ -132,7 +130,7 @@ func (c *Caches) kind() string {
 	return cachesOverlay
 }
 
-// withoutOverlays are the same caches for calls that cannot have mounts.
+// withoutOverlays returns the same caches for calls that cannot have mounts.
 func (c *Caches) withoutOverlays() *Caches {
 	if c == nil {
 		return nil

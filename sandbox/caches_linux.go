@@ -20,16 +20,16 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// newCaches is where a view has the caches that the machine does not have.
+// newCaches is where a view has the caches that the machine lacks.
 const newCaches = "/run/toold/caches"
 
 // maxStores bounds how many daemons can have caches for one workspace at a time.
 const maxStores = 16
 
-// OpenCaches makes the caches of the list ready. What calls change is kept in store, which no
-// call may reach otherwise, or beside it while another Caches uses that. An existing directory
-// becomes an overlay (Linux 6.15); where that fails calls see a private one, and Problems says so.
-// The caller closes the Caches.
+// OpenCaches prepares the caches of the list. Changes of calls are kept in store,
+// which calls cannot reach otherwise, or beside it while another Caches uses store.
+// An existing directory becomes an overlay (Linux 6.15); if that fails calls see a
+// private one, and Problems has the reason. The caller closes the Caches.
 func OpenCaches(ctx context.Context, store string, list []Cache) (*Caches, error) {
 	set, err := openSet(ctx, store, list, nil)
 	if err != nil {
@@ -40,9 +40,9 @@ func OpenCaches(ctx context.Context, store string, list []Cache) (*Caches, error
 	return c, nil
 }
 
-// Limit has calls begin with what the machine has once what they put into the caches exceeds
-// most bytes. Running ones keep the earlier directory, which RemoveCacheStore removes later. It is
-// called from time to time, by one goroutine.
+// Limit resets the caches of new calls to the machine's once the changes of calls
+// exceed most bytes. Running calls keep the earlier directory, which
+// RemoveCacheStore removes later. One goroutine calls it periodically.
 func (c *Caches) Limit(ctx context.Context, most int64) error {
 	if c == nil {
 		return nil
@@ -53,7 +53,7 @@ func (c *Caches) Limit(ctx context.Context, most int64) error {
 	if sizeBelow(old.store) <= most {
 		return nil
 	}
-	set, err := openSet(ctx, c.dir, c.list, old.folders)
+	set, err := openSet(ctx, c.dir, c.list, old.dirs)
 	if err != nil {
 		return err
 	}
@@ -62,9 +62,9 @@ func (c *Caches) Limit(ctx context.Context, most int64) error {
 	return nil
 }
 
-// openSet takes a store and makes the caches of the list in it. Those that old ones
-// have by a variable have it again: the environment of calls does not change.
-func openSet(ctx context.Context, dir string, list []Cache, old []cacheFolder) (*cacheSet, error) {
+// openSet takes a store and prepares the caches of the list in it. Caches that old
+// ones named by a variable keep it: the environment of calls does not change.
+func openSet(ctx context.Context, dir string, list []Cache, old []cacheDir) (*cacheSet, error) {
 	store, lock, err := lockStore(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot keep the tool caches of calls: %w", err)
@@ -72,14 +72,14 @@ func openSet(ctx context.Context, dir string, list []Cache, old []cacheFolder) (
 	s := &cacheSet{store: store, lock: lock}
 	var overlays []helper.Overlay
 	for i, cache := range list {
-		named := slices.ContainsFunc(old, func(f cacheFolder) bool { return f.of == cache.Path && f.env != "" })
-		o, folder, err := cache.prepare(store, i, named)
+		named := slices.ContainsFunc(old, func(f cacheDir) bool { return f.of == cache.Path && f.env != "" })
+		o, dir, err := cache.prepare(store, i, named)
 		if err != nil {
 			s.close()
 			return nil, fmt.Errorf("cannot keep what calls put into %s: %w", cache.Path, err)
 		}
-		if folder.path != "" {
-			s.folders = append(s.folders, folder)
+		if dir.path != "" {
+			s.dirs = append(s.dirs, dir)
 			overlays = append(overlays, o)
 		}
 	}
@@ -90,15 +90,15 @@ func openSet(ctx context.Context, dir string, list []Cache, old []cacheFolder) (
 	return s, nil
 }
 
-// patience is how long the calls of a killed daemon may hold a store.
+// patience is how long the calls of a killed daemon may keep a store.
 const patience = 250 * time.Millisecond
 
-// lockStore takes the first folder that nobody uses. Calls keep the lock too: it
-// is free when the last one that can write there is gone, daemon or not.
+// lockStore locks the first unused directory. Calls inherit the lock: it is free
+// when the last one that can write there is gone, even without a daemon.
 func lockStore(dir string) (string, *os.File, error) {
 	store, wait := dir, patience
 	for i := range maxStores {
-		lock, err := lockFolder(store, wait)
+		lock, err := lockDir(store, wait)
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return store, lock, err
 		}
@@ -107,8 +107,8 @@ func lockStore(dir string) (string, *os.File, error) {
 	return "", nil, fmt.Errorf("%d daemons use %s already", maxStores, dir)
 }
 
-// lockFolder makes and locks a directory; EWOULDBLOCK if another process keeps it.
-func lockFolder(dir string, wait time.Duration) (*os.File, error) {
+// lockDir creates and locks a directory; EWOULDBLOCK if another process has it.
+func lockDir(dir string, wait time.Duration) (*os.File, error) {
 	path := filepath.Join(dir, lockName)
 	for began := time.Now(); ; time.Sleep(patience / 25) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -116,7 +116,7 @@ func lockFolder(dir string, wait time.Duration) (*os.File, error) {
 		}
 		lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was removed since
+			continue // it was removed meanwhile
 		}
 		if err != nil {
 			return nil, err
@@ -132,13 +132,13 @@ func lockFolder(dir string, wait time.Duration) (*os.File, error) {
 	}
 }
 
-// prepare makes the folders of one cache. A cache that does not exist and that no
-// variable names to its tool yields none; one that is named is as if it did not exist.
-func (c Cache) prepare(store string, i int, named bool) (helper.Overlay, cacheFolder, error) {
+// prepare creates the directories of one cache. A cache that does not exist and
+// that no variable names yields none; a named one is treated as missing.
+func (c Cache) prepare(store string, i int, named bool) (helper.Overlay, cacheDir, error) {
 	sum := sha256.Sum256([]byte(c.Path))
 	own := filepath.Join(store, strings.TrimLeft(filepath.Base(c.Path), ".")+"-"+hex.EncodeToString(sum[:6]))
 	o := helper.Overlay{Lower: c.Path, Upper: filepath.Join(own, "changed"), Work: filepath.Join(own, "work")}
-	f := cacheFolder{of: c.Path, path: c.Path, from: filepath.Join(own, "private")}
+	f := cacheDir{of: c.Path, path: c.Path, from: filepath.Join(own, "private")}
 	info, err := os.Lstat(c.Path)
 	switch {
 	case named || errors.Is(err, fs.ErrNotExist) && c.Env != "":
@@ -146,7 +146,7 @@ func (c Cache) prepare(store string, i int, named bool) (helper.Overlay, cacheFo
 		f.path = fmt.Sprintf("%s/%d-%s", newCaches, i, filepath.Base(c.Path))
 		f.env = c.Env + "=" + f.path
 	case err != nil || !info.IsDir():
-		return o, cacheFolder{}, nil // nothing to be seen there
+		return o, cacheDir{}, nil // nothing there
 	}
 	for _, dir := range []string{o.Upper, o.Work, f.from} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -156,8 +156,8 @@ func (c Cache) prepare(store string, i int, named bool) (helper.Overlay, cacheFo
 	return o, f, nil
 }
 
-// mount has a helper make the overlays. The helper ends at once: a mount lives as
-// long as somebody holds it, here the daemon and the sandboxes of its calls.
+// mount makes a helper create the overlays. The helper ends at once: a mount lives
+// as long as a descriptor of it, here in the daemon and the sandboxes of its calls.
 func (s *cacheSet) mount(ctx context.Context, overlays []helper.Overlay) error {
 	spec := helper.Spec{Namespaces: true}
 	for _, o := range overlays {
@@ -172,7 +172,7 @@ func (s *cacheSet) mount(ctx context.Context, overlays []helper.Overlay) error {
 	if errors.Is(err, ErrUnavailable) {
 		for i, o := range overlays {
 			if o.Lower != "" {
-				s.folders[i].reason = err
+				s.dirs[i].reason = err
 			}
 		}
 		return nil
@@ -187,7 +187,7 @@ func (s *cacheSet) mount(ctx context.Context, overlays []helper.Overlay) error {
 	return errors.Join(err, p.cmd.Wait())
 }
 
-// maker starts a helper that makes the overlays of a specification.
+// maker starts a helper that creates the overlays of a specification.
 func maker(spec helper.Spec) (*Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -219,7 +219,7 @@ func maker(spec helper.Spec) (*Process, error) {
 	return &p, nil
 }
 
-// receive takes the overlays in their order, or why there are none.
+// receive receives the overlays in order, or the reason why there are none.
 func (s *cacheSet) receive(p *Process, overlays []helper.Overlay) error {
 	for i, o := range overlays {
 		if o.Lower == "" {
@@ -229,26 +229,26 @@ func (s *cacheSet) receive(p *Process, overlays []helper.Overlay) error {
 		if err != nil {
 			return fmt.Errorf("cannot hear of the tool caches: %w", err)
 		}
-		f := &s.folders[i]
+		f := &s.dirs[i]
 		if event.Kind != helper.EventOverlay || len(files) != 1 {
 			f.reason = fmt.Errorf("cannot %s: %w", event.Stage, failureOf(event))
 			continue
 		}
 		f.tree = files[0]
-		// The kernel made it for nobody. Whoever removes the store must get in.
+		// The kernel created it with mode 000. It must be accessible to be removed.
 		_ = os.Chmod(filepath.Join(o.Work, "work"), 0o700)
 	}
 	return nil
 }
 
-// give adds the caches to a specification, and returns the descriptors that go
-// with it. Caches below a root are not needed: there calls may write anyway.
-func (c *Caches) give(spec *helper.Spec) (handed []*os.File) {
+// addTo adds the caches to a specification, and returns its descriptors. Caches
+// below a root are skipped: calls may write there anyway.
+func (c *Caches) addTo(spec *helper.Spec) (handed []*os.File) {
 	if c == nil {
 		return nil
 	}
 	set := c.now.Load()
-	for _, f := range set.folders {
+	for _, f := range set.dirs {
 		if slices.ContainsFunc(spec.Roots, func(r helper.Root) bool { return paths.Within(f.path, r.Path) }) {
 			continue
 		}

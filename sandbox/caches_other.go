@@ -4,13 +4,13 @@ package sandbox
 
 import "context"
 
-// CacheStores lists none.
+// CacheStores returns none.
 func CacheStores(string) ([]CacheStore, error) { return nil, nil }
 
-// RemoveCacheStore removes none.
+// RemoveCacheStore does nothing.
 func RemoveCacheStore(string) (bool, error) { return false, nil }
 
-// OpenCaches gives none: without a sandbox calls use the machine's own caches.
+// OpenCaches returns nil: without a sandbox calls use the machine's caches.
 func OpenCaches(context.Context, string, []Cache) (*Caches, error) { return nil, nil }
 
 // Limit does nothing.

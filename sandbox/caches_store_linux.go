@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CacheStores lists the stores of OpenCaches below dir. One that does not exist holds
-// none; what disappears meanwhile is left out. It looks at every file.
+// CacheStores lists the stores of OpenCaches below dir. A missing dir has none; a
+// store that disappears meanwhile is skipped. It stats every file.
 func CacheStores(dir string) ([]CacheStore, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -24,18 +24,18 @@ func CacheStores(dir string) ([]CacheStore, error) {
 		path := filepath.Join(dir, e.Name())
 		info, err := os.Lstat(filepath.Join(path, lockName))
 		if err != nil {
-			continue // nothing of OpenCaches
+			continue // not made by OpenCaches
 		}
 		list = append(list, CacheStore{Path: path, Used: info.ModTime(), Bytes: sizeBelow(path)})
 	}
 	return list, nil
 }
 
-// sizeBelow is the room that files take below a folder, on the disk.
+// sizeBelow returns the disk space used by a directory.
 func sizeBelow(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // what cannot be read counts nothing
+			return nil // unreadable files count as 0
 		}
 		info, err := d.Info()
 		if err != nil {
@@ -49,8 +49,8 @@ func sizeBelow(dir string) (bytes int64) {
 	return bytes
 }
 
-// RemoveCacheStore removes a store, and nothing that is none. It reports false when
-// somebody uses it: a Caches that is open, or a call that outlived it.
+// RemoveCacheStore removes a store, and nothing else. It returns false if the store
+// is in use by an open Caches, or a call that outlived it.
 func RemoveCacheStore(path string) (bool, error) {
 	if _, err := os.Lstat(filepath.Join(path, lockName)); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +58,7 @@ func RemoveCacheStore(path string) (bool, error) {
 		}
 		return false, fmt.Errorf("cannot remove tool caches: %w", err)
 	}
-	lock, err := lockFolder(path, 0)
+	lock, err := lockDir(path, 0)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return false, nil
 	}
@@ -66,7 +66,8 @@ func RemoveCacheStore(path string) (bool, error) {
 		return false, err
 	}
 	defer lock.Close()
-	// Calls may have closed folders. Nobody can put links there any more.
+	// Calls may have removed permissions from directories. No one can create links
+	// there any more.
 	_ = filepath.WalkDir(path, func(below string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {
 			if info, err := d.Info(); err == nil && info.Mode().Perm()&0o700 != 0o700 {
@@ -81,8 +82,8 @@ func RemoveCacheStore(path string) (bool, error) {
 	return true, nil
 }
 
-// touchLock notes that a store is used, and makes sure that the file that was locked
-// is still the store's: another may have removed it meanwhile.
+// touchLock updates the store's time, and reports whether the locked file is still
+// the store's: another process may have removed it meanwhile.
 func touchLock(lock *os.File, path string) bool {
 	now := time.Now()
 	ours, err := lock.Stat()
@@ -90,6 +91,6 @@ func touchLock(lock *os.File, path string) bool {
 	if err != nil || err2 != nil || !os.SameFile(ours, there) {
 		return false
 	}
-	_ = os.Chtimes(path, now, now) // a store that seems older than it is, is only gone sooner
+	_ = os.Chtimes(path, now, now) // a failure only makes the store look older
 	return true
 }

@@ -14,26 +14,26 @@ type Command struct {
 	Argv []string // Argv[0] is an absolute path
 	Env  []string // the whole environment
 	Dir  string   // absolute; entered inside the sandbox
-	// DirIs is which folder Dir must be, as Pin tells; no link may lead to it then. ""
-	// takes whichever is there.
+	// DirIs is the identity Dir must have, from Pin; then no component of Dir may be a
+	// link. "" accepts any.
 	DirIs string
 
 	Stdin, Stdout, Stderr *os.File
 	Terminal              bool     // Stdin is a terminal and becomes the controlling one
 	Extra                 *os.File // the program's descriptor 3; may be nil
 
-	// Room starts a bash without its script: Argv ends with -c, and Process.Give
-	// brings a script of at most so many bytes, which Process.Release lets run. Extra
-	// is nil then. 0 = Argv is complete.
+	// Room > 0 starts a bash without its script: Argv ends with -c, Process.SetScript
+	// sets a script of at most Room bytes, and Process.Release runs it. Extra must be
+	// nil then. 0 = Argv is complete.
 	Room int
 
-	// Slots, if set, may hold the command in a helper of an earlier one, and takes its
-	// helper after it.
+	// Slots, if set, may run the command in an earlier command's helper, and gets its
+	// helper back.
 	Slots *Slots
 
-	// Hold keeps the command from starting before Process.Release: the sandbox is made
-	// meanwhile. It has no meaning with Room.
-	Hold bool
+	// Reserve prepares the sandbox but starts the command only on Process.Release. It
+	// has no effect with Room.
+	Reserve bool
 
 	Profile Profile
 }
@@ -41,21 +41,21 @@ type Command struct {
 // Member is one process of a call.
 type Member = helper.Member
 
-// DirError says that a command cannot start in the folder it asked for.
-// errors.Is sees fs.ErrNotExist, fs.ErrPermission or syscall.ENOTDIR.
+// DirError reports that a command cannot start in its directory. errors.Is finds
+// fs.ErrNotExist, fs.ErrPermission or syscall.ENOTDIR.
 type DirError struct {
 	Dir string
 	Err error
 }
 
 func (e *DirError) Error() string {
-	return fmt.Sprintf("cannot run in the folder %q: %v", e.Dir, e.Err)
+	return fmt.Sprintf("cannot run in the directory %q: %v", e.Dir, e.Err)
 }
 
 // Unwrap returns the kernel's reason.
 func (e *DirError) Unwrap() error { return e.Err }
 
-// check refuses a profile that would confine less than it seems to.
+// check rejects a profile that would confine less than it seems to.
 func (p Profile) check() error {
 	if p.Tier == TierC && p.Mode != FullAccess {
 		if err := p.checkListed(); err != nil {
@@ -71,7 +71,7 @@ func (p Profile) check() error {
 	}
 	for _, root := range p.roots() {
 		if !filepath.IsAbs(root) || filepath.Clean(root) != root {
-			return fmt.Errorf("the writable folder %q is not an absolute, clean path", root)
+			return fmt.Errorf("the writable directory %q is not an absolute, clean path", root)
 		}
 		for _, never := range []string{"/proc", "/sys", "/dev"} {
 			if root == "/" || root == never || strings.HasPrefix(root, never+"/") {
@@ -82,7 +82,7 @@ func (p Profile) check() error {
 	return nil
 }
 
-// grouped tells for a report whether a call has a control group.
+// grouped returns the report's entry for a control group.
 func (p Profile) grouped() []string {
 	switch {
 	case p.Groups == nil:
@@ -93,7 +93,7 @@ func (p Profile) grouped() []string {
 	return []string{"cgroup"}
 }
 
-// report is what this version of Landlock enforces, with or without a broker.
+// report returns what this version of Landlock enforces, with or without a broker.
 func (p Profile) report(landlock int, brokered bool) Report {
 	if p.Mode == FullAccess {
 		return Report{Profile: p.Mode.String(), Enforced: []string{}, Network: true, Tier: "none"}

@@ -12,7 +12,7 @@ func TestADenialIsConfirmedByTheProfile(t *testing.T) {
 	root := tree(t, map[string]string{"ws/a": "", "ws/link": "-> ../home/.ssh", "ws/.git/config": "", "home/.ssh/id": "", "cache/": "", "ws/out": "-> /etc"})
 	ws, home := filepath.Join(root, "ws"), filepath.Join(root, "home")
 	caches := &Caches{now: new(atomic.Pointer[cacheSet])}
-	caches.now.Store(&cacheSet{folders: []cacheFolder{{path: "/opt/cache"}}})
+	caches.now.Store(&cacheSet{dirs: []cacheDir{{path: "/opt/cache"}}})
 	p := Profile{
 		Mode: WorkspaceWrite, Workspace: ws, Hide: []string{filepath.Join(home, ".ssh")},
 		Protect: []string{filepath.Join(ws, ".git/config")},

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// explain says what failed and what to do next. A failed write leaves the old file.
+// explain adds what failed and the next step to an error. A failed write leaves the
+// old file.
 func explain(verb, path string, err error) error {
 	switch {
 	case errors.Is(err, unix.ELOOP):
@@ -27,7 +28,7 @@ func remedy(err error) string {
 		{unix.EDQUOT, "the old file, if there was one, is as it was; free some space (quota -s) and make the call again"},
 		{unix.EFBIG, "toold was started with a limit on the size of files (ulimit -f)"},
 		{unix.EROFS, "write somewhere else, or ask the user"},
-		{unix.EPERM, "it or its folder may be immutable (lsattr -d tells); ask the user"},
+		{unix.EPERM, "it or its directory may be immutable (check with lsattr -d); ask the user"},
 		{unix.EBUSY, "it is a mount of its own, as files that are passed into containers are, and cannot be replaced; write into it with bash"},
 		{unix.EACCES, "ask the user to change the permissions"},
 		{unix.ENAMETOOLONG, "a name has at most 255 bytes and a path 4095"},

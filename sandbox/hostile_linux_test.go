@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toold/toold/sandbox/internal/regular"
+	"github.com/toold/toold/sandbox/internal/fileworker"
 )
 
 func TestAFileThatWasChangedInPlaceIsNotReplaced(t *testing.T) {
@@ -34,7 +34,7 @@ func TestAFileThatWasChangedInPlaceIsNotReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := a.replace(path, Replacement{Data: []byte("new"), Old: old, Seen: seen})
-			if !errors.Is(err, regular.ErrChanged) || content(t, path) != "longer than it was" {
+			if !errors.Is(err, fileworker.ErrChanged) || content(t, path) != "longer than it was" {
 				t.Errorf("got %v, the file holds %q", err, content(t, path))
 			}
 			only(t, root, "f")
@@ -137,7 +137,7 @@ func TestWhatCannotBeWrittenIsLeftAndExplained(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { os.Chmod(root, 0o755) })
-			refused("folder", a.rewrite(filepath.Join(root, "f"), "new"), root, "its folder is not to be written", "f")
+			refused("folder", a.rewrite(filepath.Join(root, "f"), "new"), root, "its directory is not writable", "f")
 			return
 		}
 		if err := immutable(root, true); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// identityOf names a process for good: number, start time, boot.
+// identityOf names a process uniquely: pid, start time, boot id.
 func identityOf(pid int) (string, error) {
 	p, err := helper.Process(pid)
 	if err != nil {
@@ -31,8 +31,9 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// KillIdentity kills the helper that identity names, and with it its call, and reports whether it
-// lived. A helper whose daemon died does that by itself; this is the second net.
+// KillIdentity kills the helper with this identity, and with it its call, and
+// reports whether it lived. A helper whose daemon died ends by itself; this is a
+// second safeguard.
 func KillIdentity(identity string) (killed bool, err error) {
 	pid, start, ok := parseIdentity(identity)
 	if !ok {

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	sandboxExec = "/usr/bin/sandbox-exec" // never by PATH
+	sandboxExec = "/usr/bin/sandbox-exec" // never looked up in PATH
 	tierBelt    = "seatbelt"
 
 	beltDegraded = "macOS's sandbox holds files, sockets and the network, and no more: a call's processes are found by their session and their parents, " +
 		"nothing limits their number or memory, and repositories cannot be made; for all of the sandbox run the daemon on Linux: in a container or a virtual machine"
 )
 
-// Launcher gives the words that start a command confined as p says, and what holds
-// it then: sandbox-exec(1) with a profile; none with danger-full-access. tmp is a
-// folder of the call's own.
+// Launcher returns the prefix that starts a command confined as p says, and its
+// report: sandbox-exec(1) with a profile; none with danger-full-access. tmp is the
+// call's own temporary directory.
 func Launcher(p Profile, tmp string) (prefix []string, r Report, err error) {
 	if p.Mode == FullAccess {
 		return nil, p.report(0, false), nil
@@ -33,8 +33,8 @@ func Launcher(p Profile, tmp string) (prefix []string, r Report, err error) {
 	}, nil
 }
 
-// Try starts a command that tries to get out, and tells what calls under a profile
-// will be held by. The error is a *StageError.
+// Try starts a command that tries to escape, and returns the Report of calls under
+// p. The error is a *StageError.
 func Try(ctx context.Context, p Profile) (Report, error) {
 	_, report, err := Launcher(p, "")
 	if err != nil || p.Mode == FullAccess {
@@ -50,11 +50,11 @@ func Try(ctx context.Context, p Profile) (Report, error) {
 	return report, nil
 }
 
-// Probe tells whether sandbox-exec holds a command.
+// Probe tests whether sandbox-exec confines a command.
 func Probe(ctx context.Context) Capabilities {
 	f := Feature{Name: tierBelt, Detail: sandboxExec}
 	if _, err := Try(ctx, Profile{Mode: ReadOnly}); err != nil {
-		f.Why, f.Mend = err.Error(), advicePlatform
+		f.Why, f.Fix = err.Error(), advicePlatform
 	}
 	f.OK = f.Why == ""
 	return Capabilities{Features: []Feature{f}}

@@ -15,10 +15,10 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// launch starts the helper and tells it what to do.
+// launch starts the helper and sends it the specification.
 func (p *Process) launch(c Command, spec helper.Spec, handed []*os.File) error {
 	p.command = c
-	if spec.Given {
+	if spec.External {
 		var err error
 		if p.via, err = newBwrap(c, &spec); err != nil {
 			return &StageError{Stage: launcherBwrap, Err: err, Advice: advise(launcherBwrap)}
@@ -28,10 +28,10 @@ func (p *Process) launch(c Command, spec helper.Spec, handed []*os.File) error {
 	return p.begin(spec, handed)
 }
 
-// begin is launch once all is prepared.
+// begin continues launch after the preparation.
 func (p *Process) begin(spec helper.Spec, handed []*os.File) error {
 	c := p.command
-	if spec.Given || spec.Again {
+	if spec.External || spec.Again {
 		handed = append([]*os.File{c.Stdin, c.Stdout, c.Stderr}, handed...)
 		spec.Handed = uint64(len(handed))
 	}
@@ -54,7 +54,7 @@ func (p *Process) begin(spec helper.Spec, handed []*os.File) error {
 	return nil
 }
 
-// adopt has an idle helper hold the command, if there is one.
+// adopt runs the command in an idle helper, if there is one.
 func (p *Process) adopt(spec helper.Spec, handed []*os.File) bool {
 	for {
 		t := p.command.Slots.take(p.kind)
@@ -72,8 +72,8 @@ func (p *Process) adopt(spec helper.Spec, handed []*os.File) bool {
 	}
 }
 
-// reuseView is instruct for a helper that has held a command: it has its view unless another
-// one would be made now.
+// reuseView is instruct for a helper that has run a command: it keeps its view if a
+// new one would be the same.
 func (p *Process) reuseView(spec helper.Spec, handed []*os.File) error {
 	if p.made.fits(p.command, spec.View) {
 		spec.View, spec.Kept = helper.View{}, true
@@ -84,13 +84,13 @@ func (p *Process) reuseView(spec helper.Spec, handed []*os.File) error {
 	return p.instruct(spec, handed)
 }
 
-// instruct sends the specification with the descriptors that go with it.
+// instruct sends the specification with its descriptors.
 func (p *Process) instruct(spec helper.Spec, handed []*os.File) (err error) {
 	encoded, err := spec.Encode()
 	if err != nil {
 		return err
 	}
-	if spec.Hold {
+	if spec.Reserve {
 		if p.permit, err = newPermit(); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (p *Process) clone(spec helper.Spec) error {
 	}
 	defer theirs.Close()
 	if p.again {
-		p.mounts, p.made = look(nil, nil), viewOf(c, spec.View)
+		p.mounts, p.made = takeSnapshot(nil, nil), viewOf(c, spec.View)
 	}
 	limits := cgroup.Limits{Processes: c.Profile.Limits.Processes, MemoryBytes: c.Profile.Limits.MemoryBytes}
 	if p.via != nil && limits.Processes > 0 {
@@ -145,12 +145,13 @@ func (p *Process) clone(spec helper.Spec) error {
 	return nil
 }
 
-// hear waits for the helper's first word, and takes the others from then on. When
-// it is not that the command runs, or waits for its script, the helper is gone.
+// hear waits for the helper's first event, and starts listen for the others. Unless
+// the event says that the command runs, or waits for its script, the helper is
+// gone.
 //
-// A helper that took the permit and was gone, or killed, before its first word may have
-// started the command: that is a command whose helper was lost, not one that never ran.
-// Of what confined it the report has the least.
+// A helper that took the permit and ended, or was killed, before its first event
+// may have started the command. Such a command counts as one whose helper was lost,
+// not as one that never ran. Its report has the minimum.
 func (p *Process) hear(ctx context.Context) error {
 	event, err := p.await(ctx)
 	if err != nil && !errors.Is(err, errUnheard) {
@@ -167,11 +168,11 @@ func (p *Process) hear(ctx context.Context) error {
 // errUnheard is the error of await for a command that may have started.
 var errUnheard = errors.New("the helper started the command, perhaps, and is gone")
 
-// await waits for the helper's first word. When ctx ends, a command that has not begun to
-// start never will; one that has gets the time to say so.
+// await waits for the helper's first event. When ctx ends, a command that has not
+// begun to start is prevented; otherwise await goes on waiting for the event.
 func (p *Process) await(ctx context.Context) (helper.Event, error) {
 	heard := make(chan struct{})
-	// The set-up can hang in a dead network mount; a caller need not.
+	// The setup can hang in a dead network mount; the caller must not.
 	stop := context.AfterFunc(ctx, func() {
 		if p.permit == nil || p.permit.revoke() || !closes(heard, endWithin) {
 			p.destroy()
@@ -197,12 +198,12 @@ func (p *Process) await(ctx context.Context) (helper.Event, error) {
 	case ctx.Err() != nil:
 		err = fmt.Errorf("cannot start the command: %w", context.Cause(ctx))
 	case p.used && !errors.As(err, &dir):
-		err = fmt.Errorf("%w: %w", ErrGone, err) // the next one may do better
+		err = fmt.Errorf("%w: %w", ErrGone, err) // the next helper may succeed
 	}
 	return helper.Event{}, err
 }
 
-// stageHear is the stage of a helper that has ended without a word.
+// stageHear is the stage of a helper that ended without an event.
 const stageHear = "hear from the helper"
 
 func silent(err error) bool {
@@ -222,13 +223,13 @@ func closes(c <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// abandon ends a helper that holds no command, and reports whether it is gone.
+// abandon ends a helper that runs no command, and reports whether it is gone.
 func (p *Process) abandon() bool {
 	p.takeBack()
 	p.destroy()
 	p.control.Close()
-	p.doors.close()
-	p.blank.close()
+	p.proxyListeners.close()
+	p.warm.close()
 	p.permit.close()
 	p.letGo()
 	gone := p.reap()
@@ -236,7 +237,7 @@ func (p *Process) abandon() bool {
 	return gone
 }
 
-// connect makes the control socket and returns the helper's end of it.
+// connect creates the control socket and returns the helper's end.
 func (p *Process) connect() (theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -251,10 +252,10 @@ func (p *Process) connect() (theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[1]), "control"), nil
 }
 
-// firstWord is what the helper says first, as an error unless the command runs.
+// firstWord returns the helper's first event, or an error unless the command runs.
 func (p *Process) firstWord() (helper.Event, error) {
 	event, err := p.first()
-	// The command runs before its start is told, and may have met a limit by then.
+	// The command runs before EventStarted is sent, and may have met a limit by then.
 	for ; err == nil && p.noteTrouble(event); event, err = p.next(make([]byte, maxEvent)) {
 	}
 	switch {

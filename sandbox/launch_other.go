@@ -4,9 +4,9 @@ package sandbox
 
 import "context"
 
-// Launcher gives the words that start a command confined as p says, and what holds
-// it then. Nothing can be confined on this platform: it refuses all but
-// danger-full-access, which takes no words.
+// Launcher returns the prefix that starts a command confined as p says, and its
+// report. This platform confines nothing: all but danger-full-access, which needs
+// no prefix, fails.
 func Launcher(p Profile, _ string) (prefix []string, r Report, err error) {
 	if p.Mode != FullAccess {
 		return nil, Report{}, Unsupported()
@@ -14,7 +14,7 @@ func Launcher(p Profile, _ string) (prefix []string, r Report, err error) {
 	return nil, p.report(0, false), nil
 }
 
-// Try tells what calls under a profile will be held by: nothing.
+// Try returns the Report of calls under p.
 func Try(_ context.Context, p Profile) (Report, error) {
 	_, report, err := Launcher(p, "")
 	return report, err

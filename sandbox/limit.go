@@ -7,14 +7,14 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// A Limit is what a client lets a call of its own do at most, such as the sandbox that an
-// agent's own configuration asks for. The zero value limits nothing.
+// A Limit is the most that a client lets its own call do, for example the sandbox
+// configured in an agent. The zero value limits nothing.
 type Limit struct {
 	Mode     string   // no wider mode, see AtMost; "" = any
-	Write    []string // canonical directories; nothing is writable outside of them. Nil = no limit
+	Write    []string // canonical directories; nothing else is writable. Nil = no limit
 	ReadOnly []string // canonical paths that the call cannot change, move or remove; missing ones are skipped
 	Hide     []string // canonical paths that the call cannot read; missing ones are skipped
-	Offline  bool     // no connections to other machines
+	Offline  bool     // no network
 }
 
 // IsZero reports whether l limits nothing.
@@ -23,7 +23,8 @@ func (l Limit) IsZero() bool {
 	return !lists && l.Mode == "" && !l.Offline
 }
 
-// Keeps returns which of ReadOnly holds a canonical path; "" when none does.
+// Keeps returns the entry of ReadOnly that contains a canonical path; "" if none
+// does.
 func (l Limit) Keeps(canonical string) string {
 	for _, kept := range l.ReadOnly {
 		if paths.Within(canonical, kept) {
@@ -33,11 +34,11 @@ func (l Limit) Keeps(canonical string) string {
 	return ""
 }
 
-// Within is the profile with no more rights than a limit leaves.
+// Within returns the profile reduced to a limit.
 func (p Profile) Within(l Limit) Profile {
 	p = p.AtMost(l.Mode)
 	if p.Mode == FullAccess && !l.IsZero() {
-		p.Mode = WorkspaceWrite // in which it can be kept
+		p.Mode = WorkspaceWrite // the least mode that can enforce it
 	}
 	if l.Offline {
 		p.Network, p.Ports, p.Sockets = false, nil, nil
@@ -52,7 +53,7 @@ func (p Profile) Within(l Limit) Profile {
 	return p
 }
 
-// writingIn is the profile with nothing writable outside of some directories.
+// writingIn returns the profile with nothing writable outside of dirs.
 func (p Profile) writingIn(dirs []string) Profile {
 	var both []string
 	for _, mine := range p.roots() {
@@ -78,7 +79,7 @@ func (p Profile) writingIn(dirs []string) Profile {
 	return p
 }
 
-// keeping is what the profile protects, with those of list that are writable.
+// keeping returns the protected paths with the writable ones of list.
 func (p Profile) keeping(list []string) []string {
 	protect := slices.Clip(p.Protect)
 	writable := p.roots()

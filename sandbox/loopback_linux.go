@@ -11,21 +11,22 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// Loopback lets the calls of one conversation reach the TCP servers of those that run in the
-// background, at ports of loopback on which nothing of the call itself listens. Calls with a
-// network, or with hosts by name, have none. The zero value is ready, nil lends nothing.
+// Loopback lets the calls of one conversation reach the TCP servers of its
+// background calls, at loopback ports on which the call itself does not listen.
+// Calls with network access, or with hosts by name, do not take part. The zero
+// value is ready; nil lends nothing.
 type Loopback struct {
 	mu      sync.Mutex
 	lenders map[*Process]string
 }
 
-// lendable reports whether a command has a network of its own that leads nowhere.
+// lendable reports whether a command has a private network without connections.
 func lendable(p *Process) bool {
 	c := p.command.Profile
 	return c.Mode != FullAccess && !c.Network && len(c.Ports) == 0 && c.Tier != TierC
 }
 
-// Lend makes the servers of a running command reachable, under a name, until End.
+// Lend makes the servers of a running command reachable under a name, until End.
 func (p *Process) Lend(l *Loopback, name string) {
 	if l == nil || !lendable(p) {
 		return
@@ -48,8 +49,8 @@ func (p *Process) takeBack() {
 	delete(p.lent.lenders, p)
 }
 
-// Borrow lets a command that is to be released reach the servers of all that are lent.
-// It returns their names once the command runs; see Borrowed.
+// Borrow lets a command that is about to be released reach all lent servers; see
+// Borrowed.
 func (p *Process) Borrow(l *Loopback) {
 	if l == nil || !lendable(p) {
 		return
@@ -60,21 +61,21 @@ func (p *Process) Borrow(l *Loopback) {
 		const most = 16
 		end, err := lender.lendTo()
 		if err != nil || len(p.borrowed) == most {
-			continue // it is on its way out
+			continue // it is ending
 		}
 		p.borrowed, p.borrowedFrom = append(p.borrowed, end), append(p.borrowedFrom, l.lenders[lender])
 	}
 }
 
-// Borrowed names what a released command reaches of others.
+// Borrowed returns the names of the servers that a released command can reach.
 func (p *Process) Borrowed() []string {
-	if !slices.Contains(p.report.Enforced, "sockets") { // nobody judges connections
+	if !slices.Contains(p.report.Enforced, "sockets") { // connections are not brokered
 		return nil
 	}
 	return p.borrowedFrom
 }
 
-// lendTo makes a pair of sockets, and gives the helper one end.
+// lendTo creates a socket pair, and sends the helper one end.
 func (p *Process) lendTo() (*os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -89,7 +90,7 @@ func (p *Process) lendTo() (*os.File, error) {
 	return other, nil
 }
 
-// goAhead releases the command, with what it borrows.
+// goAhead releases the command with the sockets it borrows.
 func (p *Process) goAhead() {
 	var fds []int
 	for _, f := range p.borrowed {

@@ -2,5 +2,5 @@
 
 package sandbox
 
-// Loopback lends nothing: only on Linux calls have a network of their own.
+// Loopback is empty: calls have their own network only on Linux.
 type Loopback struct{}

@@ -7,25 +7,26 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// A MaskSet is what rules keep from one call in the workspace and in what it may write. It
-// never changes; it is carried out in every tier with a view of its own (not TierC).
+// A MaskSet is what policy rules hide from one call. It is immutable. Every tier
+// with its own view enforces it (not TierC).
 type MaskSet struct {
-	// Hidden cannot be opened: over each is a read-only file or directory of mode 000.
+	// Hidden cannot be opened: each is covered by a read-only file or directory of mode
+	// 000.
 	Hidden []Mask
-	// Fixed can be read, and not changed, moved or removed.
+	// Fixed can be read, but not changed, moved or removed.
 	Fixed []Mask
 }
 
 // Mask is one existing file or directory of a MaskSet.
 type Mask struct {
 	Path   string // canonical
-	Is     string // which file it was when the set was made
-	Rule   string // the id of the rule
-	Reason string // why, as the rule says it
-	Ask    bool   // a person may take the mask away for a call
+	Is     string // identity of the file when the set was made
+	Rule   string // the rule's id
+	Reason string // the rule's reason
+	Ask    bool   // a person may lift the mask for a call
 }
 
-// With returns the masks of both sets; nil = none.
+// With returns the union of both sets.
 func (s *MaskSet) With(other *MaskSet) *MaskSet {
 	switch {
 	case s == nil:
@@ -36,13 +37,13 @@ func (s *MaskSet) With(other *MaskSet) *MaskSet {
 	return &MaskSet{Hidden: slices.Concat(s.Hidden, other.Hidden), Fixed: slices.Concat(s.Fixed, other.Fixed)}
 }
 
-// Masking reports whether a sandbox of the profile carries out masks: on Linux, in every tier
-// with a view of its own.
+// Masking reports whether a sandbox of the profile enforces masks: on Linux, in
+// every tier with its own view.
 func (p Profile) Masking() bool {
 	return masking && p.Mode != FullAccess && p.Tier != TierC
 }
 
-// masks are those that a sandbox of the profile carries out.
+// masks returns the masks that a sandbox of the profile enforces.
 func (p Profile) masks() MaskSet {
 	if p.Masks == nil || !p.Masking() {
 		return MaskSet{}
@@ -58,14 +59,15 @@ func pathsOf(masks []Mask) []string {
 	return list
 }
 
-// fixed are the existing paths that a call cannot change, move or remove.
+// fixed returns the existing paths that a call cannot change, move or remove.
 func (p Profile) fixed() []string {
 	all := slices.Concat(p.Protect, pathsOf(p.masks().Fixed))
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// masked is the mask that denies reading, or changing, a canonical path; nil without one.
+// masked returns the mask that denies reading, or changing, a canonical path, or
+// nil.
 func (p Profile) masked(canonical string, change bool) *Mask {
 	set := p.masks()
 	for i, m := range set.Hidden {
@@ -81,7 +83,7 @@ func (p Profile) masked(canonical string, change bool) *Mask {
 	return nil
 }
 
-// canOpen is CanRead or CanWrite of a call with the masks of the profile.
+// canOpen is CanRead or CanWrite for a call with the profile's masks.
 func (p Profile) canOpen(canonical string, change bool) error {
 	check := p.CanRead
 	if change {
@@ -96,7 +98,8 @@ func (p Profile) canOpen(canonical string, change bool) error {
 	return nil
 }
 
-// Denial says what the mask keeps from a call, by the name under which the call met it.
+// Denial returns the denial for the mask, with the name by which the call used the
+// file.
 func (m Mask) Denial(name string, change bool) *Denial {
 	d := &Denial{Kind: DeniedFile, Op: "read", Target: name, Setting: m.Rule}
 	if change {

@@ -10,29 +10,31 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toold/toold/sandbox/internal/regular"
+	"github.com/toold/toold/sandbox/internal/fileworker"
 )
 
-// openFile is Files.Open with the rights of the daemon (openat2(2), Linux 5.6).
+// openFile is Files.Open in the daemon itself (openat2(2), Linux 5.6).
 func openFile(canonical string) (*os.File, error) {
-	fd, err := regular.Open(canonical)
+	fd, err := fileworker.Open(canonical)
 	if err != nil {
 		return nil, explain("open", canonical, err)
 	}
 	return impatient(fd, canonical), nil
 }
 
-// openDir opens a directory by its canonical path, with the daemon's rights. No link is followed.
+// openDir opens a directory by its canonical path in the daemon itself. It follows
+// no link.
 func openDir(canonical string) (*os.File, error) {
-	fd, err := regular.OpenDir(canonical)
+	fd, err := fileworker.OpenDir(canonical)
 	if err != nil {
 		return nil, explain("open", canonical, err)
 	}
 	return os.NewFile(uintptr(fd), canonical), nil
 }
 
-// impatient makes a file of a non-blocking descriptor whose reads fail where they would have to
-// wait, as of /proc/kmsg. os.NewFile must not see the flag, or the poller would wait.
+// impatient returns a file for a nonblocking descriptor whose reads fail if they
+// would block, as for /proc/kmsg. os.NewFile must not see the flag, or it would use
+// the poller, which waits.
 func impatient(fd int, name string) *os.File {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	if err == nil {
@@ -40,55 +42,54 @@ func impatient(fd int, name string) *os.File {
 	}
 	f := os.NewFile(uintptr(fd), name)
 	if err == nil {
-		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags) // as it was set by open
+		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags) // as open set it
 	}
 	return f
 }
 
-// replaceFile is Files.Replace with the rights of the daemon.
+// replaceFile is Files.Replace in the daemon itself.
 func replaceFile(canonical string, r Replacement) error {
 	return replaceBy(&own{}, canonical, r)
 }
 
-// writer is who makes the new file and puts it in its place.
+// writer creates the new file and renames it into position.
 type writer interface {
 	// Begin writes the content and returns the new file, open for reading.
-	Begin(c regular.Change, content []byte) (*os.File, error)
+	Begin(c fileworker.Change, content []byte) (*os.File, error)
 	Commit() error
 	// Remove removes the old file.
-	Remove(c regular.Change) error
-	// Discard removes what was begun and not committed, and closes the file.
+	Remove(c fileworker.Change) error
+	// Discard removes a new file that was not committed, and closes it.
 	Discard()
 }
 
-// own writes with the rights of this process.
-type own struct{ draft *regular.Draft }
+// own writes in this process.
+type own struct{ pending *fileworker.PendingFile }
 
-func (o *own) Begin(c regular.Change, content []byte) (file *os.File, err error) {
-	if o.draft, err = regular.Begin(c, bytes.NewReader(content)); err != nil {
+func (o *own) Begin(c fileworker.Change, content []byte) (file *os.File, err error) {
+	if o.pending, err = fileworker.Begin(c, bytes.NewReader(content)); err != nil {
 		return nil, err
 	}
-	return o.draft.File, nil
+	return o.pending.File, nil
 }
 
-func (o *own) Commit() error { return o.draft.Commit() }
+func (o *own) Commit() error { return o.pending.Commit() }
 
-func (o *own) Remove(c regular.Change) error { return regular.Remove(c) }
+func (o *own) Remove(c fileworker.Change) error { return fileworker.Remove(c) }
 
 func (o *own) Discard() {
-	if o.draft != nil {
-		o.draft.Discard()
+	if o.pending != nil {
+		o.pending.Discard()
 	}
 }
 
-// replaceBy has w do what replaceFile promises. Owner and attributes are given by
-// this process, whoever writes: in a user namespace other users and groups have no
-// numbers.
+// replaceBy implements replaceFile with w. This process sets owner and attributes:
+// a user namespace has no numbers for other users and groups.
 func replaceBy(w writer, canonical string, r Replacement) error {
-	change := regular.Change{Path: canonical, Parents: r.Parents, Private: r.Like != nil, Old: r.Old}
+	change := fileworker.Change{Path: canonical, Parents: r.Parents, Private: r.Like != nil, Old: r.Old}
 	if r.Seen != nil {
 		was := r.Seen.Sys().(*syscall.Stat_t)
-		change.Seen = &regular.State{Changed: was.Ctim.Nano(), Size: was.Size}
+		change.Seen = &fileworker.State{Changed: was.Ctim.Nano(), Size: was.Size}
 	}
 	did, do, err := "written", "write", error(nil)
 	if r.Remove {
@@ -97,7 +98,7 @@ func replaceBy(w writer, canonical string, r Replacement) error {
 		err = writeBy(w, change, r)
 	}
 	switch {
-	case errors.Is(err, regular.ErrUnsynced):
+	case errors.Is(err, fileworker.ErrUnsynced):
 		return fmt.Errorf("%s is %s, but %w", canonical, did, err)
 	case err != nil:
 		return explain(do, canonical, err)
@@ -105,8 +106,8 @@ func replaceBy(w writer, canonical string, r Replacement) error {
 	return nil
 }
 
-// writeBy has w write the new content and put it in its place.
-func writeBy(w writer, change regular.Change, r Replacement) error {
+// writeBy makes w write the new content and rename it into position.
+func writeBy(w writer, change fileworker.Change, r Replacement) error {
 	defer w.Discard()
 	file, err := w.Begin(change, r.Data)
 	if like := cmp.Or(r.Old, r.Like); err == nil && like != nil {

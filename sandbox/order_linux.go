@@ -7,17 +7,17 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// Wait tells of a process that waits for input.
+// Wait describes a process that waits for input.
 type Wait struct {
 	Kind    string // "line", "password" or "tui": single keys
 	Process Member
-	Stuck   bool // its only thread sleeps in a read: without input it never goes on
-	Deaf    bool // it reads the terminal of standard error, where no input comes
+	Stuck   bool // its only thread sleeps in a read: it cannot continue without input
+	Deaf    bool // it reads the terminal of standard error, which never has input
 }
 
-// Waiting looks for a process of the call that waits for input at its terminal or
-// pipe. The kernel's state decides, never a text. One look at a time, and not
-// together with Runnable.
+// Waiting finds a process of the call that waits for input at its terminal or pipe,
+// from the kernel's state, never from output. One call at a time, and not together
+// with Runnable.
 func (p *Process) Waiting(ctx context.Context) (w Wait, waits bool) {
 	event, ok := p.ask(ctx, helper.OrderWaiting, helper.EventWaiting)
 	if !ok || event.Wait == "" || len(event.Members) == 0 {
@@ -26,10 +26,11 @@ func (p *Process) Waiting(ctx context.Context) (w Wait, waits bool) {
 	return Wait{Kind: event.Wait, Process: event.Members[0], Stuck: event.Sole, Deaf: event.Deaf}, true
 }
 
-// ask gives an order and waits for its answer. It is false when the helper is gone or ctx ends.
+// ask sends an order and waits for its answer. It returns false if the helper is
+// gone or ctx ends.
 func (p *Process) ask(ctx context.Context, order, kind string) (helper.Event, bool) {
 	for len(p.answers) > 0 {
-		<-p.answers // it came too late for an earlier question
+		<-p.answers // late answer to an earlier order
 	}
 	p.order(helper.Order{Kind: order})
 	for {
@@ -47,11 +48,11 @@ func (p *Process) ask(ctx context.Context, order, kind string) (helper.Event, bo
 }
 
 // Signal sends sig to the foreground process group and returns when that is done,
-// or the helper is gone: what the command is given afterwards, it is given with the
-// signal pending or delivered. One Signal or SignalShell at a time.
+// or the helper is gone: later input reaches the command with the signal pending or
+// delivered. One Signal or SignalShell at a time.
 func (p *Process) Signal(sig syscall.Signal) { p.signal(helper.OrderSignal, sig) }
 
-// SignalShell is Signal for the command itself, not for what it has started.
+// SignalShell is Signal for the shell itself, not its children.
 func (p *Process) SignalShell(sig syscall.Signal) { p.signal(helper.OrderSignalOne, sig) }
 
 func (p *Process) signal(order string, sig syscall.Signal) {
@@ -64,23 +65,22 @@ func (p *Process) signal(order string, sig syscall.Signal) {
 	}
 }
 
-// SignalAll sends sig to every process of the call. It does not wait.
+// SignalAll sends sig to every process of the call, without waiting.
 func (p *Process) SignalAll(sig syscall.Signal) {
 	p.order(helper.Order{Kind: helper.OrderSignalAll, Signal: int(sig)})
 }
 
-// Wake continues the processes of the call that are stopped, and only them. It does
-// not wait.
+// Wake sends CONT to the stopped processes of the call, without waiting.
 func (p *Process) Wake() { p.order(helper.Order{Kind: helper.OrderWake}) }
 
-// Kill ends every process of the call at once. The helper stays to report.
+// Kill kills every process of the call. The helper stays to report.
 func (p *Process) Kill() { p.order(helper.Order{Kind: helper.OrderKill}) }
 
-// Refused lists the local sockets of the machine, by path, that the call was kept
-// from. It may be called once Alone is closed.
+// Refused lists the local sockets of the machine, by path, that the call could not
+// connect to. It may be called once Alone is closed.
 func (p *Process) Refused() []string { return p.refused }
 
-// Limit names the limit that the call has met: "memory", for which it was killed,
-// or "processes", when it had as many as it may have; else "". It may be called
-// once Alone is closed.
+// Limit returns the limit that the call has met: "memory", for which it was killed,
+// or "processes", if it reached the maximum; else "". It may be called once Alone
+// is closed.
 func (p *Process) Limit() string { return p.limit }

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// permit is what a held command needs to start. The helper and the daemon share it, and
-// one of them takes it: the helper before it starts the command, the daemon to be sure
-// that the command never starts.
+// permit is what a reserved command needs to start. The helper and the daemon share
+// it, and one of them takes it: the helper to start the command, the daemon to
+// prevent that.
 type permit struct {
-	file *os.File // an eventfd whose count is 1 until the permit is taken
+	file *os.File // an eventfd with count 1 until the permit is taken
 
 	mu    sync.Mutex
 	taken bool // by the daemon
@@ -41,7 +41,7 @@ func (p *permit) revoke() bool {
 	return p.taken
 }
 
-// close lets go of the permit, which counts as taken by the helper unless it was revoked.
+// close closes the permit. Unless revoked, it counts as taken by the helper.
 func (p *permit) close() {
 	if p != nil {
 		p.file.Close()

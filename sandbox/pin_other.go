@@ -4,6 +4,6 @@ package sandbox
 
 import "os"
 
-// Pin refuses: errors.Is finds ErrUnavailable. Only Linux can open a path without
-// following a link anywhere in it (openat2(2)).
+// Pin returns ErrUnavailable: only Linux opens a path without following any link
+// (openat2(2)).
 func Pin(string) (held *os.File, is string, err error) { return nil, "", Unsupported() }

@@ -12,9 +12,8 @@ import (
 	"syscall"
 )
 
-// How files are opened and replaced on systems that have no openat2(2), with the
-// rights of the daemon. The tests of this file run on Linux as well, where nothing
-// else uses it.
+// These functions open and replace files on systems without openat2(2), as the
+// daemon. On Linux only their tests use them.
 
 var (
 	errMoved      = errors.New("something on the way was replaced after the call was judged, or is a symbolic link")
@@ -22,7 +21,8 @@ var (
 	errNotSame    = errors.New("the file was changed or replaced meanwhile by somebody else; read it again")
 )
 
-// openPortable opens a regular file for reading. Each directory on the way is verified.
+// openPortable opens a regular file for reading. It verifies each directory on the
+// way.
 func openPortable(canonical string) (*os.File, error) {
 	f, err := openStepwise(canonical)
 	if err != nil {
@@ -32,7 +32,7 @@ func openPortable(canonical string) (*os.File, error) {
 }
 
 func openStepwise(canonical string) (*os.File, error) {
-	dir, err := folderStepwise(filepath.Dir(canonical), false)
+	dir, err := dirStepwise(filepath.Dir(canonical), false)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +58,9 @@ func openStepwise(canonical string) (*os.File, error) {
 	return f, nil
 }
 
-// folderStepwise opens a folder by one name after the other. parents makes those that are missing.
-func folderStepwise(canonical string, parents bool) (*os.Root, error) {
+// dirStepwise opens a directory component by component. parents creates missing
+// ones.
+func dirStepwise(canonical string, parents bool) (*os.Root, error) {
 	dir, err := os.OpenRoot("/")
 	rest, name := strings.TrimPrefix(canonical, "/"), ""
 	for err == nil && rest != "" {
@@ -106,7 +107,7 @@ func replacePortable(canonical string, r Replacement) error {
 }
 
 func replaceStepwise(canonical string, r Replacement) error {
-	dir, err := folderStepwise(filepath.Dir(canonical), r.Parents)
+	dir, err := dirStepwise(filepath.Dir(canonical), r.Parents)
 	if err != nil {
 		return err
 	}
@@ -119,12 +120,12 @@ func replaceStepwise(canonical string, r Replacement) error {
 		return dir.Remove(name)
 	}
 	temporary := ".toold-" + rand.Text() + ".tmp"
-	defer func() { _ = dir.Remove(temporary) }() // which is gone when it has been renamed
+	defer func() { _ = dir.Remove(temporary) }() // already gone if it has been renamed
 	if err := writeNew(dir, temporary, r); err != nil {
 		return err
 	}
 	if r.Old == nil {
-		return dir.Link(temporary, name) // never replaces anything
+		return dir.Link(temporary, name) // fails if the name exists
 	}
 	if err := stillThere(dir, name, r); err != nil {
 		return err
@@ -132,7 +133,7 @@ func replaceStepwise(canonical string, r Replacement) error {
 	return dir.Rename(temporary, name)
 }
 
-// stillThere verifies that name is the old file, as it was seen, and that it is to be written.
+// stillThere verifies that name is the old file, unchanged and writable.
 func stillThere(dir *os.Root, name string, r Replacement) error {
 	if r.Old == nil {
 		return nil
@@ -159,7 +160,7 @@ func writeNew(dir *os.Root, name string, r Replacement) error {
 	mode := fs.FileMode(0o666)
 	like := cmp.Or(r.Old, r.Like)
 	if like != nil {
-		mode = 0o600 // until it has the old one's
+		mode = 0o600 // until it gets the old file's mode
 	}
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -178,7 +179,7 @@ func writeNew(dir *os.Root, name string, r Replacement) error {
 	return errors.Join(err, f.Close())
 }
 
-// plainCause drops names that mean nothing to a reader.
+// plainCause strips internal names from an error.
 func plainCause(err error) error {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		return path.Err

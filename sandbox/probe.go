@@ -1,6 +1,6 @@
 package sandbox
 
-// Capabilities is what this machine offers for confinement, as Probe found it.
+// Capabilities is what this machine offers for confinement, as found by Probe.
 type Capabilities struct {
 	Features []Feature
 }
@@ -11,11 +11,11 @@ type Feature struct {
 	OK     bool
 	Detail string // e.g. "version 7"; may be empty
 	Why    string // why it does not work
-	Mend   string // what to do about it, usually a command
+	Fix    string // how to fix it, usually a command
 }
 
-// Tier is the level of confinement that the profiles get: "A" with every layer,
-// else "none", and then only danger-full-access runs anything.
+// Tier returns "A" if every layer works, else "none": then only danger-full-access
+// runs anything.
 func (c Capabilities) Tier() string {
 	for _, f := range c.Features {
 		if !f.OK {

@@ -9,8 +9,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// Probe tries every layer of the sandbox for real, each in a helper of its own,
-// and tells what works. It takes some ten milliseconds.
+// Probe tests every layer of the sandbox, each in its own helper. It takes some ten
+// milliseconds.
 func Probe(ctx context.Context) Capabilities {
 	_, view := probe(ctx, helper.Spec{Namespaces: true})
 	var failed *StageError
@@ -35,7 +35,7 @@ func Probe(ctx context.Context) Capabilities {
 	case !filtered.Brokered:
 		sockets = "no local sockets but pairs: to judge connections takes Linux 5.19, kernel.yama.ptrace_scope below 2 and no outer filter that does so"
 	}
-	if clone != nil { // told once
+	if clone != nil { // reported once
 		view, net = errNeedsNamespaces, errNeedsNamespaces
 	}
 	return Capabilities{Features: []Feature{
@@ -54,14 +54,14 @@ func feature(name, detail string, err error) Feature {
 	var failed *StageError
 	switch {
 	case errors.As(err, &failed):
-		f.Why, f.Mend = fmt.Sprintf("%s: %v", failed.Stage, failed.Err), failed.Advice
+		f.Why, f.Fix = fmt.Sprintf("%s: %v", failed.Stage, failed.Err), failed.Advice
 	case err != nil:
 		f.Why = err.Error()
 	}
 	return f
 }
 
-// probe lets a helper confine itself and end.
+// probe makes a helper confine itself and end.
 func probe(ctx context.Context, spec helper.Spec, handed ...*os.File) (helper.Event, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -78,7 +78,7 @@ func probe(ctx context.Context, spec helper.Spec, handed ...*os.File) (helper.Ev
 		return helper.Event{}, err
 	}
 	p.control.Close()
-	p.doors.close()
+	p.proxyListeners.close()
 	err = p.cmd.Wait()
 	p.via.wait()
 	return event, err

@@ -1,7 +1,7 @@
 // Package sandbox confines processes and file access.
 //
-// A confined process is started by a helper: this very binary, re-executed
-// into fresh namespaces (see Start). What cannot be confined does not run.
+// A helper starts confined processes: this binary, re-executed in fresh namespaces
+// (see Start). What cannot be confined does not run.
 package sandbox
 
 import (
@@ -15,10 +15,10 @@ import (
 // strictest.
 type Mode int
 
-// The modes, named as in the field.
+// The modes, named as in other agents.
 const (
-	ReadOnly       Mode = iota // nothing but a private /tmp can be written
-	WorkspaceWrite             // the workspace and the listed roots can be written
+	ReadOnly       Mode = iota // nothing is writable but a private /tmp
+	WorkspaceWrite             // the workspace and the listed roots are writable
 	FullAccess                 // no confinement; must be chosen explicitly
 )
 
@@ -27,7 +27,7 @@ func (m Mode) String() string {
 	return [...]string{"read-only", "workspace-write", "danger-full-access"}[m]
 }
 
-// ParseMode reads a mode's name.
+// ParseMode parses a mode's name.
 func ParseMode(s string) (Mode, error) {
 	for _, m := range []Mode{ReadOnly, WorkspaceWrite, FullAccess} {
 		if s == m.String() {
@@ -37,75 +37,75 @@ func ParseMode(s string) (Mode, error) {
 	return ReadOnly, fmt.Errorf("unknown sandbox profile %q: expected read-only, workspace-write or danger-full-access", s)
 }
 
-// Profile is what a call is confined to. All paths are absolute and canonical.
+// Profile is how a call is confined. All paths are absolute and canonical.
 type Profile struct {
 	Mode      Mode
 	Workspace string
 	Write     []string // further writable roots; each must exist
-	Read      []string // folders that can be read besides the system's where all others are hidden, which is in TierC; missing ones are skipped
-	Hide      []string // files and folders that cannot be read; missing ones are skipped
-	Protect   []string // existing paths in what is writable that a call cannot change, move or remove
-	Masks     *MaskSet // what rules keep from a call besides; nil = nothing
-	Names     []string // names that a call cannot write anywhere in what is writable; for macOS, see seatbelt
-	Caches    *Caches  // the tool caches of workspace-write; nil = they can only be read
-	Launcher  string   // who makes the namespaces, for Choose: "native", "bwrap", or with any other word bwrap where toold itself cannot
-	Tier      Tier     // what the machine gives; see Choose
-	Degraded  string   // why it is not TierA, for the Report
-	Sockets   []string // local sockets of the machine that may be connected to; missing ones are skipped
-	Network   bool     // the host's network; false = an own, empty one with loopback
-	Ports     []uint16 // without Network: questions for names and connections to these go to Process.Doors
+	Read      []string // readable directories besides the system's in TierC, which hides all others; missing ones are skipped
+	Hide      []string // paths that cannot be read; missing ones are skipped
+	Protect   []string // existing writable paths that a call cannot change, move or remove
+	Masks     *MaskSet // what policy rules hide besides; nil = nothing
+	Names     []string // names that a call cannot write in any writable directory; for macOS, see seatbelt
+	Caches    *Caches  // the tool caches of workspace-write; nil = read-only
+	Launcher  string   // what makes the namespaces, for Choose: "native", "bwrap", or by default bwrap if native fails
+	Tier      Tier     // what the machine supports; see Choose
+	Degraded  string   // why Tier is not TierA, for the Report
+	Sockets   []string // local sockets of the machine that calls may connect to; missing ones are skipped
+	Network   bool     // the host's network; false = a private one with only loopback
+	Ports     []uint16 // without Network: DNS queries and connections to these ports go to Process.ProxyListeners
 	Limits    Limits
-	Groups    *cgroup.Root // where calls get a control group each, in every mode; nil = they have none
+	Groups    *cgroup.Root // where each call gets a control group; nil = none
 
-	// Pinned are those of Write that must be the very folder that Pin has told, by
-	// path. The sandbox does not start when another one is there.
+	// Pinned maps entries of Write to the identity they must have, from Pin. If another
+	// directory is there, the sandbox does not start.
 	Pinned map[string]string
 }
 
-// Limits bound what one call may use. Zero means unlimited.
+// Limits bound the resources of one call. Zero means unlimited.
 type Limits struct {
-	Processes   uint64 // and threads, in the call's control group; without one RLIMIT_NPROC within the sandbox's user namespace, for root process numbers
+	Processes   uint64 // including threads, in the call's control group; without one RLIMIT_NPROC in the sandbox's user namespace, for root process numbers
 	OpenFiles   uint64 // RLIMIT_NOFILE
 	FileBytes   uint64 // RLIMIT_FSIZE
-	MemoryBytes uint64 // sum of private memory of the call's processes; where a control group bounds it, with their private /tmp
+	MemoryBytes uint64 // sum of private memory of the call's processes; with a control group including their private /tmp
 	TmpBytes    uint64 // size of the private /tmp
 }
 
-// Report is what held while a call ran. It stands in every return.
+// Report is what confined a call. Every return contains it.
 type Report struct {
-	// Proxy tells that connections could be made through toold, by name.
+	// Proxy is set if toold proxied connections by name.
 	Proxy bool `json:"proxy,omitempty"`
 
 	Profile string `json:"profile"`
-	// Enforced is e.g. "namespaces", "landlock:7", "seccomp", "sockets"; empty in danger-full-access.
-	// "sockets": local sockets of the machine cannot be connected to but the listed ones;
-	// "no-sockets" where the kernel lets nobody judge that, so that there are none but pairs.
-	// "cgroup" or "cgroup:memory": a control group bounds processes, or memory as well.
+	// Enforced has e.g. "namespaces", "landlock:7", "seccomp", "sockets"; it is empty
+	// in danger-full-access. "sockets": only the listed local sockets of the machine
+	// can be connected to; "no-sockets": the kernel does not support checking that, so
+	// there are only socket pairs. "cgroup" or "cgroup:memory": a control group limits
+	// processes, or memory as well.
 	Enforced []string `json:"enforced"`
-	Network  bool     `json:"network"` // whether the host's network could be reached
-	// Tier is "A" where every layer held a process, "A-bwrap" where that was so and bwrap
-	// had made the namespaces, "B" where processes had no namespace of their own, "C" where
-	// there were no namespaces at all; "path" for a file tool that the daemon's check of the
-	// path has refused before anything was opened; "none" in danger-full-access.
+	Network  bool     `json:"network"` // whether the host's network was reachable
+	// Tier is "A" if every layer confined the process; "A-bwrap" if so, with namespaces
+	// made by bwrap; "B" without a PID namespace; "C" without namespaces; "path" if the
+	// daemon's path check refused a file before it was opened; "none" in
+	// danger-full-access.
 	Tier string `json:"tier"`
-	// Degraded tells why the tier is not A, and what would mend it.
+	// Degraded is why the tier is not A, and how to fix it.
 	Degraded string `json:"degraded,omitempty"`
-	// Caches is "overlay" where calls see the machine's tool caches with their own
-	// changes, "private" where of some they see only their own, "" where there are none.
+	// Caches is "overlay" if calls see the machine's tool caches with their own
+	// changes, "private" if they see only their own changes of some, "" without caches.
 	Caches string `json:"caches,omitempty"`
-	// Unwatched tells that protected names could appear where nobody watches, and why.
+	// Unwatched is where protected names could appear unnoticed, and why.
 	Unwatched string `json:"unwatched,omitempty"`
 }
 
-// ErrUnavailable is what errors.Is finds in every refusal to confine.
+// ErrUnavailable is wrapped by every refusal to confine.
 var ErrUnavailable = errors.New("sandbox unavailable")
 
-// StageError says at which stage of its set-up the sandbox failed. Nothing of
-// the call ran.
+// StageError is a failed stage of the sandbox's setup. Nothing of the call ran.
 type StageError struct {
 	Stage  string // e.g. "clone", "mount /proc", "landlock", "seccomp"
 	Err    error
-	Advice string // what to do next, for people; may be empty
+	Advice string // next step for people; may be empty
 }
 
 func (e *StageError) Error() string {

@@ -13,12 +13,12 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// scratch is the directory for temporary files of one command that has no view of its
-// own (tier C), and so no private /tmp; "" is none. TMPDIR names it.
+// scratch is the temporary directory of one command in tier C, which has no private
+// /tmp; "" is none. TMPDIR names it.
 type scratch string
 
-// newScratch makes the directory and lets the command write it. A command that has a
-// TMPDIR of the user's has none.
+// newScratch creates the directory and makes it writable for the command. A command
+// whose TMPDIR the user has set gets none.
 func newScratch(p Profile, spec *helper.Spec) (scratch, error) {
 	at := slices.Index(spec.Env, "TMPDIR=/tmp")
 	if p.Mode == FullAccess || p.Tier != TierC || at < 0 || p.inRoot("/tmp") {
@@ -37,7 +37,7 @@ func newScratch(p Profile, spec *helper.Spec) (scratch, error) {
 	return scratch(dir), nil
 }
 
-// remove removes the directory. What cannot be removed is left to the system.
+// remove removes the directory, as far as possible.
 func (s scratch) remove() {
 	if s == "" {
 		return

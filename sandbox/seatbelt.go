@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// seatbelt is the profile of macOS's sandbox-exec(1) for p, and its parameters, each "NAME=path".
-// tmp is a directory of the call's own, or "". Paths are parameters, never text of the profile.
-// Of several rules that match the last one counts, so what is denied comes last.
+// seatbelt returns the profile of macOS's sandbox-exec(1) for p, and its
+// parameters, each "NAME=path". tmp is the call's own directory, or "". Paths are
+// passed as parameters, never as profile text. The last matching rule wins, so
+// denials come last.
 func (p Profile) seatbelt(tmp string) (text string, parameters []string, err error) {
 	switch {
 	case p.check() != nil:
@@ -45,8 +46,9 @@ func (p Profile) seatbelt(tmp string) (text string, parameters []string, err err
 	return b.text.String(), b.parameters, nil
 }
 
-// beltBase lets programs start, end each other, read what is not hidden, and open terminals. They
-// reach the services for users, times and settings, neither the keychain nor launchd.
+// beltBase lets programs start, kill each other, read what is not hidden, and open
+// terminals. They reach the services for users, times and settings, but neither the
+// keychain nor launchd.
 const beltBase = `(version 1)
 (deny default)
 (allow process-exec)
@@ -69,7 +71,7 @@ const beltBase = `(version 1)
   (require-all (regex #"^/dev/ttys[0-9]+$") (extension "com.apple.sandbox.pty")))
 `
 
-// beltNetwork opens the machine's network and what looks up names for it.
+// beltNetwork opens the machine's network and its name service.
 const beltNetwork = `(allow system-socket)
 (allow network-outbound (remote ip "*:*"))
 (allow network-inbound (local ip "*:*"))
@@ -95,24 +97,25 @@ func (b *belt) rule(what, filter, parameter string) {
 	fmt.Fprintf(&b.text, "(%s (%s (param %q)))\n", what, filter, parameter)
 }
 
-// tree is a rule for a path and all below it. A subpath matches only if it exists.
+// tree adds a rule for a path and all below it. A subpath matches only if it
+// exists.
 func (b *belt) tree(what, parameter string) {
 	b.rule(what, "literal", parameter)
 	b.rule(what, "subpath", parameter)
 }
 
-// writable opens roots except the protected names in them, at any depth.
+// writable opens roots except for the protected names in them, at any depth.
 func (b *belt) writable(roots, names []string) {
 	for _, root := range roots {
 		b.tree("allow file-write*", b.parameter("WRITE", root))
 	}
 	for _, root := range roots {
 		within := "^" + beltPattern(strings.TrimSuffix(root, "/")) + "(/.*)?/"
-		for _, folder := range beltFolders(names) {
-			b.pattern("deny file-write-create file-write-unlink", within+folder+"$")
+		for _, dir := range beltDirs(names) {
+			b.pattern("deny file-write-create file-write-unlink", within+dir+"$")
 		}
 		for _, name := range names {
-			if name == ".git" { // where it is a file, it leads elsewhere
+			if name == ".git" { // if it is a file, it points elsewhere
 				b.pattern("deny file-write-data", within+beltName(name)+"$")
 				continue
 			}
@@ -121,31 +124,32 @@ func (b *belt) writable(roots, names []string) {
 	}
 }
 
-// beltFolders are patterns of the directories of protected names, which are neither made nor
-// moved: one prepared under another name would bring what is protected with it.
-func beltFolders(names []string) []string {
-	var folders []string
+// beltDirs returns patterns of the directories of protected names. They can be
+// neither created nor moved: a directory prepared under another name would bring
+// protected files with it.
+func beltDirs(names []string) []string {
+	var dirs []string
 	for _, name := range names {
 		if name == ".git" {
-			folders = append(folders, beltName(name))
+			dirs = append(dirs, beltName(name))
 		}
 		for i, r := range name {
 			if r == '/' {
-				folders = append(folders, beltFull(name[:i]))
+				dirs = append(dirs, beltFull(name[:i]))
 			}
 		}
 		if strings.HasPrefix(name, ".git/") {
-			folders = append(folders, beltName(".git")+beltNested+"/(modules|worktrees)/[^/]+")
+			dirs = append(dirs, beltName(".git")+beltNested+"/(modules|worktrees)/[^/]+")
 		}
 	}
-	slices.Sort(folders)
-	return slices.Compact(folders)
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
 }
 
-// beltNested leads from git's folder to that of a module or worktree.
+// beltNested leads from git's directory to that of a module or worktree.
 const beltNested = "(/(modules|worktrees)/.*)?"
 
-// beltFull is the pattern of a protected name.
+// beltFull returns the pattern of a protected name.
 func beltFull(name string) string {
 	if rest, ok := strings.CutPrefix(name, ".git/"); ok {
 		return beltName(".git") + beltNested + "/" + beltName(rest)
@@ -157,14 +161,14 @@ func (b *belt) pattern(what, pattern string) {
 	fmt.Fprintf(&b.text, "(%s (regex #\"%s\"))\n", what, pattern)
 }
 
-// beltPattern matches a path, and at most more than it: what is neither a letter of
-// ASCII, a digit, a dot, "/", "_" nor "-" is any text. So nothing of a path has a
+// beltPattern matches a path, and possibly more: everything but ASCII letters,
+// digits, ".", "/", "_" and "-" matches any text. So no part of a path has a
 // meaning in a pattern or a string.
 func beltPattern(path string) string {
 	return beltWords(path, func(r rune) string { return string(r) })
 }
 
-// beltName is beltPattern in both cases, as the file systems of macOS compare.
+// beltName is beltPattern ignoring case, as macOS file systems compare names.
 func beltName(name string) string {
 	return beltWords(name, func(r rune) string {
 		if upper, lower := strings.ToUpper(string(r)), strings.ToLower(string(r)); upper != lower {

@@ -14,7 +14,7 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// trialScript does what is allowed, and then what must fail.
+// trialScript does what is allowed, then what must fail.
 const trialScript = `
 echo x > "$1/in/file" || exit 10
 echo x > "$1/out/file" && exit 11
@@ -23,7 +23,7 @@ echo x > "$1/in/.envrc" && exit 13
 (exec 3<>"/dev/tcp/127.0.0.1/$2") && exit 14
 exit 0`
 
-// trialFailures tell what an exit code of trialScript means.
+// trialFailures explains the exit codes of trialScript.
 var trialFailures = map[int]string{
 	10: "a command cannot write in its workspace",
 	11: "a command can write outside of its workspace",
@@ -32,12 +32,12 @@ var trialFailures = map[int]string{
 	14: "a command can reach the network",
 }
 
-// trial runs a command that tries to get out of what launch confines it to, for
-// systems on which nobody has seen a profile hold. The error tells what does not.
+// trial runs a command that tries to escape from launch's confinement, since no one
+// has tested the profile on each macOS version. The error is what it could do.
 func trial(ctx context.Context, launch func(p Profile, tmp string) (prefix []string, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	dir, err := trialFolder()
+	dir, err := trialDir()
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func trial(ctx context.Context, launch func(p Profile, tmp string) (prefix []str
 	return nil
 }
 
-func trialFolder() (string, error) {
+func trialDir() (string, error) {
 	made, err := os.MkdirTemp("", "toold-trial-")
 	if err != nil {
 		return "", err

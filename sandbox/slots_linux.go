@@ -14,50 +14,50 @@ import (
 )
 
 const (
-	// mostIdleSlots is how many helpers wait for a call.
+	// mostIdleSlots bounds the idle helpers.
 	mostIdleSlots = 64
-	// restFor is how long no call may have ended before those that wait are ended.
+	// restFor is how long no call may have ended before idle helpers are ended.
 	restFor = time.Second
 )
 
-// Slots keeps helpers whose call has ended and holds the next ones in them: see Command.Slots. The
-// zero value is ready, nil keeps none. The methods may be called from several goroutines.
+// Slots keeps the helpers of ended calls for the next calls: see Command.Slots. The
+// zero value is ready; nil keeps none. Methods may be called concurrently.
 type Slots struct {
-	work sync.WaitGroup // helpers on their way out
+	work sync.WaitGroup // helpers that are ending
 
 	mu     sync.Mutex
-	idle   []*slot     // the one used last is the last
-	rest   *time.Timer // ends all that are idle; nil before the first
+	idle   []*slot     // most recently used last
+	rest   *time.Timer // ends all idle helpers; nil before the first
 	closed bool
 }
 
-// slot is a helper with what belongs to it: its namespaces and its control group.
+// slot is a helper with its namespaces and its control group.
 type slot struct {
 	cmd      *exec.Cmd
 	control  *os.File
 	group    *cgroup.Group
 	identity string
 	kind     slotKind
-	mounts   *world // what the mounts of its base were copied from
-	made     *view  // the view that it has made last
+	mounts   *hostSnapshot // which the mounts of its base were copied from
+	made     *view         // its last view
 }
 
-// view is what a helper has made a view from.
+// view is the input of a helper's view.
 type view struct {
 	helper.View
 	caches *cacheSet
-	was    *steady
+	was    *cachedSnapshot
 }
 
-// viewOf remembers it. It is called before the view is made.
+// viewOf records the input of a view, before the view is made.
 func viewOf(c Command, v helper.View) *view {
-	world := lookAround(c)
-	world.folders = append(world.folders, helper.WaysTo(v)...) // which it has fastened
-	world.then = world.now()
-	return &view{v, c.Profile.Caches.set(), &steady{world: world}}
+	host := snapshotOf(c)
+	host.dirs = append(host.dirs, helper.WaysTo(v)...) // pinned by the view
+	host.then = host.now()
+	return &view{v, c.Profile.Caches.set(), &cachedSnapshot{hostSnapshot: host}}
 }
 
-// fits reports whether the view that a command needs would be made from the same.
+// fits reports whether the view for a command would be the same.
 func (v *view) fits(c Command, needs helper.View) bool {
 	return v.caches == c.Profile.Caches.set() && reflect.DeepEqual(v.View, needs) && v.was.same()
 }
@@ -68,17 +68,17 @@ func (v *view) close() {
 	}
 }
 
-// slotKind is what a helper cannot change once it has begun.
+// slotKind is what a helper cannot change once it has started.
 type slotKind struct {
 	limits Limits
 	groups *cgroup.Root
 }
 
-// slotKindOf is false for commands whose helper holds no other: those without namespaces of
-// toold's own making, with the machine's network, or with connections to hosts by name.
+// slotKindOf returns false for commands whose helper runs only one: those without
+// namespaces made by toold, with the machine's network, or with hosts by name.
 func slotKindOf(c Command, spec helper.Spec) (slotKind, bool) {
 	fits := c.Slots != nil && spec.Namespaces && spec.Loopback
-	special := spec.Shared || spec.Given || len(spec.Ports) > 0
+	special := spec.Shared || spec.External || len(spec.Ports) > 0
 	p := c.Profile
 	return slotKind{p.Limits, p.Groups}, fits && !special
 }
@@ -106,7 +106,7 @@ func (s *Slots) pop(kind slotKind) *slot {
 	return nil
 }
 
-// Idle is how many helpers wait for a call.
+// Idle returns the number of idle helpers.
 func (s *Slots) Idle() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *Slots) Idle() int {
 func (s *Slots) put(t *slot) {
 	if !t.mounts.same() {
 		t.end()
-		s.endIdle(false) // which are older
+		s.endIdle(false) // older ones
 		return
 	}
 	drop := t
@@ -135,7 +135,8 @@ func (s *Slots) put(t *slot) {
 	}
 }
 
-// discard ends a helper beside what the caller does, unless no one would wait for it.
+// discard ends a helper in the background, unless closed: then no one would wait
+// for it.
 func (s *Slots) discard(t *slot) {
 	s.mu.Lock()
 	closed := s.closed
@@ -149,7 +150,8 @@ func (s *Slots) discard(t *slot) {
 	}
 }
 
-// await has all that are idle ended when calls rest. Called with mu held.
+// await ends all idle helpers once no call has ended for restFor. The caller holds
+// mu.
 func (s *Slots) await() {
 	if s.rest == nil {
 		s.rest = time.AfterFunc(restFor, func() { s.endIdle(false) })
@@ -158,7 +160,7 @@ func (s *Slots) await() {
 	s.rest.Reset(restFor)
 }
 
-// Close ends all that are idle, and every other one with its call.
+// Close ends all idle helpers now, and the others with their calls.
 func (s *Slots) Close() {
 	s.endIdle(true)
 	s.work.Wait()
@@ -183,7 +185,8 @@ func (s *Slots) endIdle(last bool) {
 	}
 }
 
-// isReady reports whether the helper lives and the machine's mounts are those that it copied.
+// isReady reports whether the helper lives and the machine's mounts have not
+// changed.
 func (t *slot) isReady() bool {
 	gone := false
 	raw, err := t.control.SyscallConn()
@@ -191,7 +194,7 @@ func (t *slot) isReady() bool {
 		err = control(raw, func(fd int) error {
 			fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 			n, err := unix.Poll(fds, 0)
-			gone = n != 0 // it has nothing to say, so it has ended
+			gone = n != 0 // it sends nothing when idle, so it has ended
 			return err
 		})
 	}
@@ -207,7 +210,7 @@ func (t *slot) end() {
 	t.letGo()
 }
 
-// letGo closes what tells whether the helper can be used again.
+// letGo closes the descriptors for checking whether the helper can be reused.
 func (t *slot) letGo() {
 	t.mounts.close()
 	t.made.close()

@@ -21,21 +21,21 @@ const masking = true
 // endWithin is how long a helper may take to end a call.
 const endWithin = 10 * time.Second
 
-// Process is a started command together with the helper that holds it. Its
-// methods may be called from several goroutines, End from one.
+// Process is a started command and its helper. Methods may be called concurrently,
+// End from one goroutine.
 type Process struct {
 	slot
-	via    *bwrap // what cmd is, and who started the helper; nil when cmd is the helper
+	via    *bwrap // cmd, if bwrap started the helper; nil if cmd is the helper
 	report Report
-	cookie string // of an unconfined call: the variable its processes carry
-	again  bool   // the helper can hold another call after this one
-	used   bool   // it has held another one before
+	cookie string // of an unconfined call: the environment variable of its processes
+	again  bool   // the helper can run another call after this one
+	used   bool   // it has run another call before
 
 	exited    chan struct{}
 	alone     chan struct{}
 	gone      chan struct{}
-	answers   chan helper.Event // to ask
-	signalled chan struct{}     // to signal
+	answers   chan helper.Event // for ask
+	signalled chan struct{}     // for signal
 
 	// Written by listen: status and known before exited is closed, limit and refused
 	// before alone is, left before gone is.
@@ -50,27 +50,27 @@ type Process struct {
 	stuck bool // written by End
 
 	orders sync.Mutex
-	ended  bool // OrderEnd was sent, which is the last one
+	ended  bool // OrderEnd, the last order, was sent
 
-	lent         *Loopback  // where Lend has put it
+	lent         *Loopback  // set by Lend
 	borrowed     []*os.File // until it is released
 	borrowedFrom []string
 
-	scratch scratch
-	doors   doors
-	permit  *permit     // nil unless the command is held
-	blank   *blankShell // nil when the command was complete from the start
-	command Command
-	heard   bool // the helper has said that the command runs, or waits for its script
+	scratch        scratch
+	proxyListeners proxyListeners
+	permit         *permit    // nil unless reserved
+	warm           *warmShell // nil if the command was complete from the start
+	command        Command
+	heard          bool // the helper has reported that the command runs, or waits for its script
 }
 
-// Start confines a fresh helper as the profile says and lets it start the
-// command. It returns when the command runs, or when it cannot: a *StageError,
-// in which errors.Is finds ErrUnavailable, when it could not be confined, a
-// *DirError when its folder cannot be entered. Nothing of the command has run
-// then. With Hold it returns at once, and Release tells what Start would have.
+// Start confines a fresh helper as the profile says and makes it start the command.
+// It returns when the command runs, or an error: a *StageError, which wraps
+// ErrUnavailable, if it could not be confined, a *DirError if its directory cannot
+// be entered. Nothing of the command has run then. With Reserve it returns at once,
+// and Release returns these errors.
 //
-// The files are the caller's to close. Who gets a Process must call End.
+// The caller closes the files, and must call End of the Process.
 func Start(ctx context.Context, c Command) (*Process, error) {
 	p, err := start(ctx, c)
 	if errors.Is(err, ErrGone) {
@@ -80,7 +80,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	return p, err
 }
 
-// start is Start; the error is ErrGone when a helper was used that had held another command.
+// start is Start; the error is ErrGone if a reused helper failed.
 func start(ctx context.Context, c Command) (*Process, error) {
 	spec, handed, err := c.spec()
 	if err != nil {
@@ -103,27 +103,27 @@ func start(ctx context.Context, c Command) (*Process, error) {
 		spec.Again = true
 	}
 	if c.Room > 0 {
-		p.blank = newBlankShell(c)
+		p.warm = newWarmShell(c)
 	}
-	if err = p.launch(c, spec, handed); err == nil && !spec.Hold {
+	if err = p.launch(c, spec, handed); err == nil && !spec.Reserve {
 		err = p.hear(ctx)
 	}
 	if err != nil {
-		p.blank.close()
+		p.warm.close()
 		p.scratch.remove()
 		return nil, err
 	}
 	return p, nil
 }
 
-// spec translates the command for the helper. The descriptors go with it.
+// spec translates the command for the helper, with its descriptors.
 func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 	p := c.Profile
 	if err := p.check(); err != nil {
 		return spec, nil, err
 	}
 	spec = helper.Spec{
-		View: helper.View{Terminal: c.Terminal}, Dir: c.Dir, DirIs: c.DirIs, Argv: c.Argv, Env: c.Env, Hold: c.Hold && c.Room == 0,
+		View: helper.View{Terminal: c.Terminal}, Dir: c.Dir, DirIs: c.DirIs, Argv: c.Argv, Env: c.Env, Reserve: c.Reserve && c.Room == 0,
 		Room: uint64(c.Room), OpenFiles: p.Limits.OpenFiles, FileBytes: p.Limits.FileBytes,
 		MemoryBytes: p.Limits.MemoryBytes, Processes: p.Limits.Processes, Counted: p.Groups != nil,
 	}
@@ -141,14 +141,14 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 	if p.Mode == WorkspaceWrite {
 		spec.Roots = p.writable()
 		spec.Protect = p.fixed()
-		handed = p.Caches.give(&spec)
+		handed = p.Caches.addTo(&spec)
 	} else if p.Workspace != "" && helper.Covered(p.Workspace) {
 		spec.Roots = []helper.Root{{Path: p.Workspace}}
 	}
 	return spec, handed, nil
 }
 
-// confine asks for the layers of the profile's tier.
+// confine selects the layers of the profile's tier.
 func (p Profile) confine(spec *helper.Spec) {
 	spec.Landlock, spec.Seccomp = true, true
 	spec.Shared = !p.Tier.apart()
@@ -158,11 +158,11 @@ func (p Profile) confine(spec *helper.Spec) {
 	}
 	spec.Namespaces, spec.Loopback = true, !p.Network
 	if p.Tier == TierBwrap {
-		give(spec)
+		useBwrap(spec)
 	}
 }
 
-// writable are the same for the helper.
+// writable returns the writable roots for the helper.
 func (p Profile) writable() (roots []helper.Root) {
 	for _, root := range p.roots() {
 		roots = append(roots, helper.Root{Path: root, Writable: true, Is: p.Pinned[root]})
@@ -170,7 +170,7 @@ func (p Profile) writable() (roots []helper.Root) {
 	return roots
 }
 
-// listedRoots are all folders that a call in tier C can open anything in.
+// listedRoots returns all directories in which a call in tier C can open files.
 func (p Profile) listedRoots() (roots []helper.Root) {
 	if p.Mode == WorkspaceWrite {
 		roots = p.writable()
@@ -185,7 +185,7 @@ func (p Profile) listedRoots() (roots []helper.Root) {
 	return roots
 }
 
-// ports are those on which the helper listens.
+// ports returns the ports on which the helper listens.
 func (p Profile) ports() (ports []uint64) {
 	for _, port := range p.Ports {
 		if !p.Network && p.Tier != TierC {
@@ -195,14 +195,14 @@ func (p Profile) ports() (ports []uint64) {
 	return ports
 }
 
-// helperCommand is this binary again, in fresh namespaces. Nobody has a number in them
-// until it gives the user the one that it had; all capabilities would be lost at exec,
-// so those that the set-up needs are ambient.
+// helperCommand starts this binary in fresh namespaces. Its user namespace maps no
+// one until it maps its user to itself; exec would drop all capabilities, so those
+// that the setup needs are ambient.
 //
-// The new process shares the daemon's memory until it is this binary (CLONE_VM), and
-// that waits for it (CLONE_VFORK), as in every other start. os/exec would have it copy
-// the page tables, because it has the parent map the user meanwhile; and whatever the
-// daemon wrote to afterwards would be a page fault.
+// The new process shares the daemon's memory until exec (CLONE_VM), and the daemon
+// waits for it (CLONE_VFORK), as in every other start. With os/exec's own mapping
+// of users, fork would copy the page tables, and every later write of the daemon
+// would be a page fault.
 func helperCommand(c Command, spec helper.Spec, control *os.File) *exec.Cmd {
 	sys := &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal && !spec.Again}
 	if spec.Namespaces {
@@ -220,22 +220,22 @@ func helperCommand(c Command, spec helper.Spec, control *os.File) *exec.Cmd {
 		if len(spec.Ports) > 0 {
 			sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_NET_BIND_SERVICE)
 		}
-		if len(spec.Overlays) > 0 { // which act with the capabilities of who made them
+		if len(spec.Overlays) > 0 { // overlays act with the capabilities of their creator
 			sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN)
 		}
 	}
 	return &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{"toold", helper.Marker},
-		Env:   []string{"GOMAXPROCS=2"}, // spares the runtime a reading of the cgroup's files
+		Env:   []string{"GOMAXPROCS=2"}, // saves the runtime reading the cgroup's files
 		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
 		ExtraFiles: []*os.File{control}, SysProcAttr: sys,
 	}
 }
 
-// maxEvent is more than any report of a helper has, in bytes.
+// maxEvent is larger than any event of a helper, in bytes.
 const maxEvent = 64 << 10
 
-// next waits for the helper's next report. It uses buf, which has maxEvent bytes.
+// next waits for the helper's next event. It uses buf, which has maxEvent bytes.
 func (p *Process) next(buf []byte) (helper.Event, error) {
 	n, err := p.control.Read(buf)
 	if ended(err) {
@@ -247,7 +247,7 @@ func (p *Process) next(buf []byte) (helper.Event, error) {
 	return helper.DecodeEvent(buf[:n])
 }
 
-// listen takes the helper's reports until it is gone.
+// listen receives the helper's events until it is gone.
 func (p *Process) listen() {
 	defer close(p.gone)
 	exited, alone := p.exited, p.alone
@@ -275,12 +275,12 @@ func (p *Process) listen() {
 		case helper.EventMembers, helper.EventWaiting:
 			select {
 			case p.answers <- event:
-			default: // nobody waits any more
+			default: // no one waits any more
 			}
 		case helper.EventSignalled:
-			p.signalled <- struct{}{} // one waits for each
-		case helper.EventGiven, helper.EventFailed:
-			p.blank.answered(event)
+			p.signalled <- struct{}{} // one caller waits for each
+		case helper.EventScriptSet, helper.EventFailed:
+			p.warm.answered(event)
 		case helper.EventLimit, helper.EventRefused:
 			if alone != nil {
 				p.noteTrouble(event)
@@ -298,7 +298,7 @@ func (p *Process) listen() {
 	}
 }
 
-// noteTrouble keeps what a command met, and reports whether the event tells of such.
+// noteTrouble records limits and refusals, and reports whether the event is one.
 func (p *Process) noteTrouble(e helper.Event) bool {
 	switch {
 	case e.Kind == helper.EventRefused:
@@ -309,7 +309,7 @@ func (p *Process) noteTrouble(e helper.Event) bool {
 	return e.Kind == helper.EventRefused || e.Kind == helper.EventLimit
 }
 
-// noteMet learns from the control group which limit the call has met.
+// noteMet reads from the control group which limit the call has met.
 func (p *Process) noteMet() {
 	switch met := p.group.Met(); {
 	case met.Memory:
@@ -319,7 +319,7 @@ func (p *Process) noteMet() {
 	}
 }
 
-// PID returns the helper's process number.
+// PID returns the helper's pid.
 func (p *Process) PID() int {
 	if p.via != nil && p.via.helper != nil {
 		return p.via.pid
@@ -327,47 +327,48 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Identity names the helper beyond the reuse of process numbers; see KillIdentity.
+// Identity identifies the helper despite pid reuse; see KillIdentity.
 func (p *Process) Identity() string { return p.identity }
 
-// Report tells what confines the command.
+// Report returns what confines the command.
 func (p *Process) Report() Report { return p.report }
 
-// Exited is closed when the command itself has ended, or its helper was lost.
+// Exited is closed when the command's first process has ended, or its helper was
+// lost.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Alone is closed when no process of the call is left besides the helper, or the
-// helper was lost; see Empty.
+// Alone is closed when the helper is the only process left, or was lost; see Empty.
 func (p *Process) Alone() <-chan struct{} { return p.alone }
 
-// Empty reports whether the helper has said that no process is left. It may be called
-// once Alone is closed; else the helper was lost, and what it held may still be dying.
+// Empty reports whether the helper has reported that no process is left. It may be
+// called once Alone is closed; if false, the helper was lost, and its processes may
+// still be dying.
 func (p *Process) Empty() bool { return p.empty }
 
-// Status returns how the command ended. It may be called once Exited is closed.
-// It is false when the helper was killed and took the command with it.
+// Status returns how the command ended. It may be called once Exited is closed. It
+// returns false if the helper was killed and took the command with it.
 func (p *Process) Status() (syscall.WaitStatus, bool) { return p.status, p.known }
 
-// Runnable reports whether a process of the call runs or waits for a disk. When
-// the helper does not tell until ctx ends, it says yes. One call at a time.
+// Runnable reports whether a process of the call runs or waits for a disk. It
+// returns true if the helper does not answer until ctx ends. One call at a time.
 func (p *Process) Runnable(ctx context.Context) bool {
 	event, ok := p.ask(ctx, helper.OrderList, helper.EventMembers)
 	return ok && event.Runnable || !ok && ctx.Err() != nil
 }
 
-// order tells the helper, without waiting, and reports whether it was told. One that
-// is gone needs no orders, nor does one whose socket is full: it is stopped and reads
-// none. One that an unconfined call has stopped is woken for them.
-func (p *Process) order(o helper.Order) (told bool) {
-	told = p.orderWith(o) == nil
+// order sends an order without waiting, and reports whether it was sent. A helper
+// that is gone needs no orders, nor does one whose socket is full: it is stopped. A
+// helper that an unconfined call has stopped gets CONT.
+func (p *Process) order(o helper.Order) (sent bool) {
+	sent = p.orderWith(o) == nil
 	if p.cookie != "" {
 		_ = p.cmd.Process.Signal(syscall.SIGCONT)
 	}
-	return told
+	return sent
 }
 
-// orderWith is order with descriptors. Nothing is sent after OrderEnd: the helper may hold
-// another call by then.
+// orderWith is order with descriptors. Nothing is sent after OrderEnd: the helper
+// may run another call by then.
 func (p *Process) orderWith(o helper.Order, fds ...int) error {
 	p.orders.Lock()
 	defer p.orders.Unlock()
@@ -390,17 +391,18 @@ func (p *Process) orderWith(o helper.Order, fds ...int) error {
 
 var errEnded = errors.New("the call has ended")
 
-// destroy kills the helper, and with it, where there are namespaces, everything.
+// destroy kills the helper, and with it, if there are namespaces, all its
+// processes.
 func (p *Process) destroy() {
 	if p.via != nil && p.via.helper != nil {
-		_ = p.via.helper.Kill() // and bwrap ends with it; to kill bwrap would leave it
+		_ = p.via.helper.Kill() // bwrap ends with it; killing bwrap would leave the helper
 		return
 	}
 	_ = p.cmd.Process.Kill()
 }
 
-// End kills what is left of the call, waits until it and its helper are gone,
-// and returns what had been left. It must be called once.
+// End kills what is left of the call, waits until it and its helper are gone, and
+// returns what had been left. It must be called once.
 func (p *Process) End() []Member {
 	defer p.scratch.remove()
 	if !p.heard {
@@ -413,17 +415,17 @@ func (p *Process) End() []Member {
 	defer patience.Stop()
 	select {
 	case <-p.gone:
-		if p.giveBack() {
-			p.blank.close()
+		if p.returnHelper() {
+			p.warm.close()
 			return p.left.Members
 		}
 	case <-patience.C:
 		p.destroy()
 	}
-	p.control.Close() // a helper that cannot even die does not hold up the caller
-	p.doors.close()
+	p.control.Close() // a helper that does not die must not block the caller
+	p.proxyListeners.close()
 	<-p.gone
-	p.blank.close()
+	p.warm.close()
 	p.stuck = !p.reap()
 	if p.group.End() != nil {
 		p.stuck = true
@@ -438,12 +440,12 @@ func (p *Process) End() []Member {
 	return p.left.Members
 }
 
-// Again reports whether the helper may hold another call when this one has ended.
+// Again reports whether the helper may run another call after this one.
 func (p *Process) Again() bool { return p.again }
 
-// giveBack lets the helper hold another call, if it can. One that met a limit cannot: whether
-// the next call meets it could not be seen.
-func (p *Process) giveBack() bool {
+// returnHelper makes the helper available for another call, if possible. A helper
+// that met a limit ends: whether the next call meets it could not be detected.
+func (p *Process) returnHelper() bool {
 	if !p.idle || p.left == nil {
 		return false
 	}

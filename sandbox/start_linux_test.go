@@ -85,8 +85,8 @@ func TestProbeTriesEveryLayer(t *testing.T) {
 	t.Parallel()
 	got := Probe(t.Context())
 	for _, f := range got.Features {
-		t.Logf("%-50s %v %s %s %s", f.Name, f.OK, f.Detail, f.Why, f.Mend)
-		if f.OK == (f.Why != "") || f.Why != "" && f.Mend == "" {
+		t.Logf("%-50s %v %s %s %s", f.Name, f.OK, f.Detail, f.Why, f.Fix)
+		if f.OK == (f.Why != "") || f.Why != "" && f.Fix == "" {
 			t.Errorf("a layer that fails must say why and what mends it, got %+v", f)
 		}
 	}

@@ -6,35 +6,34 @@ import (
 	"fmt"
 )
 
-// Tier is how much of the sandbox holds a call. The zero value is all of it.
+// Tier is how many layers of the sandbox confine a call. The zero value is all.
 type Tier int
 
-// The tiers.
 const (
 	TierA Tier = iota // every layer
-	// TierBwrap is TierA with namespaces that bwrap(1) has made, for machines that give
-	// it what they do not give to toold, as Ubuntu's AppArmor does. As much is kept from
-	// a call; see withBwrap for what it does without.
+	// TierBwrap is TierA with namespaces made by bwrap(1), for machines that let only
+	// bwrap make them, as Ubuntu's AppArmor does. It confines as much; see withBwrap
+	// for what it lacks.
 	TierBwrap
-	// TierB is for machines that refuse a /proc of its own to a namespace, as default
-	// containers do: a call's processes are among the machine's and see their command
-	// lines. They can neither signal, trace nor change any but their own.
+	// TierB is for machines that refuse a new /proc to a namespace, as default
+	// containers do: calls see the machine's processes and their command lines. They
+	// can neither signal, trace nor change any but their own.
 	TierB
-	// TierC is for machines that give no user namespaces, and for ordinary users: root
-	// could change the mode of every file. Landlock and seccomp alone hold a call. See
+	// TierC is for machines without user namespaces, and for ordinary users: root could
+	// change the mode of every file. Only Landlock and seccomp confine a call. See
 	// withoutNamespaces for what is lost.
 	TierC
 )
 
-// String returns the tier's name in reports.
+// String returns the name used in reports.
 func (t Tier) String() string { return [...]string{"A", "A-bwrap", "B", "C"}[t] }
 
-// apart reports whether a call's processes have a namespace of their own.
+// apart reports whether calls have their own PID namespace.
 func (t Tier) apart() bool { return t == TierA || t == TierBwrap }
 
-// Choose finds the best tier that this machine gives a profile, none below lowest, and returns the
-// profile with it and its Report. The error is that of tier A, a *StageError; it names the setting
-// where a lower tier would do.
+// Choose finds the best tier that this machine supports for a profile, at least
+// lowest, and returns the profile with it and its Report. The error is that of tier
+// A, a *StageError; it names the setting if a lower tier would work.
 func Choose(ctx context.Context, p Profile, lowest Tier) (Profile, Report, error) {
 	p.Tier, p.Degraded = TierA, ""
 	if p.Launcher == launcherBwrap && p.Mode != FullAccess {
@@ -59,7 +58,7 @@ func Choose(ctx context.Context, p Profile, lowest Tier) (Profile, Report, error
 	return c, report, err
 }
 
-// chooseLower finds the best tier where A has failed.
+// chooseLower finds the best tier after A has failed.
 func chooseLower(ctx context.Context, p Profile, lowest Tier, failed *StageError) (Profile, Report, error) {
 	if failed.Stage != stageProc {
 		return chooseC(ctx, p, lowest, failed)
@@ -79,5 +78,5 @@ func chooseLower(ctx context.Context, p Profile, lowest Tier, failed *StageError
 	return p, report, nil
 }
 
-// stageProc is the stage that fails where the machine's /proc is masked.
+// stageProc is the stage that fails if the machine's /proc is masked.
 const stageProc = "mount /proc"

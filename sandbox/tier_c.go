@@ -10,11 +10,11 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// withoutNamespaces says what a call in tier C cannot have, and what it is not kept from.
-const withoutNamespaces = "a call can read nothing but the workspace, the system's folders and those in sandbox.read, makes no local sockets and no others while the network is off, " +
+// withoutNamespaces is what calls in tier C lack, and what they are not kept from.
+const withoutNamespaces = "a call can read nothing but the workspace, the system's directories and those in sandbox.read, makes no local sockets and no others while the network is off, " +
 	"has no private /tmp (but a directory of its own in TMPDIR) and no tool caches, sees the command lines of other processes, and can change protected names that exist and the modes and times of your files anywhere"
 
-// chooseC finds out whether tier C works where a higher one has failed.
+// chooseC tests whether tier C works after a higher one has failed.
 func chooseC(ctx context.Context, p Profile, lowest Tier, failed *StageError) (Profile, Report, error) {
 	c := p.listed()
 	report, err := Try(ctx, c)
@@ -31,11 +31,11 @@ func chooseC(ctx context.Context, p Profile, lowest Tier, failed *StageError) (P
 	return c, report, nil
 }
 
-// listed is the profile for tier C, without what needs namespaces.
+// listed returns the profile for tier C, without what needs namespaces.
 func (p Profile) listed() Profile {
 	p.Tier, p.Ports, p.Sockets, p.Caches = TierC, nil, nil, nil
 	p.Read = slices.Clone(p.Read)
-	for _, path := range systemFolders() {
+	for _, path := range systemDirs() {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			p.Read = append(p.Read, real)
 		}
@@ -45,27 +45,28 @@ func (p Profile) listed() Profile {
 	return p
 }
 
-// systemFolders are those that programs are made of. No user's files are in them.
-func systemFolders() []string {
+// systemDirs returns the directories of installed programs. They contain no user's
+// files.
+func systemDirs() []string {
 	return []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store",
 		"/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup", "/etc/resolv.conf",
 	}
 }
 
-// checkListed refuses what tier C cannot hold.
+// checkListed rejects profiles that tier C cannot enforce.
 func (p Profile) checkListed() error {
 	for _, root := range p.roots() {
 		for _, hidden := range p.Hide {
 			if p.Mode == WorkspaceWrite && paths.Within(hidden, root) {
-				return fmt.Errorf("without namespaces %s cannot be hidden inside of %s, which calls may write: choose another workspace, or other folders in sandbox.write and sandbox.hide", hidden, root)
+				return fmt.Errorf("without namespaces %s cannot be hidden inside of %s, which calls may write: choose another workspace, or other directories in sandbox.write and sandbox.hide", hidden, root)
 			}
 		}
 	}
 	return nil
 }
 
-// canRead reports whether a canonical path lies in what a call in tier C can read.
+// canRead reports whether a call in tier C can read a canonical path.
 func (p Profile) canRead(canonical string) bool {
 	return p.inRoot(canonical) || slices.ContainsFunc(p.Read, func(dir string) bool { return paths.Within(canonical, dir) })
 }

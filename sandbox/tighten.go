@@ -1,7 +1,7 @@
 package sandbox
 
-// AtMost is the profile with no wider mode than the one that is named; "" leaves it
-// as it is. A name that is not known is taken for the strictest.
+// AtMost returns the profile with no wider mode than the named one; "" changes
+// nothing. An unknown name counts as the strictest.
 func (p Profile) AtMost(name string) Profile {
 	if name == "" {
 		return p

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toold/toold/sandbox/internal/regular"
+	"github.com/toold/toold/sandbox/internal/fileworker"
 )
 
 const (
@@ -23,29 +23,28 @@ const (
 	// replaceWithin is the same for writing, syncing and renaming a file.
 	replaceWithin = 2 * time.Minute
 
-	// mostIdle bounds the connections that a worker keeps when nobody uses them.
+	// mostIdle bounds the idle connections of a worker.
 	mostIdle = 8
 
-	// mostWorkers bounds the profiles that have a worker at a time. A policy names
-	// few.
+	// mostWorkers bounds the profiles with a worker at a time. A policy names few.
 	mostWorkers = 3
 )
 
-// workers are the processes that open files, one for each profile in use.
+// workers are the processes that open files, one per profile in use.
 type workers struct {
-	failed  func(error)    // see Files.Report; nil: no one wants to know
-	running sync.WaitGroup // as many as there are workers, in service or on their way out
+	failed  func(error)    // see Files.Report; may be nil
+	running sync.WaitGroup // workers in service or ending
 
 	mu     sync.Mutex
-	list   []*worker // in service, the one that was used last at the end
+	list   []*worker // in service, most recently used last
 	closed bool
 }
 
-type opener func(c *regular.Conn, path string, meanwhile func()) (fd int, err error)
+type opener func(c *fileworker.Conn, path string, meanwhile func()) (fd int, err error)
 
-// open opens a file in the view of a profile. What is protected there can be read.
+// open opens a file in the view of a profile. Protected files can be read.
 func (s *workers) open(ctx context.Context, p Profile, canonical string) (*os.File, Report, error) {
-	fd, report, err := s.opened(ctx, p, canonical, (*regular.Conn).Open)
+	fd, report, err := s.opened(ctx, p, canonical, (*fileworker.Conn).Open)
 	if err != nil {
 		return nil, report, err
 	}
@@ -53,7 +52,7 @@ func (s *workers) open(ctx context.Context, p Profile, canonical string) (*os.Fi
 }
 
 func (s *workers) openDir(ctx context.Context, p Profile, canonical string) (*os.File, Report, error) {
-	fd, report, err := s.opened(ctx, p, canonical, (*regular.Conn).OpenDir)
+	fd, report, err := s.opened(ctx, p, canonical, (*fileworker.Conn).OpenDir)
 	if err != nil {
 		return nil, report, err
 	}
@@ -63,14 +62,14 @@ func (s *workers) openDir(ctx context.Context, p Profile, canonical string) (*os
 func (s *workers) opened(ctx context.Context, p Profile, canonical string, open opener) (fd int, report Report, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, openWithin, errNoAnswer)
 	defer cancel()
-	report, err = s.ask(ctx, p, true, func(w *worker, c *regular.Conn) (err error) {
+	report, err = s.ask(ctx, p, true, func(w *worker, c *fileworker.Conn) (err error) {
 		same := false
-		fd, err = open(c, canonical, func() { same = w.world.same() })
+		fd, err = open(c, canonical, func() { same = w.host.same() })
 		switch {
 		case err == nil && !same:
 			unix.Close(fd)
 			return errStale
-		case err != nil && !same && !errors.Is(err, regular.ErrLost):
+		case err != nil && !same && !errors.Is(err, fileworker.ErrLost):
 			return errStale
 		case err != nil:
 			return explain("open", canonical, err)
@@ -80,13 +79,13 @@ func (s *workers) opened(ctx context.Context, p Profile, canonical string, open 
 	return fd, report, err
 }
 
-// replace replaces a file in the view of a profile. Who was lost before the file was
-// to be put in its place is replaced once, afterwards nobody knows.
+// replace replaces a file in the view of a profile. A worker that is lost before
+// the rename is replaced once; after it the result is unknown.
 func (s *workers) replace(ctx context.Context, p Profile, canonical string, r Replacement) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), replaceWithin, errNoAnswer)
 	defer cancel()
-	_, err := s.ask(ctx, p, false, func(w *worker, c *regular.Conn) error {
-		if !w.world.same() || !w.kept.same() {
+	_, err := s.ask(ctx, p, false, func(w *worker, c *fileworker.Conn) error {
+		if !w.host.same() || !w.protected.same() {
 			return errStale
 		}
 		return replaceBy(&remote{conn: c}, canonical, r)
@@ -97,17 +96,17 @@ func (s *workers) replace(ctx context.Context, p Profile, canonical string, r Re
 var (
 	errNoAnswer = errors.New("the file system does not answer; see whether what it is mounted from can be reached (mount, dmesg)")
 	errUnknown  = errors.New("the process that writes files was lost while it put the new file in its place or removed the old one; read the file to see whether it did")
-	errStale    = errors.New("cannot open files: folders, mounts or hidden files change faster than a sandbox can be made; make the call again")
+	errStale    = errors.New("cannot open files: directories, mounts or hidden files change faster than a sandbox can be made; make the call again")
 	errClosed   = errors.New("cannot open files: the daemon stops")
 )
 
 type remote struct {
-	conn *regular.Conn
+	conn *fileworker.Conn
 	file *os.File // not nil: begun
-	done bool     // whatever came of it, the worker holds no draft any more
+	done bool     // the worker has no pending file any more
 }
 
-func (r *remote) Begin(c regular.Change, content []byte) (*os.File, error) {
+func (r *remote) Begin(c fileworker.Change, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("content", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -124,15 +123,15 @@ func (r *remote) Begin(c regular.Change, content []byte) (*os.File, error) {
 func (r *remote) Commit() error {
 	r.done = true
 	err := r.conn.Commit()
-	if errors.Is(err, regular.ErrLost) {
+	if errors.Is(err, fileworker.ErrLost) {
 		return errUnknown
 	}
 	return err
 }
 
-func (r *remote) Remove(c regular.Change) error {
+func (r *remote) Remove(c fileworker.Change) error {
 	err := r.conn.Remove(c)
-	if errors.Is(err, regular.ErrLost) {
+	if errors.Is(err, fileworker.ErrLost) {
 		return errUnknown
 	}
 	return err
@@ -144,20 +143,20 @@ func (r *remote) Discard() {
 	}
 	r.file.Close()
 	if !r.done {
-		_ = r.conn.Discard() // a worker that is lost has discarded it
+		_ = r.conn.Discard() // a lost worker has discarded it
 	}
 }
 
-// mostStale is how many workers are asked when what they see changes while they are asked.
-// Many things that have nothing to do with a call change the mounts of a machine.
+// mostStale is how many workers are tried when their view changes meanwhile. A
+// machine's mounts change for many reasons.
 const mostStale = 5
 
-// ask lets do ask a worker with this profile, and a fresh one if that is lost, once, or
-// stale. reads tells that what the profile protects does not matter.
-func (s *workers) ask(ctx context.Context, p Profile, reads bool, do func(*worker, *regular.Conn) error) (Report, error) {
-	p.Ports, p.Sockets, p.Groups, p.Limits = nil, nil, nil, Limits{} // nothing of which a worker needs
+// ask runs do with a worker for this profile, and with a fresh one if that is lost,
+// once, or stale. reads means that protected paths do not matter.
+func (s *workers) ask(ctx context.Context, p Profile, reads bool, do func(*worker, *fileworker.Conn) error) (Report, error) {
+	p.Ports, p.Sockets, p.Groups, p.Limits = nil, nil, nil, Limits{} // not used by workers
 	if len(p.Protect) == 0 {
-		p.Protect = nil // serves compares
+		p.Protect = nil // compared by serves
 	}
 	for tries := 1; ; tries++ {
 		report, fresh, err := s.askOne(ctx, p, reads, do)
@@ -171,23 +170,23 @@ func (s *workers) ask(ctx context.Context, p Profile, reads bool, do func(*worke
 	}
 }
 
-// askOne asks one worker. fresh tells that another one may do better.
-func (s *workers) askOne(ctx context.Context, p Profile, reads bool, do func(*worker, *regular.Conn) error) (report Report, fresh bool, err error) {
+// askOne tries one worker. fresh means that another may succeed.
+func (s *workers) askOne(ctx context.Context, p Profile, reads bool, do func(*worker, *fileworker.Conn) error) (report Report, fresh bool, err error) {
 	if ctx.Err() != nil {
 		return Report{}, false, ctx.Err()
 	}
 	w, conn, err := s.lease(ctx, p, reads)
 	if err != nil {
-		return Report{}, errors.Is(err, regular.ErrLost), err
+		return Report{}, errors.Is(err, fileworker.ErrLost), err
 	}
 	cut, err := uncut(ctx, conn, func() error { return do(w, conn) })
-	fresh = !cut && (errors.Is(err, regular.ErrLost) || errors.Is(err, errStale))
+	fresh = !cut && (errors.Is(err, fileworker.ErrLost) || errors.Is(err, errStale))
 	s.release(w, conn, cut || fresh)
 	return w.report(), fresh, err
 }
 
-// uncut calls do, and cuts the connection when ctx ends meanwhile.
-func uncut(ctx context.Context, conn *regular.Conn, do func() error) (cut bool, err error) {
+// uncut calls do, and cuts the connection if ctx ends meanwhile.
+func uncut(ctx context.Context, conn *fileworker.Conn, do func() error) (cut bool, err error) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
@@ -198,7 +197,7 @@ func uncut(ctx context.Context, conn *regular.Conn, do func() error) (cut bool, 
 		return false, err
 	}
 	<-done
-	if !errors.Is(err, regular.ErrLost) {
+	if !errors.Is(err, fileworker.ErrLost) {
 		return true, err
 	}
 	if why := context.Cause(ctx); errors.Is(why, errNoAnswer) {
@@ -207,13 +206,13 @@ func uncut(ctx context.Context, conn *regular.Conn, do func() error) (cut bool, 
 	return true, ctx.Err()
 }
 
-// lease returns a worker and a connection of its own. release gives both back.
-func (s *workers) lease(ctx context.Context, p Profile, reads bool) (w *worker, conn *regular.Conn, err error) {
+// lease returns a worker and a connection. release returns both.
+func (s *workers) lease(ctx context.Context, p Profile, reads bool) (w *worker, conn *fileworker.Conn, err error) {
 	if w, conn, err = s.pick(p, reads); err != nil {
 		return nil, nil, err
 	}
 	if err = w.started(ctx); err == nil && conn == nil {
-		conn, err = regular.Dial(w.door)
+		conn, err = fileworker.Dial(w.listener)
 	}
 	if err != nil {
 		s.release(w, nil, true)
@@ -222,8 +221,8 @@ func (s *workers) lease(ctx context.Context, p Profile, reads bool) (w *worker, 
 	return w, conn, nil
 }
 
-// pick finds a worker with this profile, or makes one that is to be started.
-func (s *workers) pick(p Profile, reads bool) (w *worker, idle *regular.Conn, err error) {
+// pick finds a worker with this profile, or creates one that is to be started.
+func (s *workers) pick(p Profile, reads bool) (w *worker, idle *fileworker.Conn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -247,8 +246,9 @@ func (s *workers) pick(p Profile, reads bool) (w *worker, idle *regular.Conn, er
 	return w, idle, nil
 }
 
-// makeRoom retires the workers that one with this profile makes needless: those that
-// only protect something else or have older caches, and one too many. The caller holds mu.
+// makeRoom retires workers that one with this profile supersedes: those that differ
+// only in protected paths or have older caches, and one too many. The caller holds
+// mu.
 func (s *workers) makeRoom(p Profile) {
 	for _, w := range slices.Clone(s.list) {
 		if w.serves(p, true) || w.caches != p.Caches.set() || len(s.list) == mostWorkers {
@@ -257,8 +257,8 @@ func (s *workers) makeRoom(p Profile) {
 	}
 }
 
-// release takes a worker and its connection back. Bad ones are not used again.
-func (s *workers) release(w *worker, conn *regular.Conn, bad bool) {
+// release returns a worker and its connection. Bad ones are not reused.
+func (s *workers) release(w *worker, conn *fileworker.Conn, bad bool) {
 	s.mu.Lock()
 	w.users--
 	if conn != nil && !bad && len(w.idle) < mostIdle {
@@ -276,14 +276,15 @@ func (s *workers) release(w *worker, conn *regular.Conn, bad bool) {
 	}
 }
 
-// retire takes a worker out of service, as soon as it is unused. Needs mu.
+// retire takes a worker out of service, and ends it once unused. The caller holds
+// mu.
 func (s *workers) retire(w *worker) {
 	s.list = slices.DeleteFunc(s.list, func(other *worker) bool { return other == w })
 	w.retired = true
 	s.letGo(w)
 }
 
-// letGo ends a retired worker that nobody uses. The caller holds mu.
+// letGo ends an unused retired worker. The caller holds mu.
 func (s *workers) letGo(w *worker) {
 	if w.users == 0 && !w.gone {
 		w.gone = true
@@ -295,7 +296,7 @@ func (s *workers) letGo(w *worker) {
 	}
 }
 
-// close ends all workers, those in use as soon as they are not, and waits for it.
+// close ends all workers, those in use once they are unused, and waits for them.
 func (s *workers) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -306,26 +307,27 @@ func (s *workers) close() {
 	s.running.Wait()
 }
 
-// worker is one process that opens files. started sets what is below profile, once.
+// worker is one process that opens files. started sets the fields below profile,
+// once.
 type worker struct {
 	profile Profile
-	caches  *cacheSet // of the profile, when the worker was made
+	caches  *cacheSet // of the profile when the worker was created
 
-	start   sync.Once
-	err     error
-	process *Process
-	door    *os.File // by which it is given connections
-	world   *steady  // what it was made from, but
-	kept    *world   // for what it protects
+	start     sync.Once
+	err       error
+	process   *Process
+	listener  *os.File        // receives connections
+	host      *cachedSnapshot // its view, apart from
+	protected *hostSnapshot   // protected paths
 
 	// Guarded by workers.mu.
 	users   int
-	idle    []*regular.Conn
+	idle    []*fileworker.Conn
 	retired bool
 	gone    bool
 }
 
-// serves reports whether the worker sees and may change what p allows.
+// serves reports whether the worker's view is that of p.
 func (w *worker) serves(p Profile, reads bool) bool {
 	if reads {
 		p.Protect = w.profile.Protect
@@ -333,7 +335,7 @@ func (w *worker) serves(p Profile, reads bool) bool {
 	return w.caches == p.Caches.set() && reflect.DeepEqual(w.profile, p)
 }
 
-// started starts the worker unless that was done. Who comes second waits.
+// started starts the worker once. Later callers wait.
 func (w *worker) started(ctx context.Context) error {
 	w.start.Do(func() {
 		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), openWithin, errNoAnswer)
@@ -349,24 +351,24 @@ func (w *worker) launch(ctx context.Context) error {
 		return err
 	}
 	defer null.Close()
-	door, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	w.door = os.NewFile(uintptr(door[0]), "door")
-	theirs := os.NewFile(uintptr(door[1]), "door")
+	w.listener = os.NewFile(uintptr(pair[0]), "door")
+	theirs := os.NewFile(uintptr(pair[1]), "door")
 	defer theirs.Close()
 	p := w.profile
-	w.world = &steady{world: look(p.roots(), p.Hide)}
-	w.kept = look(nil, p.fixed()) // apart: it may be long, and who reads need not know
+	w.host = &cachedSnapshot{hostSnapshot: takeSnapshot(p.roots(), p.Hide)}
+	w.protected = takeSnapshot(nil, p.fixed()) // separate: it may be long, and reading does not need it
 	w.process, err = Start(ctx, Command{
-		Argv: []string{"/proc/self/exe", regular.Marker}, Env: []string{"GOMAXPROCS=2"}, Dir: "/",
+		Argv: []string{"/proc/self/exe", fileworker.Marker}, Env: []string{"GOMAXPROCS=2"}, Dir: "/",
 		Stdin: null, Stdout: null, Stderr: null, Extra: theirs, Profile: p,
 	})
 	return err
 }
 
-// report tells what confines the worker. It contacts nobody.
+// report returns what confines the worker, without asking it.
 func (w *worker) report() Report {
 	r := w.process.Report()
 	r.Network, r.Proxy = false, false
@@ -375,15 +377,15 @@ func (w *worker) report() Report {
 }
 
 func (w *worker) end() {
-	for _, conn := range w.idle { // nobody else looks at them any more
+	for _, conn := range w.idle { // no other goroutine uses them any more
 		conn.Close()
 	}
 	if w.process != nil {
 		w.process.End()
 	}
-	w.door.Close() // allowed on nil
-	if w.world != nil {
-		w.world.close()
-		w.kept.close()
+	w.listener.Close() // allowed on nil
+	if w.host != nil {
+		w.host.close()
+		w.protected.close()
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/sandbox/internal/fileworker"
 	"github.com/toold/toold/sandbox/internal/helper"
-	"github.com/toold/toold/sandbox/internal/regular"
 )
 
 // working returns Files with a worker for a workspace with these entries.
@@ -197,16 +197,16 @@ func TestAWorkerThatDiesIsReplacedOnce(t *testing.T) {
 	}
 	died, reported := 0, []error{}
 	f.Report(func(err error) { reported = append(reported, err) })
-	_, err := f.workers.ask(t.Context(), p, true, func(w *worker, c *regular.Conn) error {
+	_, err := f.workers.ask(t.Context(), p, true, func(w *worker, c *fileworker.Conn) error {
 		died++
 		kill(w)
 		_, err := c.Open(path, nil)
 		return err
 	})
-	if !errors.Is(err, regular.ErrLost) || died != 2 {
+	if !errors.Is(err, fileworker.ErrLost) || died != 2 {
 		t.Errorf("%d died, then %v", died, err)
 	}
-	if len(reported) != 1 || !errors.Is(reported[0], regular.ErrLost) {
+	if len(reported) != 1 || !errors.Is(reported[0], fileworker.ErrLost) {
 		t.Errorf("reported: %v", reported)
 	}
 	only(t, p.Workspace, "f")

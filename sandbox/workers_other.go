@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// workers are none: the daemon opens files itself, limited by its checks of the path.
+// workers is empty: the daemon opens files itself, after its path checks.
 type workers struct{ failed func(error) }
 
 func (w *workers) open(_ context.Context, p Profile, canonical string) (*os.File, Report, error) {

@@ -66,7 +66,7 @@ func configFinding(cfg config.Config) finding {
 func confinementFindings(ctx context.Context) []finding {
 	var list []finding
 	for _, f := range sandbox.Probe(ctx).Features {
-		list = append(list, finding{Name: f.Name, OK: f.OK, Is: cmp.Or(f.Why, f.Detail), Mend: f.Mend})
+		list = append(list, finding{Name: f.Name, OK: f.OK, Is: cmp.Or(f.Why, f.Detail), Mend: f.Fix})
 	}
 	return list
 }
@@ -80,9 +80,9 @@ func groupsFinding() finding {
 	case err != nil:
 		f.Is = fmt.Sprintf("none, and the limits of a process hold instead: %v", err)
 	case groups.Memory():
-		f.Is = "each call has one below " + groups.Place() + ", which bounds its processes and its memory"
+		f.Is = "each call has one below " + groups.Dir() + ", which bounds its processes and its memory"
 	default:
-		f.Is = "each call has one below " + groups.Place() + ", which bounds its processes; memory is summed up ten times a second"
+		f.Is = "each call has one below " + groups.Dir() + ", which bounds its processes; memory is summed up ten times a second"
 	}
 	groups.Close()
 	return f

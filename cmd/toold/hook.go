@@ -100,7 +100,7 @@ func (g *global) dialFor(name string) func(context.Context) (*client.Client, err
 }
 
 func (h *hooked) claudeTools(ctx context.Context, dir string) error {
-	text, err := claude.Door{Dial: h.dialFor("claude"), Dir: dir}.Tools(ctx)
+	text, err := claude.Session{Dial: h.dialFor("claude"), Dir: dir}.Tools(ctx)
 	if err != nil {
 		return &exitError{exitUnreachable, err}
 	}
@@ -113,11 +113,11 @@ func (h *hooked) answerClaude(ctx context.Context, judge hook.Judge, dir string)
 	if err != nil {
 		return fmt.Errorf("cannot read the call: %w", err)
 	}
-	d := claude.Door{
-		Dial: h.dialFor("claude"), Dir: dir, Session: os.Getenv("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS"), Again: h.again, Wait: 20 * time.Second,
+	d := claude.Session{
+		Dial: h.dialFor("claude"), Dir: dir, ID: os.Getenv("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS"), Again: h.again, Wait: 20 * time.Second,
 	}
 	d.Judge = func(ctx context.Context, id, tool string, arguments json.RawMessage) error {
-		return judge.Decide(ctx, hook.Call{ID: id, Tool: tool, Dir: dir, Session: d.Session, Input: arguments})
+		return judge.Decide(ctx, hook.Call{ID: id, Tool: tool, Dir: dir, Session: d.ID, Input: arguments})
 	}
 	return h.emit(d.Answer(ctx, text))
 }

@@ -10,7 +10,7 @@ import (
 
 func watchFinding(cfg config.Config) finding {
 	f := finding{Name: "protected names", OK: true}
-	if !daemon.Guarded(cfg) {
+	if !daemon.Protected(cfg) {
 		f.Is = "not watched for: sandbox.protect is empty, or calls can write nothing"
 		return f
 	}

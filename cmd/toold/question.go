@@ -14,7 +14,7 @@ import (
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/sandbox/escalation"
 )
 
 // mostEffects is how many effects of a call a question lists.
@@ -120,7 +120,7 @@ func checkWidening(w message.Widening) error {
 	}
 	return errors.Join(
 		oneOf("--profile", w.Profile, sandbox.WorkspaceWrite.String(), sandbox.FullAccess.String()),
-		oneOf("--network", w.Network, widen.Proxy.String(), widen.Full.String()),
+		oneOf("--network", w.Network, escalation.Proxy.String(), escalation.Full.String()),
 	)
 }
 

@@ -150,8 +150,8 @@ func banner(w io.Writer, cfg config.Config, d *daemon.Daemon) error {
 	fmt.Fprintf(&b, "toold %s\n", version)
 	fmt.Fprintf(&b, "  workspace  %s\n", cfg.Workspace)
 	fmt.Fprintf(&b, "  policy     %s\n", source)
-	fmt.Fprintf(&b, "  sandbox    %s\n", describe(d.Held()))
-	if flags := wideningFlags(d.Widens()); len(flags) > 0 {
+	fmt.Fprintf(&b, "  sandbox    %s\n", describe(d.Confinement()))
+	if flags := wideningFlags(d.MayEscalate()); len(flags) > 0 {
 		fmt.Fprintf(&b, "             approvers may widen it for one call: %s (approval.widen)\n", strings.Join(flags, ", "))
 	}
 	fmt.Fprintf(&b, "  agents     %s\n", d.URL())
@@ -160,8 +160,8 @@ func banner(w io.Writer, cfg config.Config, d *daemon.Daemon) error {
 	}
 	fmt.Fprintf(&b, "  tokens     %s (toold token show)\n", tokens.In(cfg.StateDir).Dir())
 	fmt.Fprintf(&b, "  journal    %s\n", cfg.StateDir)
-	if d.Held().Degraded != "" {
-		fmt.Fprintf(&b, "  warning    tier %s: %s\n", d.Held().Tier, d.Held().Degraded)
+	if d.Confinement().Degraded != "" {
+		fmt.Fprintf(&b, "  warning    tier %s: %s\n", d.Confinement().Tier, d.Confinement().Degraded)
 	}
 	for _, w := range d.Policy().Warnings {
 		fmt.Fprintf(&b, "  warning    %s\n", oneLine(w))

@@ -18,7 +18,7 @@ import (
 
 // Errors of a Queue.
 var (
-	ErrNobody     = errors.New("no approver is connected")
+	ErrNoApprover = errors.New("no approver is connected")
 	ErrExpired    = errors.New("no one answered before the deadline")
 	ErrNotPending = errors.New("no such approval is pending")
 )
@@ -47,7 +47,7 @@ type Request[T any] struct {
 	Owner   string    // client of the call
 	Expires time.Time // the zero time is in the past
 	Show    T
-	Again   bool  // it was asked before a restart: it waits also while no approver has joined
+	Again   bool  // it was asked before a restart: it also waits while no approver has joined
 	Later   error // if this ends the context of Ask, the request will be asked again: approvers are not notified
 
 	// Check, if set, refuses invalid answers: Resolve returns its error, and the request
@@ -65,20 +65,20 @@ type Request[T any] struct {
 
 // Verdict is an answer. The zero Verdict refuses.
 type Verdict struct {
-	Approve bool
-	By      string // the approver
-	Before  bool   // sent before the question, which no one has read
-	Reason  string
-	Widen   Widening // escalation; with Approve only
+	Approve    bool
+	By         string // the approver
+	Before     bool   // sent before the question, which no one has read
+	Reason     string
+	Escalation Escalation // escalation; with Approve only
 
 	Remember  string // scope of a yes; "" or "once": this call
 	Pattern   string // of commands, if Remember is "rule"
 	Arguments string // replace those of the call; "": none
 }
 
-// Widening is the escalation of the call's sandbox as the answer states it; see
-// package widen. The zero Widening grants nothing.
-type Widening struct{ Profile, Write, Network, Host string }
+// Escalation is the escalation of the call's sandbox as the answer states it; see
+// package escalation. The zero value adds nothing.
+type Escalation struct{ Profile, Write, Network, Host string }
 
 // Approver receives requests and their ends, sequentially and Asked first, on the goroutine of
 // Ask, Resolve or Join. Its methods must not block, but may call the queue.
@@ -107,8 +107,9 @@ func New[T any]() *Queue[T] {
 	return &Queue[T]{pending: map[string]*entry[T]{}, approvers: map[*mailbox[T]]struct{}{}}
 }
 
-// Ask shows r to every approver and waits for the first answer. The error is ErrNobody if none
-// has joined (see Again), ErrExpired after r.Expires, or the cause of ctx.
+// Ask shows r to every approver and waits for the first answer. The error is
+// ErrNoApprover if none has joined (see Again), ErrExpired after r.Expires, or the
+// cause of ctx.
 func (q *Queue[T]) Ask(ctx context.Context, r Request[T]) (Verdict, error) {
 	e, err := q.add(ctx, r)
 	if err != nil {
@@ -146,8 +147,8 @@ func (q *Queue[T]) add(ctx context.Context, r Request[T]) (*entry[T], error) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !r.Again && !q.attended(r) {
-		return nil, ErrNobody
+	if !r.Again && !q.hasApprover(r) {
+		return nil, ErrNoApprover
 	}
 	if time.Until(r.Expires) <= 0 {
 		return nil, ErrExpired
@@ -161,8 +162,8 @@ func (q *Queue[T]) add(ctx context.Context, r Request[T]) (*entry[T], error) {
 	return e, nil
 }
 
-// attended reports whether an approver can answer r. The caller holds mu.
-func (q *Queue[T]) attended(r Request[T]) bool {
+// hasApprover reports whether an approver can answer r. The caller holds mu.
+func (q *Queue[T]) hasApprover(r Request[T]) bool {
 	for m := range q.approvers {
 		if !m.views && m.takes(r) {
 			return true

@@ -76,13 +76,13 @@ func wantHeard(t *testing.T, p *person, want ...string) {
 func TestNobodyToAskIsAnErrorAtOnce(t *testing.T) {
 	t.Parallel()
 	q := approval.New[string]()
-	if _, err := q.Ask(t.Context(), request("1")); !errors.Is(err, approval.ErrNobody) {
+	if _, err := q.Ask(t.Context(), request("1")); !errors.Is(err, approval.ErrNoApprover) {
 		t.Errorf("error is %v, want ErrNobody", err)
 	}
 	leave := q.Join(&person{})
 	leave()
 	leave()
-	if _, err := q.Ask(t.Context(), request("1")); !errors.Is(err, approval.ErrNobody) {
+	if _, err := q.Ask(t.Context(), request("1")); !errors.Is(err, approval.ErrNoApprover) {
 		t.Errorf("after the approver left: error is %v, want ErrNobody", err)
 	}
 }
@@ -285,7 +285,7 @@ func TestAnAnswerThatCannotCountLeavesTheRequestOpen(t *testing.T) {
 		tooMuch := errors.New("too much")
 		r := request("1")
 		r.Check = func(v approval.Verdict) error {
-			if v.Widen.Network == "full" {
+			if v.Escalation.Network == "full" {
 				return tooMuch
 			}
 			return nil
@@ -293,13 +293,13 @@ func TestAnAnswerThatCannotCountLeavesTheRequestOpen(t *testing.T) {
 		got := ask(t.Context(), q, r)
 		synctest.Wait()
 
-		if _, err := q.Resolve("1", approval.Verdict{Approve: true, Widen: approval.Widening{Network: "full"}}); !errors.Is(err, tooMuch) {
+		if _, err := q.Resolve("1", approval.Verdict{Approve: true, Escalation: approval.Escalation{Network: "full"}}); !errors.Is(err, tooMuch) {
 			t.Errorf("error is %v, want that of Check", err)
 		}
 		if len(q.Pending()) != 1 {
 			t.Error("the request is not pending any more")
 		}
-		want := approval.Verdict{Approve: true, By: "ann", Widen: approval.Widening{Network: "proxy"}}
+		want := approval.Verdict{Approve: true, By: "ann", Escalation: approval.Escalation{Network: "proxy"}}
 		if _, err := q.Resolve("1", want); err != nil {
 			t.Errorf("the second answer: %v", err)
 		}

@@ -8,7 +8,7 @@ import "sync"
 type mailbox[T any] struct {
 	to     Approver[T]
 	views  bool         // it cannot answer
-	mine   func(T) bool // what it is asked; nil: everything
+	mine   func(T) bool // which requests it receives; nil: all
 	events []event[T]
 	busy   bool // a goroutine is emptying it, with what is posted meanwhile
 }
@@ -31,12 +31,13 @@ func (q *Queue[T]) View(a Approver[T]) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true, views: true})
 }
 
-// Attend is Join for an approver of some requests, those that are mine.
-func (q *Queue[T]) Attend(a Approver[T], mine func(T) bool) (leave func()) {
+// JoinFor is Join for an approver of some requests, those for which mine returns
+// true.
+func (q *Queue[T]) JoinFor(a Approver[T], mine func(T) bool) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true, mine: mine})
 }
 
-// takes reports whether an approver is asked a request.
+// takes reports whether an approver receives a request.
 func (m *mailbox[T]) takes(r Request[T]) bool { return m.mine == nil || m.mine(r.Show) }
 
 func (q *Queue[T]) join(m *mailbox[T]) (leave func()) {

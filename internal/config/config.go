@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/sandbox/escalation"
 )
 
 // Config is the complete, checked configuration of a daemon. Every path in it
@@ -41,9 +41,9 @@ type Config struct {
 	Store          string   // the connection string of the team store; empty = none
 	Warnings       []string // for the person who starts the daemon: allowed, but worth a thought
 
-	Widen  widen.Bounds // what an approver may add to the sandbox of one call
-	Egress Egress
-	Caches []sandbox.Cache // of tools: calls see and may change them, the directories themselves stay unchanged
+	Escalation escalation.Limits // what an approver may add to the sandbox of one call
+	Egress     Egress
+	Caches     []sandbox.Cache // of tools: calls see and may change them, the directories themselves stay unchanged
 }
 
 // TLS names the files of the server's certificate. Both are set or none is.
@@ -134,16 +134,16 @@ func Load(o Options) (Config, error) {
 
 // loader carries what every check needs, and collects the faults.
 type loader struct {
-	getenv       func(string) string
-	dir          string // relative paths of the command line and the environment count from here
-	home         string // empty when unknown
-	file         string // the configuration file; empty when there is none
-	src          []byte
-	faults       []error
-	warnings     []string
-	configFolder string // $XDG_CONFIG_HOME/toold; empty when unknown
-	purpose      Purpose
-	discover     func(stateDir, dir string) (string, error)
+	getenv    func(string) string
+	dir       string // relative paths of the command line and the environment count from here
+	home      string // empty when unknown
+	file      string // the configuration file; empty when there is none
+	src       []byte
+	faults    []error
+	warnings  []string
+	configDir string // $XDG_CONFIG_HOME/toold; empty when unknown
+	purpose   Purpose
+	discover  func(stateDir, dir string) (string, error)
 }
 
 func newLoader(o Options) (*loader, error) {
@@ -162,7 +162,7 @@ func newLoader(o Options) (*loader, error) {
 		l.home = filepath.Clean(home)
 	}
 	if base := l.xdg("XDG_CONFIG_HOME", ".config"); base != "" {
-		l.configFolder = filepath.Join(base, "toold")
+		l.configDir = filepath.Join(base, "toold")
 	}
 	return l, nil
 }
@@ -188,10 +188,10 @@ func (l *loader) read(path string, src []byte) (file, error) {
 	switch {
 	case named && !filepath.IsAbs(path):
 		path = filepath.Join(l.dir, path)
-	case !named && l.configFolder == "":
+	case !named && l.configDir == "":
 		return raw, nil
 	case !named:
-		path = filepath.Join(l.configFolder, "config.yaml")
+		path = filepath.Join(l.configDir, "config.yaml")
 	}
 	if src == nil {
 		var err error

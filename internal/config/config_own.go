@@ -29,7 +29,7 @@ func (l *loader) ownFiles(c *Config, raw file) []ownFile {
 		{"the state directory", c.StateDir, raw.StateDir},
 		{"the directory of the journal's head", c.HeadDir(), raw.StateDir},
 		{"the configuration", c.File, scalar{}},
-		{"toold's configuration folder", l.configFolder, scalar{}},
+		{"toold's configuration folder", l.configDir, scalar{}},
 		{"the socket", c.Socket, raw.Socket},
 		{"the key of the TLS certificate", c.TLS.Key, raw.TLS.Key},
 		{"the TLS certificate", c.TLS.Cert, raw.TLS.Cert},
@@ -53,7 +53,7 @@ func (l *loader) apart(c *Config, raw file) {
 			l.fail(own.at, "%s: %v", own.what, err)
 			continue
 		}
-		for _, root := range slices.Concat([]string{c.Workspace}, c.Sandbox.Write, c.Widen.Write) {
+		for _, root := range slices.Concat([]string{c.Workspace}, c.Sandbox.Write, c.Escalation.Write) {
 			if root != "" {
 				l.notIn(own, places, root, mounts)
 			}

@@ -110,10 +110,10 @@ func (l *loader) policy(s scalar) string {
 		l.namedFile(&path, s, "policy")
 		return path
 	}
-	if l.configFolder == "" {
+	if l.configDir == "" {
 		return ""
 	}
-	path := filepath.Join(l.configFolder, "policy.yaml")
+	path := filepath.Join(l.configDir, "policy.yaml")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return ""
 	} else if err != nil {
@@ -151,7 +151,7 @@ func (l *loader) sandbox(c *Config, raw file) {
 	l.word(&network, r.Network, "sandbox.network", "off", "proxy", "full")
 	p.Network = network == "full"
 	p.Write = l.writeRoots(r.Write, "sandbox.write")
-	c.Widen.Write = l.writeRoots(raw.Approval.Widen.Write, "approval.widen.write")
+	c.Escalation.Write = l.writeRoots(raw.Approval.Widen.Write, "approval.widen.write")
 	p.Read = l.readRoots(r.Read)
 	l.apart(c, raw)
 	p.Hide = l.hidden(c, r.Hide)
@@ -268,7 +268,7 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 			add(s, l.absolute(s))
 		}
 	}
-	for _, p := range append(PolicyFiles(c.Policy), c.StateDir, c.HeadDir(), l.configFolder, c.File, c.Socket, c.TLS.Key) {
+	for _, p := range append(PolicyFiles(c.Policy), c.StateDir, c.HeadDir(), l.configDir, c.File, c.Socket, c.TLS.Key) {
 		if p != "" {
 			add(scalar{}, p)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/egress"
-	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/sandbox/escalation"
 )
 
 // Egress is what calls may contact where the network is proxy.
@@ -42,8 +42,8 @@ func (l *loader) egress(c *Config, raw file) {
 	}
 	c.Egress.OtherNames = r.SNI.set && !l.truth(r.SNI, "sandbox.egress.sni_check")
 	ports := l.ports(r.Ports)
-	c.Widen.Ports = ports
-	widens := c.Widen.Network >= widen.Proxy || len(c.Widen.Hosts) > 0
+	c.Escalation.Ports = ports
+	widens := c.Escalation.Network >= escalation.Proxy || len(c.Escalation.Hosts) > 0
 	if raw.Sandbox.Network.text == "proxy" {
 		c.Sandbox.Ports = ports
 	} else if !widens && (len(r.Allow)+len(r.Private) > 0 || c.Egress.OtherNames) {
@@ -117,8 +117,8 @@ func (l *loader) sockets(c *Config, list []scalar) []string {
 // widen reads the limits of escalations. The daemon's own files are checked by apart; the ports come with
 // egress.
 func (l *loader) widen(c *Config, raw file) {
-	r, w := raw.Approval.Widen, &c.Widen
-	mode, network := "none", widen.Off.String()
+	r, w := raw.Approval.Widen, &c.Escalation
+	mode, network := "none", escalation.Off.String()
 	l.word(&mode, r.Profile, "approval.widen.profile", "none", "workspace-write", "danger-full-access")
 	if mode != "none" {
 		w.Mode, _ = sandbox.ParseMode(mode) // the word was checked
@@ -127,7 +127,7 @@ func (l *loader) widen(c *Config, raw file) {
 		l.fail(r.Profile, "approval.widen.profile danger-full-access lets a person run a call that nothing confines: write i_understand_full_access: true under sandbox to say that you want this")
 	}
 	l.word(&network, r.Network, "approval.widen.network", "off", "proxy", "full")
-	w.Network, _ = widen.ParseNetwork(network) // the word was checked
+	w.Network, _ = escalation.ParseNetwork(network) // the word was checked
 	w.Hosts, _ = l.hosts(r.Hosts, "approval.widen.hosts")
 	for i, root := range w.Write {
 		never := slices.Concat(c.Sandbox.Hide, []string{"/proc", "/sys", "/dev"})

@@ -10,7 +10,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/sandbox/escalation"
 )
 
 func TestApproversMayAddWhatIsNamedAndNothingElse(t *testing.T) {
@@ -21,11 +21,11 @@ func TestApproversMayAddWhatIsNamedAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	protect := policy.Autorun()
-	for text, want := range map[string]widen.Bounds{
+	for text, want := range map[string]escalation.Limits{
 		"":                      {Ports: []uint16{80, 443}, Protect: protect},
 		"approval: {widen: {}}": {Ports: []uint16{80, 443}, Protect: protect},
 		"approval: {widen: {profile: none, network: off}}":        {Ports: []uint16{80, 443}, Protect: protect},
-		"approval: {widen: {network: full}}":                      {Network: widen.Full, Ports: []uint16{80, 443}, Protect: protect},
+		"approval: {widen: {network: full}}":                      {Network: escalation.Full, Ports: []uint16{80, 443}, Protect: protect},
 		"approval: {widen: {hosts: [pypi.org, '*.x.org:443']}}":   {Hosts: []string{"pypi.org", "*.x.org:443"}, Ports: []uint16{80, 443}, Protect: protect},
 		"approval: {widen: {write: [" + data + "]}}":              {Write: []string{data}, Ports: []uint16{80, 443}, Protect: protect},
 		"approval: {widen: {profile: workspace-write}}":           {Mode: sandbox.WorkspaceWrite, Ports: []uint16{80, 443}, Protect: protect},
@@ -40,11 +40,11 @@ func TestApproversMayAddWhatIsNamedAndNothingElse(t *testing.T) {
 			continue
 		}
 		// The order of what is protected has no meaning.
-		if len(got.Widen.Protect) != len(want.Protect) {
-			t.Errorf("%s: protected are %q", text, got.Widen.Protect)
+		if len(got.Escalation.Protect) != len(want.Protect) {
+			t.Errorf("%s: protected are %q", text, got.Escalation.Protect)
 		}
-		want.Protect = got.Widen.Protect
-		if diff := cmp.Diff(want, got.Widen); diff != "" {
+		want.Protect = got.Escalation.Protect
+		if diff := cmp.Diff(want, got.Escalation); diff != "" {
 			t.Errorf("%s: %s", text, diff)
 		}
 	}

@@ -1,9 +1,9 @@
-// Package daemon is toold in one process: it builds the object graph from a configuration
-// (workspaces with their tools, policy, journal, dispatcher, server), listens, serves,
-// reloads policies and prunes what is kept.
+// Package daemon is toold in one process: it builds the object graph from a
+// configuration (workspaces with their tools, policy, journal, dispatcher, server),
+// listens, serves, reloads policies and prunes stored data.
 //
-// `toold serve` runs one for the user, `toold call` a private one for a single call. A
-// fault of the configuration is a *ConfigurationError; nothing is printed.
+// `toold serve` runs one for the user, `toold call` a private one for a single
+// call. A fault of the configuration is a *ConfigurationError; nothing is printed.
 package daemon
 
 import (
@@ -39,30 +39,30 @@ import (
 // Protocol is the version of the wire contract, docs/protocol.md.
 const Protocol = 1
 
-// ConfigurationError is a fault that the user corrects in the configuration or the policy.
+// ConfigurationError is a fault in the configuration or the policy, which the user
+// corrects.
 type ConfigurationError struct{ Err error }
 
 func (e *ConfigurationError) Error() string { return e.Err.Error() }
 
-// Unwrap returns Err.
 func (e *ConfigurationError) Unwrap() error { return e.Err }
 
 // Options configure a Daemon.
 type Options struct {
-	Config config.Config // of the workspace in which it is started
-	// Elsewhere returns the configuration in another workspace; nil = the one of Config is
-	// the only one.
+	Config config.Config // for the workspace in which it is started
+	// Elsewhere returns the configuration of another workspace; nil: Config's is the
+	// only one.
 	Elsewhere func(root string) (config.Config, error)
 	Single    bool // its clients end with it; see dispatch.Options
-	// Tokens makes what is missing and returns what reads the tokens as they are now; see
-	// IssueTokens.
+	// Tokens creates missing tokens and returns a function that reads the current ones;
+	// see IssueTokens.
 	Tokens  func() (func() []server.Token, error)
 	Version string // of toold, for clients
-	// Question describes a call to the person who is to decide it, in plain text.
+	// Question describes a call to the person who decides it, in plain text.
 	Question func(message.ApprovalRequest) string
 	Log      *zap.Logger
-	// Follow makes Serve reload policy files that change, and all of them when Reload
-	// delivers.
+	// Follow makes Serve reload changed policy files, and all of them when Reload
+	// receives a signal.
 	Follow bool
 	Reload <-chan os.Signal
 }
@@ -81,24 +81,24 @@ type Daemon struct {
 	traces    *trace.Exporter
 	store     *store.Store
 	listeners []net.Listener
-	inside    *loopback.Pipe // one of them, for parts of this process that are clients
+	inside    *loopback.Pipe // a listener for clients in this process
 
 	shared
 	groups     *cgroup.Root
 	ungrouped  error // why calls have no control groups
 	workspaces served
-	home       *workspace // of Config
+	home       *workspace // for Config
 	failures   failures
 }
 
 // shared is what the tools of all workspaces share.
 type shared struct {
 	shells      *executor.Pool
-	connections *egress.Places // of all calls
+	connections *egress.Slots // of all calls
 }
 
-// New opens everything a daemon needs, answers the calls of a crashed predecessor and
-// listens; it serves nothing yet. The caller calls Serve or Close.
+// New opens everything a daemon needs, answers the open calls of a crashed daemon
+// and listens; it does not serve yet. The caller calls Serve or Close.
 func New(ctx context.Context, o Options) (*Daemon, error) {
 	d := &Daemon{Options: o}
 	err := d.open(ctx)
@@ -112,7 +112,7 @@ func New(ctx context.Context, o Options) (*Daemon, error) {
 	return d, nil
 }
 
-// open makes the object graph. On error Close closes what was opened.
+// open builds the object graph. On error Close closes what was opened.
 func (d *Daemon) open(ctx context.Context) (err error) {
 	if err := MakeStateDir(d.Config); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 		return err
 	}
 	d.groups, d.ungrouped = cgroup.Open()
-	d.shared = shared{executor.NewPool(int(d.Config.WarmShells), d.failed), egress.NewPlaces(connectionPlaces())}
+	d.shared = shared{executor.NewPool(int(d.Config.WarmShells), d.failed), egress.NewSlots(connectionSlots())}
 	d.book = rulebookIn(d.Config.StateDir)
 	d.policies = &policies{load: d.reloadAll, name: PolicyName(d.Config), log: d.Log, more: make(chan struct{}, 1)}
 	d.workspaces = served{workspaces.NewSet(workspaces.SetOptions[*workspace]{
@@ -171,7 +171,7 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// openJournal opens the journal, what bounds it and what copies it.
+// openJournal opens the journal, with its limits and its copy.
 func (d *Daemon) openJournal(ctx context.Context) error {
 	calls, imported, err := journal.Import(ctx, d.Config.StateDir, false)
 	if err != nil {
@@ -187,7 +187,7 @@ func (d *Daemon) openJournal(ctx context.Context) error {
 	return d.openStore()
 }
 
-// fault logs a panic and returns what its client reads.
+// fault logs a panic and returns the text for the client.
 func (d *Daemon) fault(panicked any) string {
 	ref := message.NewID("fault")
 	d.Log.Error("a request panicked", zap.String("reference", ref), zap.Any("panic", panicked), zap.Stack("stack"))
@@ -201,7 +201,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var tasks sync.WaitGroup
 	// They end with stop.
-	tasks.Go(func() { d.calls.Tend(beside) })
+	tasks.Go(func() { d.calls.SaveReturns(beside) })
 	tasks.Go(func() { d.prune(beside) })
 	tasks.Go(func() { d.traces.Run(beside) })
 	tasks.Go(func() { d.store.Run(beside) })
@@ -245,25 +245,25 @@ func (d *Daemon) Close() {
 	}
 }
 
-// Policy returns what the last reload of the policy came to.
+// Policy returns the result of the last reload of the policy.
 func (d *Daemon) Policy() server.Reloaded { return d.policies.state() }
 
-// Held returns what the sandbox enforces in the daemon's own workspace.
-func (d *Daemon) Held() sandbox.Report { return d.home.held }
+// Confinement returns what the sandbox enforces in the daemon's own workspace.
+func (d *Daemon) Confinement() sandbox.Report { return d.home.confinement }
 
-// Widens returns what approvers may add to the sandbox of one call there.
-func (d *Daemon) Widens() *message.MayWiden {
-	return (*message.MayWiden)(d.home.cfg.Widen.Offer(d.home.cfg.Sandbox))
+// MayEscalate returns what approvers may add to the sandbox of one call there.
+func (d *Daemon) MayEscalate() *message.MayWiden {
+	return (*message.MayWiden)(d.home.cfg.Escalation.Offer(d.home.cfg.Sandbox))
 }
 
-// Ungrouped returns why calls have no control groups; nil where they have them.
+// Ungrouped returns why calls have no control groups; nil if they have them.
 func (d *Daemon) Ungrouped() error { return d.ungrouped }
 
-// greeting is the hello_ack of a workspace.
+// greeting returns the hello_ack of a workspace.
 func (d *Daemon) greeting(w *workspace, registered []string) message.HelloAck {
 	ack := message.HelloAck{
 		Protocol: Protocol, Version: d.Version, Workspace: w.cfg.Workspace, Workspaces: registered,
-		Sandbox: message.Sandbox{Profile: w.held.Profile, Enforced: append([]string{}, w.held.Enforced...), Network: w.held.Network, Tier: w.held.Tier, Degraded: w.held.Degraded, Caches: w.held.Caches},
+		Sandbox: message.Sandbox{Profile: w.confinement.Profile, Enforced: append([]string{}, w.confinement.Enforced...), Network: w.confinement.Network, Tier: w.confinement.Tier, Degraded: w.confinement.Degraded, Caches: w.confinement.Caches},
 		Limits: map[string]int64{
 			"max_frame_bytes": d.Config.Limits.MaxFrameBytes, "outbox_bytes": d.Config.Limits.OutboxBytes,
 			"return_bytes": d.Config.Limits.ReturnBytes, "spool_bytes": d.Config.Limits.SpoolBytes,
@@ -274,7 +274,7 @@ func (d *Daemon) greeting(w *workspace, registered []string) message.HelloAck {
 			"background_per_connection": d.Config.Limits.BackgroundPerConn, "background_timeout_ms": d.Config.Limits.BackgroundTimeout.Milliseconds(),
 		},
 	}
-	ack.Sandbox.Proxy = w.held.Proxy
+	ack.Sandbox.Proxy = w.confinement.Proxy
 	for _, def := range w.registry.Definitions() {
 		ack.Tools = append(ack.Tools, message.ToolDefinition{Name: def.Name, Description: def.Description, Parameters: def.Parameters})
 	}

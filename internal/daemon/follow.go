@@ -13,12 +13,12 @@ import (
 	"github.com/toold/toold/internal/config"
 )
 
-// settle is how long a policy file must have been left alone before it is read:
-// editors write in several steps.
+// settle is how long a policy file must be unchanged before it is read: editors
+// write in several steps.
 const settle = 100 * time.Millisecond
 
-// policyFilesOf are the files whose change changes the policy of a workspace. The directory
-// of its own policy is among them: it may be made later.
+// policyFilesOf returns the files that determine the policy of a workspace,
+// including the directory of its own policy, which may be created later.
 func policyFilesOf(cfg config.Config) []string {
 	own := filepath.Join(cfg.Workspace, config.WorkspacePolicy)
 	places := []string{own, filepath.Dir(own), config.AdministratorPolicy}
@@ -31,13 +31,13 @@ func policyFilesOf(cfg config.Config) []string {
 	return places
 }
 
-// watch reloads when one of the files changes and when hangup delivers, until ctx ends.
-// Which files there are may change with them.
+// watch reloads when one of the files changes and when hangup receives a signal,
+// until ctx ends. A reload may change the list of files.
 func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, places func() []string) {
 	changes, err := fsnotify.NewWatcher()
 	if err != nil {
 		p.log.Warn("cannot watch the policy files; after a change: toold reload", zap.Error(err))
-		changes = &fsnotify.Watcher{} // its channels deliver nothing
+		changes = &fsnotify.Watcher{} // its channels are nil
 	} else {
 		defer changes.Close()
 	}
@@ -46,8 +46,8 @@ func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, places fu
 	p.watchUntil(ctx, changes, places, files, hangup)
 }
 
-// followFiles watches the directories of files, not the files: editors and tools put new
-// ones in their place.
+// followFiles watches the directories of files, not the files: editors and tools
+// replace them.
 func (p *policies) followFiles(changes *fsnotify.Watcher, files []string) {
 	for _, file := range files {
 		if _, err := os.Stat(filepath.Dir(file)); err != nil || changes.Events == nil {

@@ -17,14 +17,14 @@ import (
 	"github.com/toold/toold/internal/statedir"
 )
 
-// A process that was killed holds its locks and addresses a moment longer, as do its
-// children until they have executed their program.
+// A killed process keeps its locks and addresses for a moment, and so do its
+// children until they exec.
 const (
 	releaseWithin = 5 * time.Second
 	releaseEvery  = 20 * time.Millisecond
 )
 
-// released repeats try while a killed daemon may still hold what it wants.
+// released retries while a killed daemon may still keep a resource.
 func released(ctx context.Context, try func() error, taken func(error) bool) error {
 	tick := time.NewTicker(releaseEvery)
 	defer tick.Stop()
@@ -41,7 +41,7 @@ func released(ctx context.Context, try func() error, taken func(error) bool) err
 	}
 }
 
-// Lock takes the right to serve the state directory.
+// Lock locks the state directory for serving.
 func Lock(ctx context.Context, cfg config.Config) (lock *statedir.Lock, err error) {
 	if err := MakeStateDir(cfg); err != nil {
 		return nil, err
@@ -64,8 +64,8 @@ func listenOn(ctx context.Context, address string) (l net.Listener, err error) {
 	return l, nil
 }
 
-// passed returns the socket that systemd hands to a service which it starts for a client, or
-// nil (sd_listen_fds(3)). No program that is started afterwards inherits it.
+// passed returns the socket that systemd passes to a socket-activated service, or
+// nil (sd_listen_fds(3)). Programs started afterwards do not inherit it.
 func passed(address string) (net.Listener, error) {
 	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
 		return nil, nil
@@ -85,7 +85,7 @@ func passed(address string) (net.Listener, error) {
 
 func inUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
 
-// MakeStateDir makes the directory of all that is kept.
+// MakeStateDir creates the state directory.
 func MakeStateDir(cfg config.Config) error {
 	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
 		return fmt.Errorf("cannot make the state directory: %w; choose another one with --state-dir", err)
@@ -122,7 +122,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 	return nil
 }
 
-// listenUnix listens on a socket for the owner alone. It replaces a stale one.
+// listenUnix listens on a socket for its owner alone. It replaces a stale one.
 func listenUnix(path string) (net.Listener, error) {
 	if conn, err := net.Dial("unix", path); err == nil {
 		conn.Close()

@@ -8,11 +8,11 @@ import (
 	"github.com/toold/toold/internal/metrics"
 )
 
-// sources returns what the metrics read when they are asked for.
+// sources returns the current values of the metrics.
 func (d *Daemon) sources() metrics.Source {
 	return metrics.Source{
 		Version: d.Version, States: d.calls.States, Journal: d.journal.Bytes, Masks: d.masked, Dropped: d.traces.Dropped,
-		Clients: func() int { return d.server.Clients() }, // it is made later
+		Clients: func() int { return d.server.Clients() }, // created later
 		Warm:    func() int64 { return d.shells.Counts().Waiting },
 		Hits:    func() int64 { return d.shells.Counts().Hits },
 		Started: func() int64 { return d.shells.Counts().Started },
@@ -21,7 +21,7 @@ func (d *Daemon) sources() metrics.Source {
 	}
 }
 
-// masked counts what rules keep from the programs of calls in the open workspaces.
+// masked counts the masks of the open workspaces.
 func (d *Daemon) masked() (n int) {
 	_ = d.workspaces.Each(func(_ string, w *workspace) error {
 		if set := w.masks.Usual(); set != nil {
@@ -32,13 +32,13 @@ func (d *Daemon) masked() (n int) {
 	return n
 }
 
-// failures are those of warm shells and of processes that open files, which calls do not see.
+// failures are those of warm shells and file workers, which calls do not see.
 type failures struct {
 	count atomic.Int64
-	last  atomic.Value // the text of the last one
+	last  atomic.Value // text of the last one
 }
 
-// failed counts a failure, and logs it unless it is the same again.
+// failed counts a failure, and logs it unless it repeats the last.
 func (d *Daemon) failed(err error) {
 	d.failures.count.Add(1)
 	if last := d.failures.last.Swap(err.Error()); last != err.Error() {
@@ -46,7 +46,7 @@ func (d *Daemon) failed(err error) {
 	}
 }
 
-// untraced says that traces cannot be sent, once until one is sent again.
+// untraced logs that traces cannot be sent, once until one is sent again.
 func (d *Daemon) untraced(err error) {
 	d.Log.Warn("cannot send traces; calls go on, and what is not sent is dropped", zap.String("setting", "telemetry.otlp_endpoint"), zap.Error(err))
 }

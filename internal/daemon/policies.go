@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// PolicyName is what the policy of a configuration is called.
+// PolicyName returns the name of a configuration's policy.
 func PolicyName(cfg config.Config) string {
 	if cfg.Policy == "" {
 		return `built-in "careful"`
@@ -20,7 +20,7 @@ func PolicyName(cfg config.Config) string {
 	return cfg.Policy
 }
 
-// LoadPolicy reads the policy file, or takes the built-in policy.
+// LoadPolicy reads the policy file, or returns the built-in policy.
 func LoadPolicy(cfg config.Config) (*policy.Policy, error) {
 	p, err := config.LoadPolicy(cfg.Policy, PolicyOptions(cfg))
 	if err != nil {
@@ -29,7 +29,7 @@ func LoadPolicy(cfg config.Config) (*policy.Policy, error) {
 	return p, nil
 }
 
-// PolicyOptions are the paths of this machine that a policy refers to.
+// PolicyOptions returns the paths of this machine that a policy refers to.
 func PolicyOptions(cfg config.Config) policy.Options {
 	home, err := paths.Resolve(os.Getenv("HOME"))
 	if err != nil {
@@ -38,7 +38,7 @@ func PolicyOptions(cfg config.Config) policy.Options {
 	return policy.Options{Workspace: cfg.Workspace, Home: home, Tmp: "/tmp", Protected: protected(cfg), Resolve: resolved}
 }
 
-// protected are the daemon's own files, which no call may touch.
+// protected returns the daemon's own files, which no call may access.
 func protected(cfg config.Config) []string {
 	own := []string{cfg.StateDir, cfg.HeadDir()}
 	for _, file := range []string{cfg.File, cfg.Policy, cfg.Socket, cfg.TLS.Key} {
@@ -49,7 +49,7 @@ func protected(cfg config.Config) []string {
 	return own
 }
 
-// resolved is the path with its links resolved, or as it is where that fails.
+// resolved returns the path with its links resolved, or unchanged if that fails.
 func resolved(path string) string {
 	if canonical, err := paths.Resolve(path); err == nil {
 		return canonical
@@ -57,13 +57,13 @@ func resolved(path string) string {
 	return path
 }
 
-// policies puts a changed policy into force, or keeps the last good one.
+// policies applies changed policies, and keeps the last valid one.
 type policies struct {
-	load func() (warnings []string, err error) // takes up the files and puts them into force
+	load func() (warnings []string, err error) // reads and applies the files
 	name string
-	more chan struct{} // capacity 1: there are further files to watch
+	more chan struct{} // capacity 1: the list of files has changed
 	log  *zap.Logger
-	held sync.Mutex // one reload at a time, so that the newest file wins
+	held sync.Mutex // serialises reloads, so that the newest file wins
 	last server.Reloaded
 }
 
@@ -73,7 +73,8 @@ func (p *policies) state() server.Reloaded {
 	return p.last
 }
 
-// reload reloads the policy files. On an error the last good policy stays in force.
+// reload reloads the policy files. On an error the last valid policy stays in
+// force.
 func (p *policies) reload() (server.Reloaded, error) {
 	p.held.Lock()
 	defer p.held.Unlock()
@@ -88,10 +89,10 @@ func (p *policies) reload() (server.Reloaded, error) {
 	return p.last, nil
 }
 
-// follow makes watch look again at which files there are.
+// follow makes watch update its list of files.
 func (p *policies) follow() {
 	select {
 	case p.more <- struct{}{}:
-	default: // it has not looked yet
+	default: // already notified
 	}
 }

@@ -23,22 +23,22 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// When a daemon prunes: a private one for a single call has ended by then.
+// When a daemon prunes; a private one for a single call has ended by then.
 const (
 	firstPrune = time.Minute
 	pruneEvery = 5 * time.Minute
-	sizeEvery  = time.Hour // of tool caches: that looks at each of their files
+	sizeEvery  = time.Hour // of tool caches: it stats each file
 )
 
-// keeper bounds what a daemon keeps in its state directory, all together: the journal, the
-// output of calls, the quarantine, and what calls have changed in tool caches.
+// keeper bounds the total size of a state directory: the journal, the output of
+// calls, the quarantine, and what calls have changed in tool caches.
 type keeper struct {
 	cfg     config.Config
 	journal *journal.Journal
-	grown   atomic.Int64  // bytes of output and journal since it looked
-	wake    chan struct{} // capacity 1: that is much
+	grown   atomic.Int64  // bytes of output and journal since the last prune
+	wake    chan struct{} // capacity 1: grown is large
 
-	stores []sandbox.CacheStore // those that are left, as they were then
+	stores []sandbox.CacheStore // the remaining ones, as of then
 	sized  time.Time
 }
 
@@ -48,7 +48,7 @@ func newKeeper(cfg config.Config, j *journal.Journal) *keeper {
 	return k
 }
 
-// recorded counts output and what is added to the journal.
+// recorded counts bytes added to output and journal.
 func (k *keeper) recorded(bytes int64) {
 	if k.grown.Add(bytes) > k.cfg.Limits.StateBytes/64 {
 		select {
@@ -58,7 +58,7 @@ func (k *keeper) recorded(bytes int64) {
 	}
 }
 
-// prune bounds what is kept, from time to time until ctx ends.
+// prune prunes periodically until ctx ends.
 func (d *Daemon) prune(ctx context.Context) {
 	for next := time.NewTimer(firstPrune); ; next.Reset(pruneEvery) {
 		select {
@@ -82,16 +82,16 @@ func (d *Daemon) prune(ctx context.Context) {
 type kept struct {
 	bytes  int64
 	at     time.Time     // of its last use
-	keep   time.Duration // so long
+	keep   time.Duration // maximum age
 	remove func() (bool, error)
-	record bool // a part of the journal, which is removed after all else
-	open   bool // a call that has not ended uses it
+	record bool // a part of the journal, which is removed last
+	open   bool // an open call uses it
 }
 
-// prune removes what is kept for too long and, the oldest first, what is over the limit: the
-// record last of all, or whoever writes calls could have it removed by much output. What
-// calls print that are open stays, and no record goes for it. When that is too much, no new
-// call is taken.
+// prune removes what is too old and, the oldest first, what exceeds the limit: the
+// journal last, or much output could push it out. Output of open calls is kept, and
+// no part of the journal is removed to make room for it. If it exceeds the limit,
+// new calls are refused.
 func (k *keeper) prune(ctx context.Context) error {
 	k.grown.Store(0)
 	list, total, err := k.list(ctx)
@@ -133,7 +133,7 @@ func (k *keeper) prune(ctx context.Context) error {
 	return errors.Join(err, full)
 }
 
-// needs says what keeps all from being removed.
+// needs explains what cannot be removed.
 func (k *keeper) needs() string {
 	if k.cfg.Store == "" {
 		return "calls use it"
@@ -141,7 +141,7 @@ func (k *keeper) needs() string {
 	return "calls use it or the team store lacks it (see toold doctor)"
 }
 
-// list lists what can be removed, and how much is kept in all.
+// list lists what can be removed, and the total size.
 func (k *keeper) list(ctx context.Context) (list []kept, total int64, err error) {
 	var failed []error
 	for _, of := range []func(context.Context) ([]kept, error){k.output, k.quarantine, k.caches, k.parts} {
@@ -154,8 +154,8 @@ func (k *keeper) list(ctx context.Context) (list []kept, total int64, err error)
 	return list, total, errors.Join(failed...)
 }
 
-// output is that of calls. It is listed before the open calls: whatever is listed is of a call
-// that is open then, or has ended.
+// output lists the output of calls. It is read before the open calls: every listed
+// call is open then, or has ended.
 func (k *keeper) output(context.Context) (list []kept, err error) {
 	spools, err := spool.List(spoolDir(k.cfg))
 	if err != nil || len(spools) == 0 {
@@ -168,7 +168,7 @@ func (k *keeper) output(context.Context) (list []kept, err error) {
 	for _, s := range spools {
 		key, err := strconv.ParseInt(s.Name, 10, 64)
 		if err != nil {
-			continue // nothing of toold's
+			continue // not toold's
 		}
 		list = append(list, kept{s.Bytes, s.Changed, k.cfg.Limits.SpoolKeep, func() (bool, error) {
 			err := spool.Remove(filepath.Join(spoolDir(k.cfg), s.Name))
@@ -189,8 +189,8 @@ func (k *keeper) quarantine(context.Context) (list []kept, err error) {
 	return list, err
 }
 
-// caches are the stores of tool caches; those of workspaces that are gone are kept no longer. A
-// store that is in use stays; its own daemon leaves it when it is too large
+// caches lists the stores of tool caches; those of removed workspaces have no more
+// time. A store in use is kept; its daemon replaces it when it is too large
 // (sandbox.Caches.Limit).
 func (k *keeper) caches(context.Context) (list []kept, err error) {
 	if time.Since(k.sized) > sizeEvery {
@@ -220,7 +220,7 @@ func (k *keeper) removeStore(s sandbox.CacheStore) (bool, error) {
 	return removed, err
 }
 
-// parts are those of the journal; what else is there stays.
+// parts lists those of the journal; other files are kept.
 func (k *keeper) parts(ctx context.Context) (list []kept, err error) {
 	parts, err := k.journal.Parts()
 	rest := below(filepath.Join(k.cfg.StateDir, "journal"))
@@ -232,7 +232,7 @@ func (k *keeper) parts(ctx context.Context) (list []kept, err error) {
 	return append(list, stays), err
 }
 
-// KeptBytes is how much there is that limits.state_bytes bounds.
+// KeptBytes returns the size that limits.state_bytes bounds.
 func KeptBytes(cfg config.Config) (total int64, err error) {
 	for _, dir := range []string{filepath.Join(cfg.StateDir, "journal"), spoolDir(cfg), QuarantineDir(cfg)} {
 		total += below(dir)
@@ -244,11 +244,11 @@ func KeptBytes(cfg config.Config) (total int64, err error) {
 	return total, err
 }
 
-// below is how many bytes the files below a directory have.
+// below returns the total size of the files below a directory.
 func below(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // what is gone counts nothing
+			return nil // missing files count as 0
 		}
 		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
 			bytes += info.Size()
@@ -260,18 +260,19 @@ func below(dir string) (bytes int64) {
 
 func spoolDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "spool") }
 
-// OutputSum returns the sum of what is kept of the output of a call; "" when nothing is.
+// OutputSum returns the checksum of the kept output of a call; "" if nothing is
+// kept.
 func OutputSum(cfg config.Config, call journal.Key) (string, error) {
 	return spool.Sum(filepath.Join(spoolDir(cfg), strconv.FormatInt(int64(call), 10)))
 }
 
-// CacheDir has the stores of all workspaces.
+// CacheDir contains the stores of all workspaces.
 func CacheDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "caches") }
 
-// second is what the name of a store has when it is not the only one of a workspace.
+// second matches the names of a workspace's further stores.
 var second = regexp.MustCompile(`^(.*-[0-9a-f]{12})-[0-9]+$`)
 
-// ownerOf is the file that names the workspace of a store.
+// ownerOf returns the file that names the workspace of a store.
 func ownerOf(store string) string {
 	if m := second.FindStringSubmatch(store); m != nil {
 		store = m[1]
@@ -279,7 +280,7 @@ func ownerOf(store string) string {
 	return store + ".of"
 }
 
-// workspaceGone reports whether the workspace of a store does not exist any more.
+// workspaceGone reports whether the workspace of a store no longer exists.
 func workspaceGone(store string) bool {
 	of, err := os.ReadFile(ownerOf(store))
 	if err != nil {
@@ -289,7 +290,7 @@ func workspaceGone(store string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// readyStore notes whose a store is.
+// readyStore records the workspace of a store.
 func readyStore(cfg config.Config) error {
 	store := CacheStore(cfg)
 	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {

@@ -17,15 +17,14 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// rulebook writes what people let an answer count for into policy files, and takes it
-// out again.
+// rulebook writes remembered answers into policy files, and removes them again.
 type rulebook struct {
-	notes string // file of what was written, the latest last
+	notes string // file with the changes made, the latest last
 
-	mu sync.Mutex // one writer at a time
+	mu sync.Mutex // serialises writers
 }
 
-// rulebookIn is the rulebook of a state directory.
+// rulebookIn returns the rulebook of a state directory.
 func rulebookIn(stateDir string) *rulebook {
 	return &rulebook{notes: filepath.Join(stateDir, "remembered.jsonl")}
 }
@@ -40,7 +39,7 @@ type Entry struct {
 	Pieces  []config.Piece  `json:"pieces"`
 }
 
-// add changes a policy file. When reload fails, the file is put back.
+// add changes a policy file. If reload fails, it restores the file.
 func (b *rulebook) add(file string, e Entry, reload func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,7 +66,7 @@ func (b *rulebook) add(file string, e Entry, reload func() error) error {
 	return b.save(append(list, e))
 }
 
-// Undo takes the latest Entry of a state directory out of its policy file.
+// Undo removes the latest Entry of a state directory from its policy file.
 func Undo(stateDir string) (Entry, error) { return rulebookIn(stateDir).undo() }
 
 func (b *rulebook) undo() (Entry, error) {
@@ -120,7 +119,7 @@ func (b *rulebook) save(list []Entry) error {
 	return replaceFile(b.notes, text.Bytes())
 }
 
-// comment is a text that may be part of a comment in a file.
+// comment returns a text that is safe in a comment of a file.
 func comment(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
@@ -130,7 +129,7 @@ func comment(s string) string {
 	}, s)
 }
 
-// replaceFile replaces a file atomically. A link stays one.
+// replaceFile replaces a file atomically. A link is kept, and its target replaced.
 func replaceFile(path string, content []byte) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

@@ -8,8 +8,8 @@ import (
 	"github.com/toold/toold/internal/store"
 )
 
-// openStore opens the copy of the journal that a team shares, if there is to be one. A private
-// daemon leaves its calls to the next one that stays, and removes nothing of the journal.
+// openStore opens the team's copy of the journal, if configured. A private daemon
+// leaves its calls to the next permanent one, and removes nothing of the journal.
 func (d *Daemon) openStore() (err error) {
 	if d.Config.Store == "" {
 		return nil
@@ -24,7 +24,7 @@ func (d *Daemon) openStore() (err error) {
 	return nil
 }
 
-// stored says how copying goes, when that changes.
+// stored logs changes of the copy's state.
 func (d *Daemon) stored(err error) {
 	if err == nil {
 		d.Log.Info("the team store has the whole journal")

@@ -22,15 +22,16 @@ import (
 	"github.com/toold/toold/tools/files"
 )
 
-// Tools makes the tools of a configuration, to judge calls with; none may be run.
+// Tools makes the tools of a configuration, for judging calls; none may be run.
 func Tools(cfg config.Config) (*tools.Registry, error) {
 	return newRegistry(cfg, shared{}, &workspace{})
 }
 
-// newRegistry makes the tools of a workspace. Zero values do where nothing is run.
+// newRegistry makes the tools of a workspace. Zero values are enough if nothing is
+// run.
 func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, error) {
 	var g *protect.Watcher
-	if Guarded(cfg) {
+	if Protected(cfg) {
 		g = w.watcher
 	}
 	if names := executor.NeverPass(executor.EnvOptions{Pass: cfg.Env.Pass, Set: cfg.Env.Set}); len(names) > 0 {
@@ -49,9 +50,10 @@ func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, 
 	return made, err
 }
 
-// commandEnv is the environment of commands. No other workspace is in their PATH.
+// commandEnv returns the environment of commands. PATH excludes all other
+// workspaces.
 func commandEnv(cfg config.Config) []string {
-	others, _ := workspaces.In(cfg.StateDir).List() // of a list that cannot be read no workspace is served
+	others, _ := workspaces.In(cfg.StateDir).List() // if the list is unreadable no workspace is served
 	return executor.BaseEnv(executor.EnvOptions{
 		From: os.Environ(), Pass: cfg.Env.Pass, Set: cfg.Env.Set, Default: cfg.Sandbox.Caches.Env(),
 		Workspace: cfg.Workspace, Others: workspaces.Paths(others),
@@ -67,13 +69,13 @@ func terminalMode(name string) executor.Terminal {
 	return executor.Split
 }
 
-// Command is a command as calls of a configuration run it, without what it runs.
+// Command returns a command as calls of a configuration run it, without its script.
 func Command(cfg config.Config) executor.Command {
 	return executor.Command{Dir: cfg.Workspace, Env: commandEnv(cfg), Terminal: terminalMode(cfg.Terminal), Sandbox: cfg.Sandbox}
 }
 
-// Confine tries what the sandbox needs. What cannot be confined does not
-// run, so a daemon that could run nothing does not start.
+// Confine tests what the sandbox needs. What cannot be confined does not run, so a
+// daemon that could run nothing does not start.
 func Confine(ctx context.Context, cfg config.Config) (sandbox.Profile, sandbox.Report, error) {
 	profile, report, err := sandbox.Choose(ctx, cfg.Sandbox, cfg.Lowest)
 	if err != nil {
@@ -82,25 +84,25 @@ func Confine(ctx context.Context, cfg config.Config) (sandbox.Profile, sandbox.R
 	return profile, report, nil
 }
 
-// egressOptions are those of the connections of calls.
-func egressOptions(e config.Egress, places *egress.Places) egress.Options {
-	return egress.Options{Private: e.Private, OtherNames: e.OtherNames, Places: places}
+// egressOptions returns the options of the connections of calls.
+func egressOptions(e config.Egress, slots *egress.Slots) egress.Options {
+	return egress.Options{Private: e.Private, OtherNames: e.OtherNames, Slots: slots}
 }
 
-// listed are the hosts that calls may contact without being asked for.
+// listed matches the hosts that calls may contact without a question.
 func listed(e config.Egress) func(string, uint16) bool {
 	return func(host string, port uint16) bool {
 		return slices.ContainsFunc(e.Allow, func(p egress.Pattern) bool { return p.Matches(host, port) })
 	}
 }
 
-// Guarded reports whether calls may write something in which names are protected, if only
-// because a person may let them.
-func Guarded(cfg config.Config) bool {
-	return max(cfg.Sandbox.Mode, cfg.Widen.Mode) != sandbox.ReadOnly && len(cfg.Protect) > 0
+// Protected reports whether calls may write where names are protected, if only with
+// an escalation.
+func Protected(cfg config.Config) bool {
+	return max(cfg.Sandbox.Mode, cfg.Escalation.Mode) != sandbox.ReadOnly && len(cfg.Protect) > 0
 }
 
-// Protection is what is watched for protected names.
+// Protection returns the options for watching protected names.
 func Protection(cfg config.Config) protect.Options {
 	return protect.Options{
 		Roots: append([]string{cfg.Workspace}, cfg.Sandbox.Write...), Names: cfg.Protect,
@@ -111,7 +113,7 @@ func Protection(cfg config.Config) protect.Options {
 // watchOver watches what calls may write, for masked and for protected names.
 func watchOver(cfg config.Config, p *policy.Policy) (*masks.Tracker, *protect.Watcher, error) {
 	o := Protection(cfg)
-	if !Guarded(cfg) {
+	if !Protected(cfg) {
 		o.Names = nil // what calls cannot write needs no protection
 	}
 	return masks.New(o, p)

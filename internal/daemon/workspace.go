@@ -20,21 +20,21 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// workspace is a workspace that the daemon has opened: all that its calls share and that no
-// other workspace's calls do.
+// workspace is an open workspace: what its calls share, separate from other
+// workspaces.
 type workspace struct {
 	*dispatch.Workspace
-	cfg      config.Config
-	held     sandbox.Report
-	registry *tools.Registry
-	caches   *sandbox.Caches
-	masks    *masks.Tracker
-	watcher  *protect.Watcher // of masks
-	files    sandbox.Files
-	warnings []string // of its policy
+	cfg         config.Config
+	confinement sandbox.Report
+	registry    *tools.Registry
+	caches      *sandbox.Caches
+	masks       *masks.Tracker
+	watcher     *protect.Watcher // of masks
+	files       sandbox.Files
+	warnings    []string // of its policy
 }
 
-// served is the daemon's set of workspaces, as calls use it.
+// served is the daemon's set of workspaces, for calls.
 type served struct{ *workspaces.Set[*workspace] }
 
 // Use returns the workspace that contains dir.
@@ -67,7 +67,8 @@ func (d *Daemon) openWorkspace(ctx context.Context, root string) (*workspace, er
 	return w, nil
 }
 
-// open makes what the calls of the workspace share. On error close closes what was opened.
+// open makes what the calls of the workspace share. On error close closes what was
+// opened.
 func (w *workspace) open(ctx context.Context, d *Daemon) error {
 	p, err := LoadPolicy(w.cfg)
 	if err != nil {
@@ -77,7 +78,7 @@ func (w *workspace) open(ctx context.Context, d *Daemon) error {
 		return err
 	}
 	w.cfg.Sandbox.Groups = d.groups
-	if w.cfg.Sandbox, w.held, err = Confine(ctx, w.cfg); err != nil {
+	if w.cfg.Sandbox, w.confinement, err = Confine(ctx, w.cfg); err != nil {
 		return err
 	}
 	if err = CachesUnavailable(w.cfg.Sandbox, w.caches); err != nil {
@@ -92,12 +93,13 @@ func (w *workspace) open(ctx context.Context, d *Daemon) error {
 	w.warnings = p.Warnings()
 	w.Workspace = dispatch.NewWorkspace(dispatch.WorkspaceOptions{
 		Root: w.cfg.Workspace, Registry: w.registry, Policy: p,
-		Listed: listed(w.cfg.Egress), Profile: w.cfg.Sandbox, Widen: w.cfg.Widen, Remember: w.remember(d),
+		Listed: listed(w.cfg.Egress), Profile: w.cfg.Sandbox, Escalation: w.cfg.Escalation, Remember: w.remember(d),
 	})
 	return nil
 }
 
-// remember returns what writes rules into the user's policy file; nil when there is none.
+// remember returns a function that writes rules into the user's policy file; nil if
+// there is none.
 func (w *workspace) remember(d *Daemon) func([]policy.Change, string, string) error {
 	if w.cfg.Policy == "" {
 		return nil
@@ -117,19 +119,20 @@ func (w *workspace) close() {
 	w.caches.Close()
 }
 
-// reload reloads the policy files. On an error the last good policy stays in force.
+// reload reloads the policy files. On an error the last valid policy stays in
+// force.
 func (w *workspace) reload() error {
 	p, err := LoadPolicy(w.cfg)
 	if err != nil {
 		return fmt.Errorf("%w (workspace %s)", err, w.cfg.Workspace)
 	}
-	w.masks.Use(p) // before calls come under it, which would have to wait
+	w.masks.Use(p) // before calls use it, which would have to wait
 	w.SetPolicy(p)
 	w.warnings = p.Warnings()
 	return nil
 }
 
-// reloadAll reloads every open workspace, and drops what was prepared.
+// reloadAll reloads every open workspace, and discards warm shells.
 func (d *Daemon) reloadAll() (warnings []string, err error) {
 	err = d.workspaces.Each(func(_ string, w *workspace) error {
 		err := w.reload()
@@ -141,7 +144,7 @@ func (d *Daemon) reloadAll() (warnings []string, err error) {
 	return slices.Compact(warnings), err
 }
 
-// policyFiles are the files whose change changes a policy of an open workspace.
+// policyFiles returns the files that determine a policy of an open workspace.
 func (d *Daemon) policyFiles() (places []string) {
 	_ = d.workspaces.Each(func(_ string, w *workspace) error {
 		places = append(places, policyFilesOf(w.cfg)...)

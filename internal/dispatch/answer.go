@@ -13,13 +13,13 @@ import (
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/sandbox/escalation"
 	"github.com/toold/toold/tools"
 )
 
-// takeAnswer writes the rule that an answer wants, and journals each answer to a question
-// about a call as a message, before the call goes on. That needs no sync: the intent to
-// run, which has one, follows.
+// takeAnswer writes the rule that an answer wants, and journals each answer to a
+// question about a call as a message, before the call goes on. That needs no sync:
+// the intent to run, which has one, follows.
 func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 	c := q.call
 	return func(v approval.Verdict) error {
@@ -29,11 +29,11 @@ func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 			why = unwritten.Error()
 		}
 		from := c.req.Origin
-		from.ID = "" // the journal gives it one
+		from.ID = "" // the journal assigns it
 		body, err := message.Encode(recordedAnswer{
 			Origin: from,
 			Approvals: []message.ApprovalAnswer{{
-				Type: "approval", CallID: c.ID, Approve: v.Approve, Reason: v.Reason, Widen: message.Widening(v.Widen), Arguments: json.RawMessage(v.Arguments),
+				Type: "approval", CallID: c.ID, Approve: v.Approve, Reason: v.Reason, Widen: message.Widening(v.Escalation), Arguments: json.RawMessage(v.Arguments),
 			}},
 			Approve: v.Approve, ApprovalID: q.id, Remember: v.Remember, Changes: changes, NotWritten: why, Reason: v.Reason, Approver: v.By, Beforehand: v.Before,
 		})
@@ -49,23 +49,23 @@ func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 	}
 }
 
-// recordedAnswer is an answer to an approval as list_messages shows it: the
-// family's approval_response_message with toold's own fields.
+// recordedAnswer is an answer to an approval in the form of list_messages: the
+// dialect's approval_response_message with toold's own fields.
 type recordedAnswer struct {
 	message.Origin
 	Approvals  []message.ApprovalAnswer `json:"approvals"`
 	Approve    bool                     `json:"approve"`
 	ApprovalID string                   `json:"approval_request_id"`
 	Reason     string                   `json:"reason,omitempty"`
-	Approver   string                   `json:"approver"`              // whose token answered
+	Approver   string                   `json:"approver"`              // name of the token that answered
 	Remember   string                   `json:"remember,omitempty"`    // scope of the answer: "conversation", "command", "prefix" or "rule"
 	Changes    []string                 `json:"changes,omitempty"`     // made in the policy file
 	NotWritten string                   `json:"not_written,omitempty"` // why the policy file was not changed
 	Beforehand bool                     `json:"beforehand,omitempty"`  // sent before the question, which no one has read
 }
 
-// editedCall builds the call that a person wants to run in the place of the one that was
-// asked for; nil when that is the same. The error says why it cannot run.
+// editedCall builds the call that a person wants to run instead of the requested
+// one; nil if that is the same. The error says why it cannot run.
 func (d *Dispatcher) editedCall(q question, v approval.Verdict) (tools.Invocation, error) {
 	if v.Arguments == "" {
 		return nil, nil
@@ -96,18 +96,18 @@ func (c *Call) altered(r tools.Result) tools.Result {
 	return r
 }
 
-func bounds(q question) widen.Bounds {
+func escalationLimits(q question) escalation.Limits {
 	if c, ok := q.inv.(tools.Confined); ok {
-		return c.Widens(q.call.workspace.opt.Widen)
+		return c.EscalationLimits(q.call.workspace.opt.Escalation)
 	}
-	return widen.Bounds{}
+	return escalation.Limits{}
 }
 
 func (c *Call) base() sandbox.Profile {
 	return c.workspace.opt.Profile.AtMost(c.profile).Within(c.limit)
 }
 
-// checkAnswer refuses invalid escalations and edits: the question stays open.
+// checkAnswer rejects invalid escalations and edits: the question stays open.
 func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
 	base := q.call.base()
 	return func(v approval.Verdict) error {
@@ -117,29 +117,29 @@ func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
 		if _, err := d.editedCall(q, v); err != nil {
 			return err
 		}
-		g, err := grant(q, base, v)
-		g.Close() // the one that counts is made as soon as the answer is taken; see approved
+		g, err := escalate(q, base, v)
+		g.Close() // it is made again when the answer is accepted; see approved
 		return err
 	}
 }
 
-// grant is what an answer adds to the sandbox of a call, nil when that is nothing.
-func grant(q question, base sandbox.Profile, v approval.Verdict) (*widen.Grant, error) {
-	if !v.Approve && v.Widen != (approval.Widening{}) {
+// escalate returns what an answer adds to the sandbox of a call, or nil.
+func escalate(q question, base sandbox.Profile, v approval.Verdict) (*escalation.Escalation, error) {
+	if !v.Approve && v.Escalation != (approval.Escalation{}) {
 		return nil, errors.New("an answer of no widens nothing")
 	}
-	return bounds(q).Check(base, widen.Words(v.Widen))
+	return escalationLimits(q).Check(base, escalation.Words(v.Escalation))
 }
 
-// onlyYesOrNo refuses answers that add something to a question about a host.
+// onlyYesOrNo rejects answers that add something to a question about a host.
 func onlyYesOrNo(v approval.Verdict) error {
-	if v.Widen != (approval.Widening{}) || v.Arguments != "" || v.Remember != "" && v.Remember != onceOnly {
+	if v.Escalation != (approval.Escalation{}) || v.Arguments != "" || v.Remember != "" && v.Remember != onceOnly {
 		return errors.New("the call runs already, and this question is about one host: answer it with yes or no")
 	}
 	return nil
 }
 
-func (c *Call) added() *message.Widening { return message.Widening(c.widened.Words()).Recorded() }
+func (c *Call) added() *message.Widening { return message.Widening(c.escalation.Words()).Recorded() }
 
 // wider reports the escalation to the model, which must not rely on it later.
 func (c *Call) wider(r tools.Result) tools.Result {

@@ -43,8 +43,9 @@ func shownEffects(inv tools.Invocation, effects []policy.Effect) []message.Effec
 	return lines
 }
 
-// Explain returns how a call of a client, whose connection selects dir, would be decided.
-// Nothing runs, and nothing is recorded. What would lift a built-in rule is for people only.
+// Explain returns how a call of a client, whose connection selects dir, would be
+// decided. Nothing runs or is recorded. How to lift a built-in rule is for people
+// only.
 func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall, person bool) (message.PolicyExplanation, *message.Error) {
 	c := &Call{asked: asked, dir: dir}
 	defer c.leaveWorkspace()
@@ -63,7 +64,7 @@ func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall, person 
 		lines[i] = message.EffectLine{Kind: one.Kind, Text: one.Text, Source: one.Source, Action: one.Action.String(), Rule: one.Rule}
 	}
 	if e.Loosens && !person {
-		e.Change = "" // the model does not read how protection is switched off
+		e.Change = "" // the model must not learn how to switch off protection
 	}
 	return message.PolicyExplanation{
 		MessageType: "policy_explanation",
@@ -74,7 +75,8 @@ func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall, person 
 
 const longestWords = 2000
 
-// findAsker returns who asks. It parses the arguments; Call.asker does so once.
+// findAsker returns the origin of the call. It parses the arguments; Call.asker
+// does so once.
 func (c *Call) findAsker() message.Asker {
 	a := c.Client()
 	var words struct{ Description, Justification json.RawMessage }

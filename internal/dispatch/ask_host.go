@@ -15,13 +15,13 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// hostQuestion is one question about a host, at the ports about which one rule asks. The
-// goroutine that puts an element into turn owns the other fields.
+// hostQuestion is one question about a host, at the ports for which one rule asks.
+// The goroutine that puts an element into turn owns the other fields.
 type hostQuestion struct {
 	asks []policy.Decision // one for each port
 	turn chan struct{}     // capacity 1
 	said *message.Decision // nil until there is an answer
-	err  error             // nil = yes
+	err  error             // nil: yes
 }
 
 type questionKey struct {
@@ -34,11 +34,11 @@ func keyOf(v policy.Decision) questionKey {
 	return questionKey{v.Effect.Host, v.Effect.Port, v.Rule, v.Source}
 }
 
-// errReplaced reports that another policy settles a question.
+// errReplaced ends a question that another policy settles.
 var errReplaced = errors.New("the policy was replaced")
 
-// ask puts a host before a person, once for all ports about which the same rule asks.
-// The host may be contacted when one answer is yes.
+// ask asks a person about a host, once for all ports for which the same rule asks.
+// The host may be contacted if one answer is yes.
 func (n *connections) ask(ctx context.Context, rules *rules, asks []policy.Decision) error {
 	var refused error
 	for len(asks) > 0 {
@@ -61,7 +61,8 @@ func (n *connections) ask(ctx context.Context, rules *rules, asks []policy.Decis
 	return refused
 }
 
-// questions are earlier questions about these ports, then a new one about the others.
+// questions returns earlier questions about these ports, then a new one about the
+// others.
 func (n *connections) questions(asks []policy.Decision) []*hostQuestion {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,7 +92,7 @@ func (n *connections) questions(asks []policy.Decision) []*hostQuestion {
 	return append(known, fresh)
 }
 
-// answer returns nil when the answer to a question is yes.
+// answer returns nil if the answer to a question is yes.
 func (n *connections) answer(ctx context.Context, rules *rules, q *hostQuestion) error {
 	select {
 	case q.turn <- struct{}{}:
@@ -110,7 +111,7 @@ func (n *connections) answer(ctx context.Context, rules *rules, q *hostQuestion)
 		}
 		q.said, q.err = said, err
 	}
-	return n.tell(q.asks, *q.said, q.err)
+	return n.report(q.asks, *q.said, q.err)
 }
 
 func (n *connections) forget(q *hostQuestion) {
@@ -131,8 +132,8 @@ func (n *connections) tooMany(v policy.Decision) (*message.Decision, error) {
 // question asks a person, at most askedAtOnce at a time. The error denies the host.
 func (n *connections) question(ctx context.Context, rules *rules, asks []policy.Decision) (*message.Decision, error) {
 	select {
-	case n.places <- struct{}{}:
-		defer func() { <-n.places }()
+	case n.slots <- struct{}{}:
+		defer func() { <-n.slots }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -154,7 +155,8 @@ func (n *connections) question(ctx context.Context, rules *rules, asks []policy.
 	return said, nil
 }
 
-// askHost asks the approvers. It ends with errReplaced when the policy needs no answer.
+// askHost asks the approvers. It ends with errReplaced if the new policy needs no
+// answer.
 func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Duration) (approval.Verdict, error) {
 	expires := time.Now().Add(patience)
 	shown := approvalRequest(ctx, q.call, q.inv, q.effects, q.said, expires)

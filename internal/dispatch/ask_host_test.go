@@ -305,7 +305,7 @@ func TestDecisionsOnConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	_, n := contacting(t)
 	for i := range maxDecisions { // journalled already
-		n.told[decisionKey{port: i}] = &decisionRecord{written: true}
+		n.reported[decisionKey{port: i}] = &decisionRecord{written: true}
 	}
 	for _, host := range []string{"a.good.example", "x.bad.example"} {
 		if err := n.decide(t.Context(), host, []uint16{443}); err == nil || !strings.Contains(err.Error(), "Split it") {

@@ -16,7 +16,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// rules are the policy in force, and the news that another has taken its place.
+// rules are the policy in force.
 type rules struct {
 	policy   *policy.Policy
 	replaced chan struct{} // closed by Workspace.SetPolicy
@@ -25,14 +25,14 @@ type rules struct {
 func (d *Dispatcher) rulesFor(c *Call) *rules {
 	r := c.workspace.rules.Load()
 	held := Confinement(c.workspace.opt.Profile)
-	if c.widened != nil || c.elsewhere {
+	if c.escalation != nil || c.elsewhere {
 		held = policy.Confinement{}
 	}
 	return &rules{policy: r.policy.For(c.client, c.req.AgentID).Within(held), replaced: r.replaced}
 }
 
-// Confinement returns what a policy has to know of a sandbox. A call with an escalation counts as not
-// confined.
+// Confinement returns the properties of a sandbox that a policy uses. A call with
+// an escalation counts as not confined.
 func Confinement(p sandbox.Profile) policy.Confinement {
 	return policy.Confinement{
 		View:    p.Mode != sandbox.FullAccess && p.Tier != sandbox.TierC,
@@ -57,10 +57,11 @@ func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocatio
 	return d.ask(ctx, q)
 }
 
-// decided notifies the watchers of the policy's decision, and keeps what it demands.
+// decided notifies the watchers of the policy's decision, and stores what it
+// requires.
 func (c *Call) decided(v policy.Decision) *message.Decision {
 	c.profile = v.Profile
-	c.tell(message.PolicyDecision{
+	c.notify(message.PolicyDecision{
 		MessageType: "policy_decision", CallID: c.ID, Action: v.Action.String(),
 		Rule: v.Rule, Source: v.Source, Reason: v.Reason,
 	})
@@ -78,8 +79,9 @@ func settled(v policy.Decision, said *message.Decision) (*message.Decision, *ref
 	return said, deniedByPolicy(v)
 }
 
-// judge decides the effects that appear while a call runs, by the policy at its start. It asks no one: what
-// the policy asks about is allowed only if the same rule asked about the call and a person said yes.
+// judge decides the effects that appear while a call runs, by the policy at its
+// start. It asks no one: an effect for which the policy asks is allowed only if the
+// same rule asked about the call and a person approved.
 func (d *Dispatcher) judge(c *Call, said *message.Decision) func(policy.Effect) policy.Decision {
 	rules := d.rulesFor(c).policy
 	return func(e policy.Effect) policy.Decision {
@@ -95,10 +97,10 @@ type question struct {
 	call    *Call
 	inv     tools.Invocation
 	effects []policy.Effect
-	rules   *rules // under which it is asked
+	rules   *rules // which asked
 	said    *message.Decision
 	id      string        // of the approval
-	offers  []check.Offer // to remember a yes
+	offers  []check.Offer // ways to remember a yes
 }
 
 // ask asks the approvers about the call, unless a new policy settles it.
@@ -117,7 +119,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	shown := approvalRequest(ctx, c, q.inv, q.effects, said, expires)
 	shown.ID = c.approvalID()
 	q.id, q.offers = shown.ID, d.offers(ctx, q)
-	shown.MayWiden, shown.Suggestions = (*message.MayWiden)(bounds(q).Offer(q.call.base())), suggestions(q)
+	shown.MayWiden, shown.Suggestions = (*message.MayWiden)(escalationLimits(q).Offer(q.call.base())), suggestions(q)
 	var later error
 	if c.kept {
 		later = errShutdown
@@ -150,8 +152,8 @@ func (d *Dispatcher) put(ctx context.Context, q question, r approval.Request[mes
 	return answer, changed, err
 }
 
-// approved is the decision that a yes makes. It may have been quicker than the news
-// of a policy that denies, and what it adds to the sandbox may have become impossible.
+// approved returns the decision for a yes. Meanwhile a new policy may deny the
+// call, or the escalation may have become impossible.
 func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Decision, *refusal) {
 	c := q.call
 	edited, err := d.editedCall(q, answer)
@@ -166,22 +168,22 @@ func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Dec
 	if now.Action == policy.Deny {
 		return settled(now, c.decided(now))
 	}
-	c.profile, c.granted, c.opened = now.Profile, written(q.effects), named(q.effects)
+	c.profile, c.approved, c.opened = now.Profile, written(q.effects), named(q.effects)
 	said := allowed(q.said, answer)
 	said.Edited = json.RawMessage(answer.Arguments)
 	d.remember(q, answer)
-	g, err := grant(q, c.base(), answer)
+	g, err := escalate(q, c.base(), answer)
 	if err != nil {
 		said.Action, said.Reason = policy.Deny.String(), err.Error()
 		return said, &refusal{message.SandboxUnavailable, fmt.Sprintf("a person (%s) allowed the call with a wider sandbox, which cannot be given any more: %v; nothing ran. Send the call again under a new id", answer.By, err)}
 	}
-	c.widened = g
+	c.escalation = g
 	said.Widened = c.added()
 	return said, nil
 }
 
-// written are the files that a call asks to write, each by its own name: what a
-// person who says yes to it has seen. Whole trees are not among them.
+// written returns the files that a call asks to write, each by its own name: what a
+// person who approves it has seen. Whole trees are excluded.
 func written(effects []policy.Effect) []string {
 	var files []string
 	for _, e := range effects {
@@ -210,9 +212,9 @@ func (d *Dispatcher) patience(r *rules) time.Duration {
 	return d.opt.Limits.ApprovalTimeout
 }
 
-// judgeAgain judges a waiting call anew whenever the policy changes, until ctx
-// ends. When there is nothing more to ask it settles the question and returns
-// the decision.
+// judgeAgain judges a waiting call again whenever the policy changes, until ctx
+// ends. When the policy no longer asks it settles the question and returns the
+// decision.
 func (d *Dispatcher) judgeAgain(ctx context.Context, q question, settle context.CancelCauseFunc) policy.Decision {
 	for current := q.rules; ; {
 		select {
@@ -230,12 +232,12 @@ func (d *Dispatcher) judgeAgain(ctx context.Context, q question, settle context.
 	}
 }
 
-// answered is the decision that an answer, or the want of one, makes.
+// answered returns the decision for an answer, or for the lack of one.
 func answered(ctx context.Context, said *message.Decision, answer approval.Verdict, patience time.Duration, err error) (*message.Decision, *refusal) {
 	rule := said.Rule
 	said.Action = policy.Deny.String()
 	switch {
-	case errors.Is(err, approval.ErrNobody):
+	case errors.Is(err, approval.ErrNoApprover):
 		return said, &refusal{message.Denied, fmt.Sprintf("denied: rule %s asks a person (%s), and no approver is connected. Ask the user to run `toold approvals --watch`, then send the call again under a new id", rule, policy.WithoutAsking(said.Reason))}
 	case errors.Is(err, approval.ErrExpired):
 		said.By = "deadline"

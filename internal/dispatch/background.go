@@ -21,9 +21,9 @@ type listener struct {
 	begun  func(*Call)
 }
 
-// toldAtOnce bounds the ended background calls of which a new connection is notified; the next one gets
-// the rest.
-const toldAtOnce = 100
+// maxNotifiedAtOnce bounds the ended background calls that a new connection is
+// notified of; the next one gets the rest.
+const maxNotifiedAtOnce = 100
 
 // Join calls begun for each background call of a client: those that run, those that ended while it was not
 // connected, and each that begins until leave is called. begun must not block.
@@ -38,7 +38,7 @@ func (d *Dispatcher) Join(client string, begun func(*Call)) (leave func()) {
 		}
 	}
 	d.mu.Unlock()
-	for _, c := range append(now, d.untold(client, now)...) {
+	for _, c := range append(now, d.unnotified(client, now)...) {
 		begun(c)
 	}
 	return func() {
@@ -48,8 +48,8 @@ func (d *Dispatcher) Join(client string, begun func(*Call)) (leave func()) {
 	}
 }
 
-func (d *Dispatcher) untold(client string, followed []*Call) (list []*Call) {
-	records, err := d.opt.Journal.Untold(context.Background(), client, toldAtOnce)
+func (d *Dispatcher) unnotified(client string, followed []*Call) (list []*Call) {
+	records, err := d.opt.Journal.Untold(context.Background(), client, maxNotifiedAtOnce)
 	if err != nil {
 		d.opt.Log.Error("cannot find what a client was not told", zap.String("client", client), zap.Error(err))
 	}
@@ -64,7 +64,8 @@ func (d *Dispatcher) untold(client string, followed []*Call) (list []*Call) {
 	return list
 }
 
-// background starts an invocation as a call of its own, and returns when it runs or failed.
+// background starts an invocation as a separate call, and returns when it runs or
+// failed.
 func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Invocation, out outcome) outcome {
 	if ctx.Err() != nil {
 		out.refused = stopped(ctx)
@@ -99,19 +100,19 @@ func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context
 	asked := parent.asked
 	asked.ID = message.NewID(strings.TrimSuffix(message.BackgroundPrefix, "-"))
 	c, life := d.newCall(Submission{Client: parent.client, Conn: parent.conn, Program: parent.program, Dir: parent.dir, Request: parent.req, Call: asked})
-	c.of, c.linger, c.profile, c.limit, c.granted, c.opened = parent, forEver, parent.profile, parent.limit, parent.granted, parent.opened
+	c.of, c.linger, c.profile, c.limit, c.approved, c.opened = parent, forEver, parent.profile, parent.limit, parent.approved, parent.opened
 	c.workspace = parent.workspace
 	c.progress.preview = parent.progress.preview
-	told, refused := d.admitBackground(c)
+	notify, refused := d.admitBackground(c)
 	if refused != nil {
 		return nil, nil, refused
 	}
 	rec, _, err := d.opt.Journal.Begin(context.Background(), d.journalled(c), journalDecision(said))
 	if err == nil {
 		c.rec = rec.Key
-		c.widened, parent.widened = parent.widened, nil // it is this call that runs
+		c.escalation, parent.escalation = parent.escalation, nil // the background call runs
 		c.leave, parent.leave = parent.leave, nil
-		for _, begun := range told {
+		for _, begun := range notify {
 			begun(c)
 		}
 		return c, life, nil
@@ -122,7 +123,7 @@ func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context
 	return nil, nil, refused
 }
 
-func (d *Dispatcher) admitBackground(c *Call) (told []func(*Call), refused *refusal) {
+func (d *Dispatcher) admitBackground(c *Call) (notify []func(*Call), refused *refusal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all, own := d.backgroundCalls(c.conn)
@@ -138,16 +139,17 @@ func (d *Dispatcher) admitBackground(c *Call) (told []func(*Call), refused *refu
 		return nil, tooMany(fmt.Sprintf("%d background calls that this connection began run already (limits.background_per_connection)", own))
 	}
 	d.admit(c)
-	d.waiting-- // it has its place
+	d.waiting-- // it has its slot
 	for l := range d.audience {
 		if l.client == c.client {
-			told = append(told, l.begun)
+			notify = append(notify, l.begun)
 		}
 	}
-	return told, nil
+	return notify, nil
 }
 
-// backgroundCalls counts running background calls: all, and those of conn. Needs mu.
+// backgroundCalls counts running background calls: all, and those of conn. The
+// caller holds mu.
 func (d *Dispatcher) backgroundCalls(conn string) (all, own int) {
 	for _, c := range d.calls {
 		if c.of == nil {
@@ -165,7 +167,7 @@ func (d *Dispatcher) liveOn(ctx context.Context, c *Call, inv tools.Invocation, 
 	defer d.wg.Done()
 	defer c.stop(nil)
 	defer c.leaveWorkspace()
-	defer c.widened.Close()
+	defer c.escalation.Close()
 	d.answer(c, d.executeSafely(ctx, c, inv, outcome{decision: said}))
 	d.opt.Log.Info("background call ended", zap.String("call", c.ID), zap.String("begun_by", c.of.ID))
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// longArguments is how long arguments may be, in bytes, for a call to be analysed
-// before it is recorded. An analysis that ended the daemon would leave no trace
-// of a call that is not; a short one cannot.
+// longArguments is the length of arguments, in bytes, from which a call is recorded
+// before it is analysed: a long analysis could crash the daemon and leave no trace
+// of the call.
 const longArguments = 4 << 10
 
 func (d *Dispatcher) receive(c *Call) *refusal {
@@ -63,8 +63,8 @@ func (d *Dispatcher) taken(c *Call, rec journal.Record, fresh bool, err error) *
 		return &refusal{message.DuplicateToolCall, "it is in the journal already"}
 	}
 	c.rec = rec.Key
-	held := c.held
-	c.held = nil
+	held := c.pending
+	c.pending = nil
 	for _, event := range held {
 		c.emit(event)
 	}

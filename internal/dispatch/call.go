@@ -9,38 +9,37 @@ import (
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/sandbox/escalation"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/spool"
 )
 
-// Final is the last event of a call: its one return, or the error_message that
-// says why this request has none of its own.
+// Final is the last event of a call: its return, or the error_message that says why
+// this request has none.
 type Final struct {
 	Return     *message.ToolReturn
 	Err        *message.Error
-	Background *Call // that runs on after this return; nil when there is none, or it has ended
-	Kept       bool  // there is neither: toold stops, and the next daemon goes on with the call
+	Background *Call // goes on after this return; nil if there is none, or it has ended
+	Kept       bool  // there is neither: toold stops, and the next daemon continues the call
 }
 
-// A Call is one tool call on its way from request to return. Sessions attach to
-// it and read its events and its output at their own pace; it never waits for
-// them.
+// A Call is one tool call from request to return. Sessions attach to it and read
+// its events and its output at their own pace; it never waits for them.
 type Call struct {
 	ID      string // tool_call_id, unique per client only
 	Dialect message.Dialect
 
 	client  string
-	conn    string // whose turn it uses; see queue
+	conn    string // owner of its slot; see queue
 	program *message.Program
 	asker   func() message.Asker
 	dir     string           // of the connection; see Submission
 	limit   sandbox.Limit    // see Submission
 	seen    func(*Call, any) // see Dispatcher.Observe; nil for a call that never runs
-	of      *Call            // of a background call: the call that began it
+	of      *Call            // the call that began this background call
 	key     Key
-	tool    string // canonical name; as asked when there is no such tool
-	listed  bool   // there is such a tool
+	tool    string // canonical name; as requested if there is no such tool
+	listed  bool   // the tool exists
 	hash    string // of tool and arguments
 	req     *message.Request
 	asked   message.ToolCall
@@ -49,28 +48,28 @@ type Call struct {
 	stop    context.CancelCauseFunc
 	linger  time.Duration // negative: unlimited
 	input   *inbox
-	begun   chan struct{} // closed when its process runs, or the call has ended without
+	begun   chan struct{} // closed when its process runs, or the call has ended without one
 	ended   chan struct{} // closed when the call has its return
 
-	// These are for the call's goroutine only.
-	workspace *Workspace       // nil until it is found; see enter
-	leave     func()           // lets workspace go; nil when another call does
-	profile   string           // of the sandbox, as the policy wants it
-	granted   []string         // files that a person has said yes to
-	opened    []policy.Effect  // reads and writes that a person has said yes to
-	widened   *widen.Grant     // what that person has added to the sandbox; closed with the call
-	held      []any            // events that are sent once the call is recorded
-	edited    tools.Invocation // runs in the place of the call's own; nil = none
-	elsewhere bool             // another program carries it out; see tools.Elsewhere
-	fenced    bool             // cancelled before it came
-	known     *journal.Record  // the journal has the call already
-	steps     []Step
-	keep      bool            // see Submission
-	kept      bool            // its record has what the next daemon needs to go on with it
-	again     *journal.Record // of a call that an earlier daemon has kept
-	joined    chan struct{}   // of such a call: closed when its client is back
-	resumed   chan struct{}   // of such a call: closed when it waits for a person again, or need not
-	lost      *refusal        // the journal cannot take the call
+	// Only the call's goroutine uses these.
+	workspace      *Workspace             // nil until it is found; see enter
+	leave          func()                 // releases workspace; nil if another call does
+	profile        string                 // sandbox that the policy requires
+	approved       []string               // files that a person approved
+	opened         []policy.Effect        // reads and writes that a person approved
+	escalation     *escalation.Escalation // what that person added to the sandbox; closed with the call
+	pending        []any                  // events to send once the call is recorded
+	edited         tools.Invocation       // runs instead of the requested call; nil: none
+	elsewhere      bool                   // another program carries it out; see tools.Elsewhere
+	cancelledEarly bool                   // cancelled before it was received
+	known          *journal.Record        // the call's earlier record
+	steps          []Step
+	keep           bool            // see Submission
+	kept           bool            // its record has what the next daemon needs to continue it
+	again          *journal.Record // the record of a call that an earlier daemon kept
+	joined         chan struct{}   // of such a call: closed when its client is back
+	resumed        chan struct{}   // of such a call: closed when it awaits approval again, or need not
+	lost           *refusal        // why the journal cannot record the call
 
 	mu       sync.Mutex
 	events   []any // message.PolicyDecision, message.ToolStarted, Final; append-only
@@ -96,20 +95,20 @@ type Watcher struct {
 	wake func()
 }
 
-// Key identifies a call among those of all clients. Weak generators repeat ids across
-// agents.
+// Key identifies a call among those of all clients. Weak generators repeat ids
+// across agents.
 type Key struct{ Client, Agent, ID string }
 
 // Key identifies the call; see Rejoin.
 func (c *Call) Key() Key { return c.key }
 
-// Client returns who asks for the call, but for what its arguments say.
+// Client returns the origin of the call, without what its arguments say.
 func (c *Call) Client() message.Asker {
 	return message.Asker{Client: c.client, Program: c.program, AgentID: c.req.AgentID, ConversationID: c.req.ConversationID}
 }
 
-// Held returns about how many bytes of memory an ended call keeps.
-func (c *Call) Held() int {
+// MemoryBytes returns roughly how much memory an ended call uses.
+func (c *Call) MemoryBytes() int {
 	n := len(c.asked.Arguments)
 	for _, e := range c.Events(0) {
 		if final, ok := e.(Final); ok && final.Return != nil {
@@ -124,11 +123,11 @@ func (c *Call) Held() int {
 	return n
 }
 
-// ToolName returns the tool as it was asked for.
+// ToolName returns the tool as requested.
 func (c *Call) ToolName() string { return c.asked.Name }
 
-// Answer returns what answers the call alone in its own dialect, nil where that is the
-// return itself.
+// Answer returns the message that answers the call in its dialect, nil if that is
+// the return itself.
 func (c *Call) Answer(r message.ToolReturn) any {
 	req := *c.req
 	req.Item = ""
@@ -139,7 +138,7 @@ func (c *Call) Answer(r message.ToolReturn) any {
 func (c *Call) BackgroundOf() *Call { return c.of }
 
 // Watch adds a watcher. wake is called, without blocking, whenever there may be
-// something new to read, and at once when there is something already.
+// something new to read, and at once if there is something already.
 func (c *Call) Watch(wake func()) *Watcher {
 	w := &Watcher{call: c, wake: wake}
 	c.mu.Lock()
@@ -156,8 +155,8 @@ func (c *Call) Watch(wake func()) *Watcher {
 	return w
 }
 
-// View adds a watcher for whom the call does not go on: with or without it, the call has its
-// linger time when no one else watches. wake is as for Watch.
+// View adds a watcher that does not keep the call alive: the call's linger time
+// runs while no other watches. wake is as for Watch.
 func (c *Call) View(wake func()) *Watcher {
 	w := &Watcher{call: c, wake: wake}
 	c.mu.Lock()
@@ -179,7 +178,6 @@ func (c *Call) HasNews() bool {
 // hasNews is HasNews with mu held.
 func (c *Call) hasNews() bool { return len(c.events) > 0 || c.capture != nil }
 
-// Call returns the call that is watched.
 func (w *Watcher) Call() *Call { return w.call }
 
 // Detach ends the attachment. A call without watchers is cancelled after its linger time. Detach may be
@@ -218,10 +216,11 @@ func (c *Call) Cancel(reason string) {
 	c.stop(cancelled{shortened(reason, 500)})
 }
 
-// tell emits an event once the call is recorded: a duplicate receives only the recorded return.
-func (c *Call) tell(event any) {
+// notify emits an event once the call is recorded: a duplicate receives only the
+// recorded return.
+func (c *Call) notify(event any) {
 	if c.rec == 0 {
-		c.held = append(c.held, event)
+		c.pending = append(c.pending, event)
 		return
 	}
 	c.emit(event)
@@ -248,7 +247,8 @@ func (c *Call) emit(event any) {
 	c.wakeAll()
 }
 
-// closeOnce closes a channel that may be closed already, for one goroutine at a time.
+// closeOnce closes a channel that may be closed already, for one goroutine at a
+// time.
 func closeOnce(c chan struct{}) {
 	select {
 	case <-c:
@@ -257,7 +257,7 @@ func closeOnce(c chan struct{}) {
 	}
 }
 
-// proceed records how far the call is. change must not block.
+// proceed records the call's progress. change must not block.
 func (c *Call) proceed(state string, change func(*progress)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

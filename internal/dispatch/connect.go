@@ -16,28 +16,28 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// askedAtOnce is how many hosts of one call wait for a person at a time. The next
-// one waits for its turn: a person reads one question after the other.
+// askedAtOnce is how many hosts of one call await approval at a time; more wait for
+// their turn.
 const askedAtOnce = 8
 
-// maxDecisions bounds the decisions on connections of one call that are journalled and sent. Beyond it no
-// new host may be contacted.
+// maxDecisions bounds the decisions on connections of one call that are journalled
+// and sent. Beyond it no new host may be contacted.
 const maxDecisions = 4096
 
 // connections decides which hosts one running call may contact. A host that was
 // judged with the call itself, or that the configuration lists, needs no further
-// question; a rule that denies or asks binds all the same.
+// question; a rule that denies or asks applies anyway.
 type connections struct {
 	d      *Dispatcher
 	call   *Call
 	inv    tools.Invocation
 	judged map[destination]bool // with the call
-	places chan struct{}        // one element per host that waits for a person
+	slots  chan struct{}        // one element per host that awaits approval
 
-	mu    sync.Mutex
-	asked map[questionKey]*hostQuestion
-	count int // of questions put before a person
-	told  map[decisionKey]*decisionRecord
+	mu       sync.Mutex
+	asked    map[questionKey]*hostQuestion
+	count    int // of questions asked
+	reported map[decisionKey]*decisionRecord
 }
 
 type decisionKey struct {
@@ -60,8 +60,8 @@ type destination struct {
 
 func (d *Dispatcher) connections(c *Call, inv tools.Invocation) *connections {
 	n := &connections{
-		d: d, call: c, inv: inv, judged: map[destination]bool{}, places: make(chan struct{}, askedAtOnce),
-		asked: map[questionKey]*hostQuestion{}, told: map[decisionKey]*decisionRecord{},
+		d: d, call: c, inv: inv, judged: map[destination]bool{}, slots: make(chan struct{}, askedAtOnce),
+		asked: map[questionKey]*hostQuestion{}, reported: map[decisionKey]*decisionRecord{},
 	}
 	for _, e := range inv.Effects() {
 		if e.Kind == policy.Net && e.Host != "" && !e.Possible {
@@ -88,7 +88,7 @@ func (n *connections) decideBy(ctx context.Context, rules *rules, host string, p
 		v.Effect = contact(host, port)
 		switch v.Action {
 		case policy.Allow:
-			return n.tell([]policy.Decision{v}, *saidBy(by, v), nil)
+			return n.report([]policy.Decision{v}, *saidBy(by, v), nil)
 		case policy.Ask:
 			asks = append(asks, v)
 		default:
@@ -105,11 +105,11 @@ func (n *connections) decideBy(ctx context.Context, rules *rules, host string, p
 }
 
 func (n *connections) deny(v policy.Decision) error {
-	return n.tell([]policy.Decision{v}, *saidBy("policy", v), errors.New(deniedByPolicy(v).text))
+	return n.report([]policy.Decision{v}, *saidBy("policy", v), errors.New(deniedByPolicy(v).text))
 }
 
-// revoked waits until a policy denies a connection that exists, and returns why. A
-// policy that would only ask leaves it as it is.
+// revoked waits until a policy denies an existing connection, and returns why. A
+// policy that would only ask does not end it.
 func (n *connections) revoked(ctx context.Context, host string, port uint16) error {
 	for {
 		rules := n.d.rulesFor(n.call)
@@ -126,11 +126,12 @@ func (n *connections) revoked(ctx context.Context, host string, port uint16) err
 	}
 }
 
-// judge is the policy's word on one port, or that of the person who has opened the
-// network for one host: it outweighs a rule that asks, not one that denies.
+// judge returns the policy's decision on one port, or that of the person who
+// allowed the network for one host: it outweighs a rule that asks, not one that
+// denies.
 func (n *connections) judge(rules *rules, host string, port uint16) (v policy.Decision, by string) {
 	v = n.judgeRules(rules, host, port)
-	lets, alone := n.call.widened.Lets(host, port)
+	lets, alone := n.call.escalation.Lets(host, port)
 	switch {
 	case v.Action == policy.Deny:
 	case lets:
@@ -139,7 +140,7 @@ func (n *connections) judge(rules *rules, host string, port uint16) (v policy.De
 	case alone:
 		return policy.Decision{
 			Action: policy.Deny, Rule: "sandbox.network", Source: "configuration",
-			Reason: "The network of calls is off, and a person has opened it for " + n.call.widened.Words().Host + " alone, in this call. No rule opens it further: tell the user what else is needed.",
+			Reason: "The network of calls is off, and a person has opened it for " + n.call.escalation.Words().Host + " alone, in this call. No rule opens it further: tell the user what else is needed.",
 		}, "policy"
 	}
 	return v, "policy"
@@ -168,9 +169,9 @@ func contact(host string, port uint16) policy.Effect {
 	return e
 }
 
-// tell journals a decision about ports of a host, sends it once, and returns why as a denial. A connection
-// waits until the decision that allows it is journalled.
-func (n *connections) tell(about []policy.Decision, said message.Decision, why error) error {
+// report journals a decision about ports of a host, sends it once, and returns why
+// as a denial. A connection waits until the decision that allows it is journalled.
+func (n *connections) report(about []policy.Decision, said message.Decision, why error) error {
 	host := about[0].Effect.Host
 	if why != nil {
 		why = &sandbox.Denial{
@@ -193,14 +194,14 @@ func (n *connections) tell(about []policy.Decision, said message.Decision, why e
 	return why
 }
 
-// recordOf is the one record of a decision; nil when there are too many.
+// recordOf returns the record of a decision; nil if there are too many.
 func (n *connections) recordOf(key decisionKey) *decisionRecord {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	r := n.told[key]
-	if r == nil && len(n.told) < maxDecisions {
+	r := n.reported[key]
+	if r == nil && len(n.reported) < maxDecisions {
 		r = &decisionRecord{}
-		n.told[key] = r
+		n.reported[key] = r
 	}
 	return r
 }

@@ -25,7 +25,7 @@ func TestDenialsAreToldJournalledAndCounted(t *testing.T) {
 		return tools.Result{Text: "told", Exit: &tools.Exit{Code: 1}, IsError: true, Denials: denied}
 	}})
 	got := b.call(t, "call_1", `{}`).Return.Denials
-	if len(got) != 2 || len(got[1].Target) > longestTold+len("…") || !strings.HasSuffix(got[1].Target, "é…") {
+	if len(got) != 2 || len(got[1].Target) > maxDenialText+len("…") || !strings.HasSuffix(got[1].Target, "é…") {
 		t.Fatalf("got %+v", got)
 	}
 	want := message.Denial{Kind: "file", Op: "write", Target: `/etc/\u{001b}[2J[redacted]\n2`, Setting: "sandbox.write", Hint: "no"}

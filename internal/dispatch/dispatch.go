@@ -1,8 +1,8 @@
 // Package dispatch takes each tool call from request to return.
 //
-// It is the only place that knows both vocabularies: the messages on the wire
-// and the effects that policy judges. It owns the calls: they live on the
-// daemon's context, and sessions merely attach to them.
+// Only dispatch knows both vocabularies: the messages on the wire and the effects
+// that policy judges. It owns the calls: they live on the daemon's context, and
+// sessions attach to them.
 package dispatch
 
 import (
@@ -27,7 +27,8 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// Options is what a Dispatcher works with. All fields but Redact are needed.
+// Options configure a Dispatcher. All fields but Redact, Recorded and Single are
+// required.
 type Options struct {
 	Registry   *tools.Registry // the tools by name; each workspace has its own
 	Workspaces Workspaces
@@ -39,47 +40,47 @@ type Options struct {
 	Kill     func(identity string) (bool, error)
 	Limits   Limits
 	Redact   []string          // values that must not leave a call
-	Recorded func(bytes int64) // is called with the output of a call that has ended; nil = it is not called
-	// Single: the clients end with the Dispatcher, so no call of theirs is kept, and none
-	// that another has kept is gone on with.
+	Recorded func(bytes int64) // called with the size of an ended call's output; may be nil
+	// Single: the clients end with the Dispatcher, so it keeps no calls, and continues
+	// none that another has kept.
 	Single bool
 }
 
-// Limits bound the calls. All are needed.
+// Limits bound the calls. All are required.
 type Limits struct {
 	Concurrent      int // calls that run at once
 	PerConnection   int // of them, those of one connection
-	Waiting         int // calls that wait for a place or a person
-	Background      int // calls that run on after their return; 0 = none may
+	Waiting         int // calls that wait for a slot or a person
+	Background      int // calls that go on after their return; 0: none
 	BackgroundEach  int // of them, those that one connection began
-	AskedHosts      int // that one running call may put before a person; 0 = none
+	AskedHosts      int // that one running call may ask about; 0: none
 	ReturnBytes     int // of each stream, and of result, in a return
 	SpoolBytes      int64
 	Linger          time.Duration // a call's life after its last session left
 	ApprovalTimeout time.Duration
 }
 
-// maxHeld bounds the arguments that unanswered calls keep in memory, in bytes.
+// maxHeld bounds the arguments of unanswered calls in memory, in bytes.
 const maxHeld = 256 << 20
 
 // A Dispatcher runs calls. Its methods may be called concurrently.
 type Dispatcher struct {
 	opt    Options
-	places *queue        // of running calls
+	slots  *queue        // for running calls
 	builds chan struct{} // one element per call being parsed
 	seers  atomic.Pointer[[]func(*Call, any)]
 
-	mu       sync.Mutex
-	calls    map[Key]*Call // unanswered calls by client scope and id
-	waiting  int           // calls admitted and not yet running
-	held     int64         // bytes of the arguments of calls
-	unsaved  map[journal.Key]unsaved
-	fences   fences
-	audience map[*listener]struct{}
-	memory   memory // of answers
-	lent     map[conversation]*lentLoopback
-	stopping bool
-	wg       sync.WaitGroup // one per call in calls
+	mu           sync.Mutex
+	calls        map[Key]*Call // unanswered calls by client scope and id
+	waiting      int           // calls admitted and not yet running
+	held         int64         // bytes of the arguments of calls
+	unsaved      map[journal.Key]unsaved
+	earlyCancels earlyCancels
+	audience     map[*listener]struct{}
+	memory       memory // remembered answers
+	lent         map[conversation]*lentLoopback
+	stopping     bool
+	wg           sync.WaitGroup // one per call in calls
 }
 
 // New returns a Dispatcher. Shutdown ends it.
@@ -88,13 +89,13 @@ func New(opt Options) *Dispatcher {
 		opt.Journal.Redact(spool.Replacer(opt.Redact))
 	}
 	d := &Dispatcher{
-		opt:    opt,
-		places: newQueue(opt.Limits.Concurrent, opt.Limits.PerConnection),
-		// Parsing only computes, so more at once is no faster. But a hostile
-		// script can cost hundreds of megabytes while it is analysed.
+		opt:   opt,
+		slots: newQueue(opt.Limits.Concurrent, opt.Limits.PerConnection),
+		// Parsing is CPU-bound, so more at once is no faster. But analysing a hostile
+		// script can cost hundreds of megabytes.
 		builds:  make(chan struct{}, runtime.GOMAXPROCS(0)),
 		calls:   make(map[Key]*Call),
-		unsaved: make(map[journal.Key]unsaved), fences: make(fences), audience: make(map[*listener]struct{}), lent: make(map[conversation]*lentLoopback),
+		unsaved: make(map[journal.Key]unsaved), earlyCancels: make(earlyCancels), audience: make(map[*listener]struct{}), lent: make(map[conversation]*lentLoopback),
 	}
 	return d
 }
@@ -122,22 +123,22 @@ func (d *Dispatcher) seen(c *Call, event any) {
 	}
 }
 
-// Submission is one call as a session hands it over.
+// Submission is one call from a session.
 type Submission struct {
 	Client  string           // the token's name, not the connection: it scopes the call's id
-	Conn    string           // the connection: places to run are handed out to connections in turn
-	Program *message.Program // as the connection calls itself; nil: it said nothing
-	Dir     string           // canonical; selects the workspace of a call that names no directory; "" = the first
+	Conn    string           // the connection: slots are assigned to connections in turn
+	Program *message.Program // as the connection identified itself; nil: it did not
+	Dir     string           // canonical; selects the workspace of a call that names no directory; "": the first
 	Request *message.Request
 	Call    message.ToolCall
-	Limit   sandbox.Limit // what the client lets the call do at most
-	TooMany string        // not empty: the session has too many calls, and the refusal says so
+	Limit   sandbox.Limit // the most that the client lets the call do
+	TooMany string        // not empty: the session has too many calls, for this reason
 	Keep    bool          // the client can repeat the call after a restart: until it has begun, it outlives the Dispatcher
 	Wake    func()        // see Call.Watch
 }
 
-// Submit starts a call, or attaches to the same call if it runs or has run. It does not wait; the Watcher's
-// call has the events.
+// Submit starts a call, or attaches to the same call if it runs or has run. It does
+// not block; the Watcher's call has the events.
 func (d *Dispatcher) Submit(s Submission) *Watcher {
 	c, ctx := d.newCall(s)
 	if strings.HasPrefix(c.ID, message.BackgroundPrefix) {
@@ -159,7 +160,7 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 	}
 	d.admit(c)
 	var refused *refusal
-	if c.fenced = d.fences.take(c.client, c.ID); c.fenced {
+	if c.cancelledEarly = d.earlyCancels.take(c.client, c.ID); c.cancelledEarly {
 		refused = &refusal{message.Cancelled, "the call was cancelled before it came; nothing of it ran"}
 	} else if tooMany := cmp.Or(s.TooMany, d.crowded()); tooMany != "" {
 		refused = &refusal{message.TooManyCalls, tooMany + "; nothing ran. Wait for returns before you send more, and send this one again under a new id"}
@@ -178,7 +179,7 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	if known {
 		canonical = name
 	}
-	// What a call keeps must not keep its whole frame in memory.
+	// A call must not keep its whole frame in memory.
 	req := *s.Request
 	req.Frame, req.Calls = nil, nil
 	s.Call.Arguments = bytes.Clone(s.Call.Arguments)
@@ -202,13 +203,13 @@ const otherArguments = "belongs to a call with other arguments; use a new id for
 
 // refuseDuplicate answers a request that uses the id of another call.
 func refuseDuplicate(c *Call, wake func(), why string) *Watcher {
-	c.seen = nil // it is another call that has this id
+	c.seen = nil // the id belongs to another call
 	w := c.Watch(wake)
 	c.emit(Final{Err: about(c.ID, message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, why))})
 	return w
 }
 
-// admit counts a call among the unanswered. Called with mu held.
+// admit counts a call among the unanswered. The caller holds mu.
 func (d *Dispatcher) admit(c *Call) {
 	d.calls[c.key] = c
 	d.waiting++
@@ -216,7 +217,8 @@ func (d *Dispatcher) admit(c *Call) {
 	d.wg.Add(1)
 }
 
-// crowded returns why a call just admitted is one too many, or "". Needs mu.
+// crowded returns why a call just admitted is one too many, or "". The caller holds
+// mu.
 func (d *Dispatcher) crowded() string {
 	switch {
 	case d.waiting > d.opt.Limits.Waiting:
@@ -240,8 +242,8 @@ func (d *Dispatcher) notWaiting() {
 	d.waiting--
 }
 
-// Find returns the unanswered calls with a tool_call_id. An empty client means
-// any client's, an empty id any id. The oldest come first.
+// Find returns the unanswered calls with a tool_call_id, the oldest first. An empty
+// client means any client, an empty id any id.
 func (d *Dispatcher) Find(client, id string) []*Call {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -263,8 +265,8 @@ func (d *Dispatcher) CancelAll(client, reason string) {
 	}
 }
 
-// Shutdown refuses new calls, stops the running ones and returns when each has
-// its return in the journal, or is kept there for the next daemon, or when ctx ends.
+// Shutdown refuses new calls, stops the running ones and returns when each has its
+// return in the journal, or is kept there for the next daemon, or when ctx ends.
 func (d *Dispatcher) Shutdown(ctx context.Context) error {
 	d.mu.Lock()
 	d.stopping = true

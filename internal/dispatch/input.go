@@ -9,8 +9,8 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// The bounds of input that a command has not read: bytes, each piece counted with
-// what it costs to keep it, and pieces on their way.
+// Bounds of input that a command has not read: bytes, including the overhead of
+// each piece, and pieces in flight.
 const (
 	maxUnread = 4 << 20
 	pieceCost = 256
@@ -27,24 +27,25 @@ type inbox struct {
 }
 
 type piece struct {
-	cost int
-	told func(taken bool)
+	cost   int
+	notify func(taken bool)
 }
 
 func newInbox() *inbox {
 	return &inbox{pieces: make(chan tools.Input, 64), unread: make(map[*piece]struct{})}
 }
 
-// Input passes input to the running command without waiting. told, which may be nil, is called when the
-// command has the data, or with false when the call has ended. It must not block.
-func (c *Call) Input(in tools.Input, told func(taken bool)) *message.Error {
+// Input passes input to the running command without blocking. notify, which may be
+// nil, is called when the command has the data, or with false when the call has
+// ended. It must not block.
+func (c *Call) Input(in tools.Input, notify func(taken bool)) *message.Error {
 	c.mu.Lock()
 	running := c.capture != nil && !c.done
 	c.mu.Unlock()
 	if !running {
 		return notRunning(c.ID)
 	}
-	p := &piece{cost: len(in.Data) + pieceCost, told: told}
+	p := &piece{cost: len(in.Data) + pieceCost, notify: notify}
 	if e := c.input.add(c.ID, p); e != nil {
 		return e
 	}
@@ -56,7 +57,7 @@ func (c *Call) Input(in tools.Input, told func(taken bool)) *message.Error {
 		return full(c.ID)
 	}
 	if len(in.Data) == 0 {
-		c.input.drop(p, true) // signals, sizes and the end never wait
+		c.input.drop(p, true) // signals, sizes and EOF never wait
 	}
 	return nil
 }
@@ -88,8 +89,8 @@ func (b *inbox) forget(p *piece) bool {
 
 // drop removes a piece and notifies its sender, once.
 func (b *inbox) drop(p *piece, taken bool) {
-	if b.forget(p) && p.told != nil {
-		p.told(taken)
+	if b.forget(p) && p.notify != nil {
+		p.notify(taken)
 	}
 }
 

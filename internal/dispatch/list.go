@@ -14,9 +14,8 @@ import (
 
 const endedShown = 100
 
-// List returns a client's unanswered calls, the oldest first; an empty client
-// means all clients'. With ended, the latest calls that are answered come before
-// them.
+// List returns a client's unanswered calls, the oldest first; an empty client means
+// all clients'. With ended, the latest answered calls come before them.
 func (d *Dispatcher) List(ctx context.Context, client string, ended bool) ([]message.CallInfo, error) {
 	calls := d.Find(client, "")
 	list := []message.CallInfo{}
@@ -73,7 +72,7 @@ func recordInfo(rec journal.Record) message.CallInfo {
 	return i
 }
 
-// startOf is when a call that is answered began to run; the zero time when it did not.
+// startOf returns when an answered call began to run; the zero time if it did not.
 func startOf(rec journal.Record) time.Time {
 	if rec.ErrorType == string(message.NotStartedAfterCrash) {
 		return time.Time{}
@@ -93,35 +92,35 @@ func beginning(text string) string {
 	return line
 }
 
-// Step is a part of the time that a call took.
+// Step is a part of the duration of a call.
 type Step struct {
 	Name     string
 	From, To time.Time
 }
 
-// The names of steps, in their order. A call has only those that it came to.
+// Names of steps, in order. A call has only those that it reached.
 const (
-	StepJudge  = "judge"  // from its arrival to the policy's decision
-	StepAsk    = "ask"    // waiting for a person
+	StepJudge  = "judge"  // from its receipt to the policy's decision
+	StepAsk    = "ask"    // awaiting approval
 	StepQueue  = "queue"  // waiting for other calls to end
-	StepRun    = "run"    // the tool at work
+	StepRun    = "run"    // running the tool
 	StepRecord = "record" // writing the return
 )
 
-// stepped notes a step that ends now. It is for the call's goroutine only.
+// stepped records a step that ends now. Only the call's goroutine uses it.
 func (c *Call) stepped(name string, from time.Time) {
 	c.steps = append(c.steps, Step{name, from, time.Now()})
 }
 
-// Steps returns the steps of an ended call. It is for a function given to Observe, while
-// that is called with a Final.
+// Steps returns the steps of an ended call. It is for functions of Observe that
+// receive a Final.
 func (c *Call) Steps() []Step { return c.steps }
 
-// Received returns when the call came.
+// Received returns when the call was received.
 func (c *Call) Received() time.Time { return c.born }
 
-// Tool returns the tool's canonical name, or "other" where there is no such tool: nothing
-// that a client can choose.
+// Tool returns the tool's canonical name, or "other" if there is no such tool:
+// never a string that a client can choose.
 func (c *Call) Tool() string {
 	if !c.listed {
 		return "other"

@@ -13,15 +13,16 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// lookTime is how long the reads of one Look may last, and lookLines how many of them its
-// return lists.
+// lookTime bounds the duration of a Look, and lookLines the reads that its return
+// lists.
 const (
 	lookTime  = time.Second
 	lookLines = 500
 )
 
-// A Look is a series of reads that is recorded as one call; each read is judged. That it begins
-// is durable before anything is sent. It ends with Close, or after a second.
+// A Look is a series of reads that is recorded as one call; each read is judged.
+// Its intent is durable before anything is sent. It ends with Close, or after
+// lookTime.
 type Look struct {
 	d       *Dispatcher
 	call    *Call
@@ -34,11 +35,11 @@ type Look struct {
 	count int
 }
 
-// The errors of Look.At.
+// Errors of Look.At.
 var (
-	// ErrLookOver is that the series has ended; begin another one.
+	// ErrLookOver: the series has ended; begin another one.
 	ErrLookOver = errors.New("the series of reads has ended")
-	// ErrAsks is that a person has to decide: submit the read as a call.
+	// ErrAsks: a person must decide; submit the read as a call.
 	ErrAsks = errors.New("a person has to decide on this read")
 )
 
@@ -47,8 +48,8 @@ type LookError struct{ Text string }
 
 func (e *LookError) Error() string { return e.Text }
 
-// Look begins a series of reads with the call of its first one, which it does not carry
-// out yet.
+// Look begins a series of reads with the call of its first one, which it does not
+// carry out yet.
 func (d *Dispatcher) Look(first Submission) (*Look, error) {
 	c, ctx := d.newCall(first)
 	d.mu.Lock()
@@ -122,8 +123,8 @@ func (l *Look) Over() bool {
 	return l.shut
 }
 
-// At carries out one read, a call of the same client that changes nothing. The error is
-// ErrLookOver, ErrAsks or a *LookError.
+// At carries out one read, a call of the same client that changes nothing. The
+// error is ErrLookOver, ErrAsks or a *LookError.
 func (l *Look) At(sub Submission) (tools.Result, error) {
 	if !l.enter() {
 		return tools.Result{}, ErrLookOver

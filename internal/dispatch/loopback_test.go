@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/message"
-	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/sandbox/escalation"
 )
 
 func TestOnlyCallsOfOneConversationShareALoopback(t *testing.T) {
@@ -27,7 +27,7 @@ func TestOnlyCallsOfOneConversationShareALoopback(t *testing.T) {
 		t.Errorf("a later call has %p, %q, want %p", l, lends, own)
 	}
 	granted, narrowed := call("agent", "a", "1"), call("agent", "a", "1")
-	granted.widened, narrowed.profile = &widen.Grant{}, "read-only"
+	granted.escalation, narrowed.profile = &escalation.Escalation{}, "read-only"
 	for name, c := range map[string]*Call{
 		"another client": call("other", "a", "1"), "another agent": call("agent", "b", "1"), "another conversation": call("agent", "a", "2"),
 		"no conversation": call("agent", "a", ""), "a call with a grant": granted, "a call in another sandbox": narrowed,

@@ -20,7 +20,7 @@ type others struct {
 	of *Call
 }
 
-// live returns those that are not answered, with an id or with any.
+// live returns the unanswered ones with an id, or all.
 func (o others) live(id string) []*Call {
 	return slices.DeleteFunc(o.d.Find(o.of.client, id), func(c *Call) bool {
 		return c == o.of || c.req.AgentID != o.of.req.AgentID || c.req.ConversationID != o.of.req.ConversationID
@@ -69,7 +69,7 @@ func (o others) List(ctx context.Context, ended bool) ([]tools.CallStatus, error
 // liveCall is a call that is not answered, or was not when it was found.
 type liveCall struct{ *Call }
 
-// Status is how far it is.
+// Status returns its state.
 func (c liveCall) Status() tools.CallStatus {
 	i := c.info()
 	s := tools.CallStatus{
@@ -90,7 +90,7 @@ func (c liveCall) startedAt() time.Time {
 	return c.progress.startedAt
 }
 
-// Changed is closed when there is more to see.
+// Changed returns a channel that is closed at the next change.
 func (c liveCall) Changed() <-chan struct{} {
 	select {
 	case <-c.ended:
@@ -125,7 +125,7 @@ func (c liveCall) Stop(reason string) <-chan struct{} {
 
 type endedCall struct {
 	status tools.CallStatus
-	output Recording // nil when there is none
+	output Recording // nil: none
 }
 
 func newEndedCall(rec journal.Record) endedCall {
@@ -145,10 +145,10 @@ func newEndedCall(rec journal.Record) endedCall {
 	return e
 }
 
-// Status is how it ended.
+// Status returns how it ended.
 func (e endedCall) Status() tools.CallStatus { return e.status }
 
-// Changed is nil: nothing changes any more.
+// Changed returns nil: nothing changes any more.
 func (e endedCall) Changed() <-chan struct{} { return nil }
 
 // ReadAt reads its recorded output.
@@ -181,18 +181,19 @@ func endOf(ret *message.ToolReturn) string {
 	return cmp.Or(ret.Status, "no status")
 }
 
-// conversation is whose calls may reach each other's servers.
+// conversation identifies the calls that may reach each other's servers.
 type conversation struct{ client, agent, id string }
 
 type lentLoopback struct {
 	sandbox.Loopback
-	calls int // that run in the background
+	calls int // background calls
 }
 
-// loopback is what a call may reach of the background calls of its conversation, and lends what
-// it adds. A call with a grant, or in another sandbox, has none: its servers could pass that on.
+// loopback returns the servers of the conversation's background calls that a call
+// may reach, and under which name it lends its own. A call with an escalation, or
+// in another sandbox, has none: its servers could pass that on.
 func (d *Dispatcher) loopback(c *Call) (l *sandbox.Loopback, lends string, giveBack func()) {
-	if c.widened != nil || c.profile != "" || !c.limit.IsZero() {
+	if c.escalation != nil || c.profile != "" || !c.limit.IsZero() {
 		return nil, "", func() {}
 	}
 	key := conversation{c.client, c.req.AgentID, c.req.ConversationID}

@@ -24,8 +24,8 @@ type outcome struct {
 	capture  *spool.Capture
 	decision *message.Decision
 	took     time.Duration
-	cause    string // of the end of a call that did not end by itself
-	started  *Call  // runs on in the background
+	cause    string // why a call was stopped
+	started  *Call  // the background call
 }
 
 // live takes a call through its life, until its return is journaled and sent.
@@ -33,7 +33,7 @@ func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 	defer d.wg.Done()
 	defer c.stop(nil)
 	defer c.leaveWorkspace()
-	defer func() { c.widened.Close() }()
+	defer func() { c.escalation.Close() }()
 	if refused != nil {
 		d.notWaiting()
 		d.answer(c, outcome{refused: refused, cause: causeOf(ctx, refused.kind)})
@@ -52,10 +52,10 @@ func (d *Dispatcher) answer(c *Call, out outcome) {
 	begin := time.Now()
 	final, fresh := d.conclude(c, out)
 	c.stepped(StepRecord, begin)
-	if c.fenced {
-		d.unfence(c)
+	if c.cancelledEarly {
+		d.takeEarlyCancel(c)
 	}
-	// A repeat from here on is answered from the journal, as a replay.
+	// A repeat from here on is answered from the journal.
 	d.forget(c)
 	c.emit(final)
 	runtime.Gosched() // to the goroutine that writes it to the client
@@ -88,7 +88,7 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	}
 	if refused == nil {
 		var leave func()
-		if leave, refused = d.awaitPlace(ctx, c); refused == nil {
+		if leave, refused = d.awaitSlot(ctx, c); refused == nil {
 			defer leave()
 			started()
 			ready, drop := d.prepare(c, inv)
@@ -107,9 +107,9 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	return d.execute(ctx, c, inv, out)
 }
 
-// prepare lets an invocation make itself ready while the journal writes down that it
-// is to run. ready waits for that, and panics when it has; drop waits and gives it up,
-// which does nothing once the call has run.
+// prepare lets an invocation prepare while the journal records the intent. ready
+// waits for that, and panics if it has; drop waits and discards it, which does
+// nothing once the call has run.
 func (d *Dispatcher) prepare(c *Call, inv tools.Invocation) (ready, drop func()) {
 	p, ok := inv.(tools.Preparing)
 	if !ok || inv.Traits().Background {
@@ -146,14 +146,14 @@ func (d *Dispatcher) rescue(c *Call, out *outcome) {
 	out.refused = &refusal{message.InternalError, "a fault in toold ended the call; report it with the reference " + ref}
 }
 
-// awaitPlace waits for a slot among the running calls, and notifies the watchers of the call's position. The
-// caller leaves the slot.
-func (d *Dispatcher) awaitPlace(ctx context.Context, c *Call) (leave func(), refused *refusal) {
-	t := d.places.enter(c.conn)
-	leave = func() { d.places.leave(t) }
+// awaitSlot waits for a slot among the running calls, and notifies the watchers of
+// the call's position. The caller leaves the slot.
+func (d *Dispatcher) awaitSlot(ctx context.Context, c *Call) (leave func(), refused *refusal) {
+	t := d.slots.enter(c.conn)
+	leave = func() { d.slots.leave(t) }
 	select {
 	case <-t.ready:
-		return d.placed(ctx, leave)
+		return d.hasSlot(ctx, leave)
 	default:
 	}
 	if refused = d.receive(c); refused != nil {
@@ -163,15 +163,15 @@ func (d *Dispatcher) awaitPlace(ctx context.Context, c *Call) (leave func(), ref
 	defer c.stepped(StepQueue, time.Now())
 	again := time.NewTicker(time.Second)
 	defer again.Stop()
-	for told := 0; ; {
-		if n := d.places.place(t); n != told && n > 0 {
-			told = n
+	for sent := 0; ; {
+		if n := d.slots.position(t); n != sent && n > 0 {
+			sent = n
 			c.proceed(message.CallQueued, func(p *progress) { p.position = n })
 			c.emit(message.ToolQueued{MessageType: "tool_queued", CallID: c.ID, Position: n})
 		}
 		select {
 		case <-t.ready:
-			return d.placed(ctx, leave)
+			return d.hasSlot(ctx, leave)
 		case <-ctx.Done():
 			leave()
 			return nil, stopped(ctx)
@@ -180,10 +180,10 @@ func (d *Dispatcher) awaitPlace(ctx context.Context, c *Call) (leave func(), ref
 	}
 }
 
-// placed gives the place to a call that has not ended meanwhile. Shutdown stops one call after
-// the other: who gets the place of one that was stopped waits until all are, so that it stays
-// a call that waits.
-func (d *Dispatcher) placed(ctx context.Context, leave func()) (func(), *refusal) {
+// hasSlot returns the slot of a call that has not ended meanwhile. Shutdown stops
+// one call after the other: a call that gets the slot of a stopped one waits until
+// all are stopped, so that it counts as waiting.
+func (d *Dispatcher) hasSlot(ctx context.Context, leave func()) (func(), *refusal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if ctx.Err() == nil {
@@ -213,7 +213,8 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 	return inv, refused
 }
 
-// build builds an invocation, when its turn comes before ctx ends. It records nothing.
+// build builds an invocation, once admitted and before ctx ends. It records
+// nothing.
 func (d *Dispatcher) build(ctx context.Context, w *Workspace, asked message.ToolCall) (tools.Invocation, *refusal) {
 	select {
 	case d.builds <- struct{}{}:
@@ -241,22 +242,22 @@ func (d *Dispatcher) build(ctx context.Context, w *Workspace, asked message.Tool
 	return inv, nil
 }
 
-// spool is the directory for the output of a call; "" for one that is not recorded.
+// spool returns the directory for the output of a call; "" if it is not recorded.
 func (d *Dispatcher) spool(c *Call) (dir string) {
 	if c.rec == 0 {
 		return ""
 	}
 	dir = filepath.Join(d.opt.SpoolDir, strconv.FormatInt(int64(c.rec), 10))
-	// A directory of this name belongs to another journal.
+	// A directory with this name belongs to another journal.
 	if err := os.RemoveAll(dir); err != nil {
 		d.opt.Log.Warn("cannot remove old output", zap.String("call", c.ID), zap.Error(err))
 	}
 	return dir
 }
 
-// confinement is what of a call's surroundings decides in which sandbox it runs.
+// confinement returns what determines the sandbox of a call.
 func (d *Dispatcher) confinement(c *Call) tools.IO {
-	return tools.IO{Profile: c.profile, Limit: c.limit, Widen: c.widened, Granted: c.granted, Opened: c.opened, Policy: d.rulesFor(c).policy}
+	return tools.IO{Profile: c.profile, Limit: c.limit, Escalation: c.escalation, Approved: c.approved, Opened: c.opened, Policy: d.rulesFor(c).policy}
 }
 
 // execute runs the invocation. Everything before it has been journalled.
@@ -296,7 +297,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 	return out
 }
 
-// run runs an invocation. That it may have effects is recorded before: by it, or here.
+// run runs an invocation. It, or run, records before that it may have effects.
 func (d *Dispatcher) run(ctx context.Context, c *Call, inv tools.Invocation, io tools.IO) tools.Result {
 	if _, itself := inv.(tools.Preparing); !itself && c.rec != 0 {
 		if err := d.starting(c, "", ""); err != nil {
@@ -318,5 +319,5 @@ func (d *Dispatcher) starting(c *Call, process, dir string) error {
 
 func (c *Call) started(s tools.Started) {
 	c.proceed(message.CallRunning, func(p *progress) { p.pid = s.PID })
-	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, PID: s.PID, Terminal: s.Terminal, Sandbox: c.heldBy(s.Sandbox)})
+	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, PID: s.PID, Terminal: s.Terminal, Sandbox: c.sandboxOf(s.Sandbox)})
 }

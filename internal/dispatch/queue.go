@@ -12,7 +12,7 @@ type queue struct {
 
 	mu    sync.Mutex
 	free  int
-	lines map[string]*line // of the owners that have a place or wait for one
+	lines map[string]*line // owners that have a slot or wait for one
 	turns []*line          // those that wait, the next one first
 }
 
@@ -25,7 +25,7 @@ type line struct {
 // ticket is a call's claim to a slot. The holder leaves once, with or without it.
 type ticket struct {
 	line  *line
-	ready chan struct{} // closed when it has its place
+	ready chan struct{} // closed when it has its slot
 }
 
 func newQueue(places, each int) *queue {
@@ -49,7 +49,7 @@ func (q *queue) enter(owner string) *ticket {
 	return t
 }
 
-// grant hands out what is free. Called with mu held.
+// grant assigns free slots. The caller holds mu.
 func (q *queue) grant() {
 	for i := 0; q.free > 0 && i < len(q.turns); {
 		l := q.turns[i]
@@ -87,8 +87,8 @@ func (q *queue) leave(t *ticket) {
 	q.grant()
 }
 
-// place is the position of a call in the queue; 0 when it has its slot.
-func (q *queue) place(t *ticket) int {
+// position returns the position of a call in the queue; 0 if it has its slot.
+func (q *queue) position(t *ticket) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := 0

@@ -32,7 +32,7 @@ func TestPlacesGoToOwnersInTurn(t *testing.T) {
 	}
 	places := map[string]int{}
 	for ticket, name := range names {
-		places[name] = q.place(ticket)
+		places[name] = q.position(ticket)
 	}
 	want := map[string]int{"busy 1": 1, "calm 1": 2, "late 1": 3, "busy 2": 4, "calm 2": 5, "busy 3": 6}
 	if diff := cmp.Diff(want, places); diff != "" {
@@ -75,7 +75,7 @@ func TestWhoLeavesTheLineTakesNoPlace(t *testing.T) {
 	q := newQueue(1, 1)
 	running, gone, next := q.enter("a"), q.enter("a"), q.enter("b")
 	q.leave(gone)
-	if n := q.place(gone); n != 0 {
+	if n := q.position(gone); n != 0 {
 		t.Errorf("a call that left has place %d", n)
 	}
 	q.leave(running)
@@ -103,7 +103,7 @@ func (slow) Resolved(approval.Request[message.ApprovalRequest], approval.Verdict
 
 func TestACallThatWaitsForAPersonTakesNoPlace(t *testing.T) {
 	b := newBench(t, policy.Ask, &probe{})
-	b.places = newQueue(1, 1)
+	b.slots = newQueue(1, 1)
 	defer b.approvals.Join(slow{b, "quick"})()
 	for _, id := range []string{"a", "b"} {
 		w, wake := b.submit(id, `{}`)

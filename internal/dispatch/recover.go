@@ -14,22 +14,21 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// asksWithin is how long Recover waits for the questions that are asked again: a workspace
-// that cannot be opened does not keep a daemon from starting.
+// asksWithin is how long Recover waits for questions to be asked again: a workspace
+// that cannot be opened must not block the start of a daemon.
 const asksWithin = 30 * time.Second
 
-// Recover takes up what the journal has of earlier daemons: what was cancelled
-// before it came, and the calls that they left open. One that was kept goes on, as soon as
-// its client is back; what a person was asked about it can be answered again when Recover
-// returns, unless ctx ended before. Each other one gets its one return, to be had by repeating
-// its id, after what still runs of it was killed.
-// It is called once, before any call is submitted.
+// Recover restores from the journal what earlier daemons left: early cancels and
+// open calls. A kept call continues once its client is back; a question about it
+// can be answered again when Recover returns, unless ctx ended before. Each other
+// call is killed and gets its one return, which a repeat of its id receives.
+// Recover must be called once, before any call is submitted.
 func (d *Dispatcher) Recover(ctx context.Context) error {
 	asked, cancel := context.WithTimeout(ctx, asksWithin)
 	defer cancel()
 	ctx = context.WithoutCancel(ctx) // a signal meanwhile leaves none unanswered
 	d.mu.Lock()
-	d.fences = d.opt.Journal.Fences()
+	d.earlyCancels = d.opt.Journal.Fences()
 	d.mu.Unlock()
 	open, err := d.opt.Journal.Unfinished(func(r *journal.Record) bool { return !d.opt.Single || !waits(r) })
 	if err != nil {
@@ -65,7 +64,7 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 	return nil
 }
 
-// recover gives one call of a crashed daemon its return. alive is why its process may live.
+// recover returns one call of a crashed daemon. alive is why its process may live.
 func (d *Dispatcher) recover(ctx context.Context, rec journal.Record, alive error) error {
 	r := *notStarted()
 	switch {
@@ -94,7 +93,7 @@ func notStarted() *refusal {
 	return &refusal{message.NotStartedAfterCrash, "toold was stopped before this call started; nothing of it ran. Send it again with the same id: it runs then"}
 }
 
-// kept is what the record of a call lacks for another daemon to go on with it.
+// kept is what another daemon needs to continue a call, besides its record.
 type kept struct {
 	Program *message.Program `json:"program,omitempty"`
 }
@@ -107,13 +106,13 @@ func (c *Call) keeping() string {
 	return string(text)
 }
 
-// waits reports whether a call was kept, and has not been begun.
+// waits reports whether a call was kept, and has not begun.
 func waits(r *journal.Record) bool {
 	return r.Kept != "" && r.State != journal.Intended && r.State != journal.Running
 }
 
-// goOn takes up a call that another daemon has kept; nil when it cannot. The call is judged
-// anew, by the policy in force.
+// goOn continues a call that another daemon has kept; nil if it cannot. The call is
+// judged again, by the policy in force.
 func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) *Call {
 	arguments, err := d.opt.Journal.Arguments(ctx, rec.Key)
 	var k kept
@@ -148,22 +147,23 @@ func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) *Call {
 	return c
 }
 
-// resumes notes that a call that was kept waits for a person again, or need not.
+// resumes records that a kept call awaits approval again, or need not.
 func (c *Call) resumes() {
 	if c.joined != nil {
 		closeOnce(c.resumed)
 	}
 }
 
-// rejoined notes that a kept call has a watcher. The caller holds mu.
+// rejoined records that a kept call has a watcher. The caller holds mu.
 func (c *Call) rejoined() {
 	if c.joined != nil && len(c.watchers) == 1 {
 		closeOnce(c.joined)
 	}
 }
 
-// awaitClient waits until the client of a call that was kept is back: it may have been sent
-// a return that could not be recorded, and then it does not expect that the call runs.
+// awaitClient waits until the client of a kept call is back: the client may have
+// received a return that could not be recorded, and would not expect the call to
+// run.
 func (c *Call) awaitClient(ctx context.Context) *refusal {
 	if c.joined == nil {
 		return nil
@@ -177,7 +177,7 @@ func (c *Call) awaitClient(ctx context.Context) *refusal {
 	}
 }
 
-// askedAt is when a person was first asked about the call.
+// askedAt returns when a person was first asked about the call.
 func (c *Call) askedAt() time.Time {
 	if c.again != nil && c.again.State == journal.Waiting {
 		return c.again.DecidedAt
@@ -185,7 +185,7 @@ func (c *Call) askedAt() time.Time {
 	return time.Now()
 }
 
-// approvalID is that of the question about a call, before a restart and after it.
+// approvalID returns the id of the question about a call, the same after a restart.
 func (c *Call) approvalID() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q", c.rec, c.key.Client, c.key.Agent, c.key.ID))
 	return fmt.Sprintf("approval-%x", sum[:16])

@@ -9,9 +9,9 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Rejoin attaches to a call by its Key: to one that runs, or to the return of one
-// that has ended, which is sent as a replay. Where there is neither, an error_message
-// says so. wake is as for Watch.
+// Rejoin attaches to a running call by its Key, or replays the recorded return of
+// an ended one. If there is neither, the event is an error_message. wake is as for
+// Watch.
 func (d *Dispatcher) Rejoin(key Key, wake func()) *Watcher {
 	d.mu.Lock()
 	c := d.calls[key]
@@ -22,7 +22,7 @@ func (d *Dispatcher) Rejoin(key Key, wake func()) *Watcher {
 	return c.Watch(wake)
 }
 
-// endedAs is a call that does not run, by its key.
+// endedAs returns a call that does not run, by its key.
 func (d *Dispatcher) endedAs(key Key) *Call {
 	rec, err := d.opt.Journal.FindAs(context.Background(), key.Client, key.Agent, key.ID)
 	if err == nil {
@@ -35,7 +35,7 @@ func (d *Dispatcher) endedAs(key Key) *Call {
 	return c
 }
 
-// ended is a call of the journal with its return; nil if that cannot be read.
+// ended returns a call of the journal with its return; nil if that cannot be read.
 func (d *Dispatcher) ended(rec journal.Record) *Call {
 	ret := d.returnOf(rec)
 	if ret == nil {
@@ -58,7 +58,7 @@ func (d *Dispatcher) quietCall(dialect message.Dialect, client, agent string, as
 	return c
 }
 
-// returnOf is the return of a recorded call, saved or not; nil without one.
+// returnOf returns the return of a recorded call, saved or not; nil without one.
 func (d *Dispatcher) returnOf(rec journal.Record) *message.ToolReturn {
 	if len(rec.Result) == 0 {
 		ret, _ := d.save(context.Background(), rec.Key)

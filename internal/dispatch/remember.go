@@ -15,19 +15,19 @@ import (
 	"github.com/toold/toold/policy/check"
 )
 
-// What a person may let an answer count for; see approval.Verdict.
+// Values of approval.Verdict.Remember.
 const (
 	onceOnly       = "once"
 	inConversation = "conversation"
 )
 
-// The calls of the journal on which ways to remember an answer are tried.
+// Bounds of the journalled calls on which proposed rules are tested.
 const (
 	triedCalls = 200
 	triedSince = 30 * 24 * time.Hour
 )
 
-// memory contains the answers that count for a conversation, until the daemon ends.
+// memory contains the answers that apply to a conversation, until the daemon ends.
 type memory struct {
 	mu      sync.Mutex
 	answers map[conversation]map[string]earlier // by what they allow; see keyOfEffect
@@ -51,7 +51,8 @@ func (m *memory) add(of conversation, keys []string, by earlier) {
 	}
 }
 
-// covers reports whether answers allow all of the keys, and which allows the last.
+// covers reports whether answers allow all of the keys, and returns the one for the
+// last.
 func (m *memory) covers(of conversation, keys []string) (by earlier, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,8 +68,8 @@ func (c *Call) conversation() conversation {
 	return conversation{c.client, c.req.AgentID, c.req.ConversationID}
 }
 
-// askedKeys returns what a yes to a call allows: each effect about which the policy asks.
-// ok is false when an answer cannot count for later calls.
+// askedKeys returns what a yes to a call allows: each effect for which the policy
+// asks. ok is false if an answer cannot apply to later calls.
 func askedKeys(p *policy.Policy, c *Call, effects []policy.Effect) (keys []string, ok bool) {
 	if p.Decide(effects).Always {
 		return nil, false
@@ -90,8 +91,8 @@ func askedKeys(p *policy.Policy, c *Call, effects []policy.Effect) (keys []strin
 	return keys, len(keys) > 0
 }
 
-// keyOfEffect is the same for effects that are the same. What cannot be followed, and what is
-// written, is the same in the same call only: an effect does not say with which content.
+// keyOfEffect returns the same key for equal effects. Opaque effects and writes
+// only equal those of the same call: an effect does not include the content.
 func keyOfEffect(c *Call, e policy.Effect) (string, error) {
 	e.Source = ""
 	text, err := json.Marshal(e)
@@ -100,13 +101,14 @@ func keyOfEffect(c *Call, e policy.Effect) (string, error) {
 	if unseen || e.Unknown || dynamic {
 		text = fmt.Appendf(text, " in %s %q", c.hash, c.dir)
 	}
-	if c.elsewhere { // an answer for the sandbox does not count without it
+	if c.elsewhere { // an answer for the sandbox does not apply without it
 		text = append(text, " elsewhere"...)
 	}
 	return c.workspace.opt.Root + "\x00" + string(text), err
 }
 
-// remembered is the decision of an earlier answer that covers the question; nil without one.
+// remembered returns the decision of an earlier answer that covers the question, or
+// nil.
 func (d *Dispatcher) remembered(q question) *message.Decision {
 	keys, ok := askedKeys(q.rules.policy, q.call, q.effects)
 	if !ok {
@@ -119,14 +121,15 @@ func (d *Dispatcher) remembered(q question) *message.Decision {
 	said := *q.said
 	said.Action, said.By, said.Person, said.Answer = policy.Allow.String(), "remembered", by.person, by.approval
 	said.Reason = fmt.Sprintf("%s said yes to the same in this conversation (%s).", by.person, by.approval)
-	q.call.granted, q.call.opened = written(q.effects), named(q.effects)
+	q.call.approved, q.call.opened = written(q.effects), named(q.effects)
 	return &said
 }
 
-// remember keeps a yes for the conversation, when the person or the policy wants that.
+// remember stores a yes for the conversation, if the person or the policy wants
+// that.
 func (d *Dispatcher) remember(q question, v approval.Verdict) {
 	byPolicy := v.Remember == "" && q.rules.policy.OncePerConversation() && !v.Before
-	if v.Remember != inConversation && !byPolicy || v.Widen != (approval.Widening{}) {
+	if v.Remember != inConversation && !byPolicy || v.Escalation != (approval.Escalation{}) {
 		return
 	}
 	if keys, ok := askedKeys(q.rules.policy, q.call, q.effects); ok {
@@ -153,7 +156,7 @@ func (w *Workspace) effects(name string, arguments json.RawMessage) ([]policy.Ef
 	return inv.Effects(), nil
 }
 
-// offers are the ways to remember a yes to a question: those of the policy file, tried.
+// offers returns the tested ways to remember a yes to a question.
 func (d *Dispatcher) offers(ctx context.Context, q question) []check.Offer {
 	if q.call.workspace.opt.Remember == nil {
 		return nil
@@ -195,8 +198,8 @@ func textsOf(calls []check.Past) (texts []string) {
 	return texts
 }
 
-// offered returns the way in which an answer is to be remembered in the policy file; nil
-// when it is not. The error says why it cannot be.
+// offered returns how the policy file remembers an answer; nil if it does not. The
+// error says why it cannot.
 func (d *Dispatcher) offered(q question, v approval.Verdict) (*check.Offer, error) {
 	switch {
 	case v.Remember == "" || v.Remember == onceOnly:
@@ -204,11 +207,11 @@ func (d *Dispatcher) offered(q question, v approval.Verdict) (*check.Offer, erro
 	case !v.Approve:
 		return nil, errors.New("only a yes is remembered; a rule that denies is written into the policy file")
 	case v.Remember == inConversation:
-		if _, ok := askedKeys(q.rules.policy, q.call, q.effects); !ok || v.Widen != (approval.Widening{}) {
+		if _, ok := askedKeys(q.rules.policy, q.call, q.effects); !ok || v.Escalation != (approval.Escalation{}) {
 			return nil, errors.New("a yes to this call counts once: a rule asks every time, or it comes with a wider sandbox")
 		}
 		return nil, nil
-	case v.Arguments != "" || v.Widen != (approval.Widening{}):
+	case v.Arguments != "" || v.Escalation != (approval.Escalation{}):
 		return nil, errors.New("a yes with other arguments or a wider sandbox makes no rule")
 	case q.call.workspace.opt.Remember == nil:
 		return nil, errors.New("there is no policy file of your own to write a rule into")

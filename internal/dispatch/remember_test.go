@@ -56,7 +56,7 @@ func TestAnAnswerForAConversationIsAboutOneContent(t *testing.T) {
 	t.Parallel()
 	opened := 0
 	tool := &probe{run: func(_ context.Context, io tools.IO) tools.Result {
-		opened = len(io.Opened) + len(io.Granted)
+		opened = len(io.Opened) + len(io.Approved)
 		return tools.Result{}
 	}}
 	b := newBench(t, policy.Ask, tool)

@@ -13,8 +13,9 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// conclude journals the call's return. A return that cannot be journalled is sent all the same: every call is
-// answered. fresh reports that the return is new, and the call's own.
+// conclude journals the call's return. A return that cannot be journalled is sent
+// anyway: every call is answered. fresh reports that the return is new, and the
+// call's own.
 func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	ret := d.makeReturn(c, out)
 	var err error
@@ -38,7 +39,7 @@ func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	return Final{Return: &ret, Background: out.started}, true
 }
 
-// record journals a return, and its call if needed, and gives it its number.
+// record journals a return, and its call if needed, and assigns its number.
 func (d *Dispatcher) record(c *Call, out outcome, ret *message.ToolReturn) (err error) {
 	o := journalOutcome(*ret, out)
 	text := building(*ret)
@@ -62,7 +63,7 @@ func (d *Dispatcher) unrecorded(c *Call, r refusal) *message.ToolReturn {
 	return &ret
 }
 
-// makeReturn puts an outcome into the words and figures of a return.
+// makeReturn converts an outcome to a return.
 func (d *Dispatcher) makeReturn(c *Call, out outcome) message.ToolReturn {
 	ret := message.ToolReturn{
 		CallID: c.ID, ToolName: c.asked.Name, RunID: optional(c.req.RunID), StepID: optional(c.req.StepID),
@@ -90,7 +91,7 @@ func optional[T ~string](s T) *T {
 	return &s
 }
 
-// addResult adds what a tool reports apart from its output.
+// addResult adds what a tool reports besides its output.
 func (d *Dispatcher) addResult(ret *message.ToolReturn, c *Call, res tools.Result) {
 	if !res.IsError {
 		ret.Status = "success"
@@ -112,7 +113,7 @@ func (d *Dispatcher) addResult(ret *message.ToolReturn, c *Call, res tools.Resul
 		ret.Files = append(ret.Files, d.wireFile(f))
 	}
 	if res.Sandbox != nil {
-		held := c.heldBy(*res.Sandbox)
+		held := c.sandboxOf(*res.Sandbox)
 		ret.Sandbox = &held
 	}
 	if res.Exit != nil {
@@ -120,11 +121,11 @@ func (d *Dispatcher) addResult(ret *message.ToolReturn, c *Call, res tools.Resul
 	}
 }
 
-// addOutput fills in the streams, and the result as a model reads it.
+// addOutput fills in the streams, and the result for the model.
 func (d *Dispatcher) addOutput(ret *message.ToolReturn, out outcome) {
 	limit := d.opt.Limits.ReturnBytes
 	head := spool.Redact(out.result.Text, d.opt.Redact)
-	if out.capture == nil { // it runs on
+	if out.capture == nil { // it goes on
 		ret.Result = head
 		return
 	}
@@ -180,7 +181,7 @@ func (d *Dispatcher) wireFile(f tools.File) message.File {
 	return message.File(f)
 }
 
-func (c *Call) heldBy(r sandbox.Report) message.Sandbox {
+func (c *Call) sandboxOf(r sandbox.Report) message.Sandbox {
 	enforced := r.Enforced
 	if enforced == nil {
 		enforced = []string{}
@@ -188,12 +189,12 @@ func (c *Call) heldBy(r sandbox.Report) message.Sandbox {
 	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Degraded: r.Degraded, Caches: r.Caches, Unwatched: r.Unwatched, Proxy: r.Proxy, Widened: c.added()}
 }
 
-const longestTold = 1024
+const maxDenialText = 1024
 
 // wireDenial is a denial in a return. Its target may be a program's output.
 func (d *Dispatcher) wireDenial(n sandbox.Denial) message.Denial {
 	show := func(text string) string {
-		return shortened(display.Line(spool.Redact(text, d.opt.Redact)), longestTold)
+		return shortened(display.Line(spool.Redact(text, d.opt.Redact)), maxDenialText)
 	}
 	return message.Denial{
 		Kind: string(n.Kind), Op: n.Op, Target: show(n.Target), Exact: n.Exact, Setting: show(n.Setting), Hint: show(n.Hint),

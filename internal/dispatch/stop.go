@@ -13,7 +13,8 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Causes for which a call is stopped, apart from cancelled. Each becomes an error_type and a cause.
+// Causes for which a call is stopped, besides cancelled. Each becomes an error_type
+// and a cause.
 var (
 	errClientGone = errors.New("the client went away and did not come back")
 	errShutdown   = errors.New("toold is stopping")
@@ -28,7 +29,7 @@ func (c cancelled) Error() string {
 	return "the call was cancelled: " + c.reason
 }
 
-// stopped says in words why ctx ended a call.
+// stopped explains why ctx ended a call.
 func stopped(ctx context.Context) *refusal {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errShutdown):
@@ -42,7 +43,7 @@ func stopped(ctx context.Context) *refusal {
 	}
 }
 
-// causeOf is the wire's cause of the end of a stopped call.
+// causeOf returns the wire's cause of the end of a stopped call.
 func causeOf(ctx context.Context, kind message.ErrorType) string {
 	switch {
 	case kind == message.Timeout:

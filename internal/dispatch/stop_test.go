@@ -15,7 +15,7 @@ import (
 func TestACallThatWasCancelledBeforeItCameDoesNotRun(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
 	for range 2 { // the second is harmless
-		if !b.Fence(t.Context(), "agent", "call_1") {
+		if !b.CancelEarly(t.Context(), "agent", "call_1") {
 			t.Fatal("an unknown id was not fenced")
 		}
 	}
@@ -24,7 +24,7 @@ func TestACallThatWasCancelledBeforeItCameDoesNotRun(t *testing.T) {
 	if again := b.call(t, "call_1", `{}`); !again.Return.Replayed || again.Return.ID != f.Return.ID {
 		t.Errorf("the repeat got %+v", again.Return)
 	}
-	if b.Fence(t.Context(), "agent", "call_1") {
+	if b.CancelEarly(t.Context(), "agent", "call_1") {
 		t.Error("an id was fenced whose call has ended")
 	}
 	if f := b.call(t, "call_2", `{}`); f.Return.Status != "success" {
@@ -57,7 +57,7 @@ func (b *bench) again(t *testing.T) *bench {
 func TestAFenceOutlivesTheDaemonUntilItsCallIsAnswered(t *testing.T) {
 	first := newBench(t, policy.Allow, &probe{})
 	for _, id := range []string{"call_1", "call_2"} {
-		if !first.Fence(t.Context(), "agent", id) {
+		if !first.CancelEarly(t.Context(), "agent", id) {
 			t.Fatal("an unknown id was not fenced")
 		}
 	}
@@ -76,7 +76,7 @@ func TestAFenceOutlivesTheDaemonUntilItsCallIsAnswered(t *testing.T) {
 
 func TestACallWhoseCancelCannotBeRecordedStaysFenced(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
-	if !b.Fence(t.Context(), "agent", "call_1") {
+	if !b.CancelEarly(t.Context(), "agent", "call_1") {
 		t.Fatal("an unknown id was not fenced")
 	}
 	if err := b.journal.Close(); err != nil {
@@ -85,17 +85,17 @@ func TestACallWhoseCancelCannotBeRecordedStaysFenced(t *testing.T) {
 	for range 2 {
 		wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "cannot journal")
 	}
-	if b.Fence(t.Context(), "agent", "call_2") {
+	if b.CancelEarly(t.Context(), "agent", "call_2") {
 		t.Error("a fence is promised that no journal has")
 	}
-	if !b.fences.take("agent", "call_1") {
+	if !b.earlyCancels.take("agent", "call_1") {
 		t.Error("the fence is gone")
 	}
 }
 
 func TestFencesAreBounded(t *testing.T) {
-	f := make(fences)
-	for i := range maxFences + 1 {
+	f := make(earlyCancels)
+	for i := range maxEarlyCancels + 1 {
 		f.add("agent", fmt.Sprint(i))
 	}
 	if f.take("agent", "0") || !f.take("agent", "1") || f.take("agent", "1") || f.take("other", "2") {

@@ -15,14 +15,14 @@ import (
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/sandbox/escalation"
 	"github.com/toold/toold/tools"
 )
 
 // Widens says what its test wants.
-func (p *probe) Widens(b widen.Bounds) widen.Bounds {
+func (p *probe) Widens(b escalation.Limits) escalation.Limits {
 	if !p.confined {
-		return widen.Bounds{}
+		return escalation.Limits{}
 	}
 	return b
 }
@@ -32,23 +32,23 @@ func widening(t *testing.T, tool *probe) (*bench, hesitant) {
 	t.Helper()
 	b, h := newBench(t, policy.Ask, tool), newHesitant()
 	b.workspace.opt.Profile = sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: "/nowhere"}
-	b.workspace.opt.Widen = widen.Bounds{Network: widen.Full, Ports: []uint16{443}}
+	b.workspace.opt.Escalation = escalation.Limits{Network: escalation.Full, Ports: []uint16{443}}
 	t.Cleanup(b.approvals.Join(h))
 	return b, h
 }
 
 // yes is an answer that widens the network.
 func yes(network string) approval.Verdict {
-	return approval.Verdict{Approve: true, By: "ada", Widen: approval.Widening{Network: network}}
+	return approval.Verdict{Approve: true, By: "ada", Escalation: approval.Escalation{Network: network}}
 }
 
 func TestAYesWidensItsOwnCallAlone(t *testing.T) {
 	t.Parallel()
-	var got []widen.Words
+	var got []escalation.Words
 	var before journal.Record
 	var b *bench
 	b, h := widening(t, &probe{confined: true, run: func(_ context.Context, io tools.IO) tools.Result {
-		got = append(got, io.Widen.Words())
+		got = append(got, io.Escalation.Words())
 		if before.ID == "" {
 			before, _ = b.journal.Find(context.Background(), "agent", "call_1")
 		}
@@ -77,7 +77,7 @@ func TestAYesWidensItsOwnCallAlone(t *testing.T) {
 	if d := before.Decision; d.Person != "ada" || d.Widened != `{"network":"full"}` || before.IntendedAt.IsZero() {
 		t.Errorf("when it ran the journal had %+v", before)
 	}
-	if v := <-h.resolved; v.Widen.Network != "full" {
+	if v := <-h.resolved; v.Escalation.Network != "full" {
 		t.Errorf("the approver was told %+v", v)
 	}
 
@@ -89,7 +89,7 @@ func TestAYesWidensItsOwnCallAlone(t *testing.T) {
 	if ret := final(t, w, wake).Return; ret.Sandbox.Widened != nil || ret.Decision.Widened != nil || ret.Result != "probed" {
 		t.Errorf("the next call got %+v", ret)
 	}
-	if diff := cmp.Diff([]widen.Words{{Network: "full"}, {}}, got); diff != "" {
+	if diff := cmp.Diff([]escalation.Words{{Network: "full"}, {}}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -100,10 +100,10 @@ func TestAnAnswerThatAddsTooMuchDoesNotCount(t *testing.T) {
 	w, wake := b.submit("call_1", `{}`)
 	question := <-h.asked
 	for _, v := range []approval.Verdict{
-		{Approve: true, Widen: approval.Widening{Profile: "danger-full-access"}},
-		{Approve: true, Widen: approval.Widening{Write: "/nowhere"}},
-		{Approve: true, Widen: approval.Widening{Network: "all"}},
-		{Approve: false, Widen: approval.Widening{Network: "full"}},
+		{Approve: true, Escalation: approval.Escalation{Profile: "danger-full-access"}},
+		{Approve: true, Escalation: approval.Escalation{Write: "/nowhere"}},
+		{Approve: true, Escalation: approval.Escalation{Network: "all"}},
+		{Approve: false, Escalation: approval.Escalation{Network: "full"}},
 	} {
 		if _, err := b.approvals.Resolve(question.ID, v); err == nil || errors.Is(err, approval.ErrNotPending) {
 			t.Errorf("%+v: got %v", v, err)
@@ -167,10 +167,10 @@ func TestTheBackgroundCallHasWhatWasAdded(t *testing.T) {
 	tool := serving()
 	tool.confined = true
 	b, h := widening(t, tool)
-	got := make(chan widen.Words, 1)
+	got := make(chan escalation.Words, 1)
 	serve := tool.run
 	tool.run = func(ctx context.Context, io tools.IO) tools.Result {
-		got <- io.Widen.Words()
+		got <- io.Escalation.Words()
 		return serve(ctx, io)
 	}
 	w, wake := b.submit("call_1", `{}`)
@@ -203,20 +203,20 @@ func TestNothingRunsWhenWhatWasAddedHasGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := filepath.Join(base, "gone")
-	b.workspace.opt.Widen.Write = []string{base}
+	b.workspace.opt.Escalation.Write = []string{base}
 	c, _ := b.newCall(Submission{Client: "agent", Request: &message.Request{}, Call: message.ToolCall{ID: "call_1", Name: "probe"}})
 	c.workspace = b.workspace
 	c.rec = 1 // its events may be told
 	q := question{call: c, inv: b.tool, effects: b.tool.Effects(), rules: b.rulesFor(c), said: &message.Decision{}}
-	said, refused := b.approved(q, approval.Verdict{Approve: true, By: "ada", Widen: approval.Widening{Write: gone}})
-	if refused == nil || refused.kind != message.SandboxUnavailable || said.Action != "deny" || said.Widened != nil || c.widened != nil {
+	said, refused := b.approved(q, approval.Verdict{Approve: true, By: "ada", Escalation: approval.Escalation{Write: gone}})
+	if refused == nil || refused.kind != message.SandboxUnavailable || said.Action != "deny" || said.Widened != nil || c.escalation != nil {
 		t.Errorf("got %+v, %+v", said, refused)
 	}
 	if err := os.Mkdir(gone, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	said, refused = b.approved(q, approval.Verdict{Approve: true, By: "ada", Widen: approval.Widening{Write: gone}})
-	defer c.widened.Close()
+	said, refused = b.approved(q, approval.Verdict{Approve: true, By: "ada", Escalation: approval.Escalation{Write: gone}})
+	defer c.escalation.Close()
 	if refused != nil || said.Action != "allow" || said.Widened == nil || said.Widened.Write != gone {
 		t.Errorf("got %+v, %+v", said, refused)
 	}
@@ -227,13 +227,13 @@ func TestAHostThatAPersonHasAddedIsReachedAndNoOther(t *testing.T) {
 	b, answers := connecting(t, "listed.example", "new.example", "x.bad.example", "a.good.example", "listed.example", "other.example", "ask.example")
 	b.tool.confined = true
 	b.workspace.opt.Profile = sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: "/nowhere"}
-	b.workspace.opt.Widen = widen.Bounds{Hosts: []string{"*.example"}, Ports: []uint16{80, 443}}
+	b.workspace.opt.Escalation = escalation.Limits{Hosts: []string{"*.example"}, Ports: []uint16{80, 443}}
 	h := newHesitant()
 	defer b.approvals.Join(h)()
 	b.tool.does = policy.Effect{Kind: policy.Net, Host: "unheard.example", Port: 443, Scheme: "https"}
 	w, wake := b.submit("c1", `{}`)
 	question := <-h.asked
-	if _, err := b.approvals.Resolve(question.ID, approval.Verdict{Approve: true, By: "ada", Widen: approval.Widening{Host: "new.example"}}); err != nil {
+	if _, err := b.approvals.Resolve(question.ID, approval.Verdict{Approve: true, By: "ada", Escalation: approval.Escalation{Host: "new.example"}}); err != nil {
 		t.Fatal(err)
 	}
 	final(t, w, wake)
@@ -259,7 +259,7 @@ func TestAQuestionAboutAHostIsYesOrNo(t *testing.T) {
 	t.Parallel()
 	b, answers := connecting(t, "", "new.example")
 	b.tool.confined = true
-	b.workspace.opt.Widen = widen.Bounds{Mode: sandbox.FullAccess, Network: widen.Full, Ports: []uint16{443}}
+	b.workspace.opt.Escalation = escalation.Limits{Mode: sandbox.FullAccess, Network: escalation.Full, Ports: []uint16{443}}
 	h := newHesitant()
 	defer b.approvals.Join(h)()
 	w, wake := b.submit("c1", `{}`)

@@ -14,7 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Role is what the holder of a token may do.
+// Role is what a token allows.
 type Role string
 
 // The roles.
@@ -25,12 +25,12 @@ const (
 	Admin    Role = "admin"    // may decide, read and stop everything
 )
 
-// Token names a client and what it may do.
+// Token is a client's name and roles.
 type Token struct {
 	Name   string
 	Secret string
 	Roles  []Role
-	Valid  func() bool // reports whether it is still in force; nil = always
+	Valid  func() bool // reports whether it is still in force; nil: always
 }
 
 func (t Token) revoked() bool { return t.Valid != nil && !t.Valid() }
@@ -39,12 +39,12 @@ func (t Token) has(r Role) bool { return slices.Contains(t.Roles, r) }
 
 func (t Token) decides() bool { return t.has(Approver) || t.has(Admin) }
 
-type access func(s *Server, r *http.Request) (who Token, status int)
+type access func(s *Server, r *http.Request) (token Token, status int)
 
 // anyone needs no token: health checks carry no secret, and the page of a question asks for one.
 func anyone(*Server, *http.Request) (Token, int) { return Token{}, http.StatusOK }
 
-func holder(s *Server, r *http.Request) (Token, int) {
+func tokenOf(s *Server, r *http.Request) (Token, int) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") { // RFC 9110 section 11.1
 		return Token{}, http.StatusUnauthorized
@@ -66,14 +66,14 @@ func (s *Server) tokenOf(secret string) (Token, bool) {
 	return Token{}, false
 }
 
-// of is the access of those who may use a route and have one of some roles.
+// of is the access of clients that may use a route and have one of some roles.
 func (a access) of(roles ...Role) access {
 	return func(s *Server, r *http.Request) (Token, int) {
-		who, status := a(s, r)
-		if status == http.StatusOK && !slices.ContainsFunc(roles, who.has) {
+		token, status := a(s, r)
+		if status == http.StatusOK && !slices.ContainsFunc(roles, token.has) {
 			return Token{}, http.StatusForbidden
 		}
-		return who, status
+		return token, status
 	}
 }
 
@@ -81,11 +81,10 @@ func upgrade(s *Server, r *http.Request) (Token, int) {
 	if !websocket.IsWebSocketUpgrade(r) {
 		return Token{}, http.StatusUpgradeRequired
 	}
-	return holder(s, r)
+	return tokenOf(s, r)
 }
 
-// route is one path of the server. There is no way to add one without an access
-// check.
+// route is one path of the server. A route cannot be added without an access check.
 type route struct {
 	pattern string
 	access  access
@@ -93,17 +92,17 @@ type route struct {
 }
 
 func routes() []route {
-	caller, decider, watcher := access(holder).of(Agent), access(holder).of(Approver, Admin), access(holder).of(Observer, Admin)
+	caller, decider, watcher := access(tokenOf).of(Agent), access(tokenOf).of(Approver, Admin), access(tokenOf).of(Observer, Admin)
 	return []route{
 		{"GET /healthz", anyone, (*Server).serveHealth},
 		{"GET /readyz", anyone, (*Server).serveReady},
 		{"GET /v1/ws", upgrade, (*Server).serveSocket},
 		{"GET /ws", upgrade, (*Server).serveSocket},
 		{"GET /v1/codex", access(upgrade).of(Agent), (*Server).serveCodex},
-		{"GET /v1/messages", holder, (*Server).serveMessages},
-		{"GET /v1/agents/{id}/messages", holder, serveHistory("agent_id", "desc")},
-		{"GET /v1/conversations/{id}/messages", holder, serveHistory("conversation_id", "desc")},
-		{"GET /v1/runs/{id}/messages", holder, serveHistory("run_id", "asc")},
+		{"GET /v1/messages", tokenOf, (*Server).serveMessages},
+		{"GET /v1/agents/{id}/messages", tokenOf, serveHistory("agent_id", "desc")},
+		{"GET /v1/conversations/{id}/messages", tokenOf, serveHistory("conversation_id", "desc")},
+		{"GET /v1/runs/{id}/messages", tokenOf, serveHistory("run_id", "asc")},
 		{"POST /mcp", caller, (*Server).serveMCP},
 		{"GET /mcp", caller, (*Server).serveMCP},
 		{"DELETE /mcp", caller, (*Server).serveMCP},
@@ -124,22 +123,22 @@ func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range routes() {
 		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
-			who, status := rt.access(s, r)
+			token, status := rt.access(s, r)
 			if status != http.StatusOK {
 				s.refused(refusalOf(status))
 				refuse(w, status)
 				return
 			}
-			rt.serve(s, w, r, who)
+			rt.serve(s, w, r, token)
 		})
 	}
-	return s.guard(mux)
+	return s.checkOrigin(mux)
 }
 
-// guard refuses requests that name another host than ours, or come from a
-// foreign page. A page that rebinds its name to 127.0.0.1 sends its own name in
-// both headers, so comparing them with each other would check nothing.
-func (s *Server) guard(next http.Handler) http.Handler {
+// checkOrigin refuses requests that name another host, or come from a foreign page.
+// A page that rebinds its name to 127.0.0.1 sends its own name in both headers, so
+// comparing them with each other would check nothing.
+func (s *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.ours(r.Host) {
 			s.refused(refusedHost)
@@ -165,7 +164,8 @@ func (s *Server) ours(hostport string) bool {
 	return slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, host) || slices.Contains(s.opt.AllowedHosts, host)
 }
 
-// friendly reports whether a page of an origin may connect: our own, or a listed one.
+// friendly reports whether a page with an origin may connect: our own, or a listed
+// one.
 func (s *Server) friendly(origin string) bool {
 	if slices.Contains(s.opt.AllowedOrigins, origin) {
 		return true

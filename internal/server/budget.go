@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	firstBytes = 4 << 10  // of a frame, before it is known how long it is
-	freeBytes  = 64 << 10 // of incoming data that every connection may have
+	firstBytes = 4 << 10  // charged for a frame before its length is known
+	freeBytes  = 64 << 10 // of incoming data for every connection
 )
 
 var errBusy = errors.New("too much is being received at once")
 
 // budget is the memory that connections share for frames that are being received
-// and for calls that come in fragments, beyond what each has anyway.
+// and for calls that come in fragments, beyond each one's own.
 type budget struct {
 	mu   sync.Mutex
 	left int64
 }
 
-// take changes what one holder has, and reports whether there was enough.
+// take changes the share of one user, and reports whether the budget allows it.
 func (b *budget) take(held *int64, wants int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,8 +43,8 @@ func (ss *session) receive() (kind int, frame []byte, err error) {
 	return kind, frame, err
 }
 
-// read reads r to its end for a holder that already has other bytes. It charges what has come, not what is
-// announced.
+// read reads all of r for a user that already has other bytes. It charges received
+// bytes, not announced ones.
 func (b *budget) read(r io.Reader, held *int64, other int) (all []byte, err error) {
 	for all = make([]byte, 0, firstBytes); ; {
 		if len(all) == cap(all) {

@@ -12,20 +12,20 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// How long a request over HTTP waits for its calls to end.
+// How long an HTTP request waits for its calls to end.
 const (
 	usualWait = 30 * time.Second
 	mostWait  = 5 * time.Minute
 )
 
-// waiting is one request over HTTP that waits for calls.
+// waiting is one HTTP request that waits for calls.
 type waiting struct {
 	srv  *Server
-	done <-chan struct{} // its client is gone, or it has waited long enough
+	done <-chan struct{} // its client is gone, or its time is over
 	wake chan struct{}   // capacity 1
 }
 
-// wait reads the query parameter wait, in milliseconds, and begins to wait.
+// wait reads the query parameter wait, in milliseconds, and starts waiting.
 func (s *Server) wait(r *http.Request) (*waiting, context.CancelFunc, *message.Error) {
 	wait := usualWait
 	if text := r.URL.Query().Get("wait"); text != "" {
@@ -41,7 +41,8 @@ func (s *Server) wait(r *http.Request) (*waiting, context.CancelFunc, *message.E
 
 func (w *waiting) poke() { notify(w.wake) }
 
-// end waits for the end of a call; nil when it has not ended in time, or toold stops before.
+// end waits for the end of a call; nil if it has not ended in time, or toold stops
+// first.
 func (w *waiting) end(of *dispatch.Watcher) *dispatch.Final {
 	for {
 		for _, event := range of.Call().Events(0) {
@@ -59,7 +60,7 @@ func (w *waiting) end(of *dispatch.Watcher) *dispatch.Final {
 	}
 }
 
-func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, who Token) {
+func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, token Token) {
 	m, status, e := s.readRequest(w, r)
 	if e != nil {
 		writeJSON(w, status, e)
@@ -71,7 +72,7 @@ func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, who Token) {
 		return
 	}
 	defer stop()
-	sub := dispatch.Submission{Client: who.Name, Conn: "http " + who.Name, Dir: r.URL.Query().Get("workspace"), Request: m, Keep: true, Wake: wait.poke}
+	sub := dispatch.Submission{Client: token.Name, Conn: "http " + token.Name, Dir: r.URL.Query().Get("workspace"), Request: m, Keep: true, Wake: wait.poke}
 	if most := s.opt.CallsPerConnection; len(m.Calls) > most && m.Item == "" {
 		sub.TooMany = fmt.Sprintf("%d calls are the most of one request", most)
 	}
@@ -148,12 +149,12 @@ func (w *waiting) calls(out http.ResponseWriter, sub dispatch.Submission) {
 	}
 }
 
-// item runs the parts of an item while the request waits. The same request again goes on
-// behind the parts that ran.
+// item runs the parts of an item while the request waits. A repeated request
+// continues after the parts that ran.
 func (w *waiting) item(out http.ResponseWriter, it *item) {
 	for {
 		watcher := w.srv.opt.Dispatch.Submit(it.sub)
-		defer watcher.Detach() // at the end of all: a repeat must find the parts
+		defer watcher.Detach() // at the very end: a repeat must find the parts
 		final := w.end(watcher)
 		if final == nil {
 			writeJSON(out, http.StatusAccepted, message.Accepted(it.sub.Request.Item))
@@ -169,14 +170,14 @@ func (w *waiting) item(out http.ResponseWriter, it *item) {
 	}
 }
 
-func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, who Token) {
+func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, token Token) {
 	wait, stop, e := s.wait(r)
 	if e != nil {
 		writeJSON(w, http.StatusBadRequest, e)
 		return
 	}
 	defer stop()
-	key := dispatch.Key{Client: who.Name, Agent: r.URL.Query().Get("agent_id"), ID: r.PathValue("id")}
+	key := dispatch.Key{Client: token.Name, Agent: r.URL.Query().Get("agent_id"), ID: r.PathValue("id")}
 	watcher := s.opt.Dispatch.Rejoin(key, wait.poke)
 	defer watcher.Detach()
 	final := wait.end(watcher)

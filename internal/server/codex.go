@@ -7,14 +7,14 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-func (s *Server) serveCodex(w http.ResponseWriter, r *http.Request, who Token) {
-	s.connect(w, r, who, (*session).runCodex)
+func (s *Server) serveCodex(w http.ResponseWriter, r *http.Request, token Token) {
+	s.connect(w, r, token, (*session).runCodex)
 }
 
 // runCodex serves a connection of Codex and returns when it and its goroutines have ended.
 func (ss *session) runCodex() {
 	defer ss.conn.Close()
-	c := ss.srv.opt.Codex.Connect(ss.who.Name, func(frame []byte) error { return ss.writeFrame(websocket.TextMessage, frame) })
+	c := ss.srv.opt.Codex.Connect(ss.token.Name, func(frame []byte) error { return ss.writeFrame(websocket.TextMessage, frame) })
 	ss.take = func(kind int, frame []byte) bool {
 		if kind != websocket.TextMessage {
 			ss.farewell(websocket.CloseUnsupportedData, "expected text frames")
@@ -28,8 +28,8 @@ func (ss *session) runCodex() {
 		ss.endWriting()
 	}
 	written, gone := make(chan struct{}), make(chan struct{})
-	// Ends when the connection does, or when toold stops and nothing more is owed; then it
-	// ends the reader.
+	// Ends when the connection does, or when toold stops and nothing more is owed; then
+	// it ends the reader.
 	go func() {
 		defer close(written)
 		c.Run(ss.wake)
@@ -63,7 +63,7 @@ func (ss *session) beat(gone <-chan struct{}) {
 			return
 		}
 		if ss.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(ss.srv.opt.Idle)) != nil {
-			return // the reader finds that out as well
+			return // the reader notices as well
 		}
 	}
 }

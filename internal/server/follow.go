@@ -8,7 +8,7 @@ import (
 
 func (ss *session) follow(w *dispatch.Watcher) { ss.followFrom(w, position{}) }
 
-// feed finds what the session follows of a call. Called with mu held.
+// feed returns the session's feed of a call. The caller holds mu.
 func (ss *session) feed(c *dispatch.Call) *feed {
 	for _, f := range ss.feeds {
 		if f.watcher.Call() == c {
@@ -18,15 +18,15 @@ func (ss *session) feed(c *dispatch.Call) *feed {
 	return nil
 }
 
-// follows reports whether the session has a call's return still to write.
+// follows reports whether the session has still to write a call's return.
 func (ss *session) follows(c *dispatch.Call) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.feed(c) != nil
 }
 
-// show lets the client have the events and the output of a background call from
-// their beginning: it is the one that began it, or came back for it.
+// show sends the client the events and the output of a background call from their
+// beginning: the client began it, or rejoined it.
 func (ss *session) show(c *dispatch.Call) {
 	ss.follow(c.Watch(ss.poke))
 	ss.mu.Lock()
@@ -36,8 +36,8 @@ func (ss *session) show(c *dispatch.Call) {
 	}
 }
 
-// visible reports whether the client gets the events and output of what a feed
-// follows: of its own calls always, of background calls when it asked.
+// visible reports whether the client receives the events and output of a feed:
+// always for its own calls, on request for background calls.
 func (ss *session) visible(f *feed) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

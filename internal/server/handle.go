@@ -16,7 +16,8 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// safely acts on a frame. A panic is answered and costs the client no more.
+// safely handles a frame. A panic is answered and has no other effect on the
+// client.
 func (ss *session) safely(callID string, act func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -74,19 +75,19 @@ func (ss *session) refuse(t message.ErrorType, callID, text string) {
 }
 
 func (ss *session) may(what, callID string, roles ...Role) bool {
-	if slices.ContainsFunc(roles, ss.who.has) {
+	if slices.ContainsFunc(roles, ss.token.has) {
 		return true
 	}
-	ss.refuse(message.NotAuthorized, callID, "the token "+ss.who.Name+" may not "+what+"; it needs the role "+string(roles[0]))
+	ss.refuse(message.NotAuthorized, callID, "the token "+ss.token.Name+" may not "+what+"; it needs the role "+string(roles[0]))
 	return false
 }
 
-// client is the scope of the session's calls: "" for those who see all.
+// client is the scope of the session's calls: "" for roles that see all.
 func (ss *session) client() string {
-	if ss.who.decides() || ss.who.has(Observer) {
+	if ss.token.decides() || ss.token.has(Observer) {
 		return ""
 	}
-	return ss.who.Name
+	return ss.token.Name
 }
 
 func (ss *session) request(m *message.Request, call message.ToolCall) {
@@ -99,7 +100,7 @@ func (ss *session) request(m *message.Request, call message.ToolCall) {
 }
 
 func (ss *session) submission(m *message.Request) dispatch.Submission {
-	sub := dispatch.Submission{Client: ss.who.Name, Conn: ss.id, Program: ss.program, Dir: ss.dir, Request: m, Keep: ss.conn.RemoteAddr().Network() != "pipe", Wake: ss.poke}
+	sub := dispatch.Submission{Client: ss.token.Name, Conn: ss.id, Program: ss.program, Dir: ss.dir, Request: m, Keep: ss.conn.RemoteAddr().Network() != "pipe", Wake: ss.poke}
 	if open, most := ss.unanswered(), ss.srv.opt.CallsPerConnection; open >= most {
 		sub.TooMany = fmt.Sprintf("%d calls of this connection are unanswered", most)
 	}
@@ -124,7 +125,7 @@ func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse)
 		return refused
 	}
 	verdict := approval.Verdict{
-		Approve: a.Approve, By: ss.who.Name, Before: m.Beforehand, Reason: a.Reason, Widen: approval.Widening(a.Widen),
+		Approve: a.Approve, By: ss.token.Name, Before: m.Beforehand, Reason: a.Reason, Escalation: approval.Escalation(a.Widen),
 		Remember: m.Remember, Pattern: m.Pattern, Arguments: string(a.Arguments),
 	}
 	_, err := ss.srv.opt.Approvals.Resolve(id, verdict)
@@ -141,9 +142,9 @@ func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse)
 	return message.InvalidArguments.Errorf("the answer does not count, and the call still waits: %v", err)
 }
 
-// question returns the id of the question that an answer names. Agents choose the tool_call_id, so that
-// names only the question whether its call runs, and only while no other call has had it: a late answer
-// may be meant for the other.
+// question returns the id of the question that an answer names. Agents choose
+// tool_call_ids, so one only names the question whether its call runs, and only if
+// no other call has used it: a late answer may be meant for the other.
 func (s *Server) question(a message.ApprovalAnswer) (id string, refused *message.Error) {
 	named := slices.DeleteFunc(s.opt.Approvals.Pending(), func(r approval.Request[message.ApprovalRequest]) bool {
 		return a.CallID != "" && r.CallID != a.CallID || a.CallID == "" && !(message.ApprovalRequest{ID: r.ID, CallID: r.CallID}).Named(a.ApprovalID)
@@ -161,8 +162,8 @@ func (s *Server) question(a message.ApprovalAnswer) (id string, refused *message
 	return named[0].ID, nil
 }
 
-// named returns the unanswered calls that a frame names: the one that this session follows, else
-// all, since agents may have chosen the same id.
+// named returns the unanswered calls that a frame names: the one that this session
+// follows, else all, since agents may have chosen the same id.
 func (ss *session) named(callID string) []*dispatch.Call {
 	if it := ss.findItem(func(it *item) bool { return it.sub.Request.Item == callID }); it != nil {
 		callID = it.key().ID
@@ -193,8 +194,8 @@ func (ss *session) cancel(m *message.Cancel) {
 		return
 	}
 	why := ""
-	if ss.who.has(Agent) && !strings.HasPrefix(m.CallID, message.BackgroundPrefix) &&
-		ss.srv.opt.Dispatch.Fence(context.Background(), ss.who.Name, m.CallID) {
+	if ss.token.has(Agent) && !strings.HasPrefix(m.CallID, message.BackgroundPrefix) &&
+		ss.srv.opt.Dispatch.CancelEarly(context.Background(), ss.token.Name, m.CallID) {
 		why = "; if a call with it comes later, it is answered as cancelled and does not run"
 	}
 	ss.refuse(message.NotRunning, m.CallID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown"+why)
@@ -219,8 +220,8 @@ func (ss *session) input(m *message.ToolInput) {
 	}
 }
 
-// taken returns the function that answers an input with a request_id when its command has the data, or never
-// will. It does not block.
+// taken returns the function that answers an input with a request_id when its
+// command has the data, or never will. It does not block.
 func (ss *session) taken(m *message.ToolInput) func(taken bool) {
 	if m.RequestID == "" {
 		return nil
@@ -263,14 +264,14 @@ func (ss *session) hello(m *message.Hello) {
 			goOn = then
 		}
 	}
-	for _, r := range ss.who.Roles {
+	for _, r := range ss.token.Roles {
 		ack.Roles = append(ack.Roles, string(r))
 	}
 	ss.reply(ack)
 	goOn()
 }
 
-// output is how a client wants live output.
+// output is the requested form of live output.
 type output int
 
 const (
@@ -297,7 +298,7 @@ func (ss *session) listApprovals(m *message.ListApprovals) {
 }
 
 func (ss *session) explain(m *message.ExplainPolicy) {
-	answer, e := ss.srv.opt.Dispatch.Explain(ss.who.Name, ss.dir, m.Call, ss.who.decides())
+	answer, e := ss.srv.opt.Dispatch.Explain(ss.token.Name, ss.dir, m.Call, ss.token.decides())
 	answer.RequestID = m.RequestID
 	ss.answered(answer, e)
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// The bounds of a hub. A subscriber that is further behind receives a gap.
+// Bounds of a hub. A subscriber that is further behind receives a gap.
 const (
 	maxEvents     = 4096
-	maxEventBytes = 16 << 20 // about: what is small in any case counts as smallEvent
+	maxEventBytes = 16 << 20 // approximate: small events count as smallEvent
 	smallEvent    = 512
 )
 
 type event struct {
 	dispatch.Key
 	topic        string
-	seq          int64 // in the journal; 0 = it is not there
+	seq          int64 // in the journal; 0: not there
 	conversation string
-	tool         string // empty where only the frame names it
-	frame        any    // nil: there is only something to do
+	tool         string // empty if only the frame has it
+	frame        any    // nil: only for its effect
 	call         *dispatch.Call
 	size         int
 }
 
-// hub keeps the latest events once for all subscribers. Events never wait for a subscriber. Without
-// subscribers it keeps none.
+// hub keeps the latest events once for all subscribers. Events never wait for a
+// subscriber. Without subscribers it keeps none.
 type hub struct {
 	last func() int64 // number of the last message of the journal
 
@@ -38,8 +38,8 @@ type hub struct {
 	events  []event
 	first   int64 // number of events[0], counted from the start of the daemon
 	bytes   int
-	covered int64                           // the messages of the journal after this one are among events
-	calls   map[dispatch.Key]*dispatch.Call // that have started, as long as their events are kept
+	covered int64                           // events include the messages of the journal after this one
+	calls   map[dispatch.Key]*dispatch.Call // started calls, as long as their events are kept
 	readers map[*subscription]struct{}
 }
 
@@ -95,7 +95,7 @@ func (h *hub) publish(e event) {
 	}
 }
 
-// drop forgets the oldest event. Called with mu held.
+// drop removes the oldest event. The caller holds mu.
 func (h *hub) drop() {
 	old := h.events[0]
 	h.events[0] = event{}
@@ -121,8 +121,8 @@ func (h *hub) read(s *subscription, most int) (events []event, missed int64) {
 	return events, 0
 }
 
-// catchUp lets a subscriber that has all messages of the journal up to s.seq go on with the
-// events that are kept, and reports whether it can.
+// catchUp switches a subscriber that has all messages of the journal up to s.seq to
+// the kept events, and reports whether it can.
 func (h *hub) catchUp(s *subscription) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,7 +168,8 @@ func recordedEvent(m journal.Message) event {
 	return e
 }
 
-// happened publishes an event of a call. What is in the journal comes from there.
+// happened publishes an event of a call. Journalled messages are published by the
+// journal.
 func (h *hub) happened(c *dispatch.Call, what any) {
 	e := event{Key: c.Key(), conversation: c.Client().ConversationID, tool: c.ToolName(), call: c, frame: what}
 	switch what := what.(type) {
@@ -182,20 +183,20 @@ func (h *hub) happened(c *dispatch.Call, what any) {
 		e.topic = message.TopicWaiting
 	case dispatch.Final:
 		e.frame = nil
-		if what.Return != nil && what.Return.SeqID == 0 { // the journal could not take it
+		if what.Return != nil && what.Return.SeqID == 0 { // it could not be journalled
 			h.publish(event{
 				Key: e.Key, topic: message.TopicReturn, conversation: e.conversation, tool: e.tool,
 				frame: *what.Return, size: 4 * len(what.Return.Result),
 			})
 		}
-		e.size = c.Held()
+		e.size = c.MemoryBytes()
 	default:
 		return
 	}
 	h.publish(e)
 }
 
-// questions publishes the questions to people, and what becomes of them.
+// questions publishes the questions to people, and their outcome.
 type questions struct{ *hub }
 
 func (q questions) Asked(r approval.Request[message.ApprovalRequest]) {

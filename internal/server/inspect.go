@@ -11,7 +11,7 @@ import (
 // Why a connection or request was refused.
 const (
 	refusedLimit  = "limit"  // too many connections, or toold stops
-	refusedToken  = "token"  // none, or one that is not in force
+	refusedToken  = "token"  // missing, or not in force
 	refusedRole   = "role"   // the token does not allow it
 	refusedHost   = "host"   // the name of another machine
 	refusedOrigin = "origin" // a foreign page
@@ -42,14 +42,14 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request, _ Token) {
 	s.opt.Metrics.ServeHTTP(w, r)
 }
 
-// inspector needs an admin's token, on the Unix socket: a profile shows what other clients
-// do, and takes a processor.
+// inspector needs an admin's token, on the Unix socket: a profile shows what other
+// clients do, and uses CPU.
 func inspector(s *Server, r *http.Request) (Token, int) {
-	who, status := access(holder).of(Admin)(s, r)
+	token, status := access(tokenOf).of(Admin)(s, r)
 	if _, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); status == http.StatusOK && !ok {
 		return Token{}, http.StatusMisdirectedRequest
 	}
-	return who, status
+	return token, status
 }
 
 func profile(serve http.HandlerFunc) func(*Server, http.ResponseWriter, *http.Request, Token) {
@@ -63,7 +63,7 @@ type Reloaded struct {
 	Error    string   `json:"error,omitempty"` // why it is not the one on disk
 }
 
-// serveReload reloads the policy files. A faulty one is answered with 422.
+// serveReload reloads the policy files. A fault is answered with 422.
 func (s *Server) serveReload(w http.ResponseWriter, _ *http.Request, _ Token) {
 	answer, err := s.opt.Reload()
 	status := http.StatusOK
@@ -77,26 +77,26 @@ func (s *Server) servePolicy(w http.ResponseWriter, _ *http.Request, _ Token) {
 	writeJSON(w, http.StatusOK, s.opt.Policy())
 }
 
-// serveMCP passes a request on to what speaks the Model Context Protocol.
-func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request, who Token) {
+// serveMCP passes a request to the MCP handler.
+func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request, token Token) {
 	body, status, e := s.readBody(w, r)
 	if e != nil {
 		writeJSON(w, status, e)
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	s.opt.MCP(patient{w, s.opt.Idle}, r, who)
+	s.opt.MCP(patient{w, s.opt.Idle}, r, token)
 }
 
-// patient is an answer that may take long, but no single write of it does: a client that
-// does not read is given up.
+// patient is an answer that may take long, but no single write of it does: a client
+// that does not read is disconnected.
 type patient struct {
 	http.ResponseWriter
 	most time.Duration
 }
 
 func (p patient) Write(b []byte) (int, error) {
-	_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(time.Now().Add(p.most)) // every connection has one
+	_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(time.Now().Add(p.most)) // supported by every connection
 	return p.ResponseWriter.Write(b)
 }
 

@@ -7,12 +7,12 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// item is a request whose calls are parts of one: they run one after the other, each
-// judged when the one before has ended, and have one answer. The parts are calls of their
-// own in the journal, so a repeated item receives what ran from there and goes on behind it.
+// item is a request whose calls run one after the other, each judged when the one
+// before has ended, with one answer. The parts are separate calls in the journal,
+// so a repeated item receives from there what ran and continues after it.
 type item struct {
-	sub     dispatch.Submission // of the part that runs
-	calls   []*dispatch.Call    // that have ended
+	sub     dispatch.Submission // the running part
+	calls   []*dispatch.Call    // the ended ones
 	returns []message.ToolReturn
 }
 
@@ -25,8 +25,8 @@ func (it *item) key() dispatch.Key {
 	return dispatch.Key{Client: it.sub.Client, Agent: it.sub.Request.AgentID, ID: it.sub.Call.ID}
 }
 
-// took notes how the part that runs has ended, and reports whether another one is to be
-// submitted. Behind one that did not run to its end, none is.
+// took records how the running part has ended, and reports whether to submit
+// another one: not after a part that failed.
 func (it *item) took(call *dispatch.Call, final dispatch.Final) (more bool) {
 	if final.Err != nil {
 		return false
@@ -58,8 +58,8 @@ func (ss *session) findItem(is func(*item) bool) *item {
 	return nil
 }
 
-// requestItem submits the first part of an item. The repeat of one that runs has the
-// answer of that.
+// requestItem submits the first part of an item. The repeat of a running item
+// receives its answer.
 func (ss *session) requestItem(m *message.Request) {
 	if !ss.may("request calls", m.Item, Agent) {
 		return
@@ -80,7 +80,7 @@ func (ss *session) requestItem(m *message.Request) {
 	ss.follow(ss.srv.opt.Dispatch.Submit(it.sub))
 }
 
-// concludePart goes on behind a part of an item, or writes the item's answer.
+// concludePart continues after a part of an item, or writes the item's answer.
 func (w *writer) concludePart(it *item, call *dispatch.Call, final dispatch.Final) error {
 	w.ss.mu.Lock()
 	more := it.took(call, final)

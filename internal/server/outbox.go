@@ -2,22 +2,23 @@ package server
 
 import "sync"
 
-// The bounds of an outbox: messages, and bytes of replies. A client that sends
-// without reading its answers is not read any further; one that does not read
-// what others cause is given up.
+// Bounds of an outbox: messages, and bytes of replies. A client that sends without
+// reading its answers is not read any further; one that does not read events is
+// disconnected.
 const (
 	maxReplies    = 256
 	maxReplyBytes = 4 << 20 // a single reply may be larger
 	maxPushed     = 16384
 )
 
-// outbox queues what is to be written, apart from live output. Replies are frames, whose bytes count; other
-// messages are encoded when they are written, so that clients share them.
+// outbox queues messages, apart from live output. Replies are encoded frames, whose
+// bytes count; other messages are encoded when they are written, so that clients
+// share them.
 type outbox struct {
 	poke func()
 
 	mu     sync.Mutex
-	room   sync.Cond // replies may be added again, or closed
+	room   sync.Cond // signals that replies may be added, or close
 	queue  []any     // frames are []byte
 	held   int       // bytes of the frames in queue
 	closed bool
@@ -29,8 +30,8 @@ func newOutbox(poke func()) *outbox {
 	return o
 }
 
-// reply queues the answer to a frame of the client's own, waiting while it has
-// too many unread ones. It does nothing once the outbox is closed.
+// reply queues the answer to a client's frame, and blocks while too many are
+// unread. It does nothing once the outbox is closed.
 func (o *outbox) reply(v any) {
 	o.mu.Lock()
 	for o.full() && !o.closed {
@@ -46,10 +47,10 @@ func (o *outbox) reply(v any) {
 	o.poke()
 }
 
-// full reports whether replies have to wait. The caller holds mu.
+// full reports whether replies must wait. The caller holds mu.
 func (o *outbox) full() bool { return len(o.queue) >= maxReplies || o.held >= maxReplyBytes }
 
-// push queues what others cause. It never blocks.
+// push queues a message that is no reply. It never blocks.
 func (o *outbox) push(v any) {
 	o.mu.Lock()
 	if len(o.queue) < maxPushed {
@@ -61,13 +62,13 @@ func (o *outbox) push(v any) {
 	o.poke()
 }
 
-// overflow gives the client up. Needs mu.
+// overflow disconnects the client. The caller holds mu.
 func (o *outbox) overflow() {
 	o.closed = true
 	o.room.Broadcast()
 }
 
-// take removes the oldest message. open is false when none will ever come.
+// take removes the oldest message. open is false if none will ever come.
 func (o *outbox) take() (v any, ok, open bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,7 +87,7 @@ func (o *outbox) take() (v any, ok, open bool) {
 	return v, true, true
 }
 
-// close ends the outbox: replies no longer wait, and nothing more is taken.
+// close closes the outbox: replies no longer wait, and messages are dropped.
 func (o *outbox) close() {
 	o.mu.Lock()
 	o.overflow()

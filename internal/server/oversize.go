@@ -11,11 +11,11 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// The library refuses a frame by its header, before any of it is read, and closes the
-// connection without a reason. The types of this file put the reason in. Counting the bytes
-// ourselves would mean to hold all that a frame may have before refusing it.
+// The library refuses a frame by its header, before reading it, and closes the
+// connection without a reason. The types of this file add the reason. Counting the
+// bytes ourselves would require buffering the maximum before refusing.
 
-// hijacker gives the library a connection that says why it closes.
+// hijacker gives the library a connection that adds the reason.
 type hijacker struct {
 	http.ResponseWriter
 	limit int64
@@ -29,7 +29,8 @@ func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return otherConn{conn, h.limit}, rw, err
 }
 
-// tcpConn keeps the methods with which a TCP connection writes several buffers at once.
+// tcpConn keeps the methods with which a TCP connection writes several buffers at
+// once.
 type tcpConn struct {
 	*net.TCPConn
 	limit int64
@@ -45,7 +46,7 @@ type otherConn struct {
 
 func (c otherConn) Write(p []byte) (int, error) { return writeWithReason(c.Conn, p, c.limit) }
 
-// CloseWrite ends what is written, where the connection can end that alone.
+// CloseWrite closes the writing side, if the connection supports that.
 func (c otherConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -53,11 +54,11 @@ func (c otherConn) CloseWrite() error {
 	return nil
 }
 
-// bareTooBig is the close frame with which the library refuses a frame.
+// bareTooBig is the library's close frame for a frame that is too large.
 const bareTooBig = "\x88\x02\x03\xf1" // 1009
 
-// writeWithReason writes p or, where p closes because of a frame that is too large, an
-// error_message and a close frame that names the limit.
+// writeWithReason writes p or, if p is bareTooBig, an error_message and a close
+// frame that names the limit.
 func writeWithReason(conn net.Conn, p []byte, limit int64) (int, error) {
 	if string(p) != bareTooBig {
 		return conn.Write(p)
@@ -83,7 +84,7 @@ func tooBigError(why string) *message.Error {
 	return message.InvalidFrame.Errorf("%s; nothing of this one was read", why)
 }
 
-// appendFrame appends a frame of a server (RFC 6455 section 5.2) of less than 64 KiB.
+// appendFrame appends a server's frame (RFC 6455 section 5.2) of less than 64 KiB.
 func appendFrame(dst []byte, kind int, payload []byte) []byte {
 	dst = append(dst, 1<<7|byte(kind)) // the last fragment
 	if len(payload) < 126 {

@@ -10,8 +10,9 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// page is what a person sees at the address of a question. The address is no secret: without the
-// token of a decider the page shows nothing and takes no answer. It keeps nothing in the browser.
+// page is the page of a question. Its address is no secret: without a token that
+// may decide, the page shows nothing and accepts no answer. It stores nothing in
+// the browser.
 var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
 
 const pageText = `<!doctype html>
@@ -36,7 +37,7 @@ type shown struct {
 	Form, Conversation   bool
 }
 
-// PathOfQuestion is the page of an approval.
+// PathOfQuestion returns the page of an approval.
 func PathOfQuestion(id string) string { return "/approvals/" + id }
 
 func show(w http.ResponseWriter, status int, s shown) {
@@ -60,13 +61,13 @@ const maxForm = 64 << 10
 func (s *Server) servePageAnswer(w http.ResponseWriter, r *http.Request, _ Token) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	secret := r.PostFormValue("token")
-	who, ok := s.tokenOf(secret)
-	if !ok || !who.decides() {
+	token, ok := s.tokenOf(secret)
+	if !ok || !token.decides() {
 		show(w, http.StatusUnauthorized, shown{Form: true, Say: "This is not the token of somebody who may decide on calls."})
 		return
 	}
 	id := r.PathValue("id")
-	v := approval.Verdict{By: who.Name, Reason: r.PostFormValue("reason")}
+	v := approval.Verdict{By: token.Name, Reason: r.PostFormValue("reason")}
 	switch r.PostFormValue("decision") {
 	case "once":
 		v.Approve = true
@@ -105,14 +106,14 @@ func (s *Server) showQuestion(w http.ResponseWriter, id, secret string) {
 	show(w, http.StatusNotFound, shown{Say: nothingWaits})
 }
 
-// Attend has asked called with the questions that are mine, until leave is called: they wait
-// for an answer at their page.
-func Attend(q *approval.Queue[message.ApprovalRequest], mine func(message.ApprovalRequest) bool, asked func(message.ApprovalRequest)) (leave func()) {
-	return q.Attend(attendant(asked), mine)
+// JoinFor calls asked with the questions for which mine returns true, until leave
+// is called: they are answered on their pages.
+func JoinFor(q *approval.Queue[message.ApprovalRequest], mine func(message.ApprovalRequest) bool, asked func(message.ApprovalRequest)) (leave func()) {
+	return q.JoinFor(askedFunc(asked), mine)
 }
 
-type attendant func(message.ApprovalRequest)
+type askedFunc func(message.ApprovalRequest)
 
-func (a attendant) Asked(r approval.Request[message.ApprovalRequest]) { a(r.Show) }
+func (a askedFunc) Asked(r approval.Request[message.ApprovalRequest]) { a(r.Show) }
 
-func (a attendant) Resolved(approval.Request[message.ApprovalRequest], approval.Verdict) {}
+func (a askedFunc) Resolved(approval.Request[message.ApprovalRequest], approval.Verdict) {}

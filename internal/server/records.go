@@ -51,8 +51,8 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request, _ Token) {
 	w.Write([]byte("ok\n"))
 }
 
-// serveReady reports whether new calls are taken and can be recorded. They are without the
-// team store, too.
+// serveReady reports whether new calls are accepted and can be recorded, even
+// without the team store.
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ Token) {
 	s.mu.Lock()
 	closing := s.closing
@@ -74,13 +74,13 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ Token) {
 	}
 }
 
-func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request, who Token) {
+func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request, token Token) {
 	m, e := listFromQuery(r.URL.Query())
 	if e != nil {
 		writeJSON(w, http.StatusBadRequest, e)
 		return
 	}
-	page, e := s.list(r.Context(), (&session{who: who}).client(), m)
+	page, e := s.list(r.Context(), (&session{token: token}).client(), m)
 	if e != nil {
 		writeJSON(w, statusOfError(e), e)
 		return
@@ -133,16 +133,16 @@ type problem struct {
 	Detail string `json:"detail"`
 }
 
-// serveHistory lists the messages of an agent, a conversation or a run as Letta's API
-// does: an array, cut by cursors that are ids of messages.
+// serveHistory lists the messages of an agent, a conversation or a run in the form
+// of Letta's API: an array, with message ids as cursors.
 func serveHistory(of, order string) func(*Server, http.ResponseWriter, *http.Request, Token) {
-	return func(s *Server, w http.ResponseWriter, r *http.Request, who Token) {
+	return func(s *Server, w http.ResponseWriter, r *http.Request, token Token) {
 		m, e := historyQuery(r.URL.Query(), of, r.PathValue("id"), order)
 		if e != nil {
 			writeJSON(w, http.StatusUnprocessableEntity, problem{e.Message})
 			return
 		}
-		list, e := s.history(r, who, m)
+		list, e := s.history(r, token, m)
 		if e != nil {
 			writeJSON(w, statusOfError(e), problem{e.Message})
 			return
@@ -151,12 +151,12 @@ func serveHistory(of, order string) func(*Server, http.ResponseWriter, *http.Req
 	}
 }
 
-func (s *Server) history(r *http.Request, who Token, m *message.ListMessages) (list []json.RawMessage, e *message.Error) {
+func (s *Server) history(r *http.Request, token Token, m *message.ListMessages) (list []json.RawMessage, e *message.Error) {
 	list = []json.RawMessage{}
 	for size, left := 0, m.Limit; ; {
 		m.Limit = left
-		page, e := s.list(r.Context(), (&session{who: who}).client(), m)
-		if e == nil && page.Lost != "" { // there is no room for it in the answer
+		page, e := s.list(r.Context(), (&session{token: token}).client(), m)
+		if e == nil && page.Lost != "" { // it does not fit in the answer
 			e = message.InternalError.Errorf("the journal cannot be read: %s", page.Lost)
 		}
 		if e != nil {
@@ -178,8 +178,8 @@ func (s *Server) history(r *http.Request, who Token, m *message.ListMessages) (l
 	}
 }
 
-// historyQuery makes a list_messages of the parameters of Letta's API. Those that are about
-// messages which toold does not record are taken and mean nothing.
+// historyQuery converts the parameters of Letta's API to a list_messages. It
+// ignores those about messages that toold does not record.
 func historyQuery(q url.Values, of, id, order string) (*message.ListMessages, *message.Error) {
 	fields := url.Values{"order": {order}, "limit": {"100"}}
 	for name, values := range q {

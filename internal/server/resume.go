@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	maxTrails = 256  // of ended connections that are remembered
-	maxPieces = 256  // of output, of a connection
-	maxEnds   = 1024 // of calls, of a connection
+	maxResumeStates = 256  // ended connections that can be resumed
+	maxPieces       = 256  // of output, per connection
+	maxEnds         = 1024 // of calls, per connection
 
-	takeOver = 5 * time.Second // how long a connection that is ending may take, for another that may go on in its place
+	takeOver = 5 * time.Second // how long an ending connection may take, for another that resumes it
 )
 
 type piece struct {
-	seq    int64 // endless in a binary frame, which has none
+	seq    int64 // noSeq in a binary frame, which has none
 	call   dispatch.Key
 	stream tools.Stream
-	from   int64 // how far the client had the stream before
+	from   int64 // the client's offset in the stream before
 }
 
-// noSeq is the number of a piece that has none.
+// noSeq is the number of a piece without one.
 const noSeq = math.MaxInt64
 
 type ending struct {
@@ -33,12 +33,12 @@ type ending struct {
 	at   time.Time
 }
 
-// history is what a connection wrote last. It belongs to its writer.
+// history is what a connection wrote last. Only its writer uses it.
 type history struct {
 	pieces []piece
 	cut    bool // there were pieces before
 	ends   []ending
-	lost   ending // the last one before those in ends; the zero value when there is none
+	lost   ending // the last one before those in ends; may be zero
 }
 
 func (h *history) wrote(p piece) {
@@ -49,7 +49,7 @@ func (h *history) wrote(p piece) {
 	h.pieces = append(h.pieces, p)
 }
 
-func (h *history) told(e ending) {
+func (h *history) ended(e ending) {
 	if len(h.ends) == maxEnds {
 		h.lost = h.ends[maxEnds/2-1]
 		h.ends = append(h.ends[:0], h.ends[maxEnds/2:]...)
@@ -57,9 +57,9 @@ func (h *history) told(e ending) {
 	h.ends = append(h.ends, e)
 }
 
-// trail is what an ended connection leaves for the one that goes on in its place:
-// the calls whose end it had still to write, and what it wrote last.
-type trail struct {
+// resumeState is what an ended connection leaves for the one that resumes it: the
+// calls whose end it had still to write, and what it wrote last.
+type resumeState struct {
 	conn, client string
 	until        time.Time
 	calls        []position
@@ -72,11 +72,11 @@ type position struct {
 	offsets [2]int64
 }
 
-// trail is what the session leaves. Its writer has ended.
-func (ss *session) trail() trail {
-	t := trail{conn: ss.id, client: ss.who.Name, until: time.Now().Add(ss.srv.opt.Linger), history: ss.last}
+// resumeState returns the session's state. Its writer has ended.
+func (ss *session) resumeState() resumeState {
+	t := resumeState{conn: ss.id, client: ss.token.Name, until: time.Now().Add(ss.srv.opt.Linger), history: ss.last}
 	if time.Since(t.lost.at) > ss.srv.opt.Idle {
-		t.lost = ending{} // the client has answered since, and so has received it
+		t.lost = ending{} // the client has answered since, so it has received it
 	}
 	for _, f := range ss.following() {
 		t.calls = append(t.calls, position{f.watcher.Call().Key(), f.shown, f.offsets})
@@ -84,13 +84,13 @@ func (ss *session) trail() trail {
 	return t
 }
 
-// knows reports whether no end is forgotten that a client may lack which has
+// knows reports whether every end is known that a client may lack which has
 // received everything up to the piece with number seq.
-func (t *trail) knows(seq int64) bool { return t.lost.at.IsZero() || t.lost.seq < seq }
+func (t *resumeState) knows(seq int64) bool { return t.lost.at.IsZero() || t.lost.seq < seq }
 
-// after returns the positions of a client that has received everything up to the piece with number seq. Ends
-// that it may not have received are sent again.
-func (t *trail) after(seq int64) []position {
+// after returns the positions of a client that has received everything up to the
+// piece with number seq. Ends that it may not have received are sent again.
+func (t *resumeState) after(seq int64) []position {
 	calls := slices.Clone(t.calls)
 	at := func(key dispatch.Key) int {
 		return slices.IndexFunc(calls, func(p position) bool { return p.call == key })
@@ -102,7 +102,7 @@ func (t *trail) after(seq int64) []position {
 		if known := at(p.call); known >= 0 {
 			calls[known].offsets[p.stream] = p.from
 		}
-		if i == 0 && t.cut { // it is not known what the client has
+		if i == 0 && t.cut { // unknown what the client has
 			for n := range calls {
 				calls[n].offsets = [2]int64{}
 			}
@@ -119,36 +119,37 @@ func (t *trail) after(seq int64) []position {
 	return calls
 }
 
-func (s *Server) park(t trail) {
+func (s *Server) park(t resumeState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.trails = slices.DeleteFunc(s.trails, func(o trail) bool { return time.Now().After(o.until) })
-	if len(s.trails) == maxTrails {
-		s.trails = slices.Delete(s.trails, 0, 1)
+	s.resumeStates = slices.DeleteFunc(s.resumeStates, func(o resumeState) bool { return time.Now().After(o.until) })
+	if len(s.resumeStates) == maxResumeStates {
+		s.resumeStates = slices.Delete(s.resumeStates, 0, 1)
 	}
-	s.trails = append(s.trails, t)
+	s.resumeStates = append(s.resumeStates, t)
 }
 
-// unpark takes the trail of a client's connection, by default the latest.
-func (s *Server) unpark(client, conn string) (trail, bool) {
+// unpark removes and returns the state of a client's connection, by default the
+// latest.
+func (s *Server) unpark(client, conn string) (resumeState, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, t := range slices.Backward(s.trails) {
+	for i, t := range slices.Backward(s.resumeStates) {
 		if t.client == client && (conn == "" || t.conn == conn) && time.Now().Before(t.until) {
-			s.trails = slices.Delete(s.trails, i, i+1)
+			s.resumeStates = slices.Delete(s.resumeStates, i, i+1)
 			return t, true
 		}
 	}
-	return trail{}, false
+	return resumeState{}, false
 }
 
-// hangUp waits for the trail of the connection in whose place a client goes on. A named one is
-// ended for that; another may be in use by another program, so it must be ending already.
-// Two connections that each want to go on in the other's place both end.
+// hangUp waits for the state of the connection that a client resumes. It ends a
+// named connection; another may be in use by a different program, so it must be
+// ending already. Two connections that resume each other both end.
 func (s *Server) hangUp(client, conn string, but *session) {
 	most := takeOver
 	if conn != "" {
-		most = s.opt.Idle // as long as a client may take to read what it gets
+		most = s.opt.Idle // as long as a client may take to read
 	}
 	guard := time.NewTimer(most)
 	defer guard.Stop()
@@ -171,21 +172,21 @@ func (s *Server) earlier(client, conn string, but *session) (found []*session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ss := range s.sessions {
-		if ss != but && ss.who.Name == client && (ss.id == conn || conn == "" && ss.leaving.Load()) {
+		if ss != but && ss.token.Name == client && (ss.id == conn || conn == "" && ss.leaving.Load()) {
 			found = append(found, ss)
 		}
 	}
 	return found
 }
 
-// resume finds where an earlier connection of this client ended; ok is false when
-// that is not known. goOn then follows its calls from there.
+// resume finds where an earlier connection of this client ended; ok is false if
+// that is unknown. goOn then follows its calls from there.
 func (ss *session) resume(conn string, last int64) (goOn func(), ok bool) {
-	if !ss.who.has(Agent) {
+	if !ss.token.has(Agent) {
 		return nil, false
 	}
-	ss.srv.hangUp(ss.who.Name, conn, ss)
-	t, ok := ss.srv.unpark(ss.who.Name, conn)
+	ss.srv.hangUp(ss.token.Name, conn, ss)
+	t, ok := ss.srv.unpark(ss.token.Name, conn)
 	if !ok || !t.knows(last) {
 		return nil, false
 	}
@@ -196,8 +197,8 @@ func (ss *session) resume(conn string, last int64) (goOn func(), ok bool) {
 	}, true
 }
 
-// followFrom attaches the session to a call in the middle of its output, unless it follows the background
-// call already or has sent its end.
+// followFrom attaches the session to a call in the middle of its output, unless it
+// follows the background call already or has sent its end.
 func (ss *session) followFrom(w *dispatch.Watcher, p position) {
 	c := w.Call()
 	ss.mu.Lock()
@@ -216,7 +217,7 @@ func (ss *session) followFrom(w *dispatch.Watcher, p position) {
 	if !fresh {
 		w.Detach()
 	}
-	if c.HasNews() { // else it wakes the writer when it has some
+	if c.HasNews() { // otherwise it wakes the writer when it has some
 		ss.poke()
 	}
 }

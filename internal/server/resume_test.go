@@ -170,8 +170,8 @@ func TestWhatIsNotKnownCannotBeResumed(t *testing.T) {
 	if ack := greeted(t, conn, greeting); ack.Resumed != nil {
 		t.Errorf("greeted with %+v", ack)
 	}
-	s.park(trail{conn: "theirs", client: "somebody else", until: time.Now().Add(time.Hour)})
-	s.park(trail{conn: "old", client: "agent", until: time.Now()})
+	s.park(resumeState{conn: "theirs", client: "somebody else", until: time.Now().Add(time.Hour)})
+	s.park(resumeState{conn: "old", client: "agent", until: time.Now()})
 	for _, name := range []string{"theirs", "old", ""} {
 		if _, ok := s.unpark("agent", name); ok {
 			t.Errorf("%q was handed out", name)
@@ -182,7 +182,7 @@ func TestWhatIsNotKnownCannotBeResumed(t *testing.T) {
 func TestAConnectionGoesOnOnlyWhenTheEarlierOneHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		live := func(id string) *session {
-			return &session{id: id, who: Token{Name: "agent"}, over: make(chan struct{})}
+			return &session{id: id, token: Token{Name: "agent"}, over: make(chan struct{})}
 		}
 		old, inUse, next := live("old"), live("in use"), live("next")
 		old.leaving.Store(true)
@@ -211,7 +211,7 @@ func TestTwoConnectionsDoNotWaitForEachOther(t *testing.T) {
 	conns := []*websocket.Conn{dial(t, ts), dial(t, ts)}
 	synctest.Test(t, func(t *testing.T) {
 		live := func(id string, conn *websocket.Conn) *session {
-			return &session{id: id, who: Token{Name: "agent"}, conn: conn, over: make(chan struct{}), hungUp: make(chan struct{}, 1)}
+			return &session{id: id, token: Token{Name: "agent"}, conn: conn, over: make(chan struct{}), hungUp: make(chan struct{}, 1)}
 		}
 		a, b := live("a", conns[0]), live("b", conns[1])
 		s := &Server{opt: Options{Idle: time.Hour}, sessions: map[*session]struct{}{a: {}, b: {}}}
@@ -229,7 +229,7 @@ func TestTwoConnectionsDoNotWaitForEachOther(t *testing.T) {
 func TestATrailGoesBackToWhatTheClientHas(t *testing.T) {
 	t.Parallel()
 	key := func(id string) dispatch.Key { return dispatch.Key{ID: id} }
-	left := trail{calls: []position{{call: key("a"), offsets: [2]int64{30, 7}}, {call: key("b"), offsets: [2]int64{5, 0}}}, history: history{
+	left := resumeState{calls: []position{{call: key("a"), offsets: [2]int64{30, 7}}, {call: key("b"), offsets: [2]int64{5, 0}}}, history: history{
 		pieces: []piece{
 			{seq: 4, call: key("a"), from: 10},
 			{seq: 5, call: key("a"), from: 20},
@@ -262,10 +262,10 @@ func TestATrailGoesBackToWhatTheClientHas(t *testing.T) {
 
 func TestAHistoryIsBoundedAndKnowsWhatItForgot(t *testing.T) {
 	t.Parallel()
-	var left trail
+	var left resumeState
 	for i := range int64(3 * maxEnds) {
 		left.wrote(piece{seq: i})
-		left.told(ending{seq: i, at: time.Now()})
+		left.ended(ending{seq: i, at: time.Now()})
 	}
 	if n := len(left.pieces); n > maxPieces || !left.cut || left.pieces[n-1].seq != 3*maxEnds-1 {
 		t.Errorf("%d pieces, the last %+v", n, left.pieces[n-1])
@@ -282,10 +282,10 @@ func TestAHistoryIsBoundedAndKnowsWhatItForgot(t *testing.T) {
 // one call follows the end of another.
 func TestManyPiecesMakeNoEndForgotten(t *testing.T) {
 	t.Parallel()
-	var left trail
+	var left resumeState
 	short, long := dispatch.Key{ID: "short"}, dispatch.Key{ID: "long"}
 	left.wrote(piece{seq: 1, call: short})
-	left.told(ending{seq: 1, call: short, at: time.Now()})
+	left.ended(ending{seq: 1, call: short, at: time.Now()})
 	for seq := range int64(2 * maxPieces) {
 		left.wrote(piece{seq: seq + 2, call: long, from: seq})
 	}

@@ -1,8 +1,7 @@
-// Package server speaks to agents, approvers and observers over WebSocket.
+// Package server serves agents, approvers and observers over WebSocket and HTTP.
 //
-// It decides nothing about calls: it checks who may speak, decodes what they
-// say, hands it to dispatch, and writes what comes back at each client's own
-// pace.
+// It makes no decisions about calls: it checks access, decodes frames, passes them
+// to dispatch, and writes the results at each client's own pace.
 package server
 
 import (
@@ -24,8 +23,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Options is what a Server works with. All fields but AllowedHosts and
-// AllowedOrigins are needed.
+// Options configure a Server. All fields but Store, Metrics, Refused, AllowedHosts
+// and AllowedOrigins are required.
 type Options struct {
 	Dispatch *dispatch.Dispatcher
 	Codex    *codex.Server
@@ -34,41 +33,41 @@ type Options struct {
 	Approvals *approval.Queue[message.ApprovalRequest]
 	Journal   *journal.Journal
 	Log       *zap.Logger
-	Tokens    func() []Token // those in force, as they are now
-	// Greet answers a client that wants to work in dir, "" for none: without ConnID and
-	// Roles. The error says why it cannot.
+	Tokens    func() []Token // those in force now
+	// Greet answers a client that works in dir, "" for none: without ConnID and Roles.
+	// The error says why it cannot.
 	Greet func(dir string) (message.HelloAck, error)
 	// Question describes a call to a person.
 	Question func(message.ApprovalRequest) string
-	// Reload takes up the policy files as they are now. The error says why the
-	// policy that held goes on holding.
+	// Reload reads and applies the policy files. On an error the last valid policy
+	// stays in force.
 	Reload func() (Reloaded, error)
 	// Policy returns the result of the last reload.
 	Policy func() Reloaded
-	// Store says why the team store has not all records, in words that anybody may read; "" =
-	// it has. nil = there is none.
+	// Store returns why the team store lacks records, for anyone to read; "": it has
+	// all. May be nil.
 	Store func() string
-	// Metrics answers those who may observe; nil = there are none.
+	// Metrics serves observers; may be nil.
 	Metrics http.Handler
-	// Refused is called for each connection and request that is refused, with one of a few
-	// words of the package for why; nil = it is not called. It must not block.
+	// Refused is called for each refused connection and request, with one of the
+	// refused constants; may be nil. It must not block.
 	Refused func(why string)
 
-	AllowedHosts   []string // names of this machine other than the loopback ones, without port
+	AllowedHosts   []string // names of this machine besides the loopback ones, without port
 	OwnOrigins     []string // origins of our own pages, e.g. http://127.0.0.1:7717
-	AllowedOrigins []string // whole origins of further pages that may connect
+	AllowedOrigins []string // origins of further pages that may connect
 
-	Connections        int // at once, of all clients
-	CallsPerConnection int // unanswered at once
+	Connections        int // at a time, of all clients
+	CallsPerConnection int // unanswered at a time
 	MaxFrameBytes      int64
 	IncomingBytes      int64         // of frames being received, over all connections; see budget
 	OutboxBytes        int64         // how far a reader may fall behind a stream before it skips ahead
-	Linger             time.Duration // how long another connection may go on where one ended
+	Linger             time.Duration // how long an ended connection can be resumed
 	Ping               time.Duration // between heartbeats
-	Idle               time.Duration // silence after which a peer is given up
+	Idle               time.Duration // silence after which a peer is disconnected
 }
 
-// A Server accepts connections until Shutdown. Make it with New.
+// A Server accepts connections until Shutdown. New creates it.
 type Server struct {
 	opt      Options
 	http     *http.Server
@@ -77,27 +76,27 @@ type Server struct {
 	hub      *hub
 	buffers  sync.Pool // of *buffers
 
-	mu       sync.Mutex
-	sessions map[*session]struct{}
-	closing  bool
-	trails   []trail        // of ended connections, the latest last
-	joined   sync.WaitGroup // one per session
+	mu           sync.Mutex
+	sessions     map[*session]struct{}
+	closing      bool
+	resumeStates []resumeState  // of ended connections, the latest last
+	joined       sync.WaitGroup // one per session
 }
 
-// New returns a Server that serves nothing yet.
+// New returns a Server that does not serve yet.
 func New(opt Options) *Server {
 	s := &Server{opt: opt, sessions: make(map[*session]struct{}), incoming: budget{left: opt.IncomingBytes}}
 	s.hub = newHub(opt)
 	s.buffers.New = func() any { return new(buffers) }
 	s.upgrader = websocket.Upgrader{
 		ReadBufferSize: 4096, WriteBufferSize: 4096, WriteBufferPool: &sync.Pool{},
-		// Origin has been checked before the upgrade, by guard.
+		// checkOrigin has checked the origin before the upgrade.
 		CheckOrigin: func(*http.Request) bool { return true },
 	}
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       opt.Idle, // of a whole request; an upgraded connection has its own
+		ReadTimeout:       opt.Idle, // for a whole request; upgraded connections have their own
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          zap.NewStdLog(opt.Log.WithOptions(zap.IncreaseLevel(zap.ErrorLevel))),
@@ -115,8 +114,9 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Shutdown closes the listeners, and each session with 1001 once it has written what it owes.
-// When ctx ends, clients that have not read that are cut off, which is no error.
+// Shutdown closes the listeners, and each session with 1001 once it has written
+// what it owes. When ctx ends, clients that have not read that are disconnected,
+// which is no error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true
@@ -124,7 +124,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		ss.finish()
 	}
 	s.mu.Unlock()
-	err := s.http.Shutdown(ctx) // does not know hijacked connections
+	err := s.http.Shutdown(ctx) // does not include hijacked connections
 	if ctx.Err() != nil {
 		err = s.http.Close()
 	}
@@ -144,13 +144,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, who Token) {
-	s.connect(w, r, who, (*session).run)
+func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, token Token) {
+	s.connect(w, r, token, (*session).run)
 }
 
-// connect upgrades a connection and has run serve it, which returns when it has ended.
-func (s *Server) connect(w http.ResponseWriter, r *http.Request, who Token, run func(*session)) {
-	if why := s.mayConnect(who); why != "" {
+// connect upgrades a connection and has run serve it, which returns when it has
+// ended.
+func (s *Server) connect(w http.ResponseWriter, r *http.Request, token Token, run func(*session)) {
+	if why := s.mayConnect(token); why != "" {
 		s.refused(refusedLimit)
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, why, http.StatusServiceUnavailable)
@@ -160,7 +161,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, who Token, run 
 	if err != nil {
 		return // Upgrade has answered
 	}
-	ss := newSession(s, conn, who)
+	ss := newSession(s, conn, token)
 	if why := s.add(ss); why != "" {
 		s.refused(refusedLimit)
 		ss.farewell(websocket.CloseTryAgainLater, why)
@@ -179,17 +180,17 @@ func (s *Server) Clients() int {
 	return len(s.sessions)
 }
 
-func (s *Server) mayConnect(who Token) string {
+func (s *Server) mayConnect(token Token) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.refusal(who)
+	return s.refusal(token)
 }
 
 // add counts a session, or returns why it may not be served.
 func (s *Server) add(ss *session) (why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if why = s.refusal(ss.who); why == "" {
+	if why = s.refusal(ss.token); why == "" {
 		s.sessions[ss] = struct{}{}
 		s.joined.Add(1)
 	}
@@ -202,22 +203,22 @@ func (s *Server) remove(ss *session) {
 	delete(s.sessions, ss)
 }
 
-// kept returns how many of all connections only tokens that decide may use, so that agents
-// and observers cannot lock out those who watch over them.
+// kept returns how many of all connections are reserved for tokens that decide, so
+// that agents and observers cannot lock out those who supervise them.
 func kept(all int) int { return min((all+15)/16, all-1) }
 
-// share returns how many connections one token that does not decide may have, so that no
-// client takes the places of all others.
+// share returns how many connections one token that does not decide may have, so
+// that no client takes all.
 func share(all int) int { return max((all-kept(all))*3/4, 1) }
 
-// refusal returns why a token may not connect now, or "". Called with mu held.
-func (s *Server) refusal(who Token) string {
+// refusal returns why a token may not connect now, or "". The caller holds mu.
+func (s *Server) refusal(token Token) string {
 	all, own, others := s.opt.Connections, 0, 0
 	for ss := range s.sessions {
-		if ss.who.Name == who.Name {
+		if ss.token.Name == token.Name {
 			own++
 		}
-		if !ss.who.decides() {
+		if !ss.token.decides() {
 			others++
 		}
 	}
@@ -226,12 +227,12 @@ func (s *Server) refusal(who Token) string {
 		return "toold is stopping"
 	case len(s.sessions) >= all:
 		return fmt.Sprintf("%d clients are connected already (limits.connections); close one, or try again later", all)
-	case who.decides():
+	case token.decides():
 		return ""
 	case others >= all-kept(all):
 		return fmt.Sprintf("%d agents and observers are connected already, and the rest of limits.connections is for approvers and admins; close one, or try again later", others)
 	case own >= share(all):
-		return fmt.Sprintf("the token %s has %d connections already, and more would keep other clients out (limits.connections); close one, or try again later", who.Name, own)
+		return fmt.Sprintf("the token %s has %d connections already, and more would keep other clients out (limits.connections); close one, or try again later", token.Name, own)
 	}
 	return ""
 }

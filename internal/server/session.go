@@ -15,49 +15,49 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// maxBadFrames is how many frames in a row a client may get wrong. Each is
-// answered; more is a flood, and its answers would amplify it.
+// maxBadFrames is how many invalid frames in a row a client may send. Each is
+// answered; more is a flood, which answers would amplify.
 const maxBadFrames = 200
 
 // A session is one connection: one reader (the handler's goroutine), one writer,
 // and attachments to calls. It ends when the connection does.
 type session struct {
-	srv  *Server
-	id   string
-	who  Token
-	conn *websocket.Conn
-	dec  *message.Decoder
-	out  *outbox
-	wake chan struct{}                     // capacity 1: there may be something to write
-	take func(kind int, frame []byte) bool // acts on a frame and reports whether the connection goes on
-	bye  func(code int, text string)       // has a close frame written after what is owed
+	srv   *Server
+	id    string
+	token Token
+	conn  *websocket.Conn
+	dec   *message.Decoder
+	out   *outbox
+	wake  chan struct{}                     // capacity 1: there may be something to write
+	take  func(kind int, frame []byte) bool // handles a frame and reports whether the connection goes on
+	bye   func(code int, text string)       // writes a close frame after what is owed
 
-	leaving atomic.Bool   // nothing more is read: the session is about to end
-	over    chan struct{} // closed when the session has ended and is parked
-	hungUp  chan struct{} // capacity 1: another connection of the client goes on in its place
+	leaving atomic.Bool   // reading has ended: the session is about to end
+	over    chan struct{} // closed when the session has ended and its state is kept
+	hungUp  chan struct{} // capacity 1: another connection of the client resumes it
 
-	charged    int64            // of the server's budget; the reader's alone
+	charged    int64            // to the server's budget; the reader's alone
 	frame      []byte           // being handled; the reader's alone
-	program    *message.Program // what said hello; the reader's alone
-	subscribed bool             // there is a subscription, or will be when the writer comes to it; the reader's alone
+	program    *message.Program // from hello; the reader's alone
+	subscribed bool             // there is a subscription, or will be once the writer starts it; the reader's alone
 	dir        string           // selects the workspace of calls, see dispatch.Submission; the reader's alone
 
-	last history // what was written last; the writer's alone
+	last history // written last; the writer's alone
 
 	mu       sync.Mutex
 	feeds    []*feed               // calls this session follows
-	items    []*item               // that have no answer yet
+	items    []*item               // unanswered ones
 	met      map[dispatch.Key]bool // background calls that it follows or has followed
-	wants    output                // how live output is wanted
+	wants    output                // requested form of live output
 	ending   bool                  // write what is owed, then close
-	lingers  bool                  // what the client sends is not looked at any more
+	lingers  bool                  // frames of the client are ignored
 	left     bool                  // the connection has ended
 	badInRow int
 }
 
-func newSession(srv *Server, conn *websocket.Conn, who Token) *session {
+func newSession(srv *Server, conn *websocket.Conn, token Token) *session {
 	ss := &session{
-		srv: srv, id: message.NewID("conn"), who: who, conn: conn,
+		srv: srv, id: message.NewID("conn"), token: token, conn: conn,
 		dec:  &message.Decoder{MaxFragmentBytes: int(srv.opt.MaxFrameBytes)},
 		wake: make(chan struct{}, 1), over: make(chan struct{}), hungUp: make(chan struct{}, 1), met: make(map[dispatch.Key]bool),
 	}
@@ -69,7 +69,7 @@ func newSession(srv *Server, conn *websocket.Conn, who Token) *session {
 // poke wakes the writer. It never blocks.
 func (ss *session) poke() { notify(ss.wake) }
 
-// notify puts an element into a channel of capacity 1.
+// notify sends to a channel of capacity 1 without blocking.
 func notify(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:
@@ -80,17 +80,17 @@ func notify(wake chan<- struct{}) {
 // run serves the connection and returns when it and its goroutines have ended.
 func (ss *session) run() {
 	defer ss.conn.Close()
-	if ss.who.decides() {
+	if ss.token.decides() {
 		defer ss.srv.opt.Approvals.Join(approver{ss})()
 	}
-	if ss.who.has(Agent) {
-		defer ss.srv.opt.Dispatch.Join(ss.who.Name, func(c *dispatch.Call) { ss.follow(c.Watch(ss.poke)) })()
+	if ss.token.has(Agent) {
+		defer ss.srv.opt.Dispatch.Join(ss.token.Name, func(c *dispatch.Call) { ss.follow(c.Watch(ss.poke)) })()
 	}
 	gone := make(chan struct{})
 	written := make(chan struct{})
-	// Ends when gone is closed, the session is finished, or a write fails; then
-	// it ends the reader, which may wait for a frame or for room in the outbox.
-	// After a close frame it is the reader that ends it.
+	// Ends when gone is closed, the session is finished, or a write fails; then it ends
+	// the reader, which may wait for a frame or for room in the outbox. After a close
+	// frame the reader ends it.
 	go func() {
 		defer close(written)
 		ss.write(gone)
@@ -102,8 +102,8 @@ func (ss *session) run() {
 	close(gone)
 	ss.out.close()
 	<-written
-	if ss.who.has(Agent) {
-		ss.srv.park(ss.trail())
+	if ss.token.has(Agent) {
+		ss.srv.park(ss.resumeState())
 	}
 	close(ss.over)
 	ss.detachAll()
@@ -117,7 +117,7 @@ func (ss *session) read() {
 	ss.conn.SetPingHandler(func(data string) error { alive(""); return ping(data) })
 	bye := ss.conn.CloseHandler()
 	ss.conn.SetCloseHandler(func(code int, text string) error {
-		ss.leaving.Store(true) // before the answer: a client that has it may come back at once
+		ss.leaving.Store(true) // before the answer: a client that has it may reconnect at once
 		return bye(code, text)
 	})
 	ss.conn.SetReadLimit(ss.srv.opt.MaxFrameBytes)
@@ -126,8 +126,8 @@ func (ss *session) read() {
 		kind, frame, err := ss.receive()
 		switch {
 		case errors.Is(err, websocket.ErrReadLimit):
-			// The library has sent the client a close frame, unless the writer was busy: a client
-			// may read nothing while it writes.
+			// The library has sent the client a close frame, unless the writer was busy: a
+			// client may not read while it writes.
 			why := tooBig(ss.srv.opt.MaxFrameBytes)
 			ss.out.push(tooBigError(why))
 			ss.dismiss(websocket.CloseMessageTooBig, why)
@@ -143,11 +143,11 @@ func (ss *session) read() {
 		case err != nil || !ss.take(kind, frame):
 			return
 		}
-		ss.srv.incoming.take(&ss.charged, int64(ss.dec.Held())) // it is less than before: this cannot fail
+		ss.srv.incoming.take(&ss.charged, int64(ss.dec.Held())) // it shrinks: this cannot fail
 	}
 }
 
-// timedOut reports whether a read timed out. The library hides what the error wraps.
+// timedOut reports whether a read timed out. The library does not wrap the error.
 func timedOut(err error) bool {
 	var e net.Error
 	return errors.As(err, &e) && e.Timeout()
@@ -158,8 +158,8 @@ type goodbye struct {
 	text string
 }
 
-// dismiss ends a connection whose client does what it must not: what is owed to
-// it is written, then why. The reader calls it, and returns.
+// dismiss ends the connection of a client that breaks the rules: what is owed is
+// written, then the reason. The reader calls it, and returns.
 func (ss *session) dismiss(code int, text string) {
 	var saying sync.WaitGroup
 	saying.Go(func() { ss.bye(code, text) }) // ends with the connection at the latest
@@ -186,9 +186,9 @@ func (ss *session) limitLingering() {
 	}
 }
 
-// linger reads on for a while without looking, so that what was written is not lost
-// to a reset: closing a socket with unread data throws away what was sent. The writer
-// leaves the connection open meanwhile.
+// linger reads and ignores frames for a while, so that written data is not lost to
+// a reset: closing a socket with unread data discards sent data. The writer leaves
+// the connection open meanwhile.
 func (ss *session) linger() {
 	defer ss.conn.Close() // ends a writer whose client does not read
 	raw := ss.conn.NetConn()
@@ -258,19 +258,20 @@ func (ss *session) farewell(code int, text string) {
 	ss.sendClose(code, text, time.Second)
 }
 
-// sendClose sends a close frame to a client that may take some time to make room for it.
+// sendClose sends a close frame to a client that may be slow to read.
 func (ss *session) sendClose(code int, text string, within time.Duration) {
 	if err := ss.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, text), time.Now().Add(within)); err != nil && !errors.Is(err, net.ErrClosed) {
 		ss.srv.opt.Log.Debug("cannot send a close frame", zap.String("conn", ss.id), zap.Error(err))
 	}
 }
 
-// dismissed ends a connection whose token is no longer in force, and reports whether it has.
+// dismissed ends a connection whose token is no longer in force, and reports
+// whether it did.
 func (ss *session) dismissed() bool {
-	if !ss.who.revoked() {
+	if !ss.token.revoked() {
 		return false
 	}
-	ss.farewell(websocket.ClosePolicyViolation, "the token "+ss.who.Name+" was revoked or replaced; connect again with a valid one")
+	ss.farewell(websocket.ClosePolicyViolation, "the token "+ss.token.Name+" was revoked or replaced; connect again with a valid one")
 	return true
 }
 
@@ -294,6 +295,6 @@ func (a approver) Resolved(r approval.Request[message.ApprovalRequest], v approv
 func resolved(r approval.Request[message.ApprovalRequest], v approval.Verdict) message.ApprovalResolved {
 	return message.ApprovalResolved{
 		MessageType: "approval_resolved", ID: r.ID, CallID: r.Show.CallID,
-		Approve: v.Approve, By: v.By, Reason: v.Reason, Widened: message.Widening(v.Widen).Recorded(),
+		Approve: v.Approve, By: v.By, Reason: v.Reason, Widened: message.Widening(v.Escalation).Recorded(),
 	}
 }

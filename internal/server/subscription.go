@@ -16,16 +16,17 @@ const (
 	messagesAtOnce = 100 // read from the journal
 )
 
-// subscription is what a connection has subscribed to. It keeps no events: it has positions in
-// the hub, in the journal and in the output of calls, and reads on when its client does.
-// All fields but those that the hub writes in join are the session writer's alone.
+// subscription is what a connection has subscribed to. It keeps no events: it has
+// positions in the hub, in the journal and in the output of calls, and reads on
+// when its client does. Only the session's writer uses its fields, except those
+// that the hub writes in join.
 type subscription struct {
 	*message.Subscribe
 	poke func()
 
 	next      int64 // number of the next event of the hub
-	seq       int64 // number of the last message of the journal that was dealt with
-	replaying bool  // messages come from the journal until it is as far as the hub
+	seq       int64 // number of the last message of the journal handled
+	replaying bool  // messages come from the journal until it has caught up with the hub
 	feeds     map[dispatch.Key]*feed
 }
 
@@ -113,7 +114,7 @@ func (w *writer) advanceSubscription() (more bool, err error) {
 
 func (w *writer) replay() error {
 	s := w.sub
-	last := w.ss.srv.opt.Journal.Last() // what is recorded later comes from the hub
+	last := w.ss.srv.opt.Journal.Last() // later messages come from the hub
 	page, err := w.ss.srv.opt.Journal.List(context.Background(), journal.Query{
 		AfterSeq: s.seq, Ascending: true, Limit: messagesAtOnce,
 		Client: s.Client, AgentID: s.AgentID, ConversationID: s.ConversationID, CallID: s.CallID,
@@ -139,8 +140,8 @@ func (w *writer) replay() error {
 	return nil
 }
 
-// viewRunning follows the output of the calls that run, from now on, and of no other but those
-// whose return is still to come.
+// viewRunning follows the output of the running calls from now on, and of no other
+// but those whose return is still to come.
 func (w *writer) viewRunning() {
 	s := w.sub
 	running := map[dispatch.Key]bool{}
@@ -166,7 +167,7 @@ func (w *writer) view(c *dispatch.Call, offsets [2]int64) {
 	}
 }
 
-// pass writes an event to the subscriber, if it wants it, after the output that came before.
+// pass writes an event to the subscriber, if it wants it, after earlier output.
 func (w *writer) pass(e event) error {
 	s := w.sub
 	if e.seq > 0 {
@@ -246,7 +247,7 @@ func namedTool(frame any) string {
 	return cmp.Or(m.ToolName, m.ToolCall.ToolName)
 }
 
-// finishOutput writes what a call has printed: some of it or, when it has ended, all.
+// finishOutput writes what a call has printed: a part or, when it has ended, all.
 func (w *writer) finishOutput(f *feed, all bool) error {
 	for {
 		more, err := w.streamEvent(f)

@@ -18,10 +18,10 @@ const deltaBytes = 32 << 10
 type feed struct {
 	watcher *dispatch.Watcher
 	shown   bool     // of a background call: its events and output, not only its end; see visible
-	events  int      // of the call's events, written
+	events  int      // events written
 	started bool     // tool_started is one of them
-	offsets [2]int64 // of the call's streams, written
-	channel uint32   // of the call in binary frames; 0 = none
+	offsets [2]int64 // bytes written of each stream
+	channel uint32   // for binary frames; 0: none
 }
 
 // write writes until gone is closed, nothing more is owed, or a write fails.
@@ -35,7 +35,7 @@ func (ss *session) write(gone <-chan struct{}) {
 		}
 		if errors.Is(err, websocket.ErrCloseSent) {
 			ss.endWriting()
-			<-gone // the reader waits for the client to close too, or is about to find that it has
+			<-gone // the reader waits for the client to close too, or is about to notice that it has
 			return
 		}
 		if errors.Is(err, errGivenUp) {
@@ -49,7 +49,7 @@ func (ss *session) write(gone <-chan struct{}) {
 		}
 		if ss.owesNothing() {
 			ss.farewell(websocket.CloseGoingAway, "toold is stopping")
-			select { // a client that does not answer the close frame is hung up on
+			select { // disconnect a client that does not answer the close frame
 			case <-gone:
 			case <-time.After(time.Second):
 			}
@@ -64,7 +64,7 @@ func (ss *session) write(gone <-chan struct{}) {
 	}
 }
 
-// giveUp says why the client gets nothing any more, unless it has left itself.
+// giveUp sends the reason for disconnecting, unless the client has left.
 func (ss *session) giveUp(gone <-chan struct{}) {
 	select {
 	case <-gone:
@@ -85,18 +85,18 @@ type writer struct {
 	seq      int64     // event_seq of the last delta
 	*buffers           // while there is output to write; see stream
 
-	channels uint32 // handed out for binary output
+	channels uint32 // number of channels assigned for binary output
 	sub      *subscription
 }
 
-// buffers are what a piece of output takes on its way from a capture to the wire.
-// The writers of a server share them: most connections are quiet at most times.
+// buffers are for a piece of output between capture and wire. The writers of a
+// server share them: most connections are idle most of the time.
 type buffers struct {
 	piece [deltaBytes]byte
 	frame []byte
 }
 
-// rest gives the buffers back. What was written from them is gone by now.
+// rest returns the buffers. Their contents have been written.
 func (w *writer) rest() {
 	if w.buffers != nil {
 		w.ss.srv.buffers.Put(w.buffers)
@@ -106,11 +106,11 @@ func (w *writer) rest() {
 
 var errGivenUp = errors.New("the client was given up")
 
-// errRevoked says that the token is no longer in force and the client knows it.
+// errRevoked: the token is no longer in force and the client knows it.
 var errRevoked = errors.New("the token is no longer in force")
 
 // turn writes at most one queued message, and a piece of each followed call. It
-// reports whether there may be more to do at once; ErrCloseSent is that a close
+// reports whether there may be more to do at once; ErrCloseSent means that a close
 // frame was the last.
 func (w *writer) turn() (busy bool, err error) {
 	if err := w.ping(); err != nil {
@@ -160,8 +160,8 @@ func (w *writer) advance(f *feed) (more bool, err error) {
 		return false, nil // it follows the return that names it
 	}
 	shown := w.ss.visible(f)
-	// The events are read before the output: when the last one is the return,
-	// the output is complete by then.
+	// The events are read before the output: if the last one is the return, the output
+	// is complete by then.
 	events := call.Events(f.events)
 	for _, e := range events {
 		final, last := e.(dispatch.Final)
@@ -179,12 +179,12 @@ func (w *writer) advance(f *feed) (more bool, err error) {
 		}
 	}
 	if !f.started {
-		return false, nil // the output that there is came after the events were read
+		return false, nil // this output was written after the events were read
 	}
 	return w.stream(f, call, shown)
 }
 
-// stream writes the next pieces of the call's streams, in the order in which they came.
+// stream writes the next pieces of the call's streams, in order of arrival.
 func (w *writer) stream(f *feed, call *dispatch.Call, shown bool) (more bool, err error) {
 	capture := call.Capture()
 	if capture == nil || !shown || w.ss.wanted() == silent {
@@ -193,10 +193,10 @@ func (w *writer) stream(f *feed, call *dispatch.Call, shown bool) (more bool, er
 	return w.pieces(f, capture, w.show)
 }
 
-// shower writes a piece of a stream, which begins at offset at.
+// shower writes a piece of a stream from offset at.
 type shower func(f *feed, s tools.Stream, at int64, p []byte) error
 
-// pieces has show write one piece of each stream, from where the feed is.
+// pieces calls show with one piece of each stream, from the feed's offsets.
 func (w *writer) pieces(f *feed, capture *spool.Capture, show shower) (more bool, err error) {
 	if w.buffers == nil {
 		w.buffers = w.ss.srv.buffers.Get().(*buffers)
@@ -204,7 +204,7 @@ func (w *writer) pieces(f *feed, capture *spool.Capture, show shower) (more bool
 	for sent := 0; sent < deltaBytes; {
 		s, n := capture.Turn(f.offsets)
 		wrote, err := w.writePiece(f, capture, s, n, show)
-		if wrote == 0 && err == nil && n > 0 { // half of a character, whose rest may come
+		if wrote == 0 && err == nil && n > 0 { // a partial character, whose rest may come
 			wrote, err = w.writePiece(f, capture, tools.Stderr-s, deltaBytes, show)
 		}
 		if wrote == 0 || err != nil {
@@ -232,9 +232,9 @@ func (w *writer) writePiece(f *feed, capture *spool.Capture, s tools.Stream, mos
 	return len(p), nil
 }
 
-// catchUp returns the offset to go on from: a reader that has fallen too far
-// behind goes on near the end, so that live output stays live and the return is
-// not kept waiting. What is skipped is marked and can be fetched.
+// catchUp returns the offset to continue from: a reader that has fallen too far
+// behind skips to near the end, so that live output stays live and the return is
+// not delayed. The gap is marked and can be fetched.
 func (w *writer) catchUp(capture *spool.Capture, s tools.Stream, from int64) int64 {
 	stdout, stderr, _ := capture.Totals()
 	total := stdout
@@ -247,7 +247,7 @@ func (w *writer) catchUp(capture *spool.Capture, s tools.Stream, from int64) int
 	return from
 }
 
-// opened notes that a call starts, and assigns its channel for binary output.
+// opened records that a call starts, and assigns its channel for binary output.
 func (w *writer) opened(f *feed, event any) any {
 	started, ok := event.(message.ToolStarted)
 	f.started = f.started || ok
@@ -260,8 +260,9 @@ func (w *writer) opened(f *feed, event any) any {
 	return started
 }
 
-// show writes live output p at an offset of its stream; the feed has how much the client got before. A call
-// that started before the client asked for binary output goes on as text.
+// show writes live output p at an offset of its stream; the feed has the client's
+// offset before. A call that started before the client asked for binary output
+// continues as text.
 func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	now := piece{call: f.watcher.Call().Key(), stream: s, from: f.offsets[s], seq: noSeq}
 	d := message.OutputDelta{CallID: f.watcher.Call().ID, Stream: s.String(), Offset: at}
@@ -280,11 +281,11 @@ func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	return w.ss.writeFrame(websocket.TextMessage, w.frame)
 }
 
-// conclude writes the call's return in the dialect of its request. From then on
-// the call is done for this session.
+// conclude writes the call's return in the dialect of its request. It ends the call
+// for this session.
 func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) error {
 	defer f.watcher.Detach()
-	w.ss.last.told(ending{w.seq, call.Key(), time.Now()})
+	w.ss.last.ended(ending{w.seq, call.Key(), time.Now()})
 	w.ss.unfollow(f)
 	if final.Kept {
 		return nil // the connection ends soon
@@ -336,7 +337,7 @@ func (w *writer) send(v any) error {
 	return w.ss.writeFrame(websocket.TextMessage, frame)
 }
 
-// unencodable is sent in place of a message that cannot be encoded.
+// unencodable replaces a message that cannot be encoded.
 func (ss *session) unencodable(err error) *message.Error {
 	ss.srv.opt.Log.Error("cannot encode a message", zap.String("conn", ss.id), zap.Error(err))
 	return message.InternalError.Errorf("toold could not encode its answer")

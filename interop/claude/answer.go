@@ -19,12 +19,12 @@ import (
 const Agent = "claude"
 
 // Door answers calls of one Claude Code session through a daemon.
-type Door struct {
-	Dial    func(ctx context.Context) (*client.Client, error)
-	Dir     string        // in which Claude Code works
-	Session string        // its id; "" = not known
-	Again   bool          // the call was asked for before: the daemon may have it
-	Wait    time.Duration // how long Answer waits for a return
+type Session struct {
+	Dial  func(ctx context.Context) (*client.Client, error)
+	Dir   string        // in which Claude Code works
+	ID    string        // its id; "" = not known
+	Again bool          // the call was asked for before: the daemon may have it
+	Wait  time.Duration // how long Answer waits for a return
 	// Judge decides a call that Claude Code has to carry out itself. It returns why not;
 	// nil allows it.
 	Judge func(ctx context.Context, id, tool string, arguments json.RawMessage) error
@@ -72,7 +72,7 @@ func (e event) set(name string, value any) {
 }
 
 // Answer answers one call. When ctx ends before the call does, the call is cancelled.
-func (d Door) Answer(ctx context.Context, text []byte) Answer {
+func (d Session) Answer(ctx context.Context, text []byte) Answer {
 	e, err := readEvent(text)
 	if err != nil {
 		return denied("the call cannot be read, so nothing was done: %v", err)
@@ -91,7 +91,7 @@ func (d Door) Answer(ctx context.Context, text []byte) Answer {
 		}
 		return Answer{Allow: true}
 	}
-	ret, err := d.call(ctx, client.Call{ID: e.ID, Tool: tool, Arguments: e.arguments, AgentID: Agent, ConversationID: d.Session})
+	ret, err := d.call(ctx, client.Call{ID: e.ID, Tool: tool, Arguments: e.arguments, AgentID: Agent, ConversationID: d.ID})
 	switch {
 	case errors.Is(err, errGoesOn):
 		return Answer{Wait: true}
@@ -105,7 +105,7 @@ func denied(format string, args ...any) Answer { return Answer{Deny: fmt.Sprintf
 
 // adapt makes the arguments those of the tool of toold that it returns; "" when Claude Code
 // has to carry the call out.
-func (d Door) adapt(e event) (tool string) {
+func (d Session) adapt(e event) (tool string) {
 	switch e.Tool {
 	case "Bash":
 		delete(e.arguments, "dangerouslyDisableSandbox") // only a person widens the sandbox
@@ -150,7 +150,7 @@ func pictured(path string) bool {
 var errGoesOn = errors.New("the call goes on")
 
 // call makes a call, or attaches to it, and waits for its return for as long as d.Wait.
-func (d Door) call(ctx context.Context, call client.Call) (ret message.ToolReturn, err error) {
+func (d Session) call(ctx context.Context, call client.Call) (ret message.ToolReturn, err error) {
 	dialing, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	c, err := d.Dial(dialing)
@@ -174,7 +174,7 @@ func (d Door) call(ctx context.Context, call client.Call) (ret message.ToolRetur
 
 // Tools returns what of toold's tools Claude Code has none of its own for, in the form in
 // which its mod registers tools.
-func (d Door) Tools(ctx context.Context) ([]byte, error) {
+func (d Session) Tools(ctx context.Context) ([]byte, error) {
 	c, err := d.Dial(ctx)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func TestThePluginStartsTheCommandItIsGiven(t *testing.T) {
 }
 
 func TestWhatCannotBeReadOrReachedIsDenied(t *testing.T) {
-	d := Door{Dial: func(context.Context) (*client.Client, error) { return nil, errors.New("nothing there") }}
+	d := Session{Dial: func(context.Context) (*client.Client, error) { return nil, errors.New("nothing there") }}
 	for _, text := range []string{
 		``, `null`, `[]`, `{}`, `{"tool":"Bash"}`, `{"tool":"Bash","tool_use_id":1}`, `{"tool":"Bash","tool_use_id":"a"} x`,
 		`{"tool":"Bash","tool_use_id":"a","command":"ls"}`, `{"tool":"Read","tool_use_id":"a"}`, `{"tool":"mcp__toold__bash","tool_use_id":"a"}`,
@@ -47,7 +47,7 @@ func TestWhatCannotBeReadOrReachedIsDenied(t *testing.T) {
 
 // A daemon that is lost may have run the call: nobody is to repeat it.
 func TestALostDaemonMayHaveRunTheCall(t *testing.T) {
-	d := Door{Again: true, Dial: func(context.Context) (*client.Client, error) { return nil, errors.New("gone") }}
+	d := Session{Again: true, Dial: func(context.Context) (*client.Client, error) { return nil, errors.New("gone") }}
 	a := d.Answer(t.Context(), []byte(`{"tool":"Bash","tool_use_id":"a","command":"ls"}`))
 	if !strings.Contains(a.Deny, "toold show a") {
 		t.Errorf("got %+v", a)

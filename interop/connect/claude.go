@@ -16,8 +16,8 @@ import (
 func claudeAgent() Agent {
 	return Agent{
 		Name: "claude", Title: "Claude Code", programs: []string{"claude"},
-		places: func(s Setup) []string { return []string{s.claudeHome()} },
-		files:  claudeFiles, prove: proveClaude,
+		paths: func(s Setup) []string { return []string{s.claudeHome()} },
+		files: claudeFiles, prove: proveClaude,
 	}
 }
 

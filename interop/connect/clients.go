@@ -37,7 +37,7 @@ func config(names ...string) directory {
 	return func(s Setup) string { return s.config(names...) }
 }
 
-func places(d directory) func(Setup) []string {
+func pathsIn(d directory) func(Setup) []string {
 	return func(s Setup) []string { return []string{d(s)} }
 }
 
@@ -51,7 +51,7 @@ func include(table, list string, words ...string) (changes []edit.Change) {
 // client is an agent with one file of settings in JSON, in which its servers are.
 func client(name, title string, programs []string, dir directory, file string, at edit.Path, shape func([]string) any, off ...edit.Change) Agent {
 	return Agent{
-		Name: name, Title: title, programs: programs, places: places(dir),
+		Name: name, Title: title, programs: programs, paths: pathsIn(dir),
 		partly: "the server as " + title + " will start it was proved, not " + title + " itself",
 		files: func(s Setup) ([]File, error) {
 			server := edit.Change{Path: at, Value: shape(append(s.command(name), "mcp"))}

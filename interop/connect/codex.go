@@ -16,9 +16,9 @@ import (
 func codexAgent() Agent {
 	return Agent{
 		Name: "codex", Title: "Codex", programs: []string{"codex"},
-		Notes:  []string{"environments.toml, which contains the token, becomes a link to a file in toold's state directory, where no call can read it"},
-		places: func(s Setup) []string { return []string{s.codexHome()} },
-		files:  codexFiles, prove: proveCodex, warn: codexProfiles,
+		Notes: []string{"environments.toml, which contains the token, becomes a link to a file in toold's state directory, where no call can read it"},
+		paths: func(s Setup) []string { return []string{s.codexHome()} },
+		files: codexFiles, prove: proveCodex, warn: codexProfiles,
 	}
 }
 

@@ -68,7 +68,7 @@ type Agent struct {
 	Notes []string // what else a person has to know, such as what connecting does not do
 
 	programs []string // any of which is looked for on PATH
-	places   func(Setup) []string
+	paths    func(Setup) []string
 	files    func(Setup) ([]File, error)
 	prove    func(context.Context, *site) error
 	partly   string               // what prove cannot show; "" = it runs the agent itself
@@ -81,7 +81,7 @@ func (a Agent) Found(s Setup) string {
 	if program := a.program(); program != "" {
 		return program
 	}
-	for _, dir := range a.places(s) {
+	for _, dir := range a.paths(s) {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
 			return dir
 		}

@@ -13,7 +13,7 @@ import (
 
 func gooseAgent() Agent {
 	a := Agent{
-		Name: "goose", Title: "Goose", programs: []string{"goose"}, places: places(config("goose")),
+		Name: "goose", Title: "Goose", programs: []string{"goose"}, paths: pathsIn(config("goose")),
 		files: gooseFiles, prove: proveGoose,
 	}
 	if a.program() == "" {

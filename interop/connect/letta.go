@@ -12,7 +12,7 @@ import (
 // toold's own tools come with package interop/letta, which serves a running server.
 func lettaAgent() Agent {
 	return Agent{
-		Name: "letta", Title: "Letta Code", programs: []string{"letta"}, places: places(home(".letta")),
+		Name: "letta", Title: "Letta Code", programs: []string{"letta"}, paths: pathsIn(home(".letta")),
 		Notes: []string{"the hook decides and records; what it allows runs unconfined in Letta Code. toold's tools come with `toold connect letta --url URL`, for conversations of a server"},
 		files: lettaFiles,
 		prove: func(ctx context.Context, p *site) error { return p.proveClient(ctx, lettaTrial()) },

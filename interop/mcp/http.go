@@ -17,19 +17,19 @@ import (
 // HTTPOptions say how a Handler reaches the daemon.
 type HTTPOptions struct {
 	// Dial connects with a token.
-	Dial func(ctx context.Context, p Peer) (*client.Client, error)
+	Dial func(ctx context.Context, p Caller) (*client.Client, error)
 	// Attend has asked called with the questions that are mine, until leave is called. They
 	// wait for an answer at their page.
-	Attend  attend
+	JoinFor joinFor
 	MaxBody int64         // bytes of a request
 	Linger  time.Duration // how long what requests share is kept after the last of them
 	Options               // without Dial
 }
 
-type attend = func(mine func(message.ApprovalRequest) bool, asked func(message.ApprovalRequest)) (leave func())
+type joinFor = func(mine func(message.ApprovalRequest) bool, asked func(message.ApprovalRequest)) (leave func())
 
 // Peer is the client that sends a request, as its token says.
-type Peer struct {
+type Caller struct {
 	Token   string // its name
 	Secret  string
 	Decides bool   // the token may decide on calls as well: a form counts
@@ -77,7 +77,7 @@ func NewHandler(o HTTPOptions) *Handler {
 }
 
 type (
-	peerKey   struct{}
+	callerKey struct{}
 	serverKey struct{}
 )
 
@@ -92,7 +92,7 @@ func serverOf(r *http.Request) *mcp.Server {
 // identify names the holder of a token, which has been checked: no one else may use a
 // session. The calls of a request see its end.
 func identify(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
-	p, ok := ctx.Value(peerKey{}).(Peer)
+	p, ok := ctx.Value(callerKey{}).(Caller)
 	if !ok {
 		return nil, auth.ErrInvalidToken
 	}
@@ -112,7 +112,7 @@ func lost(req mcp.Request) <-chan struct{} {
 }
 
 // Serve answers a request of a client that may request calls.
-func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, p Peer) {
+func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, p Caller) {
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
@@ -122,11 +122,11 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, p Peer) {
 	h.under.Add(1)
 	h.mu.Unlock()
 	defer h.under.Done()
-	h.entry.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), peerKey{}, p)))
+	h.entry.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, p)))
 }
 
 func (h *Handler) route(w http.ResponseWriter, r *http.Request) {
-	p, _ := r.Context().Value(peerKey{}).(Peer)
+	p, _ := r.Context().Value(callerKey{}).(Caller)
 	id := r.Header.Get("Mcp-Session-Id")
 	switch {
 	case r.Header.Get("Mcp-Protocol-Version") >= requestsAlone:
@@ -143,7 +143,7 @@ func unavailable(w http.ResponseWriter, err error) {
 	http.Error(w, "toold cannot serve this client: "+err.Error(), http.StatusServiceUnavailable)
 }
 
-func (h *Handler) open(ctx context.Context, p Peer) (*server, error) {
+func (h *Handler) open(ctx context.Context, p Caller) (*server, error) {
 	o := h.options.Options
 	o.Dial = func(ctx context.Context, role string) (*client.Client, error) {
 		if role != "agent" && !p.Decides {
@@ -155,7 +155,7 @@ func (h *Handler) open(ctx context.Context, p Peer) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.peer, s.attend = p, h.options.Attend
+	s.caller, s.joinFor = p, h.options.JoinFor
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -166,7 +166,7 @@ func (h *Handler) open(ctx context.Context, p Peer) (*server, error) {
 	return s, nil
 }
 
-func (h *Handler) serveFirst(w http.ResponseWriter, r *http.Request, p Peer) {
+func (h *Handler) serveFirst(w http.ResponseWriter, r *http.Request, p Caller) {
 	s, err := h.open(r.Context(), p)
 	if err != nil {
 		unavailable(w, err)
@@ -190,14 +190,14 @@ func (h *Handler) serveFirst(w http.ResponseWriter, r *http.Request, p Peer) {
 
 // look ends the calls of a session that its client ends, and a session whose token has been
 // replaced.
-func (h *Handler) look(id string, p Peer, method string) {
+func (h *Handler) look(id string, p Caller, method string) {
 	h.mu.Lock()
 	s := h.lasting[id]
 	h.mu.Unlock()
-	if s == nil || s.peer.Token != p.Token {
+	if s == nil || s.caller.Token != p.Token {
 		return
 	}
-	replaced := s.peer.Secret != p.Secret
+	replaced := s.caller.Secret != p.Secret
 	if replaced || method == http.MethodDelete {
 		s.end()
 	}
@@ -206,7 +206,7 @@ func (h *Handler) look(id string, p Peer, method string) {
 	}
 }
 
-func (h *Handler) serveAlone(w http.ResponseWriter, r *http.Request, p Peer) {
+func (h *Handler) serveAlone(w http.ResponseWriter, r *http.Request, p Caller) {
 	s, err := h.shared(r.Context(), p)
 	if err != nil {
 		unavailable(w, err)
@@ -217,7 +217,7 @@ func (h *Handler) serveAlone(w http.ResponseWriter, r *http.Request, p Peer) {
 }
 
 // shared is the server of a token's requests. The caller must leave it.
-func (h *Handler) shared(ctx context.Context, p Peer) (*server, error) {
+func (h *Handler) shared(ctx context.Context, p Caller) (*server, error) {
 	if s := h.join(p); s != nil {
 		return s, nil
 	}
@@ -237,11 +237,11 @@ func (h *Handler) shared(ctx context.Context, p Peer) (*server, error) {
 	return made, nil
 }
 
-func (h *Handler) join(p Peer) *server {
+func (h *Handler) join(p Caller) *server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.common[common{p.Token, p.Dir}]
-	if s == nil || s.peer != p {
+	if s == nil || s.caller != p {
 		return nil
 	}
 	s.users++
@@ -284,7 +284,7 @@ func (h *Handler) drop(s *server) {
 	if s.session != nil {
 		delete(h.lasting, s.session.ID())
 	}
-	if at := (common{s.peer.Token, s.peer.Dir}); h.common[at] == s {
+	if at := (common{s.caller.Token, s.caller.Dir}); h.common[at] == s {
 		delete(h.common, at)
 	}
 	h.mu.Unlock()

@@ -65,8 +65,8 @@ type server struct {
 	endOnce sync.Once
 
 	// Over HTTP:
-	peer    Peer
-	attend  attend
+	caller  Caller
+	joinFor joinFor
 	shared  bool               // by the requests of a token
 	session *mcp.ServerSession // the only one; guarded by Handler.mu
 	users   int                // requests under way of a shared one; guarded by Handler.mu

@@ -45,9 +45,9 @@ func (c *call) openQuestions(ctx context.Context) {
 				}
 			}})
 		})
-	case c.url && c.server.attend != nil:
-		leave := c.server.attend(
-			func(r message.ApprovalRequest) bool { return mine(r) && r.Client == c.server.peer.Token },
+	case c.url && c.server.joinFor != nil:
+		leave := c.server.joinFor(
+			func(r message.ApprovalRequest) bool { return mine(r) && r.Client == c.server.caller.Token },
 			func(r message.ApprovalRequest) { pass(&question{ApprovalRequest: r}) },
 		)
 		c.questions.Go(func() {

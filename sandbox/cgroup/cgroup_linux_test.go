@@ -111,7 +111,7 @@ func TestAHogOfMemoryIsKilledAndTold(t *testing.T) {
 	t.Parallel()
 	r := openRoot(t)
 	if !r.Memory() {
-		t.Skipf("the control groups of %s do not bound memory", r.Place())
+		t.Skipf("the control groups of %s do not bound memory", r.Dir())
 	}
 	g, cmd, _ := begin(t, r, Limits{MemoryBytes: 64 << 20}, `echo begun; sleep 600 & x=a; for i in {1..28}; do x=$x$x; done; sleep 600`)
 	if err := cmd.Wait(); err == nil {
@@ -219,13 +219,13 @@ func TestTheOwnGroupIsFound(t *testing.T) {
 	const v1 = "31 24 0:27 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n32 24 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
 	for name, c := range map[string]struct {
 		mounts, own string
-		want        []place
+		want        []location
 	}{
-		"version 2":               {v2, "0::/user.slice/a.scope\n", []place{{"/sys/fs/cgroup/user.slice/a.scope", true}}},
-		"version 1":               {v1, "9:memory:/x\n8:pids:/a:b\n", []place{{"/sys/fs/cgroup/pids/a:b", false}}},
-		"both":                    {v1 + v2, "8:pids:/\n0::/\n", []place{{"/sys/fs/cgroup", true}, {"/sys/fs/cgroup/pids", false}}},
-		"several in one":          {"31 24 0:27 / /c rw - cgroup cgroup rw,cpu,pids\n", "8:cpu,pids:/a\n", []place{{"/c/a", false}}},
-		"a part is mounted":       {"30 24 0:26 /docker/1 /c rw - cgroup2 cgroup2 rw\n", "0::/docker/1/own\n", []place{{"/c/own", true}}},
+		"version 2":               {v2, "0::/user.slice/a.scope\n", []location{{"/sys/fs/cgroup/user.slice/a.scope", true}}},
+		"version 1":               {v1, "9:memory:/x\n8:pids:/a:b\n", []location{{"/sys/fs/cgroup/pids/a:b", false}}},
+		"both":                    {v1 + v2, "8:pids:/\n0::/\n", []location{{"/sys/fs/cgroup", true}, {"/sys/fs/cgroup/pids", false}}},
+		"several in one":          {"31 24 0:27 / /c rw - cgroup cgroup rw,cpu,pids\n", "8:cpu,pids:/a\n", []location{{"/c/a", false}}},
+		"a part is mounted":       {"30 24 0:26 /docker/1 /c rw - cgroup2 cgroup2 rw\n", "0::/docker/1/own\n", []location{{"/c/own", true}}},
 		"another part":            {"30 24 0:26 /docker/1 /c rw - cgroup2 cgroup2 rw\n", "0::/docker/12\n", nil},
 		"above the namespace":     {"30 24 0:26 / /c rw - cgroup2 cgroup2 rw\n", "0::/../other\n", nil},
 		"none":                    {"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n", "0::/\n", nil},
@@ -233,7 +233,7 @@ func TestTheOwnGroupIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, find(c.mounts, c.own), cmp.AllowUnexported(place{})); diff != "" {
+			if diff := cmp.Diff(c.want, find(c.mounts, c.own), cmp.AllowUnexported(location{})); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -7,35 +7,35 @@ import (
 	"os/exec"
 )
 
-// Root makes no groups here.
+// Root is empty here.
 type Root struct{}
 
-// Open refuses.
+// Open fails.
 func Open() (*Root, error) { return nil, errors.New("there are no control groups on this system") }
 
-// Memory is false.
+// Memory returns false.
 func (r *Root) Memory() bool { return false }
 
-// Place is empty.
-func (r *Root) Place() string { return "" }
+// Dir returns "".
+func (r *Root) Dir() string { return "" }
 
 // Close does nothing.
 func (r *Root) Close() {}
 
-// New makes nil.
+// New returns nil.
 func (r *Root) New(Limits) (*Group, error) { return nil, nil }
 
-// Group holds nothing here.
+// Group is empty here.
 type Group struct{}
 
 // Start starts the command.
 func (g *Group) Start(cmd *exec.Cmd) error { return cmd.Start() }
 
-// Met is empty.
+// Met returns the zero value.
 func (g *Group) Met() Met { return Met{} }
 
 // End does nothing.
 func (g *Group) End() error { return nil }
 
-// Fresh is true.
+// Fresh returns true.
 func (g *Group) Fresh() bool { return true }

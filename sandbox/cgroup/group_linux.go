@@ -17,14 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Group holds the processes of one call. Nil holds none: it starts them where the
-// caller is.
+// Group contains the processes of one call. A nil Group starts them in the caller's
+// group.
 type Group struct {
 	root *Root
 	dir  string
 }
 
-// New makes a group with limits; a nil Root makes nil. Who gets a Group must call End.
+// New makes a group with limits; a nil Root returns nil. The caller must call End.
 func (r *Root) New(l Limits) (*Group, error) {
 	if r == nil {
 		return nil, nil
@@ -52,15 +52,14 @@ func (g *Group) limit(l Limits) error {
 	if err := write(g.dir, "memory.max", strconv.FormatUint(l.MemoryBytes, 10)); err != nil {
 		return err
 	}
-	// Without swap a kernel has no such file, and nothing that could be swapped.
+	// A kernel without swap has no such file.
 	if err := write(g.dir, "memory.swap.max", "0"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return write(g.dir, "memory.oom.group", "1")
 }
 
-// Start starts a command in the group: it is never outside, not even before its
-// first instruction.
+// Start starts a command in the group, from its first instruction on.
 func (g *Group) Start(cmd *exec.Cmd) error {
 	switch {
 	case g == nil:
@@ -71,7 +70,8 @@ func (g *Group) Start(cmd *exec.Cmd) error {
 	return g.startFrom(cmd)
 }
 
-// startInto has the kernel make the process in the group (CLONE_INTO_CGROUP, clone(2)).
+// startInto has the kernel create the process in the group (CLONE_INTO_CGROUP,
+// clone(2)).
 func (g *Group) startInto(cmd *exec.Cmd) error {
 	dir, err := os.Open(g.dir)
 	if err != nil {
@@ -85,16 +85,16 @@ func (g *Group) startInto(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// startFrom starts it from a thread that is in the group meanwhile: version 1 takes
-// single threads, and a new process is where the thread is that made it. A thread
-// that moves itself waits for nobody; to move another process takes milliseconds.
+// startFrom starts it from a thread that joins the group: version 1 allows single
+// threads, and a child inherits the group of its thread. Moving the own thread is
+// immediate; moving another process takes milliseconds.
 func (g *Group) startFrom(cmd *exec.Cmd) error {
 	started := make(chan error)
 	// Ends when the command has started.
 	go func() {
 		runtime.LockOSThread()
-		if unix.Gettid() == os.Getpid() { // where the first thread is, the whole process seems to be
-			err := g.startFrom(cmd) // on another one, since this is held
+		if unix.Gettid() == os.Getpid() { // the main thread determines the process's reported group
+			err := g.startFrom(cmd) // on another thread, since this one is locked
 			runtime.UnlockOSThread()
 			started <- err
 			return
@@ -102,9 +102,9 @@ func (g *Group) startFrom(cmd *exec.Cmd) error {
 		err := write(g.dir, threads, "0")
 		if err == nil {
 			err = cmd.Start()
-			if write(g.root.place.dir, threads, "0") != nil {
+			if write(g.root.location.dir, threads, "0") != nil {
 				started <- err
-				return // and the thread ends with us, still locked: nothing else runs there
+				return // the thread ends with the goroutine, still locked: nothing else runs there
 			}
 		}
 		runtime.UnlockOSThread()
@@ -113,7 +113,7 @@ func (g *Group) startFrom(cmd *exec.Cmd) error {
 	return <-started
 }
 
-// Met tells which limits the group has met so far.
+// Met returns which limits the group has met so far.
 func (g *Group) Met() Met {
 	if g == nil {
 		return Met{}
@@ -124,8 +124,8 @@ func (g *Group) Met() Met {
 	}
 }
 
-// Fresh reports whether the next call in the group would find it as a new one: no limit was met,
-// and little memory is charged to it, which may be that of files.
+// Fresh reports whether the group is as good as new: no limit was met, and little
+// memory is charged to it, such as page cache.
 func (g *Group) Fresh() bool {
 	if g == nil {
 		return true
@@ -141,7 +141,7 @@ func (g *Group) Fresh() bool {
 	return err == nil && used < little
 }
 
-// count reads a number of a short file, without the poller of os.ReadFile.
+// count reads a number from a short file, without the poller of os.ReadFile.
 func (g *Group) count(file, name string) int {
 	fd, err := unix.Open(filepath.Join(g.dir, file), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -161,9 +161,9 @@ func (g *Group) count(file, name string) int {
 	return 0
 }
 
-// End kills every process of the group, waits at most ten seconds until they are
-// gone, and removes the group. The error tells that there are some left, in the
-// kernel. What cannot be removed then Root.Close removes, or the next daemon.
+// End kills every process of the group, waits at most ten seconds for them, and
+// removes the group. An error means that some are stuck in the kernel. Root.Close,
+// or the next daemon, then removes the rest.
 func (g *Group) End() error {
 	if g == nil {
 		return nil
@@ -171,9 +171,9 @@ func (g *Group) End() error {
 	return g.root.end(g.dir)
 }
 
-// end kills what is in a group and in those below it, which a call that is not
-// confined can make, and removes them all. One with this process in it stays.
-func (p place) end(dir string) error {
+// end kills the processes of a group and its descendants, which an unconfined call
+// can make, and removes them all. The group of this process is kept.
+func (p location) end(dir string) error {
 	err := os.Remove(dir)
 	if !errors.Is(err, unix.EBUSY) {
 		return err // usually none: the last process has ended
@@ -193,13 +193,13 @@ func (p place) end(dir string) error {
 	return nil
 }
 
-// below lists a group and all that are below it, each after the one above.
+// below lists a group and its descendants, parents first.
 func below(dir string) (all []string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			all = append(all, path)
 		}
-		return nil // what is gone meanwhile needs no end
+		return nil // what is gone needs no end
 	})
 	return all
 }
@@ -208,7 +208,8 @@ func holdsUs(dir string) bool {
 	return slices.Contains(words(dir, processes), strconv.Itoa(os.Getpid()))
 }
 
-// rmdir removes a group. One whose last process has just ended takes a moment.
+// rmdir removes a group. It retries: a group whose last process has just ended
+// takes a moment.
 func rmdir(dir string) error {
 	for range 5000 {
 		err := os.Remove(dir)
@@ -231,12 +232,12 @@ func killEach(groups []string) {
 	}
 }
 
-// members opens the processes of a group, each verified after opening.
+// members opens the processes of a group, and verifies each after opening.
 func members(dir string) (fds []int) {
 	opened := map[string]int{}
 	for _, number := range words(dir, processes) {
 		pid, err := strconv.Atoi(number)
-		if err != nil || pid <= 0 { // nought: of a namespace that we do not see
+		if err != nil || pid <= 0 { // 0: in a namespace that is invisible here
 			continue
 		}
 		if fd, err := unix.PidfdOpen(pid, 0); err == nil {

@@ -16,28 +16,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Root is the group below which a daemon makes those of its calls, named and locked by it. Nil
-// makes none. The methods are for concurrent use, Close for when no group is used any more.
+// Root is the group below which a daemon makes those of its calls, named and locked
+// by it. A nil Root makes none. Methods may be called concurrently, Close once no
+// group is used any more.
 type Root struct {
-	place
-	dir      string   // the root's own folder
+	location
+	dir      string   // the root's directory
 	lock     *os.File // dir, locked
 	memory   bool
-	moved    bool // the daemon went into a group of its own in dir
-	switched bool // the controllers of place were switched on for this root
+	moved    bool // the daemon moved into a group of its own in dir
+	switched bool // the controllers of location were enabled for this root
 	last     atomic.Int64
 }
 
 const (
-	// rootPrefix begins the name of every root, of this daemon and of others.
+	// rootPrefix is the name prefix of every root, of this daemon and of others.
 	rootPrefix = "toold-"
-	// home is the group of a root in which the daemon is, if it had to move.
+	// home is the daemon's group in a root, if it had to move.
 	home = "daemon"
 )
 
-// Open finds the part of a hierarchy that this process may use, removes what killed daemons left
-// there, makes a root and tries it. The error says what is missing. In version 2 a daemon that is
-// alone in its group moves into one below; one that is not gets no root. The caller closes it.
+// Open finds the part of a hierarchy that this process may use, removes what killed
+// daemons left there, makes a root and tests it. The error says what is missing. In
+// version 2 a daemon that is alone in its group moves into a child of it; one that
+// is not gets no root. The caller closes the Root.
 func Open() (*Root, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -62,8 +64,8 @@ func Open() (*Root, error) {
 	return nil, why
 }
 
-// open makes a root at a place, unless one cannot be used there.
-func (p place) open() (*Root, error) {
+// open makes a root at a location, if it is usable.
+func (p location) open() (*Root, error) {
 	if !slices.Contains(p.controllers(), pids) {
 		return nil, fmt.Errorf("%s does not count processes", p.dir)
 	}
@@ -76,7 +78,7 @@ func (p place) open() (*Root, error) {
 		if err == nil {
 			break
 		}
-		r, err = p.make() // another daemon may have taken it for a left one
+		r, err = p.make() // another daemon may have removed it as stale
 	}
 	if err != nil {
 		return nil, err
@@ -92,20 +94,20 @@ func (p place) open() (*Root, error) {
 	return r, nil
 }
 
-// Memory tells whether groups bound memory.
+// Memory reports whether groups bound memory.
 func (r *Root) Memory() bool { return r != nil && r.memory }
 
-// Place is the folder below which groups are made; empty for nil.
-func (r *Root) Place() string {
+// Dir returns the directory in which groups are made; "" for nil.
+func (r *Root) Dir() string {
 	if r == nil {
 		return ""
 	}
-	return r.place.dir
+	return r.location.dir
 }
 
-// make makes the folder of a root and locks it.
-func (p place) make() (*Root, error) {
-	r := &Root{place: p, dir: filepath.Join(p.dir, fmt.Sprintf("%s%d-%s", rootPrefix, os.Getpid(), rand.Text()))}
+// make makes the directory of a root and locks it.
+func (p location) make() (*Root, error) {
+	r := &Root{location: p, dir: filepath.Join(p.dir, fmt.Sprintf("%s%d-%s", rootPrefix, os.Getpid(), rand.Text()))}
 	if err := os.Mkdir(r.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -121,7 +123,7 @@ func (p place) make() (*Root, error) {
 	return r, nil
 }
 
-// lock opens a folder and locks it; EWOULDBLOCK when another process has it.
+// lock opens a directory and locks it; EWOULDBLOCK if another process has it.
 func lock(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -135,7 +137,7 @@ func lock(dir string) (*os.File, error) {
 }
 
 // clear ends and removes the roots of daemons that are gone.
-func (p place) clear() {
+func (p location) clear() {
 	groups, _ := os.ReadDir(p.dir)
 	for _, g := range groups {
 		dir := filepath.Join(p.dir, g.Name())
@@ -146,12 +148,12 @@ func (p place) clear() {
 		if err != nil {
 			continue // its daemon lives, or it is another user's
 		}
-		_ = p.end(dir) // what cannot be killed now, the next one finds
+		_ = p.end(dir) // the next daemon tries again
 		held.Close()
 	}
 }
 
-// switchOn has the groups below a root of version 2 bounded.
+// switchOn enables limits for the groups below a root of version 2.
 func (r *Root) switchOn() error {
 	if !r.unified {
 		return nil
@@ -169,33 +171,34 @@ func (r *Root) switchOn() error {
 	return write(r.dir, switches, strings.Join(order, " "))
 }
 
-// passes tells whether what is ordered is on already for the groups of the place.
+// passes reports whether the controllers are enabled already for children of the
+// location.
 func (r *Root) passes(order []string) bool {
-	on := words(r.place.dir, switches)
+	on := words(r.location.dir, switches)
 	return !slices.ContainsFunc(order, func(o string) bool { return !slices.Contains(on, o[1:]) })
 }
 
-// settle switches controllers on at the place, out of which the daemon moves if need be.
+// settle enables controllers at the location, which the daemon leaves if necessary.
 func (r *Root) settle(order string) error {
-	err := write(r.place.dir, switches, order)
-	if errors.Is(err, unix.EBUSY) && slices.Equal(words(r.place.dir, processes), []string{strconv.Itoa(os.Getpid())}) {
+	err := write(r.location.dir, switches, order)
+	if errors.Is(err, unix.EBUSY) && slices.Equal(words(r.location.dir, processes), []string{strconv.Itoa(os.Getpid())}) {
 		below := filepath.Join(r.dir, home)
 		if err = os.Mkdir(below, 0o700); err == nil {
 			err = write(below, processes, "0")
 			r.moved = err == nil
 		}
 		if err == nil {
-			err = write(r.place.dir, switches, order)
+			err = write(r.location.dir, switches, order)
 		}
 	}
 	if errors.Is(err, unix.EBUSY) {
-		return fmt.Errorf("%s has other processes than toold: start it in a control group of its own, with systemd-run --scope -p Delegate=yes (of a user: --user --scope)", r.place.dir)
+		return fmt.Errorf("%s has other processes than toold: start it in a control group of its own, with systemd-run --scope -p Delegate=yes (of a user: --user --scope)", r.location.dir)
 	}
 	r.switched = err == nil
 	return err
 }
 
-// try starts a missing program in a group: its error comes from inside.
+// try starts a missing program in a group, which must fail inside the group.
 func (r *Root) try() error {
 	g, err := r.New(Limits{})
 	if err != nil {
@@ -209,7 +212,7 @@ func (r *Root) try() error {
 	return err
 }
 
-// Close removes the root. The daemon goes back to where it was.
+// Close removes the root. The daemon returns to its original group.
 func (r *Root) Close() {
 	if r == nil {
 		return
@@ -217,11 +220,11 @@ func (r *Root) Close() {
 	if r.switched {
 		off := strings.ReplaceAll("+"+strings.Join(r.controllers(), " +"), "+", "-")
 		_ = write(r.dir, switches, off)
-		_ = write(r.place.dir, switches, off)
+		_ = write(r.location.dir, switches, off)
 	}
 	if r.moved {
-		_ = write(r.place.dir, processes, "0")
+		_ = write(r.location.dir, processes, "0")
 	}
-	_ = r.end(r.dir) // what cannot be removed, the next daemon removes
+	_ = r.end(r.dir) // the next daemon tries again
 	r.lock.Close()
 }

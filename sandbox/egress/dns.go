@@ -9,13 +9,13 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// answerQuestions answers DNS questions until the socket is closed.
+// answerQuestions answers DNS queries until the socket is closed.
 func (s *Server) answerQuestions(ctx context.Context, dns net.PacketConn) {
 	waiting := make(chan struct{}, maxQuestions)
 	buf := make([]byte, 4<<10)
 	defer func() {
 		for range cap(waiting) {
-			waiting <- struct{}{} // all are done
+			waiting <- struct{}{} // all are busy
 		}
 	}()
 	for {
@@ -33,7 +33,7 @@ func (s *Server) answerQuestions(ctx context.Context, dns net.PacketConn) {
 		select {
 		case waiting <- struct{}{}:
 		default:
-			continue // it asks again
+			continue // the client retries
 		}
 		// Ends with the decision or ctx.
 		go func() {
@@ -45,7 +45,7 @@ func (s *Server) answerQuestions(ctx context.Context, dns net.PacketConn) {
 	}
 }
 
-// parseQuestion reads a standard query with one question.
+// parseQuestion parses a standard query with one question.
 func parseQuestion(packet []byte) (q dnsmessage.Question, head dnsmessage.Header, ok bool) {
 	var p dnsmessage.Parser
 	head, err := p.Start(packet)
@@ -59,7 +59,7 @@ func parseQuestion(packet []byte) (q dnsmessage.Question, head dnsmessage.Header
 	return questions[0], head, true
 }
 
-// reply answers a question, with IPv4 addresses only. It asks no one further.
+// reply answers a query, with IPv4 addresses only, without recursion.
 func (s *Server) reply(ctx context.Context, head dnsmessage.Header, q dnsmessage.Question) []byte {
 	answer := dnsmessage.Message{
 		Header: dnsmessage.Header{
@@ -89,7 +89,7 @@ func (s *Server) reply(ctx context.Context, head dnsmessage.Header, q dnsmessage
 	return packet
 }
 
-// asked decides on the name of a question.
+// asked decides on the name of a query.
 func (s *Server) asked(ctx context.Context, q dnsmessage.Question) (*name, error) {
 	text := strings.TrimSuffix(q.Name.String(), ".")
 	host, err := ParseName(text)

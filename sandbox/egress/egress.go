@@ -1,12 +1,12 @@
 // Package egress carries the connections of a confined call to the hosts that it
 // may reach, by name.
 //
-// The call has a network of its own, in which every address leads to listeners
-// that the daemon holds. A program asks for a name (see Server.Serve), gets an
-// address that stands for it, connects, and is joined to a connection that the
-// daemon makes. Programs need not know: no variable names a proxy. What may be
-// reached is decided by whoever makes the Server; the package itself only refuses
-// addresses that no public name should lead to, and names that are none.
+// The call has its own network, in which every address leads to listeners of the
+// daemon. A program looks up a name (see Server.Serve), gets an address that stands
+// for it, connects, and is joined to a connection that the daemon makes. Programs
+// need no proxy settings. The maker of the Server decides what may be reached; the
+// package itself only refuses addresses that no public name should have, and
+// invalid names.
 package egress
 
 import (
@@ -22,51 +22,50 @@ import (
 	"github.com/toold/toold/internal/loopback"
 )
 
-// Options say how a Server decides and connects. Allow is needed.
+// Options configure a Server. Allow is required.
 type Options struct {
-	// Allow decides whether host, a name in lower case or an address, may be contacted at one
-	// of the ports; nil allows it. It may wait for a person, ends with ctx, and is called from
-	// several goroutines.
+	// Allow decides whether host, a lower-case name or an address, may be contacted at
+	// one of the ports; nil allows it. It may wait for a person, ends with ctx, and is
+	// called concurrently.
 	Allow func(ctx context.Context, host string, ports []uint16) error
 
-	// Private are networks that may be reached although they are not public.
+	// Private are non-public networks that may be reached.
 	Private []netip.Prefix
 
-	// OtherNames lets what is said first be TLS for another name than the one that was
-	// asked for.
+	// OtherNames allows TLS for another name than the one that was looked up.
 	OtherNames bool
 
 	// Revoked waits until host must not be contacted at port any more and returns why,
-	// or nil when ctx ends: a connection that exists ends with it. It is called from
-	// several goroutines. Nil = what was allowed stays so.
+	// or nil when ctx ends: an existing connection ends with it. It is called
+	// concurrently. Nil = nothing is revoked.
 	Revoked func(ctx context.Context, host string, port uint16) error
-	// Places bounds the connections of all Servers that share it. Nil = no bound but
-	// that of each call.
-	Places *Places
+	// Slots bounds the connections of all Servers that share it. Nil = only the bound
+	// per call.
+	Slots *Slots
 
-	// Lookup finds the addresses of a name; nil = as this machine does.
+	// Lookup finds the addresses of a name; nil = the machine's resolver.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// Dial connects to an address; nil = from this machine.
 	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 }
 
-// Refusal is a host that a call could not reach because somebody decided so.
+// Refusal is a host that a call was not allowed to reach.
 type Refusal struct {
 	Host string
-	Port uint16 // 0 = already its name was refused
-	// Address is the one that was refused of those that Host has; the zero value
-	// means the host itself. Others tells that others of them may be contacted.
+	Port uint16 // 0 = the lookup of its name was refused
+	// Address is the refused one of Host's addresses; the zero value means the host
+	// itself. Others means that other addresses of Host may be contacted.
 	Address netip.Addr
 	Others  bool
 	Why     error
 }
 
 const (
-	maxNames       = 4096 // of a call
-	maxQuestions   = 128  // that wait for an answer at a time
-	maxConnections = 256  // of a call at a time; more wait
-	maxLookups     = 8    // of a call at a time; each takes descriptors of the daemon
-	maxRefusals    = 16   // that are remembered
+	maxNames       = 4096 // per call
+	maxQuestions   = 128  // waiting for an answer at a time
+	maxConnections = 256  // per call at a time; more wait
+	maxLookups     = 8    // per call at a time; each takes descriptors of the daemon
+	maxRefusals    = 16   // kept
 
 	freshFor    = time.Minute // how long addresses of a name are used
 	dialTimeout = 30 * time.Second
@@ -75,13 +74,13 @@ const (
 // Server serves one call.
 type Server struct {
 	opt     Options
-	ports   []uint16      // on which it listens
-	lookups chan struct{} // one element for each that is made
-	held    int           // of Places, which guards it
+	ports   []uint16      // ports of the listeners
+	lookups chan struct{} // one element for each running lookup
+	held    int           // used by Slots, which guards it
 
 	mu       sync.Mutex
 	names    map[string]*name
-	stands   map[netip.Addr]*name // for what a made-up address stands
+	byAddr   map[netip.Addr]*name // by made-up address
 	next     uint32
 	refusals []Refusal
 }
@@ -91,7 +90,7 @@ type name struct {
 	address netip.Addr // made up
 	busy    chan struct{}
 
-	// Guarded by busy, a lock that can be given up waiting for.
+	// Guarded by busy, a lock that can be waited for with a context.
 	found []netip.Addr
 	since time.Time
 }
@@ -104,15 +103,15 @@ func New(o Options) *Server {
 	if o.Dial == nil {
 		o.Dial = dial
 	}
-	if o.Places == nil {
-		o.Places = NewPlaces(4 * maxConnections)
+	if o.Slots == nil {
+		o.Slots = NewSlots(4 * maxConnections)
 	}
-	return &Server{opt: o, lookups: make(chan struct{}, maxLookups), names: map[string]*name{}, stands: map[netip.Addr]*name{}}
+	return &Server{opt: o, lookups: make(chan struct{}, maxLookups), names: map[string]*name{}, byAddr: map[netip.Addr]*name{}}
 }
 
-// Serve answers the questions for names that come to dns and joins the connections
-// that come to the listeners, until ctx ends. It closes all of them and returns
-// when nothing of it is left running. It is called once.
+// Serve answers the DNS queries on dns and joins the connections of the listeners,
+// until ctx ends. It closes all of them and returns when its goroutines have ended.
+// It must be called once.
 func (s *Server) Serve(ctx context.Context, dns net.PacketConn, listeners []net.Listener) {
 	for _, l := range listeners {
 		s.ports = append(s.ports, portOf(l.Addr()))
@@ -139,7 +138,7 @@ func (s *Server) Serve(ctx context.Context, dns net.PacketConn, listeners []net.
 	all.Wait()
 }
 
-// Refusals are the first hosts that the call could not reach, each once.
+// Refusals returns the first hosts that the call could not reach, each once.
 func (s *Server) Refusals() []Refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,8 +178,7 @@ func (s *Server) allowed(ctx context.Context, host string, port uint16) error {
 
 var errTooMany = errors.New("the call has asked for too many names")
 
-// named is the one record of a name. There is no end of names that a call can
-// think of.
+// named returns the one record of a name. Their number is bounded.
 func (s *Server) named(host string) (*name, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,17 +190,17 @@ func (s *Server) named(host string) (*name, error) {
 	}
 	s.next++
 	n := &name{host: host, address: madeUp(s.next), busy: make(chan struct{}, 1)}
-	s.names[host], s.stands[n.address] = n, n
+	s.names[host], s.byAddr[n.address] = n, n
 	return n, nil
 }
 
-// madeUp is an address of 198.18.0.0/15, which no host has (RFC 2544).
+// madeUp returns an address of 198.18.0.0/15, which no host has (RFC 2544).
 func madeUp(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18 + byte(n>>16), byte(n >> 8), byte(n)})
 }
 
-// addresses decides on a name and finds its addresses, at most one of those who
-// ask for it at a time: a person is asked once.
+// addresses decides on a name and finds its addresses, for one caller at a time: a
+// person is asked once.
 func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.Addr, error) {
 	select {
 	case n.busy <- struct{}{}:
@@ -231,8 +229,8 @@ func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.A
 	return found, err
 }
 
-// public returns the addresses that may be contacted of those that a host has, and why
-// the last of the others may not.
+// public returns the addresses of a host that may be contacted, and why the last of
+// the others may not.
 func (s *Server) public(host string, all []netip.Addr) (found []netip.Addr, refused error) {
 	for _, a := range all {
 		if s.unfit(a) == nil {
@@ -248,7 +246,8 @@ func (s *Server) public(host string, all []netip.Addr) (found []netip.Addr, refu
 	return found, refused
 }
 
-// lookup finds the addresses of a name; few at a time, since each takes descriptors.
+// lookup finds the addresses of a name; few at a time, since each takes
+// descriptors.
 func (s *Server) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	select {
 	case s.lookups <- struct{}{}:
@@ -259,13 +258,13 @@ func (s *Server) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	}
 }
 
-// lookupError is a name that is allowed and cannot be found.
+// lookupError is a failed lookup of an allowed name.
 type lookupError struct{ err error }
 
 func (e *lookupError) Error() string { return e.err.Error() }
 
-// lookup asks this machine for a name as it stands: no search domain makes it
-// another. A name of loopback is not looked up: whoever answers must not choose.
+// lookup asks the machine's resolver for a fully qualified name: no search domain
+// applies. Loopback names are not looked up: the resolver must not choose.
 func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	if loopback.Is(host) {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil

@@ -229,7 +229,7 @@ func TestACallCannotAskForNamesWithoutEnd(t *testing.T) {
 	if _, err := s.named("one.more.example"); !errors.Is(err, errTooMany) {
 		t.Errorf("got %v", err)
 	}
-	if n, err := s.named("a.example"); err != nil || s.stands[n.address] != n {
+	if n, err := s.named("a.example"); err != nil || s.byAddr[n.address] != n {
 		t.Errorf("a known name: %v, %v", n, err)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// notPublic are the networks that no public name should lead to: the IANA registries of
-// special-purpose addresses, multicast and what is reserved. Of IPv6 only 2000::/3 is
-// assigned to hosts, so all else is refused: loopback, mapped and translated IPv4
-// (::/8, 64:ff9b::/96, 64:ff9b:1::/48), 100::/64, 5f00::/16, fc00::/7, fe80::/10,
-// fec0::/10, ff00::/8 and what is registered later.
+// notPublic lists the networks that no public name should resolve to: the IANA
+// registries of special-purpose addresses, multicast and reserved ones. Of IPv6
+// only 2000::/3 is assigned to hosts, so all else is refused: loopback, mapped and
+// translated IPv4 (::/8, 64:ff9b::/96, 64:ff9b:1::/48), 100::/64, 5f00::/16,
+// fc00::/7, fe80::/10, fec0::/10, ff00::/8 and later assignments.
 func notPublic() []netip.Prefix {
 	var list []netip.Prefix
 	for _, s := range []string{
@@ -19,7 +19,7 @@ func notPublic() []netip.Prefix {
 		"192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16",
 		"192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
 		"224.0.0.0/3",      // multicast, reserved, broadcast
-		"168.63.129.16/32", // the host of a virtual machine of Azure
+		"168.63.129.16/32", // the host of an Azure virtual machine
 
 		"::/3", "4000::/2", "8000::/1",
 		"2001::/23", // Teredo, ORCHID, benchmarks and others
@@ -32,8 +32,8 @@ func notPublic() []netip.Prefix {
 
 var errPrivate = errors.New("that is no public address; sandbox.egress.private lists those that may be reached all the same")
 
-// unfit tells why an address must not be contacted. Addresses of this machine are
-// like private ones even when they are public: the daemon listens there.
+// unfit returns why an address must not be contacted. Addresses of this machine
+// count as private even when they are public: the daemon listens there.
 func (s *Server) unfit(a netip.Addr) error {
 	if !a.IsValid() || a.Zone() != "" {
 		return errPrivate
@@ -52,7 +52,7 @@ func (s *Server) unfit(a netip.Addr) error {
 func ownAddress(a netip.Addr) bool {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
-		return true // nothing is known, so nothing is allowed
+		return true // unknown, so nothing is allowed
 	}
 	for _, own := range addresses {
 		if p, err := netip.ParsePrefix(own.String()); err == nil && p.Addr().Unmap() == a {

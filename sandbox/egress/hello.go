@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// A host that was decided on by its name may share its address with others. Which
-// of them a program means, it says in the first message of TLS (server_name, RFC
-// 6066, 3), which is not encrypted. Whatever is odd about it is refused: a server might read
-// it differently.
+// A host that was allowed by its name may share its address with others. A program
+// names the one it means in the first TLS message (server_name, RFC 6066, 3), which
+// is not encrypted. Anything odd in it is refused: a server might parse it
+// differently.
 
 var (
 	errEnded = errors.New("the connection ended")
@@ -18,16 +18,17 @@ var (
 )
 
 const (
-	maxHello  = 32 << 10 // of the message that names the host
+	maxHello  = 32 << 10 // of the ClientHello
 	maxRecord = 16 << 10 // RFC 8446, 5.1
 
 	typeHandshake   = 22
 	typeClientHello = 1
-	typeServerName  = 0 // an extension; of the names in it, that of a host
+	typeServerName  = 0 // an extension; and the kind of name in it
 )
 
-// readFirst reads what is said first. If that is TLS, it reads on until it is known
-// for which name: "" if none is told, or if it is not TLS. first are the bytes read.
+// readFirst reads the first bytes. If they are TLS, it reads on until the server
+// name is known: "" if there is none, or if it is not TLS. first are the bytes
+// read.
 func readFirst(c io.Reader) (first []byte, name string, err error) {
 	first = make([]byte, 4<<10)
 	n, err := c.Read(first)
@@ -39,7 +40,7 @@ func readFirst(c io.Reader) (first []byte, name string, err error) {
 		return first, "", nil
 	}
 	// Servers differ in the record versions that they accept, so a first byte that is a
-	// content type of TLS decides alone: what follows must be a ClientHello.
+	// TLS content type decides alone: a ClientHello must follow.
 	r := &records{from: c, raw: first}
 	head, err := r.message(4)
 	if err != nil {
@@ -57,7 +58,7 @@ func readFirst(c io.Reader) (first []byte, name string, err error) {
 	return r.raw, name, err
 }
 
-// ended is nil for the end of a direction: what comes back may go on.
+// ended returns nil for the end of one direction: the other may go on.
 func ended(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return nil
@@ -65,15 +66,15 @@ func ended(err error) error {
 	return errEnded
 }
 
-// records joins the messages of a handshake, which may span records.
+// records joins handshake messages, which may span records.
 type records struct {
 	from io.Reader
-	raw  []byte // all that was read
-	at   int    // where in raw the next record begins
+	raw  []byte // all bytes read
+	at   int    // offset in raw of the next record
 	body []byte
 }
 
-// message is the first n bytes of the messages.
+// message returns the first n bytes of the messages.
 func (r *records) message(n int) ([]byte, error) {
 	for len(r.body) < n {
 		head, err := r.need(5)
@@ -94,7 +95,7 @@ func (r *records) message(n int) ([]byte, error) {
 	return r.body[:n], nil
 }
 
-// need is the next n bytes from where r is.
+// need returns the next n bytes.
 func (r *records) need(n int) ([]byte, error) {
 	if missing := r.at + n - len(r.raw); missing > 0 {
 		if len(r.raw)+missing > 4*maxHello {
@@ -120,7 +121,7 @@ func serverName(hello []byte) (string, error) {
 		return "", errHello
 	}
 	if len(b.rest) == 0 {
-		return "", nil // as before there were extensions
+		return "", nil // without extensions
 	}
 	extensions := field(b.take(2))
 	if b.bad || len(b.rest) > 0 {
@@ -137,14 +138,14 @@ func serverName(hello []byte) (string, error) {
 		}
 		found, err := hostIn(body)
 		if err != nil || name != "" {
-			return "", errHello // also two of them
+			return "", errHello // also for two of them
 		}
 		name = found
 	}
 	return name, nil
 }
 
-// hostIn reads the list of names in the extension: it must be one host.
+// hostIn parses the extension's list of names: it must have one host.
 func hostIn(extension []byte) (string, error) {
 	b := field(extension)
 	list := field(b.take(2))
@@ -162,7 +163,7 @@ func hostIn(extension []byte) (string, error) {
 
 type fields struct {
 	rest []byte
-	bad  bool // it was too short; what was taken since is empty
+	bad  bool // too short; later reads return nothing
 }
 
 func field(b []byte) *fields { return &fields{rest: b} }
@@ -184,7 +185,7 @@ func (f *fields) number() int {
 	return 0
 }
 
-// take is what follows its own length, which has so many bytes.
+// take returns a field preceded by its length, which has lengthBytes bytes.
 func (f *fields) take(lengthBytes int) []byte {
 	n := 0
 	for _, b := range f.skip(lengthBytes) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// accept joins the connections of a listener until ctx ends, one place each.
+// accept joins the connections of a listener until ctx ends, one slot each.
 func (s *Server) accept(ctx context.Context, l net.Listener) {
 	var open sync.WaitGroup
 	defer open.Wait()
@@ -22,10 +22,10 @@ func (s *Server) accept(ctx context.Context, l net.Listener) {
 		case errors.Is(err, net.ErrClosed) || ctx.Err() != nil:
 			return
 		default:
-			pause(ctx) // no descriptor is left, or whoever connected is gone
+			pause(ctx) // no descriptor is left, or the client is gone
 			continue
 		}
-		if !s.opt.Places.take(ctx, s) {
+		if !s.opt.Slots.take(ctx, s) {
 			s.note(c.LocalAddr())
 			reset(c)
 			c.Close()
@@ -33,7 +33,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener) {
 		}
 		// Ends with the connection or ctx.
 		open.Go(func() {
-			defer s.opt.Places.leave(s)
+			defer s.opt.Slots.leave(s)
 			defer c.Close()
 			s.join(ctx, c)
 		})
@@ -49,14 +49,14 @@ func pause(ctx context.Context) {
 	}
 }
 
-// wake makes who waits for a connection look up.
+// wake ends a blocked Accept.
 func wake(l net.Listener) {
 	if d, ok := l.(interface{ SetDeadline(time.Time) error }); !ok || d.SetDeadline(time.Unix(1, 0)) != nil {
 		l.Close()
 	}
 }
 
-// noteLate tells of connections that a call began just before it ended.
+// noteLate records connections that a call began just before it ended.
 func (s *Server) noteLate(l net.Listener) {
 	for range maxRefusals {
 		local, ok := late(l)
@@ -67,8 +67,8 @@ func (s *Server) noteLate(l net.Listener) {
 	}
 }
 
-// note tells of a connection that comes to nothing because the call has ended, where
-// nobody has to be asked whether it would have been refused.
+// note records a connection that fails because the call has ended, if it would have
+// been refused without asking a person.
 func (s *Server) note(local net.Addr) {
 	at, err := netip.ParseAddrPort(local.String())
 	if err != nil {
@@ -76,14 +76,14 @@ func (s *Server) note(local net.Addr) {
 	}
 	at = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 	s.mu.Lock()
-	known := s.stands[at.Addr()] != nil
+	known := s.byAddr[at.Addr()] != nil
 	s.mu.Unlock()
 	if !known {
 		_ = s.fit(at)
 	}
 }
 
-// join connects c to the host that its address stands for, or resets it.
+// join connects c to the host of its address, or resets it.
 func (s *Server) join(ctx context.Context, c net.Conn) {
 	out, to, err := s.connect(ctx, c.LocalAddr())
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Server) join(ctx context.Context, c net.Conn) {
 	stop := context.AfterFunc(ctx, func() { c.Close(); out.Close() })
 	defer stop()
 	done := make(chan struct{})
-	// Ends when one side has no more to say, or both are closed.
+	// Ends when one direction ends, or both are closed.
 	go func() {
 		defer close(done)
 		if err := s.begin(out, c, to); err != nil {
@@ -112,7 +112,7 @@ func (s *Server) join(ctx context.Context, c net.Conn) {
 }
 
 // endWhenRevoked resets a connection when its host must not be contacted any more,
-// until the function that it returns is called.
+// until stop is called.
 func (s *Server) endWhenRevoked(ctx context.Context, end context.CancelFunc, c net.Conn, to target) (stop func()) {
 	if s.opt.Revoked == nil {
 		return end
@@ -148,7 +148,7 @@ func (s *Server) begin(out io.Writer, c io.Reader, to target) error {
 	return err
 }
 
-// pass copies one direction and then its end. A failure ends both.
+// pass copies one direction and then closes it. A failure ends both.
 func pass(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
@@ -167,12 +167,12 @@ func reset(c net.Conn) {
 }
 
 type target struct {
-	name  string // "" = an address was meant
+	name  string // "" = an address was used
 	port  uint16
 	found []netip.Addr
 }
 
-// host is what was decided on.
+// host returns what was decided on.
 func (t target) host() string {
 	if t.name == "" && len(t.found) > 0 {
 		return t.found[0].String()
@@ -180,7 +180,7 @@ func (t target) host() string {
 	return t.name
 }
 
-// connect makes the connection for which an address of the call's network stands.
+// connect makes the connection for an address of the call's network.
 func (s *Server) connect(ctx context.Context, local net.Addr) (net.Conn, target, error) {
 	at, err := netip.ParseAddrPort(local.String())
 	if err != nil {
@@ -199,11 +199,11 @@ func (s *Server) connect(ctx context.Context, local net.Addr) (net.Conn, target,
 	return nil, to, err
 }
 
-// meant decides on a connection and tells where it may go.
+// meant decides on a connection and returns its target.
 func (s *Server) meant(ctx context.Context, at netip.AddrPort) (target, error) {
 	to := target{port: at.Port()}
 	s.mu.Lock()
-	n := s.stands[at.Addr()]
+	n := s.byAddr[at.Addr()]
 	s.mu.Unlock()
 	var err error
 	if n != nil {
@@ -219,7 +219,7 @@ func (s *Server) meant(ctx context.Context, at netip.AddrPort) (target, error) {
 	return to, s.allowed(ctx, host, to.port)
 }
 
-// fit refuses an address that no name led to and that is not public.
+// fit refuses an address that was used without a name and is not public.
 func (s *Server) fit(at netip.AddrPort) error {
 	err := s.unfit(at.Addr())
 	if err == nil {

@@ -31,7 +31,7 @@ func doors(t *testing.T, o Options) (*Server, net.Listener, net.PacketConn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.stands[netip.MustParseAddr("127.0.0.1")] = n
+	s.byAddr[netip.MustParseAddr("127.0.0.1")] = n
 	return s, l, dns
 }
 
@@ -79,9 +79,9 @@ func TestPlacesAreSharedFairly(t *testing.T) {
 	t.Parallel()
 	const places, tried, most = 8, 40, 2
 	h := &held{full: make(chan struct{}), want: most}
-	s, l, dns := doors(t, Options{Lookup: publicly, Dial: h.dial, Places: NewPlaces(places)})
+	s, l, dns := doors(t, Options{Lookup: publicly, Dial: h.dial, Slots: NewSlots(places)})
 	other := &held{full: make(chan struct{}), want: 1}
-	s2, l2, dns2 := doors(t, Options{Lookup: publicly, Dial: other.dial, Places: s.opt.Places})
+	s2, l2, dns2 := doors(t, Options{Lookup: publicly, Dial: other.dial, Slots: s.opt.Slots})
 	ctx, stop := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
 	// Ends with stop.
@@ -107,7 +107,7 @@ func TestPlacesAreSharedFairly(t *testing.T) {
 	if h.most != most || h.open != 0 {
 		t.Errorf("%d connections at a time, want %d; %d are left", h.most, most, h.open)
 	}
-	if p := s.opt.Places; p.free != places || s.held != 0 || s2.held != 0 {
+	if p := s.opt.Slots; p.free != places || s.held != 0 || s2.held != 0 {
 		t.Errorf("%d places are free when nothing runs; %d and %d are held", p.free, s.held, s2.held)
 	}
 }
@@ -115,16 +115,16 @@ func TestPlacesAreSharedFairly(t *testing.T) {
 // Calls that contact nobody must not take places from those that do.
 func TestAListenerThatWaitsTakesNoPlace(t *testing.T) {
 	t.Parallel()
-	places := NewPlaces(1)
+	places := NewSlots(1)
 	h := &held{full: make(chan struct{}), want: 1}
 	ctx, stop := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
 	for range 3 {
-		s, l, dns := doors(t, Options{Lookup: publicly, Dial: h.dial, Places: places})
+		s, l, dns := doors(t, Options{Lookup: publicly, Dial: h.dial, Slots: places})
 		// Ends with stop.
 		serving.Go(func() { s.Serve(ctx, dns, []net.Listener{l}) })
 	}
-	s, l, dns := doors(t, Options{Lookup: publicly, Dial: h.dial, Places: places})
+	s, l, dns := doors(t, Options{Lookup: publicly, Dial: h.dial, Slots: places})
 	// Ends with stop.
 	serving.Go(func() { s.Serve(ctx, dns, []net.Listener{l}) })
 	c, err := net.Dial("tcp4", l.Addr().String())
@@ -144,7 +144,7 @@ func TestAConnectionAtTheLastMomentIsToldOf(t *testing.T) {
 		t.Skip("calls are served on Linux only")
 	}
 	s, l, dns := doors(t, Options{})
-	delete(s.stands, netip.MustParseAddr("127.0.0.1"))
+	delete(s.byAddr, netip.MustParseAddr("127.0.0.1"))
 	c, err := net.Dial("tcp4", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -223,9 +223,9 @@ func (l telling) Accept() (net.Conn, error) {
 
 func TestAConnectionThatWaitsWhenTheCallEndsIsToldOf(t *testing.T) {
 	t.Parallel()
-	o := Options{Places: NewPlaces(0)} // all are taken by other calls
+	o := Options{Slots: NewSlots(0)} // all are taken by other calls
 	s, l, dns := doors(t, o)
-	clear(s.stands) // so that the address is this machine's
+	clear(s.byAddr) // so that the address is this machine's
 	given := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -248,9 +248,9 @@ func TestAConnectionThatWaitsWhenTheCallEndsIsToldOf(t *testing.T) {
 func TestEveryCallGetsAPlace(t *testing.T) {
 	t.Parallel()
 	const n = 85
-	p := NewPlaces(n)
+	p := NewSlots(n)
 	for call := range 40 {
-		s := New(Options{Places: p})
+		s := New(Options{Slots: p})
 		for got := 0; ; got++ {
 			if _, ok := p.try(s); !ok {
 				if got == 0 {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// late ends a connection that waits to be accepted, and returns its address.
+// late accepts and closes a pending connection, and returns its address.
 func late(l net.Listener) (local net.Addr, ok bool) {
 	tcp, ok := l.(*net.TCPListener)
 	if !ok {
@@ -16,10 +16,10 @@ func late(l net.Listener) (local net.Addr, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	err = raw.Control(func(listener uintptr) { // it does not block
+	err = raw.Control(func(listener uintptr) { // nonblocking
 		fd, _, err := syscall.Accept4(int(listener), syscall.SOCK_CLOEXEC)
 		if err != nil {
-			return // nothing waits
+			return // none pending
 		}
 		if at, err := syscall.Getsockname(fd); err == nil {
 			local = addressOf(at)

@@ -4,5 +4,5 @@ package egress
 
 import "net"
 
-// late finds nothing: there are no calls to serve here.
+// late returns false: no calls run here.
 func late(net.Listener) (net.Addr, bool) { return nil, false }

@@ -11,8 +11,9 @@ import (
 
 var errName = errors.New("it is no host name")
 
-// ParseName reads a host name: labels of letters, digits, hyphens and underscores (RFC 1035; RFC
-// 5890). The result is in lower case. What looks like an address, or ends with a dot, is none.
+// ParseName parses a host name: labels of letters, digits, hyphens and underscores
+// (RFC 1035; RFC 5890). The result is in lower case. What looks like an address, or
+// ends with a dot, is invalid.
 func ParseName(s string) (string, error) {
 	if s == "" || len(s) > 253 {
 		return "", errName
@@ -29,7 +30,7 @@ func ParseName(s string) (string, error) {
 			}
 		}
 	}
-	// Resolvers take 127.1, 0x7f.1 and 2130706433 for addresses.
+	// Resolvers parse 127.1, 0x7f.1 and 2130706433 as addresses.
 	if _, err := strconv.ParseUint(label, 0, 64); err == nil || label[0] >= '0' && label[0] <= '9' {
 		return "", errName
 	}
@@ -43,7 +44,7 @@ type Pattern struct {
 	port uint16 // 0 = any
 }
 
-// ParsePattern reads "host", "*.host", "address", each with ":port" or without.
+// ParsePattern parses "host", "*.host" or "address", each with optional ":port".
 func ParsePattern(text string) (Pattern, error) {
 	var p Pattern
 	host := text
@@ -69,13 +70,13 @@ func ParsePattern(text string) (Pattern, error) {
 	return p, nil
 }
 
-// Single is the host and the port (0 = any) of a pattern that stands for one host
-// alone; of others it is false.
+// Single returns the host and the port (0 = any) of a pattern that matches one host
+// only; one is false for others.
 func (p Pattern) Single() (host string, port uint16, one bool) {
 	return p.host, p.port, !p.any && p.host != ""
 }
 
-// String is the pattern as ParsePattern reads it.
+// String returns the form that ParsePattern reads.
 func (p Pattern) String() string {
 	host := p.host
 	if p.any {
@@ -87,8 +88,8 @@ func (p Pattern) String() string {
 	return net.JoinHostPort(host, strconv.Itoa(int(p.port)))
 }
 
-// Matches reports whether the pattern stands for a host at a port. The host is as
-// Options.Allow gets it.
+// Matches reports whether the pattern matches a host at a port. The host has the
+// form of Options.Allow.
 func (p Pattern) Matches(host string, port uint16) bool {
 	if p.port != 0 && p.port != port {
 		return false

@@ -13,16 +13,16 @@ type Call struct {
 	tracker  *Tracker
 	set      *compiled
 	makes    bool             // guarded by Tracker.mu
-	began    map[string]state // of the names that it can read, though rules are about them, and of links on the ways to others
+	began    map[string]state // of readable names with rules, and of links on the way to others
 	violated func()
 	replaced []sandbox.Mask // guarded by Tracker.mu
-	fresh    int            // how many names came; guarded by Tracker.mu
+	fresh    int            // number of new names; guarded by Tracker.mu
 }
 
-// Begin makes the masks of a call under a policy. opened are its effects that a person approved.
-// makes: what comes under a name while the call runs counts as made by it. violated is called
-// when a masked file was replaced, so that it is masked no longer: the call has to be ended at
-// once. It may be called often, and must not block.
+// Begin makes the masks of a call under a policy. opened are its effects that a
+// person approved. makes: names that appear while the call runs count as made by
+// it. violated is called when a masked file was replaced, so that the mask is gone:
+// the call must be ended at once. It may be called often, and must not block.
 func (t *Tracker) Begin(p *policy.Policy, opened []policy.Effect, makes bool, violated func()) (*Call, error) {
 	if t == nil || p == nil {
 		return nil, nil
@@ -45,7 +45,7 @@ func (t *Tracker) Begin(p *policy.Policy, opened []policy.Effect, makes bool, vi
 			}
 		}
 	}
-	for other := range t.active { // what it lets out of a file, no other call has made
+	for other := range t.active { // no other call has made what this one can read
 		other.makes = other.makes && !set.lifted
 		c.makes = c.makes && !other.set.lifted
 	}
@@ -53,7 +53,7 @@ func (t *Tracker) Begin(p *policy.Policy, opened []policy.Effect, makes bool, vi
 	return c, nil
 }
 
-// Masks returns what is kept from the call; nil = nothing.
+// Masks returns the masks of the call; nil = none.
 func (c *Call) Masks() *sandbox.MaskSet {
 	if c == nil {
 		return nil
@@ -61,8 +61,8 @@ func (c *Call) Masks() *sandbox.MaskSet {
 	return c.set.masks
 }
 
-// End ends the call and returns what of its masks was replaced, and what it planted under
-// names that rules are about, which is removed.
+// End ends the call and returns which of its masks were replaced, and what it
+// planted under names with rules, which is removed.
 func (c *Call) End() (replaced []sandbox.Mask, removed []protect.Incident) {
 	if c == nil {
 		return nil, nil
@@ -87,7 +87,7 @@ func (c *Call) End() (replaced []sandbox.Mask, removed []protect.Incident) {
 	return c.replaced, removed
 }
 
-// take notes what a call has made, or changed of what it could read.
+// take records what a call has made, or changed of what it could read.
 func (t *Tracker) take(c *Call) {
 	for _, some := range t.names {
 		for _, n := range some {
@@ -96,7 +96,7 @@ func (t *Tracker) take(c *Call) {
 			}
 			now := stateOf(n.path)
 			if was, open := c.began[n.path]; open && was == now && n.made == (state{}) {
-				continue // it is readable for another reason
+				continue // readable for another reason
 			}
 			if n.made != now {
 				n.made, t.last = now, nil
@@ -114,7 +114,8 @@ func (c *Call) isMasked(path string) bool {
 	return false
 }
 
-// replaced ends the calls for which another file was masked under this name. Needs mu.
+// replaced ends the calls for which another file was masked under this name. The
+// caller holds mu.
 func (t *Tracker) replaced(n *name) {
 	for c := range t.active {
 		was, masked := c.set.is[n.target]

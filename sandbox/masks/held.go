@@ -10,24 +10,24 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// held is what is known of a file's bytes: whether a person has given them to git under this
-// very path. Git would fail on a mask over such a file, which protects nothing.
+// held is whether a person committed a file's bytes to git under this path. Git
+// would fail on a mask over such a file, which protects nothing.
 type held struct {
 	yes bool
-	of  state // of the file when that was found
-	by  int   // index.version then
+	of  state // of the file at that time
+	by  int   // index.version at that time
 }
 
-// state identifies a file and its content; zero = there is none.
+// state identifies a file and its content; zero = missing.
 type state struct {
-	file    string // which file it is
+	file    string // the file's identity
 	changed int64
 	size    int64
-	links   uint32 // how many names it has
-	special bool   // it is neither a regular file nor a directory
+	links   uint32 // number of hard links
+	special bool   // neither a regular file nor a directory
 }
 
-// stateOf is the state of what is at a path, no link followed at its end.
+// stateOf returns the state of a path, following no link at its end.
 func stateOf(path string) state {
 	in, err := nofollow.Lstat(path)
 	if err != nil {
@@ -40,15 +40,15 @@ func stateOf(path string) state {
 	}
 }
 
-// repository is where git keeps what belongs to a directory.
+// repository is the git repository of a directory.
 type repository struct {
 	top     string // of the work tree
 	index   string
-	objects []string // its own, and those that it borrows from
-	wide    bool     // its names are SHA-256
+	objects []string // its own, and alternates
+	wide    bool     // object names are SHA-256
 }
 
-// refresh updates what is known of readable files that rules are about. Needs mu.
+// refresh updates the state of readable files with rules. The caller holds mu.
 func (t *Tracker) refresh() {
 	making := t.making()
 	for _, root := range t.roots { // before a call can have written there
@@ -78,7 +78,7 @@ func (t *Tracker) refresh() {
 	t.findLinked(linked)
 }
 
-// making reports whether what comes under a name counts as made by calls.
+// making reports whether names that appear count as made by calls.
 func (t *Tracker) making() bool {
 	for c := range t.active {
 		if c.makes {
@@ -88,8 +88,8 @@ func (t *Tracker) making() bool {
 	return false
 }
 
-// refreshHeld looks at the content of a file again when it, or what persons gave to git, has
-// changed. What is compared is in memory: calls can see which files the daemon reads.
+// refreshHeld compares a file again when it, or the committed content, has changed.
+// Content is compared in memory: calls can see which files the daemon reads.
 func (t *Tracker) refreshHeld(n *name) {
 	repo := t.repository(filepath.Dir(n.target))
 	index, now := t.index(repo), held{}
@@ -110,7 +110,7 @@ func (t *Tracker) refreshHeld(n *name) {
 
 func (t *Tracker) forgetRepositories() { clear(t.repos) }
 
-// repository finds the one that a directory is in; nil when it is in none.
+// repository returns the repository of a directory, or nil.
 func (t *Tracker) repository(dir string) *repository {
 	if r, known := t.repos[dir]; known {
 		return r
@@ -125,7 +125,7 @@ func (t *Tracker) repository(dir string) *repository {
 	return r
 }
 
-// gitDirectory is the git directory of a work tree; "" when dir is none.
+// gitDirectory returns the git directory of a work tree, or "".
 func gitDirectory(dir string) string {
 	path := filepath.Join(dir, ".git")
 	info, err := os.Lstat(path)
@@ -161,7 +161,7 @@ func openRepository(top, git string) *repository {
 	return r
 }
 
-// against is a path that may count from dir.
+// against resolves a path relative to dir.
 func against(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)

@@ -9,30 +9,30 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// An index is what is known of the index of a repository. Calls can write it, and the blobs
-// that it names, so an entry counts only if no call was running when it came.
+// An index is the state of a repository's index. Calls can write it, and the blobs
+// that it names, so an entry counts only if no call was running when it appeared.
 type index struct {
 	path    string
 	seed    maphash.Seed
 	wide    bool
-	state   state // of the file when it was read last
-	entries blobs // it had then; nil = it could not be read
-	vouched blobs // those that no call can have made, the latest of each path
+	state   state // of the file when it was last read
+	entries blobs // all entries; nil = unreadable
+	vouched blobs // the latest entry of each path that no call can have made
 	version int   // of vouched
-	unsure  bool  // what is in it may have come while calls ran
+	unsure  bool  // entries may have changed while calls ran
 }
 
-// blobs are names of blobs by path, both hashed: an index may have a million entries.
+// blobs maps paths to blob names, both hashed: an index may have a million entries.
 type blobs map[uint64]uint64
 
-// The bounds of an index that is read.
+// Bounds of an index that is read.
 const (
 	mostIndex   = 128 << 20
 	mostEntries = 1 << 20
 )
 
-// index is what is known of a repository's index; nil when there is no repository. One that
-// turns up after calls have run may be theirs.
+// index returns the index of a repository; nil without one. One that appears after
+// calls have run may be theirs.
 func (t *Tracker) index(r *repository) *index {
 	if r == nil {
 		return nil
@@ -45,8 +45,8 @@ func (t *Tracker) index(r *repository) *index {
 	return i
 }
 
-// readIndexes reads the indexes that have changed, unless calls run. persons reports that no
-// call has run since they were read last. The caller holds mu.
+// readIndexes reads changed indexes, unless calls run. persons means that no call
+// has run since the last read. The caller holds mu.
 func (t *Tracker) readIndexes(persons bool) {
 	if len(t.active) > 0 {
 		return
@@ -78,8 +78,8 @@ func (i *index) read(persons bool) {
 	i.unsure = i.entries == nil && (i.unsure || now != state{})
 }
 
-// vouches reports whether a person gave the bytes of a file, in the state in which it was
-// seen, to git under its path.
+// vouches reports whether a person committed the bytes of a file, in the given
+// state, under its path.
 func (i *index) vouches(r *repository, path string, seen state) bool {
 	rel, below := strings.CutPrefix(path, strings.TrimSuffix(r.top, "/")+"/")
 	blob, tracked := i.vouched[maphash.String(i.seed, rel)]
@@ -90,8 +90,8 @@ func (i *index) vouches(r *repository, path string, seen state) bool {
 	return ok && maphash.Bytes(i.seed, r.blob(content)) == blob
 }
 
-// list returns the files in the index (gitformat-index(5)); nil when it cannot be read, is
-// out of order, or leaves entries to another file.
+// list returns the files in the index (gitformat-index(5)); nil if it is
+// unreadable, out of order, or split.
 func (i *index) list() blobs {
 	text, err := nofollow.ReadFile(i.path, mostIndex)
 	if err != nil || len(text) < 12 || string(text[:4]) != "DIRC" {
@@ -117,18 +117,18 @@ func (i *index) list() blobs {
 	return list
 }
 
-// entryReader reads the entries of an index, which are in the order of their paths.
+// entryReader reads the entries of an index, which are sorted by path.
 type entryReader struct {
 	text   []byte
-	packed bool // paths are without what they have in common with the one before
-	name   int  // bytes of a blob's name
+	packed bool // paths omit the prefix shared with the previous one
+	name   int  // size of a blob's name in bytes
 
 	path, blob []byte
 	file       bool
-	stage      int // of a merge; 0 = there is none
+	stage      int // merge stage; 0 = none
 }
 
-// next reads an entry. It reports false for one that is faulty, or not after the one before.
+// next reads an entry. It returns false for an invalid one, or one out of order.
 func (r *entryReader) next() bool {
 	const stat, mode = 40, 24
 	head := stat + r.name + 2
@@ -138,7 +138,7 @@ func (r *entryReader) next() bool {
 	r.file = binary.BigEndian.Uint32(r.text[mode:])>>12 == 0o10
 	r.blob = r.text[stat : stat+r.name]
 	flags := binary.BigEndian.Uint16(r.text[head-2:])
-	if flags&0x4000 != 0 { // more flags
+	if flags&0x4000 != 0 { // extended flags
 		head += 2
 	}
 	rest, was, stage := r.text[head:], r.path, r.stage
@@ -168,7 +168,8 @@ func (r *entryReader) next() bool {
 	return order < 0 || order == 0 && 0 < stage && stage < r.stage
 }
 
-// offset reads a number as git writes offsets (gitformat-pack(5)); n is 0 for a faulty one.
+// offset reads a number in git's offset encoding (gitformat-pack(5)); n is 0 for an
+// invalid one.
 func offset(text []byte) (value int64, n int) {
 	for n < len(text) && n < 8 {
 		value |= int64(text[n] & 0x7f)

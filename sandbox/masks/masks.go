@@ -1,9 +1,10 @@
-// Package masks finds what path rules of a policy keep from the programs of a call: the
-// existing files and directories of the workspace, and of what calls may write, that an
-// asking or denying rule is about. It makes a sandbox.MaskSet of them for each call.
+// Package masks finds the files that path rules of a policy hide from programs:
+// existing files and directories that calls could reach in the workspace and other
+// writable directories, with an ask or deny rule. It makes a sandbox.MaskSet of
+// them for each call.
 //
-// The names come from the scan of sandbox/protect. The package decides nothing (the policy
-// does) and hides nothing (the sandbox does). Only explicit rules mask, never a default.
+// The names come from the scan of sandbox/protect. The policy decides and the
+// sandbox hides. Only explicit rules mask, never a default.
 package masks
 
 import (
@@ -15,30 +16,30 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// A Tracker knows which names the rules are about. A nil Tracker masks nothing. Its methods
-// may be called concurrently. Listed, Wants, Changed and Moved are for its Watcher.
+// A Tracker knows the names with rules. A nil Tracker masks nothing. Methods may be
+// called concurrently. Its Watcher calls Listed, Wants, Changed and Moved.
 type Tracker struct {
 	roots   []string
 	watcher *protect.Watcher
 
 	mu      sync.Mutex
-	base    *policy.Policy // whose rules the names were looked for by
+	base    *policy.Policy // the policy of names
 	anyone  *policy.Policy // base, with the rules for every client
 	listed  chan struct{}  // closed when the names under base have been listed
 	names   names
-	lost    names                  // in directories that are not where they were
-	ghosts  map[string]*name       // links that calls may have replaced, by what they led to
-	note    protect.Note           // lists them
-	linked  map[string]linked      // files of several names, by identity
-	repos   map[string]*repository // by directory; nil = it is in none
+	lost    names                  // in lost directories
+	ghosts  map[string]*name       // links that calls may have replaced, by their former target
+	note    protect.Note           // stores ghosts
+	linked  map[string]linked      // files with several hard links, by identity
+	repos   map[string]*repository // by directory; nil = in none
 	active  map[*Call]struct{}
-	begun   bool              // a call has
+	begun   bool              // a call has begun
 	indexes map[string]*index // by path
-	last    *compiled         // for calls of which nothing is lifted; nil = to be made
+	last    *compiled         // for calls without approved effects; nil = outdated
 }
 
-// New returns a Tracker of the roots under a policy, and the Watcher that shows it what is
-// there. The caller closes the Watcher.
+// New returns a Tracker of the roots under a policy, and its Watcher. The caller
+// closes the Watcher.
 func New(o protect.Options, p *policy.Policy) (*Tracker, *protect.Watcher, error) {
 	t := newTracker(o.Roots, p)
 	t.restore(o)
@@ -51,12 +52,13 @@ func New(o protect.Options, p *policy.Policy) (*Tracker, *protect.Watcher, error
 func newTracker(roots []string, p *policy.Policy) *Tracker {
 	t := &Tracker{roots: roots, active: map[*Call]struct{}{}, indexes: map[string]*index{}, ghosts: map[string]*name{}}
 	t.reset(p)
-	close(t.listed) // the Watcher shows them
+	close(t.listed) // the Watcher lists them
 	return t
 }
 
-// Beside returns a Watcher like w and a Tracker like t, but of another directory: for one
-// call that may write there too. The caller closes the Watcher. Each is nil for a nil one.
+// Beside returns a Watcher like w and a Tracker like t for another directory, for
+// one call that may also write there. The caller closes the Watcher. Each is nil
+// for a nil one.
 func Beside(t *Tracker, w *protect.Watcher, root string) (*Tracker, *protect.Watcher, error) {
 	if t == nil {
 		beside, err := w.Beside(root, nil)
@@ -78,18 +80,18 @@ func (t *Tracker) policy() *policy.Policy {
 	return t.base
 }
 
-// reset forgets all names, to look for those of a policy. Needs mu.
+// reset forgets all names, to find those of a policy. The caller holds mu.
 func (t *Tracker) reset(p *policy.Policy) {
 	t.base, t.anyone, t.listed = p.Root(), p.ForAnyone(), make(chan struct{})
 	t.names, t.lost, t.repos, t.last = names{}, names{}, map[string]*repository{}, nil
 }
 
-// Use looks for what the rules of a policy are about, unless that is known.
+// Use finds the names of a policy, unless they are known.
 func (t *Tracker) Use(p *policy.Policy) {
 	if t == nil {
 		return
 	}
-	t.watcher.Sync() // what calls have done to links is known by the names
+	t.watcher.Sync() // the names show what calls have done to links
 	t.mu.Lock()
 	fresh := t.base != p.Root()
 	if fresh {
@@ -113,8 +115,8 @@ func (t *Tracker) lockUnder(p *policy.Policy) {
 	}
 }
 
-// Set returns what a policy keeps from a call, as far as it is known without waiting; nil =
-// nothing. opened are the effects of the call that a person has said yes to.
+// Set returns the masks of a policy, as far as known without waiting; nil = none.
+// opened are the effects of the call that a person approved.
 func (t *Tracker) Set(p *policy.Policy, opened []policy.Effect) (*sandbox.MaskSet, error) {
 	if t == nil || p == nil {
 		return nil, nil
@@ -125,8 +127,8 @@ func (t *Tracker) Set(p *policy.Policy, opened []policy.Effect) (*sandbox.MaskSe
 	return c.set(), err
 }
 
-// Usual returns what is kept from a call of which nothing is known; nil = nothing, or it is
-// not known yet.
+// Usual returns the masks of a call without approved effects; nil = none, or not
+// known yet.
 func (t *Tracker) Usual() *sandbox.MaskSet {
 	if t == nil {
 		return nil

@@ -7,8 +7,9 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// merge masks whole directories, never a root, while there are too many masks, and reports whether
-// that was enough. Otherwise a call that makes many such files would stop all later ones.
+// merge masks whole directories, except roots, while there are too many masks, and
+// reports whether that was enough. Otherwise a call that makes many such files
+// would stop all later ones.
 func (b *builder) merge(c *compiled) bool {
 	for total := len(b.reads) + len(b.fixed); total > Most; total = len(b.reads) + len(b.fixed) {
 		dir := b.fullest(total - Most)
@@ -20,8 +21,8 @@ func (b *builder) merge(c *compiled) bool {
 	return true
 }
 
-// fullest returns the innermost directory with the fewest masks above excess, else with the
-// most; "" when none has two.
+// fullest returns the innermost directory with the fewest masks above excess,
+// otherwise with the most; "" if none has two.
 func (b *builder) fullest(excess int) (best string) {
 	count := map[string]int{}
 	for _, list := range [][]sandbox.Mask{b.reads, b.fixed} {
@@ -49,7 +50,7 @@ func (b *builder) fullest(excess int) (best string) {
 	return best
 }
 
-// cover puts one mask over a directory, in place of those in it: the strictest of them.
+// cover replaces the masks in a directory by one over it: the strictest of them.
 func (b *builder) cover(c *compiled, dir string) {
 	var over *sandbox.Mask
 	rest := func(list []sandbox.Mask) (left []sandbox.Mask, some bool) {

@@ -19,12 +19,12 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// mostHashed bounds the files that are compared with a repository's blobs.
+// mostHashed bounds the size of files that are compared with a repository's blobs.
 const mostHashed = 4 << 20
 
-// HeldByGit reports whether the repository around a file has its bytes as a blob. It is false for
-// more than 4 MiB, for what cannot be read or is masked, and beyond *budget unpacked bytes, which
-// it counts down.
+// HeldByGit reports whether the repository of a file has its bytes as a blob. It
+// returns false for more than 4 MiB, for unreadable or masked files, and beyond
+// *budget unpacked bytes, which it reduces.
 func (t *Tracker) HeldByGit(path string, budget *int64) bool {
 	if t != nil && t.secret(path) {
 		return false
@@ -39,7 +39,7 @@ func (t *Tracker) HeldByGit(path string, budget *int64) bool {
 	}
 }
 
-// secret reports whether rules keep a file from some call, or may.
+// secret reports whether rules hide a file from some call, or may.
 func (t *Tracker) secret(path string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,7 +47,7 @@ func (t *Tracker) secret(path string) bool {
 	return reads || t.root(path) == ""
 }
 
-// readContent reads a file in the state in which it was seen.
+// readContent reads a file in the given state.
 func readContent(path string, seen state) (content []byte, ok bool) {
 	content, err := nofollow.ReadFile(path, mostHashed)
 	return content, err == nil && stateOf(path) == seen
@@ -67,7 +67,7 @@ func (r *repository) holds(path string, budget *int64) bool {
 	})
 }
 
-// blob is the name that git gives to content (gitformat-pack(5), git-hash-object(1)).
+// blob returns git's name of content (gitformat-pack(5), git-hash-object(1)).
 func (r *repository) blob(content []byte) []byte {
 	object := append(fmt.Appendf(nil, "blob %d\x00", len(content)), content...)
 	if r.wide {
@@ -111,7 +111,7 @@ func (s store) blob(name []byte) (content []byte, ok bool) {
 	return nil, false
 }
 
-// inflate unpacks at most this many bytes. One that has more is faulty.
+// inflate unpacks at most most bytes. A longer object is invalid.
 func (s store) inflate(r io.Reader, most int64) (text []byte, ok bool) {
 	z, err := zlib.NewReader(r)
 	if err != nil {
@@ -122,14 +122,14 @@ func (s store) inflate(r io.Reader, most int64) (text []byte, ok bool) {
 	return text, err == nil && int64(len(text)) <= most && *s.budget >= 0
 }
 
-// The kinds of objects in a pack that a blob is made of (gitformat-pack(5)).
+// Kinds of objects in a pack that a blob is made of (gitformat-pack(5)).
 const (
 	packedBlob  = 3
 	offsetDelta = 6
 	namedDelta  = 7
 )
 
-// mostDeltas is how many differences git may have put upon each other.
+// mostDeltas bounds the chain of deltas.
 const mostDeltas = 256
 
 // unpack reads the blob at an offset of a pack.
@@ -152,7 +152,7 @@ func (s store) unpack(p *pack, at int64, deltas int) (content []byte, ok bool) {
 	return content, ok && *s.budget >= 0
 }
 
-// patched applies a difference to what it was made from.
+// patched applies a delta to its base.
 func patched(from, delta []byte) (content []byte, ok bool) {
 	size, n := binary.Uvarint(delta)
 	if n <= 0 || size != uint64(len(from)) {
@@ -179,7 +179,8 @@ func patched(from, delta []byte) (content []byte, ok bool) {
 	return content, len(content) == int(size)
 }
 
-// copied is the piece of from that an instruction names, and what follows it.
+// copied returns the piece of from that an instruction selects, and the rest of the
+// delta.
 func copied(op byte, from, delta []byte) (piece, rest []byte, ok bool) {
 	var at, size int
 	for bit := range 7 {
@@ -208,7 +209,7 @@ func copied(op byte, from, delta []byte) (piece, rest []byte, ok bool) {
 type pack struct {
 	index, data *os.File
 	size        int64  // of data
-	name        int    // bytes of an object's name
+	name        int    // size of an object's name in bytes
 	head        []byte // of index
 }
 
@@ -247,7 +248,7 @@ func (p *pack) close() {
 	p.data.Close()
 }
 
-// count is how many objects have a name whose first byte is no greater.
+// count returns how many objects have a name whose first byte is no greater.
 func (p *pack) count(first int) int64 {
 	if first < 0 {
 		return 0
@@ -255,7 +256,7 @@ func (p *pack) count(first int) int64 {
 	return int64(binary.BigEndian.Uint32(p.head[idxHeader+4*first:]))
 }
 
-// find returns the offset of an object; 0 when it is not there.
+// find returns the offset of an object, or 0.
 func (p *pack) find(name []byte) int64 {
 	low, high := p.count(int(name[0])-1), p.count(int(name[0]))
 	at := make([]byte, p.name)
@@ -276,7 +277,7 @@ func (p *pack) find(name []byte) int64 {
 	return 0
 }
 
-// offset is that of an object by its number in the index.
+// offset returns that of an object by its index.
 func (p *pack) offset(number int64) int64 {
 	const sum = 4
 	all := p.count(255)
@@ -296,7 +297,8 @@ func (p *pack) offset(number int64) int64 {
 	return int64(binary.BigEndian.Uint64(long))
 }
 
-// kind reads the header of an object in a pack. base is where its difference starts.
+// kind reads the header of an object in a pack. base is the offset of its delta's
+// base.
 func (p *pack) kind(r *bufio.Reader, at int64) (kind int, size, base int64, ok bool) {
 	first, err := r.ReadByte()
 	if err != nil {
@@ -326,7 +328,7 @@ func (p *pack) kind(r *bufio.Reader, at int64) (kind int, size, base int64, ok b
 	return 0, 0, 0, false
 }
 
-// escaped is a path as a pattern of filepath.Glob.
+// escaped returns a path as a pattern for filepath.Glob.
 func escaped(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// The reasons for which what a call leaves under a name that a rule is about is removed.
+// Reasons for removing what a call leaves under a name with a rule.
 const (
 	manyNames = "rules keep a file of this name from calls, and this one had other names: what the user writes into it, calls could read there"
 	noFile    = "rules keep a file of this name from calls, and this is a FIFO, socket or device: what the user writes into it, its maker could read"
@@ -21,8 +21,9 @@ const (
 
 const often = 256
 
-// planted ends the running calls when something new must not stay: a pipe, from which they could
-// read at once, or so many names that other calls could not start. Needs mu.
+// planted ends the running calls when something new must not stay: a pipe, from
+// which they could read at once, or so many names that other calls could not start.
+// The caller holds mu.
 func (t *Tracker) planted(n *name, fresh bool) {
 	if n.way {
 		return
@@ -41,7 +42,7 @@ func (t *Tracker) planted(n *name, fresh bool) {
 	}
 }
 
-// fits reports whether everything that rules are about could be masked. Needs mu.
+// fits reports whether everything with a rule could be masked. The caller holds mu.
 func (t *Tracker) fits() bool {
 	b := builder{t: t, by: t.anyone, all: true, hide: cut{}, fix: cut{}}
 	for _, some := range t.names {
@@ -53,8 +54,9 @@ func (t *Tracker) fits() bool {
 	return err == nil
 }
 
-// plantedBy lists what a call has left under names that rules are about, and must not stay: files
-// with other names, what is no file, and everything new when not all could be masked. Needs mu.
+// plantedBy lists what a call has left under names with rules that must not stay:
+// hard links, special files, and everything new if not all could be masked. The
+// caller holds mu.
 func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 	all := c.fresh > 0 && !t.fits()
 	for _, some := range t.names {
@@ -81,7 +83,7 @@ func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 	return list
 }
 
-// offends says why a name must not stay as a call has left it; "" when it may.
+// offends returns why a name must not stay as a call has left it, or "".
 func (n *name) offends(now, was state) string {
 	switch {
 	case n.way:
@@ -101,7 +103,7 @@ type linked struct {
 	paths []string
 }
 
-// findLinked looks for the other names of masked files. Needs mu.
+// findLinked finds the other names of masked files. The caller holds mu.
 func (t *Tracker) findLinked(files map[string]uint32) {
 	known := len(files) == len(t.linked)
 	for id, links := range files {
@@ -119,7 +121,7 @@ func (t *Tracker) findLinked(files map[string]uint32) {
 		t.linked[id] = linked{links: links}
 	}
 	for _, root := range t.roots {
-		_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error { // what cannot be listed is closed to calls too
+		_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error { // calls cannot list it either
 			if err != nil || e.IsDir() {
 				return nil
 			}
@@ -143,7 +145,7 @@ func (t *Tracker) store() {
 	t.note.Store(list)
 }
 
-// restore takes up what store has recorded for these roots.
+// restore reads what store has recorded for these roots.
 func (t *Tracker) restore(o protect.Options) {
 	t.note = o.Note("links")
 	var list []ghost

@@ -13,19 +13,19 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// Most is how many masks one call may have.
+// Most bounds the masks of one call.
 const Most = 1024
 
-// ErrTooMany is what errors.Is finds when there would be more.
+// ErrTooMany is returned if there would be more.
 var ErrTooMany = errors.New("too many files are kept from calls by rules")
 
 type compiled struct {
 	by     *policy.Policy
 	masks  *sandbox.MaskSet  // nil = none
-	is     map[string]string // which file each hidden path was
-	lifted bool              // something was lifted
-	known  map[string]bool   // names that rules are about
-	open   map[string]bool   // those that a call can read and change all the same
+	is     map[string]string // identity of each hidden path
+	lifted bool              // an approved effect lifted something
+	known  map[string]bool   // names with rules
+	open   map[string]bool   // those that a call can read and change anyway
 }
 
 func (c *compiled) set() *sandbox.MaskSet {
@@ -47,7 +47,7 @@ func (c *compiled) mask(path string) sandbox.Mask {
 // compile makes the set for a call under a policy. The caller holds mu.
 func (t *Tracker) compile(p *policy.Policy, opened []policy.Effect) (*compiled, error) {
 	t.refresh()
-	if t.anyone == t.base { // then all have the same rules
+	if t.anyone == t.base { // then all clients have the same rules
 		p = t.base
 	}
 	if len(opened) == 0 && t.last != nil && t.last.by == p {
@@ -71,8 +71,8 @@ func (t *Tracker) compile(p *policy.Policy, opened []policy.Effect) (*compiled, 
 	return c, err
 }
 
-// current is compile for a call that begins: each mask is of the file that is there now, also
-// in a directory of which no events come. The caller holds mu.
+// current is compile for a call that begins: each mask is for the file that is
+// there now, also in unwatched directories. The caller holds mu.
 func (t *Tracker) current(p *policy.Policy, opened []policy.Effect) (*compiled, error) {
 	const rounds = 3
 	for range rounds {
@@ -84,7 +84,7 @@ func (t *Tracker) current(p *policy.Policy, opened []policy.Effect) (*compiled, 
 	return nil, errors.New("files that rules keep from calls are replaced again and again; send the call again when that has ended")
 }
 
-// renew looks again at what a set masks, and reports changes. Needs mu.
+// renew checks the masked files again, and reports changes. The caller holds mu.
 func (t *Tracker) renew(set *compiled) (stale bool) {
 	if set.masks == nil {
 		return false
@@ -118,17 +118,17 @@ type builder struct {
 	t            *Tracker
 	by           *policy.Policy
 	opened       []policy.Effect
-	all          bool    // what calls made is masked too
-	list         []*name // each judged by the policy of the call
+	all          bool    // also what calls made
+	list         []*name // each judged by the call's policy
 	lifted       bool
 	hide, fix    cut
 	reads, fixed []sandbox.Mask
 }
 
-// cut is what of a tree is masked, by directory.
+// cut records what of a tree is masked, by directory.
 type cut map[string]struct{ some, open bool }
 
-// add notes that something in the directories above a path is masked, or is not.
+// add records for the parents of a path that something below is masked, or is not.
 func (c cut) add(path, root string, masked bool) {
 	for dir := filepath.Dir(path); paths.Below(dir, root); dir = filepath.Dir(dir) {
 		d := c[dir]
@@ -168,7 +168,7 @@ func (b *builder) judge(n *name) {
 	}
 }
 
-// lifts reports whether a person has said yes to what the call does to a name.
+// lifts reports whether a person approved what the call does to a name.
 func (b *builder) lifts(n *name) bool {
 	for _, e := range b.opened {
 		if n.path == e.Path || n.path == e.Canonical || n.target == e.Canonical {
@@ -186,7 +186,7 @@ func (b *builder) lifts(n *name) bool {
 	return false
 }
 
-// build puts the masks together. A directory of which everything is masked is one mask.
+// build makes the masks. A directory whose contents are all masked is one mask.
 func (b *builder) build() (*compiled, error) {
 	slices.SortFunc(b.list, func(x, y *name) int { return cmp.Compare(x.target, y.target) })
 	c := &compiled{by: b.by, is: map[string]string{}, known: map[string]bool{}, open: map[string]bool{}}
@@ -217,7 +217,7 @@ func (b *builder) build() (*compiled, error) {
 	return c, nil
 }
 
-// whole reports whether a mask over a name covers what the rule is about, and nothing else.
+// whole reports whether a mask over a name covers exactly what the rule matches.
 func (b *builder) whole(n *name, of cut, by policy.Block) bool {
 	if !n.dir {
 		return true

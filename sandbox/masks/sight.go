@@ -10,8 +10,8 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// Listed takes up everything that is in a directory. It reports whether rules are about
-// something in it.
+// Listed records the entries of a directory. It reports whether one of them has a
+// rule.
 func (t *Tracker) Listed(dir string, entries []fs.DirEntry) (matters bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -31,7 +31,7 @@ func (t *Tracker) Listed(dir string, entries []fs.DirEntry) (matters bool) {
 	return len(there) > 0
 }
 
-// Wants reports whether rules are about a path, or about something in a directory.
+// Wants reports whether a path has a rule, or something in the directory.
 func (t *Tracker) Wants(path string, dir bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,7 +51,7 @@ func (t *Tracker) wants(path string) bool {
 	return reads || writes
 }
 
-// Changed looks at what is under a path now.
+// Changed updates a path.
 func (t *Tracker) Changed(path string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,17 +61,18 @@ func (t *Tracker) Changed(path string) {
 	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
 		for _, n := range t.names.below(path) {
 			t.forget(n.path)
-			t.lost.put(n) // the directory may turn up under another path
+			t.lost.put(n) // the directory may be found under another path
 		}
 	}
 	t.look(path)
 }
 
-// mostLost bounds the directories whose names are kept after they went.
+// mostLost bounds the directories whose names are kept after they were moved or
+// removed.
 const mostLost = 1000
 
-// Moved takes up the new path of a directory. What is in it is to be listed again where
-// rules are about the place, and not about names alone.
+// Moved updates the path of a directory. It must be listed again if rules depend on
+// its path, and not only on names.
 func (t *Tracker) Moved(from, to string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +100,7 @@ func (t *Tracker) isWay(path string) bool {
 	return ok && t.root(path) != ""
 }
 
-// look takes up what is under a path, as far as rules are about it. The caller holds mu.
+// look updates a path with rules. The caller holds mu.
 func (t *Tracker) look(path string) {
 	fresh, was := t.see(path), t.names.at(path)
 	switch {
@@ -114,7 +115,7 @@ func (t *Tracker) look(path string) {
 		t.haunt(was)
 	}
 	if fresh.target != path && t.making() {
-		fresh.calm = stateOf(fresh.target)
+		fresh.unchanged = stateOf(fresh.target)
 	}
 	t.names.put(fresh)
 	t.last = nil
@@ -122,7 +123,7 @@ func (t *Tracker) look(path string) {
 	t.planted(fresh, was == nil)
 }
 
-// see returns the name of a path; nil when there is nothing, or no rule is about it.
+// see returns the name of a path; nil if it is missing or has no rule.
 func (t *Tracker) see(path string) *name {
 	n := &name{path: path, target: path}
 	if !n.judge(t, t.anyone) {
@@ -143,7 +144,7 @@ func (t *Tracker) see(path string) *name {
 	case n.link:
 		n.target, err = filepath.EvalSymlinks(path)
 	}
-	if err == nil && t.root(n.target) != "" { // what is elsewhere the configuration hides
+	if err == nil && t.root(n.target) != "" { // elsewhere the configuration hides files
 		info, err = os.Lstat(n.target)
 		n.dir, n.is = err == nil && info.IsDir(), stateOf(n.target).file
 	}
@@ -153,13 +154,14 @@ func (t *Tracker) see(path string) *name {
 	return n
 }
 
-// detours reports whether it leads to a directory, or to nothing yet.
+// detours reports whether it leads to a directory, or is dangling.
 func (n *name) detours() bool {
 	info, err := os.Stat(n.path)
 	return n.way && (err != nil || info.IsDir())
 }
 
-// relink follows the links again: what is on their ways may have changed. The caller holds mu.
+// relink resolves the links again: their targets may have changed. The caller holds
+// mu.
 func (t *Tracker) relink() {
 	var links []string
 	for _, some := range t.names {
@@ -182,36 +184,37 @@ func (t *Tracker) forget(path string) {
 	}
 }
 
-// haunt keeps masked what a link led to: a call can replace a link, which is no mount, and read
-// its target by another name. A target that has not changed since a call linked it is not masked.
+// haunt keeps the target of a link masked: a call can replace a link, which is no
+// mount, and read its target by another name. A target that has not changed since a
+// call linked it is not masked.
 func (t *Tracker) haunt(n *name) {
-	if n.target == n.path || n.calm == stateOf(n.target) || len(t.active) == 0 {
+	if n.target == n.path || n.unchanged == stateOf(n.target) || len(t.active) == 0 {
 		return
 	}
 	t.ghosts[n.target] = n
 	t.store()
 }
 
-// name is an existing file or directory that rules are about, be it for some clients only.
+// name is an existing file or directory with rules, if only for some clients.
 type name struct {
 	path   string
-	target string // what a symbolic link leads to; else path
+	target string // the target of a symbolic link; otherwise path
 	link   bool
-	way    bool // no rule is about the link itself, but one is about a place behind it
+	way    bool // the rule is not about the link itself, but about a path behind it
 	dir    bool
-	is     string // which file the target is; "" = there is none, or it is in no root
+	is     string // identity of the target; "" = missing, or in no root
 
-	read, write policy.Block // zero: none is about it
-	reads       bool         // read is one
-	writes      bool         // write is one
+	read, write policy.Block // zero: no rule
+	reads       bool         // read is set
+	writes      bool         // write is set
 
-	held held
-	made state // in which a call left it, having made it; zero = none did
-	calm state // of the target when a call made the link; zero = none did
+	held      held
+	made      state // the state in which a call made it; zero = none did
+	unchanged state // of the target when a call made the link; zero = none did
 }
 
-// judge takes up what a policy says about reading and writing the name, and reports whether
-// it says something. A built-in rule is not about what other people's projects are made of.
+// judge sets what a policy says about reading and writing the name, and reports
+// whether it says anything. Built-in rules do not apply to dependencies.
 func (n *name) judge(t *Tracker, p *policy.Policy) bool {
 	root := t.root(n.path)
 	own := !protect.InDependencies(n.path, root)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A Call lasts from before the first process of a call starts until after the last has ended.
+// A Call covers the time from before the first process of a call starts until after
+// the last has ended.
 type Call struct {
 	watcher  *Watcher
 	existing []string
@@ -18,14 +19,15 @@ type Call struct {
 	reach
 }
 
-// mostPending is how many events are handled while a call waits for it and others run.
+// mostPending bounds the events handled while a call waits and others run.
 const mostPending = 2000
 
-// Begin notes what exists, which has to stay as it is. granted is nil for a command. A
-// call with a list, be it empty, changes nothing else under a protected name than these
-// paths and what is in them; of them those that no name protects do not count. violated is
-// called when it, or one that runs beside it, has made something that it may not make: it has to
-// be ended at once. It may be called often, and must not block; nil = a call that goes on.
+// Begin snapshots the protected paths that exist. approved is nil for a command; a
+// call with a list, even an empty one, changes protected files only at or below
+// these paths, of which unprotected ones are ignored. violated is called when this
+// call, or a concurrent one, has created something that it must not: the call must
+// be ended at once. violated may be called often, and must not block; nil = the
+// call goes on.
 func (w *Watcher) Begin(granted []string, violated func()) *Call {
 	if violated == nil {
 		violated = func() {}
@@ -61,12 +63,12 @@ func (w *Watcher) pending() int {
 	return 1 << 16
 }
 
-// Existing lists what is protected and exists, canonical and sorted. The slice must not
-// be changed.
+// Existing returns the protected paths that exist, canonical and sorted. The slice
+// must not be changed.
 func (c *Call) Existing() []string { return c.existing }
 
-// made reports whether the call may have made a directory, and it has not taken the place
-// of one that the call found: people work there.
+// made reports whether the call may have made a directory that did not replace one
+// that existed before: people work in those.
 func (c *Call) made(f *directory) bool {
 	if !c.makes(f.seen, f.born) {
 		return false
@@ -77,8 +79,8 @@ func (c *Call) made(f *directory) bool {
 	return !c.watcher.tree.succeeds(f.path(), func(was former) bool { return !c.makes(was.seen, was.born) })
 }
 
-// makes reports whether the call may have made a directory that was found when seen calls
-// had begun, and is as old as born.
+// makes reports whether the call may have made a directory with this birth time,
+// found when seen calls had begun.
 func (c *Call) makes(seen uint64, born time.Time) bool {
 	return seen >= c.number && (born.IsZero() || !born.Before(c.Since))
 }
@@ -111,7 +113,8 @@ func (t *tree) succeeds(path string, other func(former) bool) bool {
 	return false
 }
 
-// depart records that a directory has left its path, unless every running call may have made it.
+// depart records that a directory has left its path, unless every running call may
+// have made it.
 func (w *Watcher) depart(f *directory) {
 	own := w.late == nil
 	for c := range w.active {
@@ -126,7 +129,7 @@ func (w *Watcher) depart(f *directory) {
 	}
 }
 
-// ownToSome reports whether a call that runs may have made a directory.
+// ownToSome reports whether a running call may have made a directory.
 func (w *Watcher) ownToSome(f *directory) bool {
 	f = f.base(w.names)
 	for c := range w.active {
@@ -137,7 +140,7 @@ func (w *Watcher) ownToSome(f *directory) bool {
 	return false
 }
 
-// alone reports whether no command runs but c.
+// alone reports whether c is the only running command.
 func (w *Watcher) alone(c *Call) bool {
 	for other := range w.active {
 		if other != c && !other.trusted {
@@ -147,8 +150,9 @@ func (w *Watcher) alone(c *Call) bool {
 	return true
 }
 
-// End removes what the call has left under protected names, unless another call may need it, and
-// returns what appeared while it ran, whichever call made it. It is called once; nil is none.
+// End removes what the call has left under protected names, unless another call may
+// need it, and returns what appeared while it ran, whichever call made it. It must
+// be called once. A nil Call has none.
 func (c *Call) End() []Incident {
 	if c == nil || c.watcher == nil {
 		return nil
@@ -179,7 +183,7 @@ func (c *Call) End() []Incident {
 	return found
 }
 
-// catchUp brings the tree up to date, and leaves long searches for later.
+// catchUp brings the tree up to date, and postpones long searches.
 func (w *Watcher) catchUp(c *Call) (searched bool) {
 	alone, most := w.alone(c), mostPending
 	if alone {

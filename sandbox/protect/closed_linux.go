@@ -8,7 +8,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// openClosed reads directories that a call had closed to us, after its end.
+// openClosed reads directories whose permissions a call had removed, after its end.
 func (w *Watcher) openClosed(c *Call) {
 	tried := map[*directory]bool{}
 	for again := true; again; {
@@ -24,7 +24,8 @@ func (w *Watcher) openClosed(c *Call) {
 	}
 }
 
-// opened opens a directory in which something was found, if it has been closed since.
+// opened makes a directory with findings accessible, if its permissions were
+// removed since.
 func (w *Watcher) opened(f *directory) {
 	dir, err := w.openDirectory(f)
 	if err == nil {
@@ -36,8 +37,8 @@ func (w *Watcher) opened(f *directory) {
 	}
 }
 
-// openUp opens a directory and those above it, from the top and by descriptors, which have
-// been closed since a call began.
+// openUp makes a directory and its ancestors accessible, from the top and by
+// descriptors, if they were changed since a call began.
 func (f *directory) openUp(since time.Time) {
 	var names []string
 	for ; f.parent != nil; f = f.parent {

@@ -13,10 +13,11 @@ import (
 
 const mostText = 1 << 20
 
-// resumed are the files of an operation by which git decides what it runs when it goes on.
+// resumed are files of an interrupted operation from which git decides what it runs
+// when it continues.
 var resumed = []string{todo, "strategy", "opts"}
 
-// content says what is wrong with a file; "" when nothing is. With last no call runs that
+// content returns what is wrong with a file, or "". last means that no running call
 // could be writing it.
 func (w *Watcher) content(f *directory, name string, last bool) string {
 	dir := f.path()
@@ -63,8 +64,9 @@ func readText(path string) (string, error) {
 	return string(text), err
 }
 
-// checkGitFile says why a .git file in dir leads astray: it may lead to the git directory
-// of a worktree or module of a repository that is watched, and so judged.
+// checkGitFile returns why a .git file in dir is not allowed, or "". It may name
+// the git directory of a worktree or module of a watched repository, which is
+// checked itself.
 func (w *Watcher) checkGitFile(dir, text string) string {
 	target := leadsTo(dir, text)
 	if real, err := filepath.EvalSymlinks(target); target == "" || err != nil || real != target {
@@ -79,7 +81,7 @@ func (w *Watcher) checkGitFile(dir, text string) string {
 }
 
 // isWorktree reports whether core.worktree in a module's configuration names the
-// directory whose .git file leads back to the module. No other value is allowed.
+// directory whose .git file names the module. No other value is allowed.
 func (w *Watcher) isWorktree(f *directory, value string) bool {
 	if f.kind != modules || value == "" || filepath.IsAbs(value) {
 		return false

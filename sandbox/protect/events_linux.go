@@ -13,13 +13,13 @@ import (
 type event struct {
 	wd   int32
 	name string
-	to   string // of a directory that got another name in its directory; "" = something else
-	mask uint32 // of all that happened there
+	to   string // the new name of a directory that was renamed in its directory; otherwise ""
+	mask uint32 // union of the event masks
 
-	mixed bool // more happened to one of the names
+	mixed bool // several events, not only for one name
 }
 
-// pump handles most events at most, and reports whether none is left.
+// pump handles at most most events, and reports whether none is left.
 func (w *Watcher) pump(most int) (drained bool) {
 	for !w.closed {
 		list := w.take()
@@ -40,10 +40,11 @@ func (w *Watcher) pump(most int) (drained bool) {
 	return true
 }
 
-// block is how much of the queue is read at once, and so how long the lock is held.
+// block is how much of the queue is read at once, which bounds how long the lock is
+// held.
 const block = 8 << 10
 
-// take reads a block of events. Repeated events of a name are one.
+// take reads a block of events and merges repeated events of a name.
 func (w *Watcher) take() []event {
 	var buf [block]byte
 	for {
@@ -88,7 +89,7 @@ func merge(b []byte) (list []event) {
 	return list
 }
 
-// decode reads one structure; size is 0 when there is none.
+// decode reads one struct inotify_event; size is 0 if there is none.
 func decode(b []byte) (e event, cookie uint32, size int) {
 	if len(b) < unix.SizeofInotifyEvent {
 		return e, 0, 0
@@ -102,8 +103,8 @@ func decode(b []byte) (e event, cookie uint32, size int) {
 	return e, binary.NativeEndian.Uint32(b[8:]), size
 }
 
-// isRename reports whether an event and the next, which have one cookie, are of a directory
-// that got another name and stayed where it is.
+// isRename reports whether two events with one cookie rename a directory within its
+// directory.
 func (e event) isRename(next event) bool {
 	return e.wd == next.wd && e.mask == unix.IN_MOVED_FROM|unix.IN_ISDIR && next.mask == unix.IN_MOVED_TO|unix.IN_ISDIR
 }
@@ -114,12 +115,12 @@ func (w *Watcher) handle(e event) {
 		w.tree.unseen, w.tree.full = slices.Clone(w.tree.roots), true
 		w.tree.drains++
 		w.tree.gap = w.tree.drains
-	case f == nil: // of a watch that was given up
+	case f == nil: // of a removed watch
 	case e.mask&unix.IN_IGNORED != 0:
-		f.wd = -1 // the kernel has removed it with the directory
+		f.wd = -1 // the kernel removed the watch with the directory
 		delete(w.tree.watch, e.wd)
 		if f.born.IsZero() && f.parent != nil {
-			w.tree.again[f.parent] = struct{}{} // it may be another that has its number
+			w.tree.again[f.parent] = struct{}{} // the watch descriptor may be reused
 		}
 		w.depart(f)
 		w.drop(f)
@@ -133,9 +134,9 @@ func (w *Watcher) handle(e event) {
 	}
 }
 
-// canWait reports whether an event may count as lost, like others before it: its directory is
-// still to be read, and no name is concerned for which a call would be ended. To handle what a
-// flood brings until then would take so long that the queue is too short again.
+// canWait reports whether an event can be dropped, like lost ones: its directory
+// must be read anyway, and its name is none for which a call is ended. Handling all
+// events of a flood would overflow the queue again.
 func (w *Watcher) canWait(f *directory, e event) bool {
 	if f.read >= w.tree.gap || e.mask&unix.IN_ISDIR == 0 {
 		return false
@@ -143,9 +144,10 @@ func (w *Watcher) canWait(f *directory, e event) bool {
 	return w.ordinary(f, e.name) && (e.to == "" || w.ordinary(f, e.to))
 }
 
-// renamed gives a directory of the project its new name, and reports whether it is known by the
-// old one. To look at both names would be most of what a flood of renames costs: the event
-// suffices where what is known of the directory is as old, else one look at the new name.
+// renamed applies the rename of a project directory, and reports whether its old
+// name was known. Checking both names would be most of the cost of many renames:
+// the event suffices if the state of the directory is as old, otherwise the new
+// name is checked.
 func (w *Watcher) renamed(f *directory, e event) bool {
 	d := f.children[e.name]
 	if d == nil || d.wd < 0 || d.unread || d.born.IsZero() {
@@ -174,12 +176,12 @@ func (w *Watcher) renamed(f *directory, e event) bool {
 	return true
 }
 
-// ordinary reports whether a name in a directory of the project may be any directory's.
+// ordinary reports whether a name in a project directory has no special meaning.
 func (w *Watcher) ordinary(f *directory, name string) bool {
 	return f.kind == plain && !w.matters(f, name) && (len(w.links) == 0 || !w.isNoted(f, name))
 }
 
-// here is the directory of the latest event, which most likely is that of the next.
+// here caches the directory of the latest event, which is likely that of the next.
 type here struct {
 	directory *directory
 	fd        int
@@ -192,7 +194,8 @@ func (h *here) close() {
 	}
 }
 
-// at is a directory's directory, open, until the events that were read have been handled.
+// at returns a descriptor of a directory, open until the events that were read have
+// been handled.
 func (w *Watcher) at(f *directory) (int, error) {
 	if w.here.directory == f {
 		return w.here.fd, nil
@@ -244,7 +247,7 @@ func (w *Watcher) visit(f *directory, name string, mask uint32) {
 	}
 }
 
-// returned makes up for what was looked for in a directory while it was elsewhere.
+// returned repeats checks that were missed while a directory was elsewhere.
 func (w *Watcher) returned(f *directory) {
 	if f.wd < 0 {
 		w.tree.again[f] = struct{}{}
@@ -281,7 +284,7 @@ func (w *Watcher) place(f *directory, name string, in nofollow.Info) {
 	}
 }
 
-// enter returns what is to be read because a directory has come under a name.
+// enter returns what must be read because a directory appeared under a name.
 func (w *Watcher) enter(f *directory, name string, in nofollow.Info) []*directory {
 	if was := w.tree.byID[in.ID]; was != nil && w.hasMoved(was, f, in) {
 		return w.attach(was, f, name)
@@ -289,8 +292,8 @@ func (w *Watcher) enter(f *directory, name string, in nofollow.Info) []*director
 	return []*directory{w.add(f, name)}
 }
 
-// hasMoved reports whether the directory in, which was found in parent, is the known f,
-// and f is not where it was seen last.
+// hasMoved reports whether the directory in, found in parent, is the known f that
+// was moved.
 func (w *Watcher) hasMoved(f, parent *directory, in nofollow.Info) bool {
 	if f.root || !f.born.Equal(in.Born) || parent.below(f) {
 		return false
@@ -298,8 +301,8 @@ func (w *Watcher) hasMoved(f, parent *directory, in nofollow.Info) bool {
 	return !w.isThere(f)
 }
 
-// isThere reports whether a directory is where it was seen last. One in a directory that is
-// lost is not, although by now it may be in another that has that one's path.
+// isThere reports whether a directory is where it was last seen. One in a lost
+// directory is not, although another directory may have its path by now.
 func (w *Watcher) isThere(f *directory) bool {
 	for above := f; above != nil; above = above.parent {
 		if above.lost {
@@ -326,7 +329,7 @@ func (w *Watcher) vanished(f *directory, name string) {
 	}
 }
 
-// matters reports whether something other than a directory may matter under a name.
+// matters reports whether a non-directory may matter under a name.
 func (w *Watcher) matters(f *directory, name string) bool {
 	return f.kind != plain || f.bare || name == ".git" || bareName(name) || w.counts(f, name) || w.names.nested[name] != nil
 }
@@ -340,7 +343,7 @@ func (w *Watcher) settleTree() {
 		}
 	}
 	if w.tree.full && len(w.tree.unseen) > 0 {
-		return // what is lost may be in a directory that is still to be read
+		return // it may be in a directory that has not been read yet
 	}
 	for f := range w.tree.lost {
 		w.drop(f)

@@ -13,20 +13,22 @@ import (
 	"github.com/toold/toold/sandbox/quarantine"
 )
 
-// finding is to be removed when one of the calls that may have made it has ended, or all.
+// finding is something to remove when one of the calls that may have made it has
+// ended, or all.
 type finding struct {
 	Incident
 	entry
-	by   map[*Call]bool // may have made it, and have not ended
+	by   map[*Call]bool // running calls that may have made it
 	wait bool           // for all of them
 	late bool           // or by a call that ended before
 }
 
-// mostFindings is how many there may be. A call that makes more is ended.
+// mostFindings bounds the findings. A call that makes more is ended.
 const mostFindings = 1000
 
-// suspects returns the calls that may have made what is at a path. own: one of them may
-// have made the directory that counts, too. late: an ended call may have made it.
+// suspects returns the running calls that may have made what is at a path. own: one
+// of them may also have made its base directory. late: an ended call may have made
+// it.
 func (w *Watcher) suspects(f *directory, path string) (by map[*Call]bool, own, late bool) {
 	base := f.base(w.names)
 	for c := range w.active {
@@ -53,21 +55,22 @@ func (w *Watcher) suspects(f *directory, path string) (by map[*Call]bool, own, l
 	return by, own, late
 }
 
-// cover notes that what is at a path now was allowed.
+// cover records that what is at a path now is allowed.
 func (w *Watcher) cover(path string) {
 	for c := range w.active {
 		c.Covered[path] = true
 	}
 }
 
-// uncover records that a covered path was replaced: the kernel has removed the mount with it.
+// uncover records that a covered path was replaced: the kernel has removed the
+// mount with it.
 func (w *Watcher) uncover(path string) {
 	for c := range w.active {
 		delete(c.Covered, path)
 	}
 }
 
-// accuse records something that calls may not make; with strict, not in their own
+// accuse records something that calls must not make; with strict, not in their own
 // projects either.
 func (w *Watcher) accuse(f *directory, name, why string, strict bool) {
 	if len(w.active) == 0 && w.late == nil {
@@ -110,7 +113,7 @@ func (w *Watcher) find(n *finding) {
 
 const mostOwn = 16
 
-// note notes a protected name in a project that the call made.
+// note records a protected name in a project that the call made.
 func (c *Call) note(path string) {
 	if len(c.own) < mostOwn && !slices.Contains(c.own, path) {
 		c.own = append(c.own, path)
@@ -126,8 +129,8 @@ func (c *Call) projects() (list []Incident) {
 	return list
 }
 
-// judgeContents judges by content what has appeared since calls run. With last no other
-// command runs, so nothing is half written.
+// judgeContents checks the content of what has appeared since calls run. last means
+// that no other command runs, so nothing is half written.
 func (w *Watcher) judgeContents(last bool) {
 	for f := range w.tree.holders {
 		if f.kind != unfinished || f.lost {
@@ -154,7 +157,7 @@ func (w *Watcher) judgeContents(last bool) {
 	}
 }
 
-// convict records what is to be removed for its content.
+// convict records a file to remove because of its content.
 func (w *Watcher) convict(e entry, why string, wait bool) {
 	path := e.directory.path() + "/" + e.name
 	if by, _, late := w.suspects(e.directory, path); by != nil {
@@ -162,8 +165,8 @@ func (w *Watcher) convict(e entry, why string, wait bool) {
 	}
 }
 
-// due takes the findings of a call that has ended. Those that wait for other calls stay,
-// and are reported. A nil call means those that ended before.
+// due removes and returns the findings of a call that has ended. Those that wait
+// for other calls are kept, and reported. A nil call means those that ended before.
 func (w *Watcher) due(c *Call) (list []*finding) {
 	for e, n := range w.findings {
 		if c != nil && !n.by[c] || c == nil && !n.late {
@@ -182,7 +185,7 @@ func (w *Watcher) due(c *Call) (list []*finding) {
 
 const mostReported = 200
 
-// clean removes what is due and returns the outcome. It gives up the lock meanwhile.
+// clean removes what is due and returns the outcome. It unlocks mu meanwhile.
 func (w *Watcher) clean(due []*finding) (list []Incident) {
 	batch, removed := quarantine.NewBatch(w.options.Quarantine), false
 	for _, n := range due {
@@ -197,13 +200,13 @@ func (w *Watcher) clean(due []*finding) (list []Incident) {
 	if len(due) > 0 {
 		w.existing = nil
 	}
-	if w.more && removed { // they are found again now that the others are gone
+	if w.more && removed { // found again now that the others are gone
 		w.more, w.tree.unseen, w.tree.full = false, slices.Clone(w.tree.roots), true
 	}
 	return list
 }
 
-// remove removes what was found. It reports whether that is to be reported.
+// remove removes a finding, and returns whether to report it.
 func (w *Watcher) remove(n *finding, batch *quarantine.Batch) bool {
 	w.opened(n.directory)
 	if n.directory.kind == unfinished && w.content(n.directory, n.name, true) == "" {
@@ -227,8 +230,8 @@ func (w *Watcher) remove(n *finding, batch *quarantine.Batch) bool {
 	return true
 }
 
-// Remove removes what calls have left, after a copy of it was put into the quarantine, and
-// returns what became of it.
+// Remove copies what calls have left to the quarantine, removes it, and returns the
+// outcome.
 func (w *Watcher) Remove(found []Removal) (list []Incident) {
 	batch := quarantine.NewBatch(w.options.Quarantine)
 	for _, r := range found {
@@ -251,7 +254,7 @@ func (w *Watcher) Remove(found []Removal) (list []Incident) {
 	return list
 }
 
-// openDirectory opens the directory of a directory, if it is where it was seen last.
+// openDirectory opens a directory, if it is where it was last seen.
 func (w *Watcher) openDirectory(f *directory) (int, error) {
 	if f.lost || f.kind == forgotten {
 		return -1, unix.ENOENT

@@ -17,9 +17,9 @@ var (
 	unquote     = strings.NewReplacer(`"`, "", `\`, "")
 )
 
-// allowed are the settings that git itself writes and that run nothing, by section and
-// key (git-config(1)); of a section with a name in quotes, such as [remote "origin"], by
-// the section alone.
+// allowed are the settings that git itself writes and that run nothing, by section
+// and key (git-config(1)); for sections with a quoted name, such as [remote
+// "origin"], by the section alone.
 var allowed = map[string]string{
 	"core":       " repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks sparsecheckout sparsecheckoutcone autocrlf eol safecrlf untrackedcache splitindex commitgraph multipackindex ",
 	"extensions": " objectformat refstorage worktreeconfig partialclone compatobjectformat preciousobjects ",
@@ -36,9 +36,9 @@ var allowed = map[string]string{
 	"lfs":        " repositoryformatversion ",
 }
 
-// settings yields key and value of each setting in a configuration of git, such as
-// "core.bare", and each line that it does not understand under the key "": git
-// understands more.
+// settings yields key and value of each setting in a git configuration, such as
+// "core.bare", and each line that it cannot parse under the key "": git may
+// understand it.
 func settings(text string) iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
 		section := ""
@@ -62,8 +62,8 @@ func settings(text string) iter.Seq2[string, string] {
 	}
 }
 
-// checkConfig says why a configuration of git is not allowed; "" when it is. What is not
-// understood is not allowed. worktree decides about the values of core.worktree.
+// checkConfig returns why a git configuration is not allowed, or "". What it cannot
+// parse is not allowed. worktree judges values of core.worktree.
 func checkConfig(text string, worktree func(value string) bool) string {
 	for key, value := range settings(text) {
 		if why := checkSetting(key, value, worktree); why != "" {
@@ -91,10 +91,10 @@ func checkSetting(key, value string, worktree func(value string) bool) string {
 	return ""
 }
 
-// steps are the commands of a rebase that run nothing (git-rebase(1)).
+// steps are the rebase commands that run no program (git-rebase(1)).
 var steps = strings.Fields("pick p reword r edit e squash s fixup f drop d break b label l reset t merge m update-ref u noop")
 
-// checkTodo says why the list of what a rebase has still to do is not allowed.
+// checkTodo returns why a rebase todo list is not allowed.
 func checkTodo(text string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		words := strings.Fields(line)
@@ -105,13 +105,14 @@ func checkTodo(text string) string {
 	return ""
 }
 
-// strategies are git's own ways to merge (git-merge(1)). For another one git runs a program
-// of that name, and with a slash in it one of the work tree.
+// strategies are git's own merge strategies (git-merge(1)). For others git runs a
+// program of that name, with a slash in it one of the work tree.
 var strategies = []string{"", "ort", "recursive", "resolve", "octopus", "ours", "subtree"}
 
 const todo = "git-rebase-todo"
 
-// checkResumed says why git must not go on by a file that an operation has left.
+// checkResumed returns why git must not continue from a file of an interrupted
+// operation.
 func checkResumed(name, text string) string {
 	strategy := ""
 	switch name {
@@ -135,7 +136,7 @@ func checkResumed(name, text string) string {
 	return "git would run a program to merge, which it names: " + brief(strategy) + " (use one of git's own strategies)"
 }
 
-// checkHgrc returns why a configuration of Mercurial is not allowed, "" if it is.
+// checkHgrc returns why a Mercurial configuration is not allowed, or "".
 func checkHgrc(text string) string {
 	section := ""
 	for line := range strings.SplitSeq(text, "\n") {
@@ -159,7 +160,8 @@ func brief(line string) string {
 	return line
 }
 
-// leadsTo is the directory that a .git file names (gitrepository-layout(5)), or "".
+// leadsTo returns the directory that a .git file names (gitrepository-layout(5)),
+// or "".
 func leadsTo(dir, text string) string {
 	target, ok := strings.CutPrefix(strings.TrimRight(text, "\r\n"), "gitdir: ")
 	if !ok || target == "" || strings.ContainsAny(target, "\n\x00") {
@@ -171,7 +173,8 @@ func leadsTo(dir, text string) string {
 	return filepath.Clean(target)
 }
 
-// named are the hooks, work tree and included files that a configuration of git names.
+// named returns the hooks, work tree and included files that a git configuration
+// names.
 func named(config string) (hooks, worktree string, included []string) {
 	for key, value := range settings(config) {
 		switch value = unquote.Replace(value); key {

@@ -11,12 +11,12 @@ const (
 	elsewhere = "git would take its configuration and hooks from another directory"
 )
 
-// judge checks an entry of a directory by its name and type. Content is judged when calls
-// end: now it may be half written.
+// judge checks an entry of a directory by name and type. Content is checked when
+// calls end: it may be half written now.
 func (w *Watcher) judge(f *directory, name string, mode fs.FileMode) {
 	link := mode&fs.ModeSymlink != 0
 	switch {
-	case len(w.options.Names) == 0: // only the Sight is shown what is there
+	case len(w.options.Names) == 0: // only the Sight receives entries
 	case len(w.links) > 0 && w.astray(f, name, mode):
 		w.accuse(f, name, obeyed, true)
 	case f.kind == plain && name == ".git":
@@ -46,9 +46,9 @@ func (w *Watcher) counts(f *directory, name string) bool {
 	return !f.library && w.names.has(f.name, name)
 }
 
-// judgeName looks at a protected name. A project that the call itself made may hold such
-// files, since no other program has opened it yet. Every command of Mercurial reads its
-// configuration, so that is judged by its content.
+// judgeName checks a protected name. A project that the call itself made may
+// contain such files, since no other program has opened it yet. Every Mercurial
+// command reads its configuration, so its content is checked.
 func (w *Watcher) judgeName(f *directory, name string) {
 	if !f.held[name] {
 		if f.held == nil {
@@ -64,8 +64,8 @@ func (w *Watcher) judgeName(f *directory, name string) {
 	w.accuse(f, name, obeyed, false)
 }
 
-// prove has a file judged by its content when a call ends, or at once where the call
-// did not make the directory.
+// prove has a file's content checked when a call ends, or at once if the call did
+// not make the directory.
 func (w *Watcher) prove(f *directory, name string) {
 	w.existing = nil
 	path := f.path() + "/" + name
@@ -103,7 +103,8 @@ func (w *Watcher) judgeRepository(f *directory, mode fs.FileMode) {
 	}
 }
 
-// isBare reports whether git takes a directory with these names for its own (is_git_directory).
+// isBare reports whether git treats a directory with these names as a git directory
+// (is_git_directory).
 func isBare(has func(name string) bool) bool {
 	return has("HEAD") && (has("commondir") || has("refs") && has("objects"))
 }
@@ -112,8 +113,8 @@ func bareName(name string) bool {
 	return name == "HEAD" || name == "commondir" || name == "refs" || name == "objects"
 }
 
-// becomeBare takes a directory of the project for a git directory from now on. What is known
-// of the directories in it is forgotten, so that they are read anew.
+// becomeBare treats a project directory as a git directory from now on, and forgets
+// its subdirectories, so that they are read again.
 func (w *Watcher) becomeBare(f *directory) {
 	f.bare = true
 	w.hold(f)

@@ -11,10 +11,11 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// unswept are calls that ended before every directory was searched. What they have left is
-// found later, by this Watcher or the next one of these roots. nil blames no call.
+// unswept are calls that ended before every directory was searched. What they have
+// left is found later, by this Watcher or the next one of these roots. nil means
+// none.
 type unswept struct {
-	until time.Time // when the last of them ended: what came later is not theirs
+	until time.Time // when the last of them ended: later files are not theirs
 	reach           // since the first of them began
 }
 
@@ -26,7 +27,7 @@ func (u *unswept) blames(path string) bool {
 	return ok && !changed.After(u.until)
 }
 
-// made reports whether they may have made the directory or file at a path.
+// made reports whether they may have made the file at a path.
 func (u *unswept) made(path string) bool {
 	if u == nil {
 		return false
@@ -35,8 +36,8 @@ func (u *unswept) made(path string) bool {
 	return ok && !born.Before(u.Since) && !born.After(u.until)
 }
 
-// timesOf returns when a file was last changed in any way, which no program can set, and
-// when it was made, or changed where the file system does not record that.
+// timesOf returns a file's ctime, which no program can set, and its birth time, or
+// its ctime if the file system records none.
 func timesOf(path string) (changed, born time.Time, ok bool) {
 	in, err := nofollow.Lstat(path)
 	if in.Born.IsZero() {
@@ -45,9 +46,9 @@ func timesOf(path string) (changed, born time.Time, ok bool) {
 	return in.Changed, in.Born, err == nil
 }
 
-// stamp is the time that a file gets which is changed now, or an earlier one: files
-// are stamped by a clock that goes by ticks, and is behind time.Now
-// (CLOCK_REALTIME_COARSE, clock_gettime(2)). The zero time when it cannot be read.
+// stamp returns the time that a file changed now would get, or an earlier one: the
+// file system clock advances in ticks, behind time.Now (CLOCK_REALTIME_COARSE,
+// clock_gettime(2)). It returns the zero time if it cannot be read.
 func stamp() time.Time {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
@@ -56,7 +57,7 @@ func stamp() time.Time {
 	return time.Unix(now.Unix())
 }
 
-// leave notes a call that ended before everything was searched.
+// leave records a call that ended before everything was searched.
 func (w *Watcher) leave(c *Call) {
 	u := &unswept{time.Now(), c.reach}
 	if old := w.late; old != nil {
@@ -66,12 +67,12 @@ func (w *Watcher) leave(c *Call) {
 	w.options.Note("unseen").Store(record{u.until, u.reach})
 	if !w.sweeping && !w.closed {
 		w.sweeping = true
-		// Ends when nothing is left to be searched, or with Close.
+		// Ends when nothing is left to search, or with Close.
 		w.work.Go(w.sweep)
 	}
 }
 
-// piece is how many directories are read before others may have the lock.
+// piece is how many directories are read before the lock is released.
 const piece = 500
 
 // sweep searches what calls have left unseen.
@@ -96,7 +97,7 @@ func (w *Watcher) yield() {
 	w.mu.Lock()
 }
 
-// search reads some of the directories that wait for it, and reports whether some still do.
+// search reads some of the pending directories, and reports whether some are left.
 func (w *Watcher) search(most int) (more bool) {
 	t := &w.tree
 	for ; len(t.unseen) > 0 && most > 0; most-- {
@@ -118,7 +119,7 @@ func (w *Watcher) search(most int) (more bool) {
 	return false
 }
 
-// swept notes that everything has been searched.
+// swept records that everything has been searched.
 func (w *Watcher) swept() {
 	if len(w.tree.unseen) > 0 {
 		return
@@ -134,13 +135,13 @@ func (w *Watcher) swept() {
 	}
 }
 
-// A record is unswept as it is stored.
+// A record is the stored form of unswept.
 type record struct {
 	Until time.Time
 	Reach reach
 }
 
-// remembered reads the record that another Watcher of these roots has left; nil without one.
+// remembered returns the record of an earlier Watcher of these roots, or nil.
 func (o Options) remembered() *unswept {
 	var r record
 	if !o.Note("unseen").Load(&r) || r.Until.IsZero() {

@@ -10,11 +10,12 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// mostLinks is how many links the kernel follows on one way (path_resolution(7)).
+// mostLinks is how many links the kernel follows in one path (path_resolution(7)).
 const mostLinks = 40
 
-// real is where a protected path leads to in a root, "" if outside. It takes notice of what a call
-// could make so that it leads elsewhere: links, and what is missing. named: path is watched for.
+// real resolves a protected path in a root, "" if outside. It records what a call
+// could change to redirect it: links, and missing components. named: path is
+// watched.
 func (w *Watcher) real(path string, named bool) string {
 	at, ahead := "/", parts(path)
 	for links := 0; len(ahead) > 0; {
@@ -48,7 +49,8 @@ func (w *Watcher) real(path string, named bool) string {
 	return at
 }
 
-// leads reports whether a path is on the way to something in existing, or that is out of date.
+// leads reports whether a path is on the way to something in existing, or that is
+// outdated.
 func (w *Watcher) leads(path string) bool {
 	if w.existing == nil {
 		return true
@@ -62,15 +64,15 @@ func (w *Watcher) passes(dir string) bool {
 	return i < len(w.ways) && strings.HasPrefix(w.ways[i], dir+"/")
 }
 
-// isNoted reports whether links has what is in a directory under a name, or may have
-// something that would be in it.
+// isNoted reports whether links has the entry of a directory with this name, or may
+// have something below it.
 func (w *Watcher) isNoted(f *directory, name string) bool {
 	path := f.path() + "/" + name
 	_, noted := w.links[path]
 	return noted || w.passes(path)
 }
 
-// ledTo is what of existing a path has or is in.
+// ledTo returns the entry of existing that contains a path.
 func (w *Watcher) ledTo(path string) string {
 	for _, led := range w.look() {
 		if path == led || strings.HasPrefix(path, led+"/") {
@@ -80,13 +82,14 @@ func (w *Watcher) ledTo(path string) string {
 	return ""
 }
 
-// parts are the names of a path. Those of ".." stay: they count from where a link leads.
+// parts returns the components of a path. ".." is kept: it is relative to the
+// target of a link.
 func parts(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// misses notes that a protected path leads to end, and that the first of the way
-// that is missing is next.
+// misses records that a protected path resolves to end, and that next is its first
+// missing component.
 func (w *Watcher) misses(next, end string) {
 	for _, path := range []string{next, end} {
 		if w.inRoot(path) {
@@ -95,8 +98,8 @@ func (w *Watcher) misses(next, end string) {
 	}
 }
 
-// astray reports whether a new entry leads a protected name elsewhere: it replaces a link, is
-// where one leads, or is a link on the way to there.
+// astray reports whether a new entry redirects a protected name: it replaces a
+// link, is the target of one, or is a link on the way there.
 func (w *Watcher) astray(f *directory, name string, mode fs.FileMode) bool {
 	path := f.path() + "/" + name
 	was, noted := w.links[path]
@@ -106,7 +109,7 @@ func (w *Watcher) astray(f *directory, name string, mode fs.FileMode) bool {
 	case was != (link{}) || !mode.IsDir():
 		return true
 	}
-	return !w.linksBelow(path) // else it is a directory on the way
+	return !w.linksBelow(path) // otherwise it is a directory on the way
 }
 
 func (w *Watcher) linksBelow(dir string) bool {
@@ -118,10 +121,10 @@ func (w *Watcher) linksBelow(dir string) bool {
 	return false
 }
 
-// elsewhere lists what git obeys outside its directory at dir: hooks and configurations that
-// its own configuration names, and what its hooks link to.
+// elsewhere lists what git obeys outside its directory dir: hooks and
+// configurations that its configuration names, and targets of links in hooks.
 func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
-	if !f.isGit() || w.ownToSome(f) { // a call's own is judged when it ends
+	if !f.isGit() || w.ownToSome(f) { // a call's own is checked when it ends
 		return nil
 	}
 	hooks, err := os.ReadDir(dir + "/hooks")
@@ -137,12 +140,12 @@ func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
 	return append(list, configured(dir, work)...)
 }
 
-// mostIncluded bounds the configurations that are read for one. A call may write one
-// that includes itself, over and over.
+// mostIncluded bounds the configurations read for one: a call may write one that
+// includes itself repeatedly.
 const mostIncluded = 50
 
-// configured lists what the configuration of a git directory names, with what it includes.
-// Hooks count from work, or from the directory that the configuration gives instead.
+// configured lists what the configuration of a git directory names, including its
+// includes. Hooks are relative to work, or to the configured work tree.
 func configured(dir, work string) (list []string) {
 	configs := []string{dir + "/config"}
 	for i := 0; i < len(configs); i++ {
@@ -166,7 +169,7 @@ func configured(dir, work string) (list []string) {
 	return append(list, configs[1:]...)
 }
 
-// against is a path that may count from dir.
+// against resolves a path relative to dir.
 func against(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path

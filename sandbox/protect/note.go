@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A Note is a file beside the quarantine that tells the next Watcher of the same roots what
-// this one knew. Without it, that one only knows less.
+// A Note is a file beside the quarantine with what a Watcher leaves for the next
+// one of the same roots, which can do without.
 type Note string
 
 // Note returns the note of a kind for these roots.
@@ -43,6 +43,6 @@ func (n Note) Load(v any) bool {
 // Remove removes the note.
 func (n Note) Remove() {
 	if os.Remove(string(n)) != nil {
-		_ = os.Truncate(string(n), 0) // an empty note is none
+		_ = os.Truncate(string(n), 0) // an empty note counts as none
 	}
 }

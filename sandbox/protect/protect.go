@@ -1,14 +1,15 @@
 // Package protect keeps calls from changing the files of a project that other
 // programs run or obey, such as git hooks and .envrc.
 //
-// What exists when a call begins is listed by Call.Existing, and the sandbox makes it
-// read-only. What is missing is watched for (inotify(7)): when it appears in a directory
-// that existed before, the call is ended. In a directory that the call made,
-// the call goes on. What is not allowed is removed when the call has ended, after a copy
-// of it was put into the quarantine. Nothing is moved, and everything is opened by
-// descriptors, following no link: other calls may still hold what is removed.
+// Call.Existing lists those that exist when a call begins, and the sandbox makes
+// them read-only. Missing ones are watched for (inotify(7)): if one appears in a
+// directory that existed before, the call is ended; in a directory that the call
+// made, the call goes on. What is not allowed is removed after the call, and a copy
+// is kept in the quarantine. Nothing is renamed, and everything is opened by
+// descriptors, following no link: other calls may have it open.
 //
-// The package does not decide which calls may change such files, and confines nothing.
+// The package does not decide which calls may change such files, and confines
+// nothing.
 package protect
 
 import (
@@ -20,37 +21,37 @@ import (
 
 // Options configure a Watcher.
 type Options struct {
-	// Roots are the directories that calls may write, canonical.
+	// Roots are the canonical directories that calls may write.
 	Roots []string
-	// Names are protected in every directory of the roots but those of dependencies: names, or
-	// of a file in a directory such as ".cargo/config.toml". Those that begin with ".git/" are in
-	// git's own directories, wherever git keeps one.
+	// Names are protected in every directory of the roots except dependencies: file
+	// names, or paths such as ".cargo/config.toml". Names with the prefix ".git/" apply
+	// to every git directory.
 	Names []string
-	// Quarantine is the directory that gets copies of what is removed. It is made
-	// when it is needed, and must not be in a root.
+	// Quarantine is the directory for copies of removed files. It is created on demand,
+	// and must not be below a root.
 	Quarantine string
-	// Report leaves what appears where it is, and ends no call.
+	// Report only reports: nothing is removed and no call is ended.
 	Report bool
-	// Watches is how many directories may be watched; 0 = half of what the kernel
-	// gives, and no more than 65 536. The others are searched at the end of each call.
+	// Watches is the maximum number of watched directories; 0 = half of the kernel's
+	// limit, at most 65 536. The others are searched at the end of each call.
 	Watches int
-	// Sight is shown what the scan finds; nil = it is shown to no one.
+	// Sight receives what the scan finds; may be nil.
 	Sight Sight
 }
 
-// A Sight is shown what is in the roots as the Watcher scans them, so that another
-// package need not read every directory again. Its methods are called one at a time,
-// with the Watcher locked: they must not call it.
+// A Sight receives the contents of the roots as the Watcher scans them, so that
+// another package need not read every directory again. Its methods are called one
+// at a time, with the Watcher locked: they must not call it.
 type Sight interface {
-	// Listed shows everything that is in a directory. It reports whether some of it matters:
-	// the directory is listed again wherever it is moved.
+	// Listed passes all entries of a directory. It returns whether some of them matter:
+	// then the directory is listed again if it is moved.
 	Listed(dir string, entries []fs.DirEntry) (matters bool)
 	// Wants reports whether a path matters, by its name alone.
 	Wants(path string, dir bool) bool
-	// Changed shows that something came under such a path, went, or took another's place.
+	// Changed reports that such a path was created, removed or replaced.
 	Changed(path string)
-	// Moved shows that a directory has another path now, with all that is in it. It
-	// reports whether that has to be listed again.
+	// Moved reports that a directory has a new path, with all its contents. It returns
+	// whether to list it again.
 	Moved(from, to string) bool
 }
 
@@ -58,34 +59,34 @@ type Sight interface {
 type Incident struct {
 	Path string
 	Why  string // what is wrong with it, for people and models
-	Kept string // the copy in the quarantine; empty = it is still there
+	Kept string // the copy in the quarantine; "" = it was not removed
 	Err  error  // why it could not be removed
 	// Later: it is removed when the calls that may have made it have ended.
 	Later bool
-	// Gone: it was not there any more when the call had ended.
+	// Gone: it no longer existed when the call had ended.
 	Gone bool
-	// Own: it is part of a project that the call made. It stays, and is
-	// protected from the next call on.
+	// Own: it is part of a project that the call made. It is kept, and protected from
+	// the next call on.
 	Own bool
-	// Rule is what a file was removed for, where that is not a protected name.
+	// Rule is the policy rule for which a file was removed; "" = its name is protected.
 	Rule string
 }
 
-// A Removal is something that Watcher.Remove removes.
+// A Removal is something for Watcher.Remove.
 type Removal struct {
 	Path, Why, Rule string      // as in Incident
-	Still           func() bool // reports whether it is what was found
+	Still           func() bool // reports whether it is still what was found
 }
 
-// Violation reports whether the call did what it may not do.
+// Violation reports whether the call did something it must not.
 func (i Incident) Violation() bool { return !i.Own }
 
-// names are Options.Names, prepared for look-ups.
+// names are Options.Names, prepared for lookup.
 type names struct {
 	single map[string]bool
 	nested map[string][]string // by directory
 	git    []string            // in git's directories, without ".git/"
-	file   bool                // ".git" itself where it is a file
+	file   bool                // ".git" itself, if it is a file
 }
 
 func newNames(all []string) names {
@@ -106,24 +107,24 @@ func newNames(all []string) names {
 	return n
 }
 
-// has reports whether a name counts in a directory that is called dir.
+// has reports whether a name is protected in a directory with the name dir.
 func (n names) has(dir, name string) bool {
 	return n.single[name] || len(n.nested) > 0 && slices.Contains(n.nested[dir], name)
 }
 
-// dependencies are the directories that hold what other people's projects are made of.
-// People do not open these as projects of their own.
+// dependencies are directories of other people's projects, which no one opens as
+// projects.
 var dependencies = []string{"node_modules", ".venv", "venv", "site-packages", "vendor", ".tox"}
 
-// InDependencies reports whether a path below root is in a directory of dependencies.
+// InDependencies reports whether a path below root is in a directory of
+// dependencies.
 func InDependencies(path, root string) bool {
 	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
 	return ok && slices.ContainsFunc(strings.Split(filepath.Dir(rest), "/"), func(dir string) bool { return slices.Contains(dependencies, dir) })
 }
 
-// name is the protected name that a canonical path has or is in, anywhere below a
-// root; "" when there is none. It looks at the path alone, so it is stricter than what
-// is watched for.
+// name returns the protected name that contains a canonical path, anywhere below a
+// root, or "". It only uses the path, so it is stricter than the watch.
 func (o Options) name(path string) string {
 	for _, root := range o.Roots {
 		rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
@@ -140,8 +141,8 @@ func (o Options) name(path string) string {
 	return ""
 }
 
-// matching is the name with which a path begins. A git directory that holds those of
-// modules or worktrees has further ones below it.
+// matching returns the name that is a prefix of a path. A git directory with those
+// of modules or worktrees has further ones below it.
 func matching(parts, names []string) string {
 	for _, name := range names {
 		want := strings.Split(name, "/")

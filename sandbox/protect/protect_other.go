@@ -2,22 +2,22 @@
 
 package protect
 
-// A Watcher watches nothing here, where no calls run.
+// A Watcher does nothing here, where no calls run.
 type Watcher struct{ options Options }
 
-// New returns a Watcher that watches nothing.
+// New returns a Watcher that does nothing.
 func New(o Options) (*Watcher, error) { return &Watcher{o}, nil }
 
 // Beside returns nil.
 func (w *Watcher) Beside(string, Sight) (*Watcher, error) { return nil, nil }
 
-// Sync shows nothing.
+// Sync does nothing.
 func (w *Watcher) Sync() {}
 
-// Remove removes nothing.
+// Remove does nothing.
 func (w *Watcher) Remove([]Removal) []Incident { return nil }
 
-// List shows nothing.
+// List does nothing.
 func (w *Watcher) List() {}
 
 // Close does nothing.
@@ -26,7 +26,7 @@ func (w *Watcher) Close() {}
 // Follow does nothing.
 func (w *Watcher) Follow(func([]string)) {}
 
-// Name is the protected name that a canonical path has or is in.
+// Name returns the protected name that contains a canonical path.
 func (w *Watcher) Name(path string) string {
 	if w == nil {
 		return ""
@@ -34,20 +34,20 @@ func (w *Watcher) Name(path string) string {
 	return w.options.name(path)
 }
 
-// Blind reports nothing.
+// Blind returns "".
 func (w *Watcher) Blind() (why string, unseen bool) { return "", false }
 
-// Survey counts nothing.
+// Survey returns zeros.
 func Survey(Options) (directories int, why string, unseen bool) { return 0, "", false }
 
-// A Call is the time in which a call may run.
+// A Call does nothing.
 type Call struct{}
 
 // Begin does nothing.
 func (w *Watcher) Begin([]string, func()) *Call { return &Call{} }
 
-// Existing is empty.
+// Existing returns nil.
 func (c *Call) Existing() []string { return nil }
 
-// End finds nothing.
+// End returns nil.
 func (c *Call) End() []Incident { return nil }

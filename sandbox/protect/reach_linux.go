@@ -12,13 +12,13 @@ import (
 
 type reach struct {
 	Since   time.Time       // when it began
-	Covered map[string]bool // what was there, and read-only for it
-	Links   map[string]link // on the ways of protected names: symbolic links, which are not covered themselves; zero where something was missing
-	Granted []string        // what it was allowed to change all the same
+	Covered map[string]bool // existed, and was read-only for it
+	Links   map[string]link // on the way to protected names: symbolic links, which are not covered themselves; zero for a missing component
+	Granted []string        // what it was allowed to change anyway
 }
 
-// link identifies a symbolic link, also among those that replace it. No program can set
-// the time of the latest change (inode(7)).
+// link identifies a symbolic link among those that replace it. No program can set
+// ctime (inode(7)).
 type link struct {
 	Inode   uint64
 	Changed int64 // in nanoseconds
@@ -26,15 +26,16 @@ type link struct {
 
 func linkOf(in nofollow.Info) link { return link{in.Inode, in.Changed.UnixNano()} }
 
-// may reports whether a path, or one in it, was granted.
+// may reports whether a path, or a parent of it, was approved.
 func (r *reach) may(path string) bool {
 	return slices.ContainsFunc(r.Granted, func(g string) bool {
 		return path == g || strings.HasPrefix(path, g+"/") || strings.HasPrefix(g, path+"/")
 	})
 }
 
-// could reports whether the call may have put something at a path. What has not changed since
-// it began was there before, if it is in a covered directory or late is set.
+// could reports whether the call may have created what is at a path. What has not
+// changed since it began existed before, if it is in a covered directory or late is
+// set.
 func (r *reach) could(path string, late bool) bool {
 	if r.Covered[path] {
 		return false
@@ -60,7 +61,7 @@ func (r *reach) after(path string) bool {
 	return !ok || !changed.Before(r.Since)
 }
 
-// join is what one or the other of two calls could change.
+// join returns what either of two calls could change.
 func (r reach) join(other reach) reach {
 	both := reach{Since: r.Since, Covered: maps.Clone(r.Covered), Links: maps.Clone(r.Links), Granted: slices.Concat(r.Granted, other.Granted)}
 	maps.DeleteFunc(both.Covered, func(path string, _ bool) bool { return !other.Covered[path] })

@@ -11,8 +11,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// The events of a directory have a number that goes with the directory itself,
-// wherever it is moved, and not with its path (inotify_add_watch(2)).
+// A watch descriptor belongs to the directory itself, wherever it is moved, and not
+// to its path (inotify_add_watch(2)).
 const (
 	watched  = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 	replaced = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE
@@ -33,15 +33,16 @@ func (w *Watcher) scan(next []*directory) {
 	w.here.close()
 }
 
-// read watches a directory, then judges its entries, and returns the new directories in it.
+// read watches a directory, then checks its entries, and returns its new
+// subdirectories.
 func (w *Watcher) read(f *directory) []*directory {
 	if f.kind == forgotten {
 		return nil
 	}
-	dir, in, err := w.openFolder(f)
+	dir, in, err := w.openDir(f)
 	if err != nil {
 		if err != unix.EACCES && !f.root {
-			w.tree.again[f] = struct{}{} // it was moved, and will turn up or be forgotten
+			w.tree.again[f] = struct{}{} // it was moved, and will be found or forgotten
 		}
 		return nil
 	}
@@ -57,7 +58,7 @@ func (w *Watcher) read(f *directory) []*directory {
 		w.know(f, in)
 	}
 	w.addWatch(f, dir)
-	entries, err := dir.ReadDir(-1) // what could be read counts
+	entries, err := dir.ReadDir(-1) // a partial list counts
 	if err == nil {
 		f.read = w.tree.drains
 	}
@@ -67,9 +68,10 @@ func (w *Watcher) read(f *directory) []*directory {
 	return found
 }
 
-// openFolder opens a directory for reading through its known parent: another may have its path.
-// One without permission is read when the call that closed it has ended.
-func (w *Watcher) openFolder(f *directory) (*os.File, nofollow.Info, error) {
+// openDir opens a directory for reading through its known parent: another may have
+// its path. One without permission is read after the call that removed it has
+// ended.
+func (w *Watcher) openDir(f *directory) (*os.File, nofollow.Info, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY
 	if f.lost {
 		return nil, nofollow.Info{}, unix.ENOENT
@@ -97,7 +99,7 @@ func (w *Watcher) openFolder(f *directory) (*os.File, nofollow.Info, error) {
 	return os.NewFile(uintptr(fd), path), in, nil
 }
 
-// exchange takes what is now under the name of a directory for what it is.
+// exchange records what is now under the name of a directory.
 func (w *Watcher) exchange(f *directory, in nofollow.Info) []*directory {
 	if f.root {
 		w.forgetID(f)
@@ -117,7 +119,7 @@ func (w *Watcher) know(f *directory, in nofollow.Info) {
 	}
 }
 
-// compare takes notice of all that is in a directory, and of what is not any more.
+// compare updates the entries of a directory, and drops missing ones.
 func (w *Watcher) compare(f *directory, entries []fs.DirEntry) (found []*directory) {
 	there := make(map[string]bool, len(entries))
 	for _, e := range entries {
@@ -161,7 +163,7 @@ func (w *Watcher) add(f *directory, name string) *directory {
 	return sub
 }
 
-// addWatch watches a directory that is open, unless it is.
+// addWatch watches an open directory, unless it is watched already.
 func (w *Watcher) addWatch(f *directory, dir *os.File) {
 	t := &w.tree
 	if f.wd >= 0 {
@@ -183,7 +185,7 @@ func (w *Watcher) addWatch(f *directory, dir *os.File) {
 	}
 	if was := t.watch[int32(wd)]; was != nil {
 		if w.isThere(was) {
-			return // it is mounted at two places, with one number for both
+			return // it is mounted twice, with one watch descriptor for both
 		}
 		was.wd = -1
 		t.dark[was], t.again[was], t.byID[f.id] = struct{}{}, struct{}{}, f
@@ -193,7 +195,8 @@ func (w *Watcher) addWatch(f *directory, dir *os.File) {
 	delete(t.dark, f)
 }
 
-// watchMore watches a directory that has become a git directory for what counts there.
+// watchMore watches a directory that has become a git directory for the events that
+// matter there.
 func (w *Watcher) watchMore(f *directory) {
 	dir, err := w.openDirectory(f)
 	if err != nil || f.wd < 0 {
@@ -203,7 +206,7 @@ func (w *Watcher) watchMore(f *directory) {
 	_, _ = unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", dir), watched|unix.IN_CLOSE_WRITE)
 }
 
-// hold marks a directory as one in which something protected is or may be.
+// hold marks a directory that contains protected names, or may.
 func (w *Watcher) hold(f *directory) {
 	w.tree.holders[f] = struct{}{}
 	w.existing = nil
@@ -216,7 +219,8 @@ func (w *Watcher) release(f *directory, name string) {
 	}
 }
 
-// lose notes that a directory has lost its name. It is forgotten unless it turns up.
+// lose records that a directory has lost its name. It is forgotten unless it is
+// found again.
 func (w *Watcher) lose(f *directory) {
 	w.depart(f)
 	f.detach()
@@ -227,7 +231,7 @@ func (w *Watcher) lose(f *directory) {
 	w.tree.lost[f] = struct{}{}
 }
 
-// attach gives a moved directory its new name, and returns what is to be read again.
+// attach gives a moved directory its new name, and returns what must be read again.
 func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 	keeps := w.keeps(f, parent, name, parent.path()+"/"+name)
 	if !f.lost {
@@ -251,12 +255,12 @@ func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 	w.hang(f, parent, name)
 	w.moved(f, from)
 	if w.tree.full {
-		w.tree.unseen = append(w.tree.unseen, f) // it may have been passed over under its old name
+		w.tree.unseen = append(w.tree.unseen, f) // it may have been skipped under its old name
 	}
 	return nil
 }
 
-// keeps reports whether a directory that is known means the same under a name in parent.
+// keeps reports whether a known directory means the same under a name in parent.
 func (w *Watcher) keeps(f, parent *directory, name, path string) bool {
 	library := parent.library || slices.Contains(dependencies, name)
 	if f.unread || f.library != library || f.kind != parent.kindBelow(name) {
@@ -268,7 +272,7 @@ func (w *Watcher) keeps(f, parent *directory, name, path string) bool {
 	return !w.tree.succeeds(path, func(former) bool { return true }) || !w.mayBeOwn(f)
 }
 
-// hang gives a directory that is lost a name in parent.
+// hang gives a lost directory a name in parent.
 func (w *Watcher) hang(f, parent *directory, name string) {
 	delete(w.tree.lost, f)
 	f.lost, f.name, f.parent = false, name, parent
@@ -300,11 +304,11 @@ func (w *Watcher) drop(f *directory) {
 	}
 }
 
-// forgetID ends the watch of a directory.
+// forgetID removes the watch of a directory.
 func (w *Watcher) forgetID(f *directory) {
 	if f.wd >= 0 {
 		delete(w.tree.watch, f.wd)
-		_, _ = unix.InotifyRmWatch(w.fd, uint32(f.wd)) // the kernel may have done so
+		_, _ = unix.InotifyRmWatch(w.fd, uint32(f.wd)) // the kernel may have removed it
 		f.wd = -1
 	}
 	if w.tree.byID[f.id] == f {

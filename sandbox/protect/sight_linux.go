@@ -9,7 +9,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// Sync handles all events so far, which the kernel bounds, once the roots have been read.
+// Sync handles all pending events, whose number the kernel bounds, once the roots
+// have been read.
 func (w *Watcher) Sync() {
 	if w == nil {
 		return
@@ -35,7 +36,7 @@ func (w *Watcher) waiting() uint64 {
 	return uint64(n)
 }
 
-// sync handles the events that there are, but not so many that others would wait long.
+// sync handles pending events, but not so many that others would wait long.
 func (w *Watcher) sync() {
 	if !w.pump(w.pending()) {
 		w.behind = true
@@ -43,15 +44,15 @@ func (w *Watcher) sync() {
 	w.searchLost()
 }
 
-// searchLost scans again for the Sight after the queue has overflowed. It handles the events
-// that come meanwhile, or the queue would overflow again.
+// searchLost scans again for the Sight after the queue has overflowed. It handles
+// new events meanwhile, or the queue would overflow again.
 func (w *Watcher) searchLost() {
 	for left := w.looks; w.options.Sight != nil && w.tree.full && left > 0 && w.search(piece); left -= piece {
 		w.pump(1 << 14)
 	}
 }
 
-// List shows every directory to the Sight again.
+// List passes every directory to the Sight again.
 func (w *Watcher) List() {
 	if w == nil || w.options.Sight == nil {
 		return
@@ -71,23 +72,23 @@ func (w *Watcher) list(f *directory, entries []fs.DirEntry) {
 	}
 }
 
-// see notes that something in a directory matters to the Sight.
+// see records that something in a directory matters to the Sight.
 func (f *directory) see() {
 	for ; f != nil && !f.sighted; f = f.parent {
 		f.sighted = true
 	}
 }
 
-// relist reads a directory, and those below it that are known, for the Sight alone.
+// relist reads a directory, and the known ones below it, for the Sight alone.
 func (w *Watcher) relist(f *directory) {
 	for next := []*directory{f}; len(next) > 0 && w.options.Sight != nil; next = next[1:] {
 		dir := next[0].path()
 		fd, err := nofollow.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
 		if err != nil {
-			continue // it is closed to us, as it is to calls; or it is gone
+			continue // unreadable, also for calls; or gone
 		}
 		open := os.NewFile(uintptr(fd), dir)
-		entries, _ := open.ReadDir(-1) // what could be read counts
+		entries, _ := open.ReadDir(-1) // a partial list counts
 		open.Close()
 		w.list(next[0], entries)
 		for _, sub := range next[0].children {
@@ -96,7 +97,7 @@ func (w *Watcher) relist(f *directory) {
 	}
 }
 
-// changed shows the Sight that something else may be under a name.
+// changed reports to the Sight that a name may have changed.
 func (w *Watcher) changed(f *directory, name string, dir bool) {
 	if w.options.Sight == nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// kind is what a directory is to git.
+// kind is the role of a directory in git.
 type kind int
 
 const (
@@ -16,17 +16,17 @@ const (
 	gitDir                 // .git, or a module's
 	gitInfo                // info in a git directory
 	hooks                  // hooks in a git directory
-	modules                // modules in a git directory, and directories in it that are git directories or hold some
+	modules                // modules in a git directory, and its subdirectories that are git directories or contain some
 	worktrees              // worktrees in a git directory
 	worktree               // a directory in worktrees
-	unfinished             // the state of a rebase, or of several picks
-	gitData                // what else is in a git directory
-	forgotten              // it is gone
+	unfinished             // the state of a rebase, or of a sequence of picks
+	gitData                // anything else in a git directory
+	forgotten              // removed
 )
 
 func (k kind) isGit() bool { return k == gitDir || k == modules || k == worktree }
 
-// kindBelow is what a directory of this name is in one of kind k.
+// kindBelow returns the kind of a directory with this name in one of kind k.
 func (k kind) kindBelow(name string) kind {
 	switch {
 	case k == plain && name == ".git":
@@ -51,12 +51,12 @@ func (k kind) kindBelow(name string) kind {
 		return unfinished
 	}
 	if k == modules && !gitStores(name) {
-		return modules // a module's name may have slashes
+		return modules // a module's name may contain slashes
 	}
 	return gitData
 }
 
-// gitStores reports whether git keeps nothing but data in a directory of this name.
+// gitStores reports whether git keeps only data in a directory with this name.
 func gitStores(name string) bool {
 	return name == "objects" || name == "refs" || name == "logs" || name == "lfs"
 }
@@ -68,17 +68,17 @@ type directory struct {
 	kind     kind
 	root     bool
 	bare     bool // it is a git directory itself
-	library  bool // it is one of dependencies, or in one
-	gitFile  bool // it holds a .git that is a file
-	unread   bool // it could not be read when it was found, so what is in it may be old
-	lost     bool // nothing is under its name any more: it was moved or removed
-	sighted  bool // something in it, or in one below it, matters to the Sight
+	library  bool // it is one of dependencies, or below one
+	gitFile  bool // its .git is a file
+	unread   bool // it could not be read when it was found, so its contents may be old
+	lost     bool // it was moved or removed from its name
+	sighted  bool // something in it, or below it, matters to the Sight
 
-	wd   int32 // -1: it is not watched
+	wd   int32 // -1: not watched
 	id   nofollow.ID
-	born time.Time // when it was made; zero where the file system does not know
+	born time.Time // birth time; zero if the file system does not record it
 	seen uint64    // the number of the latest call when it was found
-	read uint64    // tree.drains when what is in it was looked at last; less than tree.gap: not since events were lost
+	read uint64    // tree.drains when its contents were last read; less than tree.gap: not since events were lost
 	held map[string]bool
 }
 
@@ -91,7 +91,7 @@ func (f *directory) path() string {
 	return strings.Join(parts, "/")
 }
 
-// kindBelow is what a directory of this name is in f.
+// kindBelow returns the kind of a directory with this name in f.
 func (f *directory) kindBelow(name string) kind {
 	k := f.kind.kindBelow(name)
 	if !f.bare || k != plain {
@@ -103,11 +103,11 @@ func (f *directory) kindBelow(name string) kind {
 	return k
 }
 
-// isGit reports whether git reads the directory as its own.
+// isGit reports whether git treats the directory as part of its own.
 func (f *directory) isGit() bool { return f.kind.isGit() || f.bare }
 
-// base is the directory that counts when it is asked who made something: of the parts of a
-// git directory the directory, of .cargo/config.toml that which holds .cargo.
+// base returns the directory that decides who made something: for parts of a git
+// directory the directory itself, for .cargo/config.toml the parent of .cargo.
 func (f *directory) base(n names) *directory {
 	for f.kind != plain && !f.isGit() && f.parent != nil {
 		f = f.parent
@@ -124,25 +124,26 @@ type tree struct {
 	watch   map[int32]*directory
 	most    int                     // watches
 	short   bool                    // of watches
-	holders map[*directory]struct{} // directories in which something protected is, or may be
+	holders map[*directory]struct{} // directories that contain something protected, or may
 	dark    map[*directory]struct{} // not watched
 	closed  map[*directory]struct{} // not readable
-	again   map[*directory]struct{} // could not be opened where they should be: to be read again
+	again   map[*directory]struct{} // could not be opened: to be read again
 	lost    map[*directory]struct{} // see directory.lost
 	unseen  []*directory            // to be read before it is known what calls have left
-	full    bool                    // with all directories below them
-	drains  uint64                  // how often the queue was empty, or too short
-	gap     uint64                  // the least directory.read of those that were read since the queue was too short
+	full    bool                    // including all directories below them
+	drains  uint64                  // how often the queue was empty, or overflowed
+	gap     uint64                  // the least directory.read of those read since the queue overflowed
 	former  map[string]former       // directories that were moved or removed while calls run, by path
 }
 
-// former is the first directory that was under a path.
+// former is the first directory that had a path.
 type former struct {
 	seen uint64
 	born time.Time
 }
 
-// mostFormer bounds tree.former. With more, calls count as having made no directory.
+// mostFormer bounds tree.former. Beyond it, calls count as having made no
+// directory.
 const mostFormer = 1 << 16
 
 func newTree(most int) tree {
@@ -154,16 +155,17 @@ func newTree(most int) tree {
 
 func (f *directory) is(in nofollow.Info) bool { return f.id == in.ID && f.born.Equal(in.Born) }
 
-// look notes that names in a directory are looked at, after the events that wait.
+// look records that names in a directory are read, after pending events.
 func (t *tree) look(f *directory) {
 	if f.read >= t.gap {
 		f.read = t.drains
 	}
 }
 
-// exact reports whether what is known of a directory is what it was before the event at hand:
-// the events of a directory come in the order of what was done there (fsnotify_move in the
-// kernel, which has it locked), and all that came before the latest look have been handled.
+// exact reports whether the state of a directory is that before the current event:
+// the events of a directory come in the order of its changes (fsnotify_move in the
+// kernel, which has it locked), and all that came before the latest read have been
+// handled.
 func (t *tree) exact(f *directory) bool { return t.gap <= f.read && f.read < t.drains }
 
 func (f *directory) put(sub *directory) {
@@ -173,14 +175,14 @@ func (f *directory) put(sub *directory) {
 	f.children[sub.name] = sub
 }
 
-// detach removes a directory from the one that it is in, unless another has its name.
+// detach removes a directory from its parent, unless another has its name.
 func (f *directory) detach() {
 	if f.parent != nil && f.parent.children[f.name] == f {
 		delete(f.parent.children, f.name)
 	}
 }
 
-// below reports whether f is top or in it.
+// below reports whether f is top or below it.
 func (f *directory) below(top *directory) bool {
 	for ; f != nil; f = f.parent {
 		if f == top {

@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Watcher watches the roots for as long as it lives. A nil Watcher protects nothing.
-// Its methods may be called concurrently.
+// A Watcher watches the roots until Close. A nil Watcher protects nothing. Methods
+// may be called concurrently.
 type Watcher struct {
 	options Options
 	names   names
-	inotify *os.File // kept for its poller; read by raw system calls, with mu held
+	inotify *os.File // used for its poller; read by raw system calls, with mu held
 	fd      int
-	taken   uint64 // bytes of events that were read; guarded by mu
-	looks   int    // how many directories are read before a call returns
+	taken   uint64 // bytes of events read; guarded by mu
+	looks   int    // directories to read before a call returns
 	work    sync.WaitGroup
 	follow  atomic.Pointer[func([]string)]
 	ready   chan struct{} // closed when the roots have been read for the first time
@@ -28,18 +28,18 @@ type Watcher struct {
 	mu       sync.Mutex
 	tree     tree
 	here     here
-	calls    uint64 // that have begun
+	calls    uint64 // number of calls begun
 	active   map[*Call]struct{}
-	findings map[entry]*finding // what is to be removed
-	unproven map[entry]struct{} // files that calls may have made, judged by content when one ends
-	existing []string           // see Call.Existing; nil = to be looked for
-	links    map[string]link    // on the ways to them: symbolic links, and what is missing (zero)
+	findings map[entry]*finding // what to remove
+	unproven map[entry]struct{} // files that calls may have made, to check when one ends
+	existing []string           // see Call.Existing; nil = outdated
+	links    map[string]link    // on the way to them: symbolic links, and missing components (zero)
 	ways     []string           // existing and links, sorted
-	followed []string           // what follow got last
-	behind   bool               // calls have begun before all events were handled
+	followed []string           // last argument of follow
+	behind   bool               // calls began before all events were handled
 	more     bool               // there were more findings than are kept
-	late     *unswept           // what calls may have left that have ended; nil = nothing
-	found    []Incident         // of late, for the next call's return
+	late     *unswept           // what ended calls may have left; nil = nothing
+	found    []Incident         // found of late, for the next call's return
 	sweeping bool               // a goroutine searches for them
 	closed   bool
 }
@@ -49,7 +49,7 @@ type entry struct {
 	name      string
 }
 
-// New begins to watch. The first Begin waits until every directory has been read.
+// New starts watching. The first Begin waits until every directory has been read.
 func New(o Options) (*Watcher, error) { return newWatcher(o, mostDark) }
 
 // mostDark is how many directories are read before a call returns.
@@ -76,8 +76,8 @@ func unwatched(o Options) *Watcher {
 	}
 }
 
-// Beside returns a Watcher like w, but of another directory and with another Sight: for
-// one call that may write there too. It is nil for a nil Watcher. The caller closes it.
+// Beside returns a Watcher like w for another directory and Sight, for one call
+// that may also write there. It is nil for a nil Watcher. The caller closes it.
 func (w *Watcher) Beside(root string, sight Sight) (*Watcher, error) {
 	if w == nil {
 		return nil, nil
@@ -87,7 +87,7 @@ func (w *Watcher) Beside(root string, sight Sight) (*Watcher, error) {
 	return New(o)
 }
 
-// run reads the roots, and then takes the events as they come. It begins with mu held.
+// run reads the roots, and then handles events. It starts with mu held.
 func (w *Watcher) run() {
 	for _, root := range w.options.Roots {
 		w.addRoot(root)
@@ -114,7 +114,7 @@ func (w *Watcher) run() {
 	})
 }
 
-// Close ends the watch and waits for its end. Calls that run go on unwatched.
+// Close stops watching and waits for the end. Running calls go on unwatched.
 func (w *Watcher) Close() {
 	if w == nil {
 		return
@@ -126,9 +126,9 @@ func (w *Watcher) Close() {
 	w.work.Wait()
 }
 
-// Follow has f called with what Call.Existing would be, as soon as that is known
-// and whenever it changes, from goroutines of the Watcher. f must not block for long.
-// There is one follower, set once and before Close.
+// Follow sets a function that is called with what Call.Existing would return, once
+// that is known and whenever it changes, from goroutines of the Watcher. f must not
+// block for long. It may be set once, before Close.
 func (w *Watcher) Follow(f func(existing []string)) {
 	if w == nil {
 		return
@@ -155,8 +155,8 @@ func (w *Watcher) notify() {
 	}
 }
 
-// Name is the protected name that a canonical path has or is in, or the path to which
-// one leads; "" when there is none. What is missing is as protected as what exists.
+// Name returns the protected name that contains a canonical path, or the path to
+// which one leads, or "". Missing names count like existing ones.
 func (w *Watcher) Name(path string) string {
 	if w == nil {
 		return ""
@@ -169,7 +169,7 @@ func (w *Watcher) Name(path string) string {
 	return w.ledTo(path)
 }
 
-// look finds what is protected and exists.
+// look returns the protected paths that exist.
 func (w *Watcher) look() []string {
 	if w.existing != nil || w.closed {
 		return w.existing
@@ -188,7 +188,7 @@ func (w *Watcher) look() []string {
 			list = append(list, w.real(path, false))
 		}
 	}
-	for c := range w.active { // what has come there since the call began is still to be judged
+	for c := range w.active { // what has been created there since the call began is still to be checked
 		for path, was := range c.Links {
 			if _, noted := w.links[path]; !noted {
 				w.links[path] = was
@@ -205,7 +205,7 @@ func (w *Watcher) look() []string {
 	return w.existing
 }
 
-// wanted are the names to protect in a directory.
+// wanted returns the names to protect in a directory.
 func (w *Watcher) wanted(f *directory, dir string) (list []string) {
 	for name := range f.held {
 		list = append(list, name)

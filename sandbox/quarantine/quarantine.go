@@ -1,8 +1,8 @@
-// Package quarantine keeps copies of what calls made and toold removed, until a person
-// restores or discards them or Prune does.
+// Package quarantine keeps copies of files that calls made and toold removed, until
+// a person restores or discards them or Prune does.
 //
-// Everything is copied and removed by descriptors, following no link, since other calls
-// may still hold it. The package does not decide what is removed.
+// Everything is copied and removed by descriptors, following no link, since other
+// calls may have it open. The package does not decide what is removed.
 package quarantine
 
 import (
@@ -17,25 +17,25 @@ import (
 	"time"
 )
 
-// The names in an item, and the time in its own.
+// File names in an item, and the time format of its id.
 const (
 	takenFrom  = "taken-from"
 	taken      = "taken"
-	notKept    = "not-kept" // lists what was not copied: links, FIFOs, what was too large
+	notKept    = "not-kept" // lists what was not copied: links, FIFOs, and what was too large
 	cellLayout = "20060102T150405.000Z"
 )
 
 // Item is something that was removed.
 type Item struct {
 	ID    string    `json:"id"`    // its name in the quarantine
-	From  string    `json:"from"`  // where it was
-	Kept  string    `json:"kept"`  // where it is
-	At    time.Time `json:"at"`    // when it was taken
-	Bytes int64     `json:"bytes"` // of all files in it
+	From  string    `json:"from"`  // its original path
+	Kept  string    `json:"kept"`  // the path of the copy
+	At    time.Time `json:"at"`    // when it was removed
+	Bytes int64     `json:"bytes"` // total size of its files
 }
 
-// Items lists a quarantine, the latest first. One that does not exist is empty; what
-// disappears meanwhile is left out.
+// Items lists a quarantine, the latest first. A missing one is empty; items that
+// disappear meanwhile are skipped.
 func Items(quarantine string) ([]Item, error) {
 	entries, err := os.ReadDir(quarantine)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +61,7 @@ func item(quarantine, id string) (Item, bool) {
 	if info, err := os.Lstat(cell); err != nil || !info.IsDir() {
 		return Item{}, false
 	}
-	from, _ := os.ReadFile(filepath.Join(cell, takenFrom)) // without it the item cannot be put back
+	from, _ := os.ReadFile(filepath.Join(cell, takenFrom)) // without it the item cannot be restored
 	i := Item{ID: id, From: strings.TrimSuffix(string(from), "\n"), Kept: filepath.Join(cell, taken), At: at}
 	root, err := os.OpenRoot(cell)
 	if err != nil {
@@ -70,7 +70,7 @@ func item(quarantine, id string) (Item, bool) {
 	defer root.Close()
 	_ = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // what cannot be read counts nothing
+			return nil // unreadable files count as 0
 		}
 		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
 			i.Bytes += info.Size()
@@ -80,7 +80,7 @@ func item(quarantine, id string) (Item, bool) {
 	return i, true
 }
 
-// Discard removes an item for good.
+// Discard deletes an item permanently.
 func Discard(quarantine, id string) error {
 	i, ok := item(quarantine, id)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Restore puts nothing back here, where nothing is removed.
+// Restore fails: nothing is removed here.
 func Restore(quarantine, id string) (string, error) {
 	return "", errors.New("nothing is removed on this system")
 }

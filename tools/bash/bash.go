@@ -124,13 +124,13 @@ type arguments struct {
 	Terminal      *string         `json:"terminal" enum:"split|single|off"`
 	Stdin         *string         `json:"stdin" enum:"open|closed"`
 	Background    bool            `json:"background" alias:"run_in_background,is_background"`
-	Escalate      escalation      `json:"escalate"`
+	Escalate      extraAccess     `json:"escalate"`
 	Description   json.RawMessage `json:"description" ignored:"true"`
 	Justification json.RawMessage `json:"justification" ignored:"true"`
 }
 
-// escalation names accesses beyond the sandbox.
-type escalation struct {
+// extraAccess names accesses beyond the sandbox.
+type extraAccess struct {
 	Read []string `json:"read"`
 }
 

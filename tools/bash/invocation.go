@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/sandbox/escalation"
 	"github.com/toold/toold/tools"
 )
 
@@ -35,13 +35,13 @@ func (v *invocation) Effects() []policy.Effect { return v.effects }
 
 func (v *invocation) Traits() tools.Traits { return tools.Traits{Background: v.background} }
 
-// Widens allows every escalation.
-func (v *invocation) Widens(b widen.Bounds) widen.Bounds { return b }
+// EscalationLimits allows every escalation.
+func (v *invocation) EscalationLimits(b escalation.Limits) escalation.Limits { return b }
 
 // Text is the exact script, with invisible characters escaped.
 func (v *invocation) Text() string { return display.Visible(v.script) }
 
-// Execute runs the script and returns when nothing of it is left running.
+// Execute runs the script and returns when none of its processes is left.
 func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) {
 	defer v.pinned.Close() // allowed on nil
 	if !v.prepared {
@@ -66,7 +66,7 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 		v.addDenials(&r, exit, by, out.text()+"\n"+complaints.text())
 		v.addBlind(&r)
 	}()
-	exit, err := v.held.Run(ctx, command)
+	exit, err := v.reservation.Run(ctx, command)
 	return v.result(exit, err)
 }
 

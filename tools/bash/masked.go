@@ -18,7 +18,7 @@ const mostEscalated = 64
 
 // escalate adds the reads that a call requests. They are judged like those of the script;
 // once a person approves them, no mask applies to them.
-func (v *invocation) escalate(e escalation) error {
+func (v *invocation) escalate(e extraAccess) error {
 	if len(e.Read) > mostEscalated {
 		return &tools.ArgumentError{Field: "escalate.read", Problem: fmt.Sprintf("it has %d paths; at most %d can be requested", len(e.Read), mostEscalated)}
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/sandbox/escalation"
 	"github.com/toold/toold/tools"
 )
 
@@ -50,14 +50,14 @@ func TestADirectoryAddedForOneCallHasItsMasks(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(added) })
 	v.person("mkdir " + added + "/deep; echo SECRET >" + added + "/deep/key.pem; echo open >" + added + "/open")
-	grant, err := widen.Bounds{Write: []string{added}}.Check(v.tool.Profile, widen.Words{Write: added})
+	grant, err := escalation.Limits{Write: []string{added}}.Check(v.tool.Profile, escalation.Words{Write: added})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer grant.Close()
 	var out strings.Builder
 	script := "cd " + added + "; cat open && echo new >made && ! cat deep/key.pem && ! ln deep/key.pem other && ! cat $OLDPWD/key.pem && mv deep moved; cat moved/key.pem"
-	r := v.build(script).Execute(t.Context(), tools.IO{Policy: v.policy, Widen: grant, Output: func(_ tools.Stream, p []byte) { out.Write(p) }})
+	r := v.build(script).Execute(t.Context(), tools.IO{Policy: v.policy, Escalation: grant, Output: func(_ tools.Stream, p []byte) { out.Write(p) }})
 	if r.Exit == nil || strings.Contains(out.String(), "SECRET") || !strings.HasPrefix(out.String(), "open\n") || !strings.Contains(r.Text+out.String(), "denied") {
 		t.Errorf("%+v %s\n%s", r.Exit, r.Text, out.String())
 	}

@@ -9,33 +9,33 @@ import (
 )
 
 type preparation struct {
-	prepared bool
-	failure  error // why it must not run; the rest is unset then
-	guarded  watch
-	seen     seen // result of guarded, once it ended
-	held     *executor.Held
+	prepared    bool
+	failure     error // why it must not run; the rest is unset then
+	guarded     watch
+	seen        seen // result of guarded, once it ended
+	reservation *executor.Reservation
 }
 
 // Prepare starts to create the sandbox of the script, or assigns it to a warm shell.
 func (v *invocation) Prepare(io tools.IO) {
 	o := v.tool.options
 	v.prepared = true
-	v.profile = io.Widen.Widen(o.Profile.AtMost(io.Profile).Within(io.Limit))
+	v.profile = io.Escalation.Escalate(o.Profile.AtMost(io.Profile).Within(io.Limit))
 	if v.guarded, v.failure = o.watch(&v.profile, io, !v.background); v.failure != nil {
 		return
 	}
 	v.profile = v.profile.Within(sandbox.Limit{ReadOnly: io.Limit.ReadOnly}) // which watch has replaced
 	pool := o.Pool
-	if io.Widen != nil {
+	if io.Escalation != nil {
 		pool = nil // no warm shell fits this call, and none is needed for later ones
 	}
-	v.held = pool.Hold(v.command())
+	v.reservation = pool.Reserve(v.command())
 }
 
 // Drop releases what Prepare started.
 func (v *invocation) Drop() {
-	if v.held != nil {
-		v.held.Drop()
+	if v.reservation != nil {
+		v.reservation.Drop()
 	}
 	v.unwatch()
 	v.pinned.Close() // allowed on nil

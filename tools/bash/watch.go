@@ -32,7 +32,7 @@ func (o Options) watch(p *sandbox.Profile, io tools.IO, makes bool) (w watch, er
 	if p.Mode == sandbox.FullAccess {
 		return w, nil
 	}
-	tracker, err := w.addDirectory(o, io.Widen.Folder())
+	tracker, err := w.addDirectory(o, io.Escalation.Dir())
 	if err != nil {
 		return w, err
 	}

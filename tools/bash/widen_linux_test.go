@@ -9,8 +9,8 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/escalation"
 	"github.com/toold/toold/sandbox/protect"
-	"github.com/toold/toold/sandbox/widen"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/bash"
 )
@@ -51,9 +51,9 @@ func newSite(t *testing.T) site {
 }
 
 // grant is what words add to the site's sandbox.
-func (s site) grant(t *testing.T, w widen.Words) *widen.Grant {
+func (s site) grant(t *testing.T, w escalation.Words) *escalation.Escalation {
 	t.Helper()
-	g, err := widen.Bounds{Mode: sandbox.FullAccess, Network: widen.Full, Write: []string{filepath.Dir(s.out)}}.Check(s.o.Profile, w)
+	g, err := escalation.Limits{Mode: sandbox.FullAccess, Network: escalation.Full, Write: []string{filepath.Dir(s.out)}}.Check(s.o.Profile, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func (s site) grant(t *testing.T, w widen.Words) *widen.Grant {
 }
 
 // run runs a script in the sandbox, widened by g.
-func (s site) run(t *testing.T, script string, g *widen.Grant) (tools.Result, string) {
+func (s site) run(t *testing.T, script string, g *escalation.Escalation) (tools.Result, string) {
 	t.Helper()
 	args, err := json.Marshal(map[string]string{"command": script})
 	if err != nil {
@@ -73,7 +73,7 @@ func (s site) run(t *testing.T, script string, g *widen.Grant) (tools.Result, st
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	r := inv.Execute(t.Context(), tools.IO{Widen: g, Output: func(from tools.Stream, p []byte) {
+	r := inv.Execute(t.Context(), tools.IO{Escalation: g, Output: func(from tools.Stream, p []byte) {
 		if from == tools.Stdout {
 			out.Write(p)
 		}
@@ -94,7 +94,7 @@ mkdir .vscode 2>/dev/null && sleep 1000; true`
 	if _, out := s.run(t, script, nil); out != "" {
 		t.Errorf("before: %q", out)
 	}
-	r, out := s.run(t, script, s.grant(t, widen.Words{Write: s.out}))
+	r, out := s.run(t, script, s.grant(t, escalation.Words{Write: s.out}))
 	if out != "wrote new\n" || r.Failure != tools.ProtectedPath || !strings.Contains(r.Text, ".vscode: it appeared") {
 		t.Errorf("widened: %q, %+v", out, r)
 	}
@@ -121,7 +121,7 @@ func TestACallDoesNotRunWhenItsFolderIsNotTheOneThatWasMeant(t *testing.T) {
 	} {
 		s := newSite(t)
 		s.run(t, "true", nil) // or skips
-		g := s.grant(t, widen.Words{Write: s.out})
+		g := s.grant(t, escalation.Words{Write: s.out})
 		if err := os.Rename(s.out, s.out+"-away"); err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestFullAccessIsForTheOneCall(t *testing.T) {
 	if r, _ := s.run(t, script, nil); !r.IsError {
 		t.Fatalf("without: %+v", r)
 	}
-	if r, _ := s.run(t, script, s.grant(t, widen.Words{Profile: "danger-full-access"})); r.IsError || r.Sandbox.Profile != "danger-full-access" || r.Sandbox.Tier != "none" {
+	if r, _ := s.run(t, script, s.grant(t, escalation.Words{Profile: "danger-full-access"})); r.IsError || r.Sandbox.Profile != "danger-full-access" || r.Sandbox.Tier != "none" {
 		t.Errorf("with: %+v, %+v", r, r.Sandbox)
 	}
 	if r, _ := s.run(t, script, nil); !r.IsError || r.Sandbox.Profile != "workspace-write" {
@@ -166,7 +166,7 @@ func TestFullAccessFindsNoCachesOfTheSandbox(t *testing.T) {
 	if _, out := s.run(t, script, nil); out != "there\n" {
 		t.Errorf("confined: %q", out)
 	}
-	if r, out := s.run(t, script, s.grant(t, widen.Words{Profile: "danger-full-access"})); out != "" || r.IsError {
+	if r, out := s.run(t, script, s.grant(t, escalation.Words{Profile: "danger-full-access"})); out != "" || r.IsError {
 		t.Errorf("with full access: %q, %+v", out, r)
 	}
 }

@@ -108,11 +108,11 @@ func (p piece) run(ctx context.Context, io tools.IO) (tools.Result, error) {
 	return tools.Result{Text: p.header(s, from, from+int64(len(data))) + "\n" + display.Clean(data)}, nil
 }
 
-// recordable is a piece of output in which secrets are masked that its ends hide.
+// recordable masks secrets that the ends of a piece of output cut.
 func (p piece) recordable(call tools.OtherCall, data []byte, from int64) []byte {
 	before, at := call.ReadAt(p.stream, max(0, from-redact.Reach), int(min(from, redact.Reach)))
 	if at+int64(len(before)) != from {
-		before = nil // not all is kept
+		before = nil // the preceding bytes are incomplete
 	}
 	end := from + int64(len(data))
 	after, at := call.ReadAt(p.stream, end, redact.Reach)

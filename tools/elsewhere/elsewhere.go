@@ -1,6 +1,6 @@
-// Package elsewhere is the tool judge: a call that another program carries out by itself is
-// decided and recorded, and nothing runs. Hooks of agents that have executors of their own
-// call it.
+// Package elsewhere provides the tool judge: it decides and records a call that
+// another program carries out, and runs nothing. Hooks of agents with their own
+// executors call it.
 package elsewhere
 
 import (
@@ -17,28 +17,29 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// New returns the tool. registry returns the tools that know what scripts and paths mean; it
-// is called when calls are built.
+// New returns the tool. registry returns the tools that analyse scripts and paths;
+// it is called when calls are built.
 func New(registry func() *tools.Registry) tools.Tool { return tool{registry} }
 
 type tool struct{ registry func() *tools.Registry }
 
-// arguments say what the other program is about to do.
+// arguments describe what the other program is about to do.
 type arguments struct {
-	Program string          `json:"program"` // that carries the call out
+	Program string          `json:"program"` // which carries out the call
 	Tool    string          `json:"tool"`    // its name there
-	Dir     string          `json:"cwd"`     // absolute; of scripts and relative paths
+	Dir     string          `json:"cwd"`     // absolute; base of scripts and relative paths
 	Input   json.RawMessage `json:"input"`   // for the record
 
 	Command json.RawMessage `json:"command"` // a script of bash, or a list of words
-	In      string          `json:"in"`      // the directory of Command, where that is another
+	In      string          `json:"in"`      // the directory of Command, if different
 	Read    []string        `json:"read"`    // files
 	Write   []string        `json:"write"`   // files that are made, changed, moved or removed
-	Search  []string        `json:"search"`  // directories below which everything is read
-	Part    string          `json:"part"`    // what of them; see policy.Effect
+	Search  []string        `json:"search"`  // directories that are read recursively
+	Part    string          `json:"part"`    // which part of them; see policy.Effect
 	Hosts   []string        `json:"hosts"`
-	Other   bool            `json:"other"` // nothing more is known than its name
-	// Harmless says that it does nothing to the machine: only a rule against its name counts.
+	Other   bool            `json:"other"` // only its name is known
+	// Harmless means that it does not affect the machine: only rules against its name
+	// apply.
 	Harmless bool `json:"harmless"`
 }
 
@@ -101,11 +102,11 @@ func (t tool) Build(args json.RawMessage) (tools.Invocation, error) {
 	return v, nil
 }
 
-// part is a call of one of toold's own tools that has the effects of a part of the call.
+// part is a call of one of toold's tools with the effects of a part of the call.
 type part struct {
 	tool      string
 	arguments map[string]any
-	change    func(*policy.Effect) // of each of its effects; nil = none
+	change    func(*policy.Effect) // applied to each of its effects; may be nil
 }
 
 func (a arguments) parts() (list []part) {
@@ -127,7 +128,7 @@ func (a arguments) parts() (list []part) {
 	return list
 }
 
-// path makes a path one that does not depend on toold's own directory.
+// path makes a path independent of toold's own directory.
 func (a arguments) path(path string) string {
 	switch {
 	case path == "~":
@@ -141,7 +142,7 @@ func (a arguments) path(path string) string {
 type verdict struct {
 	arguments
 	effects []policy.Effect
-	shown   string // what is known of it, for people
+	shown   string // description for people
 }
 
 // add adds the effects of a part.
@@ -170,7 +171,8 @@ func (v *verdict) add(registry *tools.Registry, p part) error {
 	return nil
 }
 
-// Traits says that judging changes nothing, and that toold's sandbox does not hold the call.
+// Traits reports that judging changes nothing, and that toold's sandbox does not
+// confine the call.
 func (v verdict) Traits() tools.Traits { return tools.Traits{ReadOnly: true, Elsewhere: true} }
 
 func (v verdict) Effects() []policy.Effect { return v.effects }

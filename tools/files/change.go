@@ -15,7 +15,7 @@ import (
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/sandbox/escalation"
 	"github.com/toold/toold/tools"
 )
 
@@ -71,7 +71,7 @@ type state struct {
 	old    *os.File    // nil if the file does not exist
 	seen   fs.FileInfo // of old, before it was read
 	before []byte
-	held   sandbox.Report // confinement of the worker that opened it
+	report sandbox.Report // confinement of the worker that opened it
 }
 
 func (s state) did() tools.File {
@@ -167,14 +167,14 @@ func (c *change) writable() error {
 
 func (c *change) Traits() tools.Traits { return tools.Traits{} }
 
-// Widens allows adding the directory of the file.
-func (c *change) Widens(b widen.Bounds) widen.Bounds {
-	return widen.Bounds{Write: b.Write, Protect: b.Protect}
+// EscalationLimits allows adding the directory of the file.
+func (c *change) EscalationLimits(b escalation.Limits) escalation.Limits {
+	return escalation.Limits{Write: b.Write, Protect: b.Protect}
 }
 
 func (c *change) Execute(ctx context.Context, io tools.IO) tools.Result {
-	if io.Widen != nil {
-		c.o.Profile = io.Widen.Widen(c.o.Profile)
+	if io.Escalation != nil {
+		c.o.Profile = io.Escalation.Escalate(c.o.Profile)
 		c.o.Files = new(sandbox.Files) // closed with the call
 		defer c.o.Files.Close()
 	}
@@ -187,8 +187,8 @@ func (c *change) Execute(ctx context.Context, io tools.IO) tools.Result {
 	}
 	held := sandbox.Report{}
 	for _, s := range states {
-		if s.held.Profile != "" {
-			held = s.held
+		if s.report.Profile != "" {
+			held = s.report
 		}
 	}
 	result.Sandbox = c.o.report(held)
@@ -220,11 +220,11 @@ func (c *change) carryOut(ctx context.Context, io tools.IO) (states []state, err
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if err := c.permitted(io.Granted); err != nil {
+	if err := c.permitted(io.Approved); err != nil {
 		return nil, err
 	}
-	// Protection must not undo what a person granted to this call.
-	watch := c.o.Protect.Begin(append([]string{}, io.Granted...), nil)
+	// Protection must not undo what a person approved for this call.
+	watch := c.o.Protect.Begin(append([]string{}, io.Approved...), nil)
 	defer watch.End()
 	release, err := c.acquire(ctx)
 	if err != nil {
@@ -291,7 +291,7 @@ func (c *change) acquire(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// protected refuses a protected file unless a person granted it.
+// protected refuses a protected file unless a person approved it.
 func (c *change) protected(file target, granted []string) error {
 	name := c.o.Protect.Name(file.canonical)
 	if name == "" || c.o.Profile.Mode != sandbox.WorkspaceWrite || slices.Contains(granted, file.canonical) {
@@ -344,7 +344,7 @@ func (c *change) planOne(ctx context.Context, p step) (s state, err error) {
 
 // load opens and reads the file.
 func (c *change) load(ctx context.Context, s *state) (err error) {
-	s.old, s.held, err = c.o.Files.Open(ctx, c.o.Profile, s.file.canonical)
+	s.old, s.report, err = c.o.Files.Open(ctx, c.o.Profile, s.file.canonical)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && s.fresh:
 		return nil

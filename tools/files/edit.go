@@ -148,46 +148,46 @@ func makeEdits(edits []edit, file target, content []byte, most int64) (made, err
 // apply replaces the text in content and counts the replacements.
 func (a edit) apply(file target, content []byte, most int64) (after []byte, n int64, err error) {
 	f := newFinder(content, a.OldString)
-	places, err := a.places(f, file, content)
+	spans, err := a.spans(f, file, content)
 	if err != nil {
 		return nil, 0, err
 	}
 	// At most every newline of the new text becomes two bytes.
 	growth := len(a.NewString) + strings.Count(a.NewString, "\n") - len(a.OldString)
-	if int64(len(content))+int64(len(places))*int64(growth) > most {
-		return nil, 0, problem("new_string", "nothing changed: %s would make %s larger than the %d bytes that can be written", plural(len(places), "replacement"), file.name(), most)
+	if int64(len(content))+int64(len(spans))*int64(growth) > most {
+		return nil, 0, problem("new_string", "nothing changed: %s would make %s larger than the %d bytes that can be written", plural(len(spans), "replacement"), file.name(), most)
 	}
 	verbatim := strings.Contains(a.OldString+a.NewString, "\r")
-	return replaceAt(content, places, a.NewString, !verbatim), int64(len(places)), nil
+	return replaceAt(content, spans, a.NewString, !verbatim), int64(len(spans)), nil
 }
 
-// mostPlaces bounds the memory of one edit.
-const mostPlaces = 1 << 20
+// maxSpans bounds the memory of one edit.
+const maxSpans = 1 << 20
 
-// places finds the occurrences to replace.
-func (a edit) places(f finder, file target, content []byte) ([]place, error) {
-	places := f.find(a.OldString, mostPlaces, !a.ReplaceAll)
+// spans finds the occurrences to replace.
+func (a edit) spans(f finder, file target, content []byte) ([]extent, error) {
+	spans := f.find(a.OldString, maxSpans, !a.ReplaceAll)
 	switch {
-	case len(places) == 0:
+	case len(spans) == 0:
 		return nil, problem("old_string", "nothing changed: old_string does not occur in %s; %s", file.name(), notFound(content, a.OldString))
-	case len(places) == mostPlaces:
-		return nil, problem("old_string", "nothing changed: old_string occurs %d times or more in %s, which is too often", mostPlaces, file.name())
-	case a.expected > 0 && int64(len(places)) != a.expected && a.ReplaceAll:
+	case len(spans) == maxSpans:
+		return nil, problem("old_string", "nothing changed: old_string occurs %d times or more in %s, which is too often", maxSpans, file.name())
+	case a.expected > 0 && int64(len(spans)) != a.expected && a.ReplaceAll:
 		return nil, problem("expected_replacements", "nothing changed: old_string occurs %d times in %s, on lines %s, and %s expected",
-			len(places), file.name(), lineList(content, places), plural(a.expected, "replacement"))
-	case len(places) == 1 || a.ReplaceAll:
-		return places, nil
+			len(spans), file.name(), lineList(content, spans), plural(a.expected, "replacement"))
+	case len(spans) == 1 || a.ReplaceAll:
+		return spans, nil
 	}
 	return nil, problem("old_string", "nothing changed: old_string occurs %d times in %s, on lines %s. Send more of the text around the one that is meant, or set replace_all",
-		len(places), file.name(), lineList(content, places))
+		len(spans), file.name(), lineList(content, spans))
 }
 
-// lineList lists the lines of the first few places.
-func lineList(content []byte, places []place) string {
+// lineList lists the lines of the first few spans.
+func lineList(content []byte, spans []extent) string {
 	const most = 10
 	var list []string
 	line, last := 1, 0
-	for i, p := range places {
+	for i, p := range spans {
 		if i == most {
 			list = append(list, "…")
 			break

@@ -127,7 +127,7 @@ func (s search) Execute(ctx context.Context, io tools.IO) tools.Result {
 	default:
 		result.Text = found.text(s.none, w.notes())
 	}
-	result.Sandbox = s.o.report(w.held)
+	result.Sandbox = s.o.report(w.report)
 	return result
 }
 

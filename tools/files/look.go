@@ -130,8 +130,8 @@ func (v look) sight(ctx context.Context) (s Sight, held sandbox.Report, err erro
 	return s, held, err
 }
 
-// stat opens what it looks at as a command would, and does not follow a link that has taken its place. Of
-// what cannot be opened, such as a pipe, it returns the kind.
+// stat opens the path as a command would, and does not follow a link that replaced
+// it meanwhile. If it cannot be opened, such as a pipe, it returns the kind.
 func (v look) stat(ctx context.Context) (s Sight, held sandbox.Report, err error) {
 	if err := v.o.Profile.CanRead(v.file.canonical); err != nil {
 		return s, held, err
@@ -166,7 +166,7 @@ func (v look) kindOfEntry(ctx context.Context) string {
 		return ""
 	}
 	defer dir.Close()
-	entries, _ := dir.ReadDir(mostEntries) // of what cannot be read no kind is known
+	entries, _ := dir.ReadDir(mostEntries) // on an error the kind is unknown
 	for _, e := range entries {
 		if e.Name() == filepath.Base(v.file.canonical) {
 			return kind(e.Type())

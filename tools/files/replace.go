@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-type place struct{ start, end int }
+type extent struct{ start, end int }
 
 // finder finds text in a file: a "\n" in the text also matches "\r\n", unless the text
 // contains "\r".
@@ -38,8 +38,8 @@ func (f finder) original(at int) int { return at + sort.SearchInts(f.crlf, at) }
 
 // find returns at most most occurrences of sought, without overlap. If one is wanted, an
 // occurrence that overlaps the only one counts, since the choice is ambiguous.
-func (f finder) find(sought string, most int, one bool) []place {
-	var found []place
+func (f finder) find(sought string, most int, one bool) []extent {
+	var found []extent
 	for from := 0; len(found) < most; {
 		i := bytes.Index(f.text[from:], []byte(sought))
 		if i < 0 && one && len(found) == 1 {
@@ -50,18 +50,18 @@ func (f finder) find(sought string, most int, one bool) []place {
 			break
 		}
 		at := from + i
-		found = append(found, place{f.original(at), f.original(at + len(sought))})
+		found = append(found, extent{f.original(at), f.original(at + len(sought))})
 		from = at + len(sought)
 	}
 	return found
 }
 
-// replaceAt replaces each place by text and keeps every other byte.
-func replaceAt(content []byte, places []place, text string, endings bool) []byte {
+// replaceAt replaces each span by text and keeps every other byte.
+func replaceAt(content []byte, spans []extent, text string, endings bool) []byte {
 	e := lineEndings{content: content, next: -1}
-	out := make([]byte, 0, len(content)+len(places)*len(text))
+	out := make([]byte, 0, len(content)+len(spans)*len(text))
 	last := 0
-	for _, p := range places {
+	for _, p := range spans {
 		out = append(out, content[last:p.start]...)
 		if endings && e.crlf(p) {
 			out = append(out, strings.ReplaceAll(text, "\n", "\r\n")...)
@@ -73,16 +73,17 @@ func replaceAt(content []byte, places []place, text string, endings bool) []byte
 	return append(out, content[last:]...)
 }
 
-// lineEndings finds the line ending in use at a place. Places must be queried in order.
+// lineEndings finds the line ending in use at a span. Spans must be queried in
+// order.
 type lineEndings struct {
 	content []byte
-	next    int // the first "\n" at or after the last place
+	next    int // the first " " at or after the last span
 	ended   bool
 }
 
 // crlf reports whether the first line that ends at or after p, or else the last of the
 // file, ends in "\r\n".
-func (e *lineEndings) crlf(p place) bool {
+func (e *lineEndings) crlf(p extent) bool {
 	if e.next < p.start && !e.ended {
 		if i := bytes.IndexByte(e.content[p.start:], '\n'); i >= 0 {
 			e.next = p.start + i

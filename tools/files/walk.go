@@ -38,7 +38,7 @@ type walk struct {
 	// errEnough to end the walk.
 	visit func(ctx context.Context, path string, e fs.DirEntry) error
 
-	held     sandbox.Report // confinement of the worker that opened the files
+	report   sandbox.Report // confinement of the worker that opened the files
 	most     int            // limit of entries
 	entries  int            // names listed
 	opened   int
@@ -156,7 +156,7 @@ func (w *walk) list(ctx context.Context, rel string) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	w.held = held
+	w.report = held
 	entries, err := dir.ReadDir(w.most - w.entries)
 	if w.entries += len(entries); w.entries >= w.most {
 		w.stopped = fmt.Sprintf("after %d names", w.most)
@@ -174,7 +174,7 @@ func (w *walk) open(ctx context.Context, path string) (*os.File, error) {
 	}
 	f, held, err := w.o.Files.Open(ctx, w.o.Profile, filepath.Join(w.root.canonical, path))
 	if err == nil {
-		w.held = held
+		w.report = held
 	}
 	return f, err
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/sandbox/escalation"
 	"github.com/toold/toold/tools"
 )
 
@@ -45,19 +45,19 @@ func TestAFileIsWrittenWhereAPersonAddsItsFolder(t *testing.T) {
 	if r := inv.Execute(t.Context(), tools.IO{}); !r.IsError || !strings.Contains(r.Text, "outside of the workspace") {
 		t.Errorf("without: %+v", r)
 	}
-	bounds := inv.(tools.Confined).Widens(widen.Bounds{Mode: sandbox.FullAccess, Network: widen.Full, Write: []string{dir}})
+	bounds := inv.(tools.Confined).EscalationLimits(escalation.Limits{Mode: sandbox.FullAccess, Network: escalation.Full, Write: []string{dir}})
 	profile := sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: w.root}
-	for _, words := range []widen.Words{{Profile: "danger-full-access"}, {Network: "full"}, {Host: "x.example"}} {
+	for _, words := range []escalation.Words{{Profile: "danger-full-access"}, {Network: "full"}, {Host: "x.example"}} {
 		if _, err := bounds.Check(profile, words); err == nil {
 			t.Errorf("a file tool is given %+v", words)
 		}
 	}
-	g, err := bounds.Check(profile, widen.Words{Write: dir})
+	g, err := bounds.Check(profile, escalation.Words{Write: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	r := inv.Execute(t.Context(), tools.IO{Widen: g})
+	r := inv.Execute(t.Context(), tools.IO{Escalation: g})
 	if b, err := os.ReadFile(path); err != nil || string(b) != "new\n" || r.IsError {
 		t.Errorf("with: %q, %v, %+v", b, err, r)
 	}
@@ -72,7 +72,7 @@ func TestAFileIsNotWrittenInAFolderThatTookThePlaceOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	inv := w.must("write_file", args{"file_path": root + "/f", "content": "new\n"})
-	g, err := widen.Bounds{Write: []string{dir}}.Check(sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: w.root}, widen.Words{Write: root})
+	g, err := escalation.Limits{Write: []string{dir}}.Check(sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: w.root}, escalation.Words{Write: root})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestAFileIsNotWrittenInAFolderThatTookThePlaceOfAnother(t *testing.T) {
 	if err := os.Mkdir(root, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r := inv.Execute(t.Context(), tools.IO{Widen: g})
+	r := inv.Execute(t.Context(), tools.IO{Escalation: g})
 	if left, _ := filepath.Glob(dir + "/*/f"); !r.IsError || len(left) > 0 {
 		t.Errorf("wrote %q: %+v", left, r)
 	}

@@ -23,9 +23,10 @@ type Options struct {
 	Call       string   // tool_call_id, for the notice of omitted output
 }
 
-// Capture records the output of one call, for concurrent use. Secrets of known shapes (package
-// redact) are masked in the files, in memory only where the other stream splits one; offsets count the bytes with other secrets
-// replaced. If the disk fails it only counts.
+// Capture records the output of one call, for concurrent use. It masks secrets of
+// known shapes (package redact) in the files, and in memory only if the other
+// stream splits one; offsets count the bytes after other secrets were replaced. If
+// the disk fails it only counts.
 type Capture struct {
 	dir  string
 	call string
@@ -37,7 +38,7 @@ type Capture struct {
 	turns   turns
 	spool   spoolWriter
 	changed chan struct{} // closed at the next change; nil while no one waits
-	sum     string        // of what was written, when it is closed
+	sum     string        // of what was written, once closed
 	closed  bool
 }
 
@@ -69,7 +70,7 @@ func (c *Capture) Write(s tools.Stream, p []byte) {
 	}
 }
 
-// record needs mu.
+// The caller of record holds mu.
 func (c *Capture) record(s tools.Stream, p []byte) {
 	if len(p) == 0 {
 		return
@@ -85,12 +86,12 @@ func (c *Capture) record(s tools.Stream, p []byte) {
 	c.notify()
 }
 
-// maskSplit masks in Combined what was found from an offset of a stream on, when output of the
-// other stream splits it: there nobody finds it any more.
+// maskSplit masks in Combined a secret that starts at an offset of a stream, if
+// output of the other stream splits it: it could not be recognised there any more.
 func (c *Capture) maskSplit(s tools.Stream, offset int64, x redact.Span) {
 	from := offset + int64(x.From)
 	if x.Rest {
-		from-- // its beginning is found where it is
+		from-- // its start is in the earlier bytes
 	}
 	parts := c.turns.places(s, from, offset+int64(x.To))
 	for i, at := range parts {
@@ -100,7 +101,7 @@ func (c *Capture) maskSplit(s tools.Stream, offset int64, x redact.Span) {
 	}
 }
 
-// notify needs mu.
+// The caller of notify holds mu.
 func (c *Capture) notify() {
 	if c.changed != nil {
 		close(c.changed)

@@ -8,21 +8,22 @@ import (
 
 const redacted = "[redacted]"
 
-// Redact returns text with every secret replaced by "[redacted]", and what is left of one that
-// was cut: its beginning before a mark of omission. The longest match counts.
+// Redact returns text with every secret replaced by "[redacted]", including the
+// start of one that was cut before a mark of omission. The longest match counts.
 func Redact(text string, secrets []string) string {
 	r := newRedactor(secrets)
 	return r.text(text)
 }
 
-// Replacer returns what Redact does with these secrets; nil when there are none.
+// Replacer returns a function that does what Redact does with these secrets; nil if
+// there are none.
 func Replacer(secrets []string) func(text string) string {
 	r := newRedactor(secrets)
 	if len(r.secrets) == 0 {
 		return nil
 	}
 	return func(text string) string {
-		r := r // has a state
+		r := r // a redactor has state
 		return r.text(text)
 	}
 }
@@ -34,8 +35,8 @@ type redactor struct {
 	held    []byte    // the end of the input, while it may begin a secret
 }
 
-// alone is how long a line of a secret is that is one by itself: tools show lines with numbers
-// and marks between them, and not all of them.
+// alone is the length from which a single line of a secret is itself redacted:
+// tools print lines with numbers and marks between them, and not all of them.
 const alone = 16
 
 func newRedactor(secrets []string) redactor {
@@ -61,7 +62,7 @@ func (r *redactor) add(secret string) {
 
 const (
 	omission = "…"
-	least    = 4 // bytes of the beginning of a secret, as of all of one in a configuration
+	least    = 4 // minimum length of the start of a secret, and of a secret in a configuration
 )
 
 // text returns a whole text redacted.
@@ -79,7 +80,7 @@ func (r *redactor) text(text string) string {
 	return strings.Join(pieces, "")
 }
 
-// begun is how many bytes of a secret are the end of a text, at most.
+// begun returns how many bytes at the end of a text are the start of a secret.
 func (r *redactor) begun(text string) (most int) {
 	for _, s := range r.secrets {
 		for n := min(len(s)-1, len(text)); n > most; n-- {

@@ -38,8 +38,7 @@ type spoolWriter struct {
 	run       int64
 }
 
-// write appends p, with what was found in it masked, also where that began in what is written
-// already.
+// write appends p with found masked, also if that starts in bytes written before.
 func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 	if len(found) > 0 && !w.stopped {
 		p = bytes.Clone(p)
@@ -67,15 +66,15 @@ func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 	w.stopped = w.left <= 0
 }
 
-// maskWritten writes a mask over what is recorded of a stream from an offset on. The limit may
-// have cut a secret off before it was known to be one.
+// maskWritten writes a mask over recorded bytes of a stream, from an offset. The
+// limit may have cut a secret before it was recognised.
 func (w *spoolWriter) maskWritten(s tools.Stream, offset int64, mask []byte) {
 	mask = mask[:max(0, min(int64(len(mask)), w.sizes[s]-offset))]
 	if len(mask) == 0 {
 		return
 	}
 	if _, err := w.files[s].WriteAt(mask, offset); err != nil {
-		w.stopped, w.sums = true, [2]digest{} // what the file has is not known
+		w.stopped, w.sums = true, [2]digest{} // the file's content is unknown now
 	}
 	w.sums[s].mask(offset-w.sizes[s], mask)
 }
@@ -145,7 +144,7 @@ func (w *spoolWriter) appendOrder() error {
 }
 
 func (w *spoolWriter) close() {
-	if w.files[tools.Stdout] != nil && w.files[tools.Stderr] != nil { // else there is no order
+	if w.files[tools.Stdout] != nil && w.files[tools.Stderr] != nil { // otherwise there is no order
 		w.flushOrder()
 	}
 	w.stopped = true

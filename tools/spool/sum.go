@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Sum returns a sum of the files of a call, as of a Capture that was closed; "" when there are
+// Sum returns a checksum of the files of a call, like Capture.Sum; "" if there are
 // none.
 func Sum(dir string) (string, error) {
 	var all [3]digest
@@ -35,8 +35,8 @@ func Sum(dir string) (string, error) {
 	return sumOf(&all[0], &all[1], &all[2]), nil
 }
 
-// Sum returns a sum of what was written to files; "" when nothing was. It is for a Capture that is
-// closed.
+// Sum returns a checksum of what was written to files; "" if nothing was. The
+// Capture must be closed.
 func (c *Capture) Sum() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,13 +54,14 @@ func sumOf(stdout, stderr, order *digest) string {
 	return string(all.Sum(nil))
 }
 
-// maskedLater is how far from the end of a file, at most, bytes may turn out to be of a secret.
+// maskedLater is the largest distance from the end of a file at which bytes may
+// turn out to belong to a secret.
 const maskedLater = 4 << 10
 
-// digest is the SHA-256 of a file that is written, whose end may be written over.
+// digest is the SHA-256 of a file whose end may still be overwritten.
 type digest struct {
 	hash hash.Hash // nil before the first byte
-	end  []byte    // not in hash yet
+	end  []byte    // not hashed yet
 }
 
 // Write adds bytes to the file. It never fails.
@@ -76,14 +77,14 @@ func (d *digest) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// mask writes over the end, from an offset before it on.
+// mask overwrites the end, from an offset before it.
 func (d *digest) mask(before int64, mask []byte) {
 	if from := int64(len(d.end)) + before; from >= 0 {
 		copy(d.end[from:], mask)
 	}
 }
 
-// sum ends the file.
+// sum returns the final digest.
 func (d *digest) sum() []byte {
 	if d.hash == nil {
 		return make([]byte, sha256.Size)

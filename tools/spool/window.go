@@ -34,7 +34,7 @@ func (w *window) add(p []byte) {
 	}
 }
 
-// mask writes over what is kept from an offset on.
+// mask overwrites the kept bytes from an offset on.
 func (w *window) mask(offset int64, mask []byte) {
 	for i, b := range mask {
 		switch at := offset + int64(i); {
@@ -81,7 +81,7 @@ func (w *window) cut(limit int) (head, tail []byte, missing int64) {
 		head = w.appendAt(make([]byte, 0, w.total), 0, w.keep)
 		return w.appendAt(head, int64(len(w.head)), w.keep), nil, 0
 	}
-	half := min(limit/2, w.keep-w.keep/16) // less than is kept, to see secrets that are cut
+	half := min(limit/2, w.keep-w.keep/16) // leave a margin, to see secrets that are cut
 	head = redact.Part(w.head, 0, half)
 	head = head[:len(head)-unfinished(head)]
 	rest := w.appendAt(nil, w.oldest(), w.keep)

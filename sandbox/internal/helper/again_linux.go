@@ -9,28 +9,28 @@ import (
 	"kernel.org/pub/linux/libs/security/libcap/psx"
 )
 
-// A helper may hold several calls, one after the other (Spec.Again): what it costs to start
-// a program and to make a network is paid once. Of a call nothing stays. Its processes are
-// dead, which the helper, their init, has seen; its mounts, with /tmp and all that is private,
-// are removed; and a helper whose call used the network, left something in System V IPC or
-// changed what the kernel keeps of a process or session ends instead of holding another. (The
-// filter keeps calls from making POSIX message queues.)
+// A helper may run several calls, one after the other (Spec.Again), to save the
+// start of a program and of a network. Nothing of a call stays: its processes are
+// dead, as the helper, their init, has seen; its mounts, with /tmp and all that is
+// private, are removed; and a helper whose call used the network, left something in
+// System V IPC or changed attributes that the kernel keeps per process or session
+// ends instead of running another. (The filter refuses POSIX message queues.)
 
 // traces is what a call may change and its end does not undo.
 type traces struct {
-	loopback  string // counters of lo: of each connection something may be left, TIME_WAIT at least
+	loopback  string // counters of lo: a connection may leave state, at least TIME_WAIT
 	autogroup string // the weight of the session (sched(7))
-	oom, core string // oom_score_adj, coredump_filter: of a process, and so of its children
+	oom, core string // oom_score_adj and coredump_filter, inherited by children
 }
 
-// readTraces fails when something cannot be known.
+// readTraces fails if one of them is unknown.
 func readTraces() (t traces, err error) {
 	for _, f := range []struct {
 		to   *string
 		file string
 	}{{&t.autogroup, "autogroup"}, {&t.oom, "oom_score_adj"}, {&t.core, "coredump_filter"}, {&t.loopback, "net/dev"}} {
 		b, err := os.ReadFile("/proc/self/" + f.file)
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // the kernel may be built without
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // optional in the kernel
 			return t, err
 		}
 		*f.to = string(b)
@@ -38,8 +38,8 @@ func readTraces() (t traces, err error) {
 	return t, nil
 }
 
-// isClean reports whether nothing of a call is left. It is called when no process of the
-// call lives, and still in its view.
+// isClean reports whether the call left nothing behind. It must be called in the
+// call's view, once none of its processes lives.
 func (t traces) isClean() bool {
 	now, err := readTraces()
 	if err != nil || now != t {
@@ -58,9 +58,9 @@ func (t traces) isClean() bool {
 	return true
 }
 
-// keepCapabilities leaves every thread those with which views are made and
-// taken away. The threads from which calls start give up these too. To reach every thread
-// package psx may need the /proc of the namespace.
+// keepCapabilities leaves every thread the capabilities for making and removing
+// views. The threads that start calls give up these too. To reach every thread psx
+// may need the namespace's /proc.
 func keepCapabilities() error {
 	if err := unix.Mount("proc", "/proc", "proc", flagsPlain|unix.MS_NOEXEC, ""); err != nil {
 		return stage("mount /proc", err)

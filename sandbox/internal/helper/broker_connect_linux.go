@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connection is one connect(2) that the broker makes for a process of the call.
+// connection is a connect(2) that the broker makes for a process of the call.
 type connection struct {
-	socket  int    // a copy of the process's
-	address []byte // in the kernel's form
-	file    int    // the file of a local socket, -1 = there is none
-	own     bool   // a process of the call must listen there
+	socket  int    // a copy of the process's descriptor
+	address []byte // a struct sockaddr
+	file    int    // the file of a local socket; -1 = none
+	own     bool   // the listener must be a process of the call
 	limit   time.Duration
 	begun   time.Time
 }
@@ -31,9 +31,9 @@ func (c *connection) close() {
 	}
 }
 
-// pin finds the file of a local socket as the thread would, and takes it in place of
-// its path: whatever the path leads to later, this file is connected to. Links of
-// /proc are not followed, which lead past every path.
+// pin opens the file of a local socket as the thread would, and connects to that
+// file, whatever its path leads to later. It does not follow the magic links of
+// /proc, which bypass every path.
 func (c *connection) pin(thread int, path string) error {
 	from, err := unix.Open("/proc/"+strconv.Itoa(thread)+"/cwd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -50,10 +50,10 @@ func (c *connection) pin(thread int, path string) error {
 	return nil
 }
 
-// shortest is the shortest time that the kernel waits; none at all would be for ever.
+// shortest is the shortest kernel timeout; zero means no timeout.
 const shortest = time.Microsecond
 
-// try connects, and reports a socket that would have to wait, which the helper does not.
+// try connects, and reports whether that would block, which the helper does not do.
 func (c *connection) try() (waits bool, err error) {
 	flags, err := unix.FcntlInt(uintptr(c.socket), unix.F_GETFL, 0)
 	if err != nil {
@@ -86,8 +86,8 @@ func (c *connection) try() (waits bool, err error) {
 	return true, nil
 }
 
-// underWay reports whether connect says that the connection may yet stand: a signal of the
-// helper's own interrupts it, too.
+// underWay reports whether a connect may still succeed: signals of the helper
+// interrupt it, too.
 func underWay(err error) bool {
 	return slices.ContainsFunc([]error{unix.EAGAIN, unix.EINPROGRESS, unix.EALREADY, unix.EINTR}, func(e error) bool { return errors.Is(err, e) })
 }
@@ -100,7 +100,7 @@ func (c *connection) connect() error {
 	return nil
 }
 
-// knock reports whether a listener exists, by a socket of the helper's own.
+// knock reports whether a listener exists, using a socket of the helper.
 func (c *connection) knock() error {
 	kind, err := unix.GetsockoptInt(c.socket, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil {
@@ -118,8 +118,8 @@ func (c *connection) knock() error {
 	return errRefused
 }
 
-// finish looks at who listens where only the call's own processes may: one of the
-// machine has no number among them (unix(7), SO_PEERCRED).
+// finish verifies the listener if only the call's own processes are allowed: a
+// process of the machine has no pid in the call (unix(7), SO_PEERCRED).
 func (c *connection) finish(err error) error {
 	if err != nil || !c.own {
 		return err
@@ -132,8 +132,8 @@ func (c *connection) finish(err error) error {
 	return errRefused
 }
 
-// retry tries again and again until the connection is made or fails, its time is over,
-// or nobody waits for it any more.
+// retry retries until the connection is made or fails, times out, or its process is
+// gone.
 func (b *broker) retry(id uint64, c connection) {
 	defer c.close()
 	const often, seldom = time.Millisecond, 20 * time.Millisecond

@@ -16,34 +16,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// broker carries out every connect(2) of a call. A filter cannot see where a socket
-// is connected to: the address lies in memory, where another thread can change it
-// after it was looked at. So the kernel stops the call and asks the helper
-// (seccomp_unotify(2)), which takes a copy of the descriptor and of the address,
-// decides on these copies, and connects. The kernel is never told to go on with what
-// the program has there by then.
+// broker performs every connect(2) of a call. A filter cannot check the address: it
+// is in memory, where another thread can change it after the check. So the kernel
+// stops the call and notifies the helper (seccomp_unotify(2)), which copies the
+// descriptor and the address, decides on these copies, and connects. The kernel
+// never continues the program's own system call.
 //
-// A local socket may be reached that a process of the call listens on, or that is
-// listed. A socket of the machine is refused by where it lies: the call cannot have
-// made it on a mount that is read-only. In a folder that both can write it is told by
-// its listener: see listeners, and connection.finish where the network is shared.
+// A call may connect to local sockets of its own processes, and to listed ones. A
+// socket of the machine is recognised by its file: the call cannot have created it
+// on a read-only mount. In a directory writable by both it is recognised by its
+// listener: see listeners, and connection.finish for a shared network.
 //
-// Whoever listens sees the helper as the process that connected (SO_PEERCRED); the
-// user is the same. While a connect waits, only signals that end the program
-// interrupt it.
+// The listener sees the helper as the connecting process (SO_PEERCRED), with the
+// same user. While a connect waits, only fatal signals interrupt it.
 type broker struct {
-	fd     int        // the kernel's end of the filter
-	shared bool       // the call sees the numbers of the machine's processes
-	own    bool       // the call has a network of its own: sockets without a path are its own
-	listed []fileID   // sockets of the machine that the call may reach
-	inside *listeners // used by serve; nil until then, or if nobody tells
-	asked  bool       // inside was looked for
+	fd     int        // the seccomp notification descriptor
+	shared bool       // the call is in the machine's PID namespace
+	own    bool       // the call has its own network, and all abstract sockets in it
+	listed []fileID   // sockets of the machine that the call may connect to
+	inside *listeners // used by serve; nil until then, or if sock_diag is unavailable
+	asked  bool       // inside was initialised
 
-	lenders atomic.Pointer[[]int] // the helpers of other calls, whose servers this one may reach; nil = none
-	asking  sync.Mutex            // serialises questions to lenders
+	lenders atomic.Pointer[[]int] // helpers of other calls whose servers this one may reach; nil = none
+	asking  sync.Mutex            // serialises requests to lenders
 
 	refused refusals
-	work    sync.WaitGroup // serve, and connections that wait
+	work    sync.WaitGroup // serve, and waiting connections
 }
 
 // lend lets the call reach the servers of other calls.
@@ -77,7 +75,7 @@ type response struct {
 	flags uint32
 }
 
-// newBroker makes the broker of a call behind the kernel's end of its filter.
+// newBroker returns the broker for a notification descriptor.
 func newBroker(s *Spec, fd int) *broker {
 	b := &broker{fd: fd, shared: s.Shared, own: s.Loopback}
 	for _, path := range s.Sockets {
@@ -86,14 +84,14 @@ func newBroker(s *Spec, fd int) *broker {
 			b.listed = append(b.listed, identify(&st))
 		}
 	}
-	// Wakes each on the core of the other (since Linux 6.6): a third of the time.
+	// Wakes each on the core of the other (since Linux 6.6): three times as fast.
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 	return b
 }
 
-// canBroker tells whether the helper can tell the call's own sockets, and may look
-// into its processes: Yama allows it to their ancestor, but to nobody in its stricter
-// modes.
+// canBroker reports whether the helper can distinguish the call's own sockets, and
+// may inspect its processes: Yama allows it to their ancestor, but to no one in its
+// stricter modes.
 func canBroker(s *Spec) bool {
 	if !s.Namespaces || s.Shared && !s.Loopback {
 		return false
@@ -102,32 +100,33 @@ func canBroker(s *Spec) bool {
 	return err != nil || strings.TrimSpace(string(mode)) < "2"
 }
 
-// wait returns when no process of the call is left to ask, and nothing is left of the broker.
+// wait returns when no process of the call is left and the broker has ended.
 func (b *broker) wait() {
 	if b != nil {
 		b.work.Wait()
 	}
 }
 
-// serve answers until the call has no process any more, on a thread of its own.
+// serve answers until the call has no process any more, on its own thread.
 func (b *broker) serve() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer unix.Close(b.fd) // where that is early, every connect fails from then on
+	defer unix.Close(b.fd) // after an early return every connect fails
 	defer func() { b.inside.close() }()
 	for b.isAsked() {
 		var n notification
 		switch e := b.control(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); e {
 		case 0:
 			b.answer(&n)
-		case unix.ENOENT, unix.EINTR: // who asked is gone
+		case unix.ENOENT, unix.EINTR: // the process is gone
 		default:
 			return
 		}
 	}
 }
 
-// isAsked waits for a question. It is false when no process of the call is left.
+// isAsked waits for a notification. It returns false when no process of the call is
+// left.
 func (b *broker) isAsked() bool {
 	fds := []unix.PollFd{{Fd: int32(b.fd), Events: unix.POLLIN}}
 	for {
@@ -143,7 +142,8 @@ func (b *broker) control(request uintptr, argument unsafe.Pointer) unix.Errno {
 	return e
 }
 
-// answer connects, or refuses. A connection that has to wait does so elsewhere.
+// answer connects, or refuses. A connection that would block continues in its own
+// goroutine.
 func (b *broker) answer(n *notification) {
 	c, err := b.accept(n)
 	if err == nil && b.borrows(&c) {
@@ -171,17 +171,18 @@ func (b *broker) reply(id uint64, err error) {
 		errors.As(err, &no)
 		r.errno = -int32(no)
 	}
-	// ENOENT: the process that asked was killed meanwhile.
+	// ENOENT: the process was killed meanwhile.
 	for b.control(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) == unix.EINTR {
 	}
 }
 
-// waits reports whether the process still waits: until then its number is its own.
+// waits reports whether the process still waits: until then its pid is not reused.
 func (b *broker) waits(id uint64) bool {
 	return b.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == 0
 }
 
-// accept takes the descriptor and address of a request and decides. c is to be closed.
+// accept copies the descriptor and address of a request and decides. The caller
+// closes c.
 func (b *broker) accept(n *notification) (c connection, err error) {
 	c = connection{socket: -1, file: -1}
 	if c.socket, err = takeDescriptor(int(n.thread), int(int32(n.data.args[0]))); err != nil {
@@ -192,7 +193,7 @@ func (b *broker) accept(n *notification) (c connection, err error) {
 	}
 	domain, err := unix.GetsockoptInt(c.socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err != nil || domain != unix.AF_UNIX || binary.NativeEndian.Uint16(c.address) != unix.AF_UNIX {
-		// No local socket, or an address that no local one takes.
+		// Not a local socket, or an address that no local socket accepts.
 		return c, except(err, unix.ENOPROTOOPT)
 	}
 	path := c.address[2:]
@@ -205,14 +206,14 @@ func (b *broker) accept(n *notification) (c connection, err error) {
 	if err := c.pin(int(n.thread), unix.ByteSliceToString(path)); err != nil {
 		return c, err
 	}
-	// All of the above was this thread's, not that of one which got its number.
+	// All of the above belonged to this thread, not to one that reused its id.
 	if !b.waits(n.id) {
 		return c, unix.ESRCH
 	}
 	return c, b.judge(&c)
 }
 
-// judge decides on the file of a local socket.
+// judge decides by the file of a local socket.
 func (b *broker) judge(c *connection) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(c.file, &st); err != nil {
@@ -234,7 +235,7 @@ func (b *broker) judge(c *connection) error {
 	return b.hear(c)
 }
 
-// hear looks who listens where the call's own processes can.
+// hear decides by the listener, in directories that the call can write.
 func (b *broker) hear(c *connection) error {
 	if b.own && !b.asked {
 		b.inside, b.asked = newListeners(), true
@@ -243,18 +244,18 @@ func (b *broker) hear(c *connection) error {
 		return errRefused
 	}
 	if b.inside == nil {
-		return nil // finish finds out
+		return nil // finish decides
 	}
 	if found, err := b.inside.has(c.file); found || err != nil {
 		return err
 	}
-	// Somebody else, or nobody, which programs want to know.
+	// Another listener, or none: programs need to distinguish them.
 	return c.knock()
 }
 
 // takeDescriptor copies a descriptor of a thread. Threads share their descriptors
-// unless they have been told not to; kernels before 6.9 know only whole processes,
-// and then those of such a thread are not found.
+// unless unshared; kernels before 6.9 only support whole processes, so descriptors
+// of an unshared thread are not found there.
 func takeDescriptor(thread, fd int) (int, error) {
 	process, err := unix.PidfdOpen(thread, unix.PIDFD_THREAD)
 	if errors.Is(err, unix.EINVAL) {
@@ -266,7 +267,7 @@ func takeDescriptor(thread, fd int) (int, error) {
 	defer unix.Close(process)
 	copied, err := unix.PidfdGetfd(process, fd, 0)
 	if errors.Is(err, unix.EPERM) {
-		err = unix.EACCES // a process that hides from its equals
+		err = unix.EACCES // a process that is not dumpable
 	}
 	return copied, err
 }
@@ -282,10 +283,10 @@ func leaderOf(thread int) int {
 	return thread
 }
 
-// longestAddress is that of struct sockaddr_storage.
+// longestAddress is the size of struct sockaddr_storage.
 const longestAddress = 128
 
-// readAddress copies an address once, with two NULs after it.
+// readAddress copies an address once, and appends two NULs.
 func readAddress(thread int, at uint64, length uint32) ([]byte, error) {
 	if length < 2 || length > longestAddress {
 		return nil, unix.EINVAL

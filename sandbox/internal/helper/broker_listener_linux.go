@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listeners asks the kernel which local sockets of a network namespace are listened
-// on (sock_diag(7)). A call with a network of its own sees its own there and no
-// others, before anything is sent: to connect first and look then would give another
-// thread the moment to write to a socket that is about to be refused.
+// listeners lists the listening local sockets of a network namespace
+// (sock_diag(7)). A call with its own network sees only its own. It is checked
+// before connecting: checking afterwards would let another thread write to a socket
+// that is about to be refused.
 type listeners struct {
 	netlink int
-	devices map[uint64]uint32 // of the mounts of the call's view, by their ids
+	devices map[uint64]uint32 // of the mounts of the call's view, by mount id
 }
 
-// newListeners is nil where the kernel does not tell.
+// newListeners returns nil if the kernel lacks support.
 func newListeners() *listeners {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -40,11 +40,11 @@ func (l *listeners) close() {
 	}
 }
 
-// socketFile is where a socket lies, as the kernel tells it here: half of the inode's
-// number, and the device of its file system, which stat(2) shows differently.
+// socketFile identifies a socket's file as sock_diag does: half of the inode
+// number, and the device of its file system, which stat(2) reports differently.
 type socketFile struct{ inode, device uint32 }
 
-// has reports whether a process listens on the socket whose file this is.
+// has reports whether a process listens on the socket with this file.
 func (l *listeners) has(file int) (bool, error) {
 	var st unix.Statx_t
 	err := unix.Statx(file, "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_MNT_ID, &st)
@@ -63,7 +63,8 @@ func (l *listeners) has(file int) (bool, error) {
 	return found, err
 }
 
-// each shows all listening sockets. It reads the kernel's answer to the end.
+// each calls use for all listening sockets. It reads the kernel's answer to the
+// end.
 func (l *listeners) each(use func(socketFile) bool) error {
 	const (
 		bodySize         = 16 + 24
@@ -89,7 +90,7 @@ func (l *listeners) each(use func(socketFile) bool) error {
 			return err
 		}
 		end, err := eachMessage(answer[:n], func(body []byte) {
-			if p, ok := placeOf(body); ok && more {
+			if p, ok := socketFileOf(body); ok && more {
 				more = use(p)
 			}
 		})
@@ -99,7 +100,7 @@ func (l *listeners) each(use func(socketFile) bool) error {
 	}
 }
 
-// eachMessage takes an answer apart. It reports whether it was the last one.
+// eachMessage splits an answer. It reports whether it was the last one.
 func eachMessage(b []byte, use func(body []byte)) (end bool, err error) {
 	for len(b) >= 16 {
 		size := int(binary.NativeEndian.Uint32(b))
@@ -118,8 +119,8 @@ func eachMessage(b []byte, use func(body []byte)) (end bool, err error) {
 	return false, nil
 }
 
-// placeOf finds the attribute UNIX_DIAG_VFS after a struct unix_diag_msg.
-func placeOf(body []byte) (socketFile, bool) {
+// socketFileOf finds the attribute UNIX_DIAG_VFS after a struct unix_diag_msg.
+func socketFileOf(body []byte) (socketFile, bool) {
 	const fixed, vfs = 16, 1
 	for b := body[min(fixed, len(body)):]; len(b) >= 4; {
 		size, kind := int(binary.NativeEndian.Uint16(b)), binary.NativeEndian.Uint16(b[2:])
@@ -134,7 +135,7 @@ func placeOf(body []byte) (socketFile, bool) {
 	return socketFile{}, false
 }
 
-// readMounts learns the devices of the mounts, which do not change any more.
+// readMounts reads the devices of the mounts, which do not change any more.
 func (l *listeners) readMounts() error {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -145,7 +146,7 @@ func (l *listeners) readMounts() error {
 		var id, parent uint64
 		var major, minor uint32
 		if _, err := fmt.Sscanf(line, "%d %d %d:%d", &id, &parent, &major, &minor); err == nil {
-			l.devices[id] = major<<20 | minor // the kernel's own form of a device's number
+			l.devices[id] = major<<20 | minor // the kernel's internal form of a device number
 		}
 	}
 	return nil

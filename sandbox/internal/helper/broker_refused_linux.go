@@ -12,31 +12,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errRefused is the broker's own no; other errors are the kernel's.
+// errRefused is the broker's refusal; other errors are the kernel's.
 var errRefused = fmt.Errorf("the socket is the machine's: %w", unix.EACCES)
 
-// maxRefusals is how many sockets the daemon is told of.
+// maxRefusals bounds the sockets that are reported.
 const maxRefusals = 16
 
-// refusals reports refused sockets to the daemon, each once, before the program's error.
+// refusals reports refused sockets to the daemon, each once, before the program
+// gets its error.
 type refusals struct {
-	mu   sync.Mutex
-	told map[string]bool
+	mu       sync.Mutex
+	reported map[string]bool
 }
 
-// note tells of a connection that ended with err, if that was the broker's no.
+// note reports a connection if err is errRefused.
 func (r *refusals) note(c *connection, err error) {
 	if !errors.Is(err, errRefused) {
 		return
 	}
 	name := c.name()
 	r.mu.Lock()
-	fresh := name != "" && !r.told[name] && len(r.told) < maxRefusals
+	fresh := name != "" && !r.reported[name] && len(r.reported) < maxRefusals
 	if fresh {
-		if r.told == nil {
-			r.told = map[string]bool{}
+		if r.reported == nil {
+			r.reported = map[string]bool{}
 		}
-		r.told[name] = true
+		r.reported[name] = true
 	}
 	r.mu.Unlock()
 	if fresh {
@@ -44,7 +45,8 @@ func (r *refusals) note(c *connection, err error) {
 	}
 }
 
-// name is the path of the socket in the call, or "@" and its name (unix(7)).
+// name returns the path of the socket in the call, or "@" and its abstract name
+// (unix(7)).
 func (c *connection) name() string {
 	if c.file >= 0 {
 		path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(c.file))

@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BwrapArguments are those by which bwrap(1), 0.8 or later, makes the namespaces and
-// the view of a specification that is Given: the view of buildView, as far as bwrap
-// knows how to make it. The specification learns what is there now, so that the helper
-// can see whether that is what it got.
+// BwrapArguments returns the arguments with which bwrap(1), 0.8 or later, makes the
+// namespaces and the view of a specification that is External: the view of
+// buildView, as far as bwrap can make it. It records in the specification what is
+// there now, so that the helper can verify it.
 //
-// console is the terminal of the call, "" where it has none. cover gives a descriptor
-// from which Cover is read, by the number that it will have in bwrap; bwrap takes one for
-// each hidden file.
+// console is the terminal of the call, or "". cover returns the descriptor, by its
+// number in bwrap, of a file with Cover as content; bwrap consumes one for each
+// hidden file.
 //
-// bwrap finds paths by their names, at its own time, and follows links. See checkView.
+// bwrap resolves paths later, and follows links. See checkView.
 func (s *Spec) BwrapArguments(console string, cover func() (fd int, err error)) ([]string, error) {
 	if err := s.lookAtRoots(); err != nil {
 		return nil, err
@@ -29,12 +29,12 @@ func (s *Spec) BwrapArguments(console string, cover func() (fd int, err error)) 
 	if console != "" {
 		a = append(a, "--dev-bind-try", console, "/dev/console")
 	}
-	for _, path := range procLocked { // the machine's own, of which each shows what concerns who looks
+	for _, path := range procLocked { // the machine's; its contents depend on the reader
 		a = append(a, "--ro-bind-try", path, path)
 	}
-	a = append(append(a, s.bwrapPrivate()...), s.bwrapGiven()...)
+	a = append(append(a, s.bwrapPrivate()...), s.bwrapContents()...)
 	for _, r := range byDepth(slices.Concat(s.Roots, s.pins())) {
-		how := "--bind-try" // the helper sees what is missing
+		how := "--bind-try" // the helper detects what is missing
 		if !r.Writable {
 			how = "--ro-bind-try"
 		}
@@ -52,8 +52,9 @@ func (s *Spec) BwrapArguments(console string, cover func() (fd int, err error)) 
 	return append(append(a, hidden...), "--remount-ro", "/dev", "--chdir", "/"), nil
 }
 
-// bwrapNamespaces asks for the namespaces, without capabilities. --die-with-parent would bind
-// bwrap to a thread of the daemon's, which may end before; the helper sees the end by its socket.
+// bwrapNamespaces returns the arguments for namespaces without capabilities.
+// --die-with-parent would bind bwrap to a thread of the daemon, which may end
+// before; instead the helper ends with its socket.
 func (s *Spec) bwrapNamespaces() []string {
 	a := []string{"--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--new-session", "--cap-drop", "ALL"}
 	if s.Loopback {
@@ -62,8 +63,8 @@ func (s *Spec) bwrapNamespaces() []string {
 	return a
 }
 
-// bwrapPrivate are the folders of privateFolders. How many files they may hold cannot
-// be told to bwrap.
+// bwrapPrivate mounts the file systems of privateDirs. bwrap cannot limit their
+// number of files.
 func (s *Spec) bwrapPrivate() []string {
 	private := func(path, mode string, bytes uint64) []string {
 		a := []string{"--perms", mode, "--tmpfs", path}
@@ -74,21 +75,21 @@ func (s *Spec) bwrapPrivate() []string {
 	}
 	var a []string
 	for _, path := range []string{"/tmp", "/var/tmp"} {
-		if isFolder(path) {
+		if isDir(path) {
 			a = append(a, private(path, "1777", s.TmpBytes)...)
 		}
 	}
-	if isFolder("/run") {
+	if isDir("/run") {
 		a = append(a, private("/run", "0755", 1<<20)...)
 	}
 	return append(a, private("/dev/shm", "1777", shmBytes)...)
 }
 
-// bwrapGiven puts into the private folders what a call is to find there: caches, the
-// resolver's file, and sockets of the machine. Those in a root are there with it.
-func (s *Spec) bwrapGiven() (a []string) {
+// bwrapContents fills the private directories: caches, resolv.conf, and sockets of
+// the machine. Those below a root are present with it.
+func (s *Spec) bwrapContents() (a []string) {
 	for _, c := range s.Caches {
-		if Covered(c.Path) || isFolder(c.Path) {
+		if Covered(c.Path) || isDir(c.Path) {
 			a = append(a, "--bind", c.From, c.Path)
 		}
 	}
@@ -104,16 +105,16 @@ func (s *Spec) bwrapGiven() (a []string) {
 	return a
 }
 
-// bwrapHidden covers what is hidden. What lies in a folder that is covered anyway is
-// left out: there is nothing to be covered, and bwrap would make it.
+// bwrapHidden covers hidden paths. Paths in a covered directory are skipped: bwrap
+// would create them.
 func (s *Spec) bwrapHidden(cover func() (int, error)) ([]string, error) {
-	var a, folders []string
+	var a, dirs []string
 	for _, path := range s.hiddenHere() {
-		if slices.ContainsFunc(folders, func(f string) bool { return paths.Below(path, f) }) {
+		if slices.ContainsFunc(dirs, func(f string) bool { return paths.Below(path, f) }) {
 			continue
 		}
-		if isFolder(s.source(path)) {
-			folders = append(folders, path)
+		if isDir(s.source(path)) {
+			dirs = append(dirs, path)
 			a = append(a, "--size", "4096", "--perms", "0000", "--tmpfs", path, "--remount-ro", path)
 			continue
 		}
@@ -126,20 +127,20 @@ func (s *Spec) bwrapHidden(cover func() (int, error)) ([]string, error) {
 	return a, nil
 }
 
-// hiddenHere are the hidden paths that lead to something in the view, without links
-// and in an order in which a folder comes before what is in it.
+// hiddenHere returns the hidden paths that exist in the view, without links,
+// directories before their contents.
 func (s *Spec) hiddenHere() []string {
 	var list []string
 	for _, path := range s.Hide {
 		real, err := filepath.EvalSymlinks(path)
-		if err != nil { // not there, or not to be reached, which holds for calls too
+		if err != nil { // missing or unreachable, also for calls
 			continue
 		}
 		if _, err := os.Lstat(s.source(real)); err == nil && (s.inRoot(real) || s.source(real) != real || !Covered(real)) {
 			list = append(list, real)
 		}
 	}
-	for _, path := range s.Masks { // canonical; the helper sees whether it still is
+	for _, path := range s.Masks { // canonical; the helper verifies that they still are
 		if _, err := os.Lstat(path); err == nil {
 			list = append(list, path)
 		}
@@ -148,8 +149,8 @@ func (s *Spec) hiddenHere() []string {
 	return slices.Compact(list)
 }
 
-// lookAtRoots notes what is at the roots now, and at the pinned and the protected paths
-// below them. No link is followed.
+// lookAtRoots records the identity of the roots, and of the pinned and the
+// protected paths below them. It follows no link.
 func (s *Spec) lookAtRoots() error {
 	for i, r := range s.Roots {
 		is, err := identityAt(r.Path)
@@ -190,15 +191,15 @@ func identityAt(path string) (string, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return "", err
 	}
-	return FolderID(uint64(st.Dev), st.Ino), nil
+	return DirID(uint64(st.Dev), st.Ino), nil
 }
 
-// pins are those of Fixed that can be written.
+// pins returns the writable entries of Fixed.
 func (s *Spec) pins() []Root {
 	return slices.DeleteFunc(slices.Clone(s.Fixed), func(r Root) bool { return !r.Writable })
 }
 
-// source is where what the view has at path lies outside of it.
+// source returns the path on the host of a path in the view.
 func (s *Spec) source(path string) string {
 	if s.inRoot(path) {
 		return path
@@ -215,8 +216,8 @@ func (s *Spec) inRoot(path string) bool {
 	return slices.ContainsFunc(s.Roots, func(r Root) bool { return path == r.Path || paths.Below(path, r.Path) })
 }
 
-// isFolder reports whether a folder is at path, and no link to one.
-func isFolder(path string) bool {
+// isDir reports whether path is a directory, and not a link to one.
+func isDir(path string) bool {
 	var st unix.Stat_t
 	return unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serveOverlays mounts overlays, passes each to the daemon, and is done. Nothing
-// else runs in this process's namespaces, and it stays in no place: the mounts
-// are nowhere but in the descriptors.
+// serveOverlays mounts overlays and passes each to the daemon. Nothing else runs in
+// this process's namespaces, and the mounts are attached nowhere: only the
+// descriptors keep them.
 func serveOverlays(list []Overlay) int {
 	for _, o := range list {
 		e, fds := Event{Kind: EventOverlay}, []int(nil)
@@ -44,7 +44,7 @@ func (o Overlay) mount() (int, error) {
 	if err != nil {
 		return -1, stage("make an overlay over "+o.Lower, err)
 	}
-	// As every call will do. Kernels before 6.15 copy only what is mounted somewhere.
+	// As every call will do. Kernels before 6.15 only copy attached mounts.
 	again, err := cloneTree(fd)
 	if err != nil {
 		unix.Close(fd)
@@ -56,7 +56,7 @@ func (o Overlay) mount() (int, error) {
 
 func (o Overlay) configure(fsfd int) error {
 	for _, dir := range [][2]string{{"lowerdir", o.Lower}, {"upperdir", o.Upper}, {"workdir", o.Work}} {
-		// By descriptor: a name would need escapes, and fewer than 256 bytes.
+		// By descriptor: a path would need escapes, and fewer than 256 bytes.
 		fd, err := locate(dir[1])
 		if err != nil {
 			return stage("open "+dir[1], err)
@@ -76,7 +76,7 @@ func cloneTree(fd int) (int, error) {
 	return unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
 }
 
-// takeCaches takes the caches, those above others first.
+// takeCaches returns the caches, parents first.
 func takeCaches(caches []Cache, handed []int) ([]tree, error) {
 	var trees []tree
 	for _, c := range caches {
@@ -108,7 +108,7 @@ func takePrivate(dir string) (int, error) {
 	return t.fd, setAttr(t.fd, "", unix.AT_EMPTY_PATH, attrQuiet)
 }
 
-// attachCaches puts the caches into the view, unless the directory has changed.
+// attachCaches mounts the caches in the view, unless the directory has changed.
 func attachCaches(trees []tree) error {
 	for _, t := range trees {
 		err := t.attach()
@@ -122,7 +122,8 @@ func attachCaches(trees []tree) error {
 	return nil
 }
 
-// writable are all folders in which a call may write on the host or in its caches.
+// writable returns all directories in which a call may write on the host or in its
+// caches.
 func (s *View) writable() []Root {
 	roots := slices.Clone(s.Roots)
 	for _, c := range s.Caches {

@@ -17,7 +17,7 @@ type stageError struct {
 func (e *stageError) Error() string { return e.stage + ": " + e.err.Error() }
 func (e *stageError) Unwrap() error { return e.err }
 
-// stage names the step that failed. The innermost name wins.
+// stage adds the name of the failed step. The innermost name wins.
 func stage(name string, err error) error {
 	var named *stageError
 	if err == nil || errors.As(err, &named) {
@@ -26,16 +26,17 @@ func stage(name string, err error) error {
 	return &stageError{name, err}
 }
 
-// StageChdir is the stage whose failure is the caller's: the folder it asked for.
+// StageChdir fails because of the caller: the directory it asked for.
 const StageChdir = "chdir"
 
-// confine puts the process into its view and the calling thread, from which the shell is forked,
-// under Landlock and the filter; the other threads keep watch without capabilities, or with those of
-// keepCapabilities. It returns the version of Landlock and the broker, if any.
+// confine moves the process into its view and puts the calling thread, which forks
+// the shell, under Landlock and the filter. The other threads go on without
+// capabilities, or with those of keepCapabilities. It returns the version of
+// Landlock and the broker, if any.
 func (t *site) confine(s *Spec, handed []int) (abi int, b *broker, err error) {
 	switch {
-	case s.Given:
-		err = checkGiven(s)
+	case s.External:
+		err = checkExternal(s)
 	case s.Namespaces:
 		err = t.enter(s, handed)
 	}
@@ -48,8 +49,8 @@ func (t *site) confine(s *Spec, handed []int) (abi int, b *broker, err error) {
 	if err := dropCapabilities(s); err != nil {
 		return 0, nil, stage("drop capabilities", err)
 	}
-	// In the view, where a hidden or private folder is not the host's, and without
-	// the capability to enter it all the same.
+	// In the view, where a hidden or private directory is not the host's, and without
+	// the capability to bypass permissions.
 	if err := s.enter(); err != nil {
 		return 0, nil, stage(StageChdir, err)
 	}
@@ -71,7 +72,8 @@ func (t *site) confine(s *Spec, handed []int) (abi int, b *broker, err error) {
 	return abi, b, nil
 }
 
-// limit sets the limits of helper and shell; but see boundNumbers and limitNumbers.
+// limit sets the limits of helper and shell, apart from boundNumbers and
+// limitNumbers.
 func limit(s *Spec) error {
 	for _, l := range []struct {
 		name  string
@@ -89,7 +91,7 @@ func limit(s *Spec) error {
 		if err := syscall.Getrlimit(l.which, &now); err != nil {
 			return stage("limit "+l.name, err)
 		}
-		value := min(l.value, now.Max) // an inherited lower limit stays
+		value := min(l.value, now.Max) // keep an inherited lower limit
 		if err := syscall.Setrlimit(l.which, &syscall.Rlimit{Cur: value, Max: value}); err != nil {
 			return stage("limit "+l.name, err)
 		}
@@ -97,23 +99,23 @@ func limit(s *Spec) error {
 	return nil
 }
 
-// secureBits: uid 0 is no privilege any more, and none of it can be undone
-// (capabilities(7), "The securebits flags").
+// secureBits end and lock the privileges of uid 0 (capabilities(7), "The securebits
+// flags").
 const secureBits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7
 
-// dropCapabilities takes all capabilities from every thread, or with Again from the calling one, and
-// from the calling one, which forks, also every way to get them back.
+// dropCapabilities drops all capabilities of every thread, or with Again of the
+// calling one, and prevents the calling thread, which forks, from regaining them.
 func dropCapabilities(s *Spec) error {
-	of := psx.Syscall3 // reaches threads that C made too, in binaries built with cgo
+	of := psx.Syscall3 // includes threads created by C, in binaries built with cgo
 	switch {
-	case s.Namespaces && !s.Given:
+	case s.Namespaces && !s.External:
 		if err := dropForGood(); err != nil {
 			return err
 		}
 		if s.Again {
 			of = unix.RawSyscall
 		}
-	case s.Listed || s.Given: // an ordinary user, whose programs get none
+	case s.Listed || s.External: // an ordinary user, whose programs get none
 	default:
 		return nil
 	}
@@ -123,11 +125,12 @@ func dropCapabilities(s *Spec) error {
 	return setCapabilities(of, 0)
 }
 
-// dropForGood keeps programs that the calling thread starts from having capabilities.
+// dropForGood keeps programs started by the calling thread from having
+// capabilities.
 func dropForGood() error {
 	for c := uintptr(0); c < 64; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); errors.Is(err, unix.EINVAL) {
-			break // past the last one this kernel knows
+			break // beyond the last one that this kernel knows
 		} else if err != nil {
 			return err
 		}
@@ -135,7 +138,7 @@ func dropForGood() error {
 	return unix.Prctl(unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0)
 }
 
-// setCapabilities makes these, all below 32, the permitted and effective ones.
+// setCapabilities sets the permitted and effective capabilities, all below 32.
 func setCapabilities(syscall3 func(number, a, b, c uintptr) (uintptr, uintptr, syscall.Errno), these uint32) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	data := [2]unix.CapUserData{{Effective: these, Permitted: these}}

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// send reports to the daemon. One packet is one message, so threads need no lock. What cannot be
-// sent ends the connection, or the daemon would wait for it: the helper counts as lost, and obey
-// ends the call.
+// send sends an event to the daemon. One packet is one message, so threads need no
+// lock. If sending fails it ends the connection, since the daemon may wait for the
+// event: the helper counts as lost, and obey ends the call.
 func send(e Event) {
 	b := e.Encode()
 	err := unix.Sendto(ControlFD, b, unix.MSG_NOSIGNAL, nil)
@@ -18,15 +18,15 @@ func send(e Event) {
 		err = unix.Sendto(ControlFD, b, unix.MSG_NOSIGNAL, nil)
 	}
 	if err != nil {
-		_ = unix.Shutdown(ControlFD, unix.SHUT_RDWR) // it fails when the daemon is gone, which obey sees
+		_ = unix.Shutdown(ControlFD, unix.SHUT_RDWR) // fails if the daemon is gone, which obey notices
 	}
 }
 
 const maxHanded = 64
 
-// receiveSpec waits for the first order. Its first descriptor holds the
-// specification; as many as that says are for the helper; the others are for the
-// shell, from descriptor 3 on.
+// receiveSpec waits for the first order. Its first descriptor contains the
+// specification, the next Handed ones are for the helper, the rest for the shell,
+// from descriptor 3 on.
 func receiveSpec() (spec Spec, handed []int, files []uintptr, err error) {
 	buf := make([]byte, 64)
 	n, fds, err := receive(ControlFD, buf)
@@ -51,7 +51,7 @@ func receiveSpec() (spec Spec, handed []int, files []uintptr, err error) {
 	return spec, fds[:spec.Handed], files, nil
 }
 
-// receive reads a packet and the descriptors that come with it.
+// receive reads a packet with its descriptors.
 func receive(socket int, buf []byte) (n int, fds []int, err error) {
 	oob := make([]byte, unix.CmsgSpace(4*maxHanded))
 	var oobn int

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openDoors makes every IPv4 address lead into the call's own network, listens
-// there for questions for names and on the ports, and passes the sockets to the
-// daemon. Which address was meant is the local one of an accepted connection.
-func openDoors(ports []uint64) error {
+// openProxyListeners routes every IPv4 address to the call's own network, listens
+// there for DNS and on the ports, and passes the sockets to the daemon. The local
+// address of an accepted connection is the one that the program dialed.
+func openProxyListeners(ports []uint64) error {
 	if err := errors.Join(takeAllAddresses(), haveAddress()); err != nil {
 		return stage("make all addresses local", err)
 	}
@@ -42,12 +42,12 @@ func openDoors(ports []uint64) error {
 			return stage("listen for connections", err)
 		}
 	}
-	e := Event{Kind: EventDoors}
+	e := Event{Kind: EventListeners}
 	return stage("pass the sockets", unix.Sendmsg(ControlFD, e.Encode(), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL))
 }
 
-// takeAllAddresses adds "local 0.0.0.0/0 dev lo" to the table of local routes
-// (rtnetlink(7)): what is sent to any address arrives here.
+// takeAllAddresses adds "local 0.0.0.0/0 dev lo" to the local routing table
+// (rtnetlink(7)), so that every address is local.
 func takeAllAddresses() error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -55,7 +55,7 @@ func takeAllAddresses() error {
 	}
 	defer unix.Close(fd)
 	const size = unix.SizeofNlMsghdr + unix.SizeofRtMsg + 8
-	const loopback = 1 // the index of lo in a fresh namespace
+	const loopback = 1 // index of lo in a fresh namespace
 	m := make([]byte, 0, size)
 	m = binary.NativeEndian.AppendUint32(m, size)
 	m = binary.NativeEndian.AppendUint16(m, unix.RTM_NEWROUTE)
@@ -82,10 +82,9 @@ func takeAllAddresses() error {
 	return nil
 }
 
-// haveAddress gives the network an address that is not a loopback one. Without one,
-// programs that ask only for addresses of families that this machine has (AI_ADDRCONFIG
-// of getaddrinfo(3)) find no name. It is the last of those that stand for names, of
-// which a call never has so many.
+// haveAddress gives the network a non-loopback address. Without one, getaddrinfo(3)
+// with AI_ADDRCONFIG finds no name. It is the last of the addresses assigned to
+// names, so many of which a call never has.
 func haveAddress() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -102,15 +101,15 @@ func haveAddress() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFADDR, own)
 }
 
-// resolverText sends questions to the daemon and waits for its answers, which may
-// be a person's, as long as resolvers do (resolv.conf(5)).
+// resolverText sends queries to the daemon with the longest timeout of resolvers,
+// since a person may have to answer (resolv.conf(5)).
 const resolverText = "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n"
 
-// resolverFile is where it lies; /dev is there already and private.
+// resolverFile is its path; /dev exists already and is private.
 const resolverFile = "/dev/.resolv"
 
-// ownResolver is a tree with resolverText for where /etc/resolv.conf leads to.
-// Where there is none, programs ask 127.0.0.1 by themselves.
+// ownResolver returns a tree with resolverText for the target of /etc/resolv.conf.
+// If there is none, programs query 127.0.0.1 by default.
 func ownResolver() ([]tree, error) {
 	to, err := filepath.EvalSymlinks("/etc/resolv.conf")
 	if err != nil {
@@ -121,7 +120,7 @@ func ownResolver() ([]tree, error) {
 			to = filepath.Join("/etc", to)
 		}
 		if !Covered(to) {
-			return nil, nil // it leads nowhere, and no place can be made there
+			return nil, nil // dangling, and its target cannot be created
 		}
 	}
 	if err := os.WriteFile(resolverFile, []byte(resolverText), 0o444); err != nil {

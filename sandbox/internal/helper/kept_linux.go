@@ -12,26 +12,27 @@ import (
 
 // Directories of the base.
 const (
-	baseHost  = "host"  // the mounts of the machine, as they were when the helper began
-	baseKept  = "kept"  // the view that was built last, without its private file systems
-	baseRoots = "roots" // what belongs in them, each in a directory named by its position in base.private
-	baseView  = "view"  // the view of the call: a copy of baseKept with private file systems of its own
+	baseHost  = "host"  // the machine's mounts when the helper started
+	baseKept  = "kept"  // the last view, without its private file systems
+	baseRoots = "roots" // what is mounted below those, each in a directory named by its index in base.private
+	baseView  = "view"  // the call's view: a copy of baseKept with its own private file systems
 )
 
-// base is the root of a helper that holds several calls. A view is built once, and again when a
-// call needs another one or something in it was unmounted: the kernel does that to a mount over a
-// file that is removed or replaced (path_resolution(7), "detach").
+// base is the root of a helper that runs several calls. It builds a view once, and
+// again when a call needs another one or one of its mounts is gone: the kernel
+// unmounts from a file that is removed or replaced (path_resolution(7), "detach").
 type base struct {
 	root    int
 	changes int      // an open mountinfo: see changed
-	view    View     // what baseKept was built from
-	built   bool     // and it is as it was built
-	private []string // paths of what is in baseRoots
+	view    View     // the input of baseKept
+	built   bool     // baseKept is complete
+	private []string // paths of the mounts in baseRoots
 }
 
-// newBase makes a file system with these directories the root of the mount namespace.
+// newBase makes a file system with these directories the root of the mount
+// namespace.
 func newBase() (*base, error) {
-	if err := unix.Chroot("/"); err != nil { // where it is refused, each view would be
+	if err := unix.Chroot("/"); err != nil { // if it is refused, each view would be
 		return nil, err
 	}
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
@@ -50,7 +51,7 @@ func newBase() (*base, error) {
 		err = errors.Join(err, unix.Mkdirat(root, dir, 0o700))
 	}
 	changes, err2 := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	const over = "/proc" // which is there wherever there are calls
+	const over = "/proc" // a directory that always exists
 	err = errors.Join(err, err2)
 	if err = errors.Join(err, unix.MoveMount(root, "", unix.AT_FDCWD, over, unix.MOVE_MOUNT_F_EMPTY_PATH)); err != nil {
 		return nil, err
@@ -61,7 +62,8 @@ func newBase() (*base, error) {
 	return &base{root: root, changes: changes}, nil
 }
 
-// changed reports whether a mount has come or gone since it was asked last (proc_pid_mounts(5)).
+// changed reports whether a mount was added or removed since the last call
+// (proc_pid_mounts(5)).
 func (b *base) changed() bool {
 	fds := []unix.PollFd{{Fd: int32(b.changes), Events: unix.POLLPRI}}
 	n, err := unix.Poll(fds, 0)
@@ -89,7 +91,7 @@ func (b *base) enter(s *Spec, handed []int) error {
 	return nil
 }
 
-// enterCopy makes a copy of one tree of mounts the root of this process.
+// enterCopy makes a copy of a mount tree the root of this process.
 func (b *base) enterCopy(of, at string) error {
 	tree, err := unix.OpenTree(b.root, of, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
@@ -102,9 +104,9 @@ func (b *base) enterCopy(of, at string) error {
 		unix.Chroot("."))
 }
 
-// leave unmounts the view of a call, and with it all that was mounted in it.
+// leave unmounts the view of a call, and all mounts in it.
 func (b *base) leave() error {
-	if b.changed() { // while the call ran
+	if b.changed() { // during the call
 		b.built = false
 	}
 	err := errors.Join(b.exit(), unix.Unmount(baseView, unix.MNT_DETACH))
@@ -115,7 +117,8 @@ func (b *base) leave() error {
 // exit makes the base the root of this process again.
 func (b *base) exit() error { return errors.Join(unix.Fchdir(b.root), unix.Chroot(".")) }
 
-// build makes baseKept the view of a call, and puts what is in its private file systems aside.
+// build makes baseKept the view of a call, and moves the mounts in its private file
+// systems aside.
 func (b *base) build(s *Spec, handed []int) error {
 	if err := b.forget(); err != nil {
 		return stage("unmount the view before", err)
@@ -149,7 +152,8 @@ func (b *base) build(s *Spec, handed []int) error {
 	return b.exit()
 }
 
-// takePlaceholder takes what is the console while a view is built, which leaves a file for fill.
+// takePlaceholder returns the console to use while a view is built, which leaves a
+// file for fill.
 func takePlaceholder(terminal bool) ([]tree, error) {
 	if !terminal {
 		return nil, nil
@@ -159,7 +163,7 @@ func takePlaceholder(terminal bool) ([]tree, error) {
 	return []tree{t}, err
 }
 
-// forget unmounts what build has made.
+// forget unmounts what build has mounted.
 func (b *base) forget() error {
 	var err error
 	for i := range b.private {
@@ -167,12 +171,12 @@ func (b *base) forget() error {
 		err = errors.Join(err, unix.Unmount(name, unix.MNT_DETACH), os.Remove(name))
 	}
 	b.private = nil
-	// Nothing is mounted there before the first view, nor after a build that failed early.
+	// Nothing is mounted there before the first view, nor after an early failure.
 	return errors.Join(err, except(unix.Unmount(baseKept, unix.MNT_DETACH), unix.EINVAL))
 }
 
-// putAside moves what is mounted at a path to baseRoots if it is in a private file system.
-// Attached paths come in the order in which they were mounted: what is below one goes with it.
+// putAside moves the mount at a path to baseRoots if it is in a private file
+// system. Attached paths are in mount order: mounts below one move with it.
 func (b *base) putAside(path string) error {
 	within := func(dir string) bool { return strings.HasPrefix(path+"/", dir+"/") }
 	if !slices.ContainsFunc(privateDirs(), within) || slices.ContainsFunc(b.private, within) {
@@ -191,7 +195,7 @@ func (b *base) putAside(path string) error {
 	return unix.MoveMount(at, "", b.root, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// makeMountPoint makes a directory or a file, as what is to be mounted there is.
+// makeMountPoint creates a directory or a file, like the one to be mounted.
 func (b *base) makeMountPoint(like int, name string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(like, &st); err != nil {
@@ -203,7 +207,7 @@ func (b *base) makeMountPoint(like int, name string) error {
 	return unix.Mknodat(b.root, name, unix.S_IFREG|0o600, 0)
 }
 
-// fill gives a copy of the view private file systems that no call has used.
+// fill mounts fresh private file systems in a copy of the view.
 func (b *base) fill(s *Spec, terminal []tree) error {
 	var trees []tree
 	for i, path := range b.private {
@@ -214,7 +218,7 @@ func (b *base) fill(s *Spec, terminal []tree) error {
 		t.path = path
 		trees = append(trees, t)
 	}
-	if err := errors.Join(privateFolders(s.TmpBytes), mountBelowDev()); err != nil {
+	if err := errors.Join(mountPrivate(s.TmpBytes), mountBelowDev()); err != nil {
 		return err
 	}
 	for _, t := range append(terminal, trees...) {
@@ -225,7 +229,8 @@ func (b *base) fill(s *Spec, terminal []tree) error {
 	return nil
 }
 
-// privateDirs are where a view has file systems of its own, in the order in which they are mounted.
+// privateDirs returns the mount points of a view's private file systems, in mount
+// order.
 func privateDirs() []string {
 	var dirs []string
 	for _, d := range privateMounts(0) {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Landlock rights by what they are given to (landlock(7)).
+// Landlock rights by the kind of path (landlock(7)).
 const (
 	rightsRead     = landlock.AccessFSExecute | landlock.AccessFSReadFile | landlock.AccessFSReadDir
 	rightsTerminal = landlock.AccessFSReadFile | landlock.AccessFSReadDir | landlock.AccessFSWriteFile | landlock.AccessFSIoctlDev
@@ -18,7 +18,7 @@ const (
 		landlock.AccessFSTruncate | landlock.AccessFSIoctlDev
 )
 
-// handledRights are the file system rights that a Landlock of version abi knows.
+// handledRights returns the file system rights of Landlock version abi.
 func handledRights(abi int) uint64 {
 	switch {
 	case abi >= 5:
@@ -32,12 +32,11 @@ func handledRights(abi int) uint64 {
 	}
 }
 
-// restrictFiles puts a Landlock domain on the calling thread and on what it
-// forks: a second opinion on the mount view, which also holds when the view has
-// a hole. It returns the version in force.
+// restrictFiles puts the calling thread and its children into a Landlock domain. It
+// backs up the mount view in case that has a hole. It returns the version in force.
 //
-// The resolution of Unix socket paths (version 9) is left free, as the seccomp
-// filter leaves it; the scopes of version 6 keep abstract sockets and signals in.
+// The resolution of Unix socket paths (version 9) is not restricted, as in the
+// seccomp filter; the scopes of version 6 confine abstract sockets and signals.
 func restrictFiles(s *Spec) (abi int, err error) {
 	abi, err = landlock.LandlockGetABIVersion()
 	if err != nil {
@@ -82,7 +81,7 @@ func (r ruleset) fill(s *Spec) error {
 	}
 	for _, root := range s.Roots {
 		if root.Is != "" && !s.Namespaces {
-			return fmt.Errorf("cannot make sure of the folder %s without a view of its own", root.Path)
+			return fmt.Errorf("cannot verify the directory %s without a view", root.Path)
 		}
 		if root.Writable {
 			if err := r.add(root.Path, write); err != nil {
@@ -98,12 +97,12 @@ func (r ruleset) fill(s *Spec) error {
 	if !s.Namespaces {
 		return nil
 	}
-	if s.Given { // what the file tools run: it need not be in the view
+	if s.External { // run by the file tools; may be missing in the view
 		if err := r.add("/proc/self/exe", rightsRead); err != nil {
 			return err
 		}
 	}
-	// All of these are private to the view, so a missing one is no loss.
+	// All of these are private to the view, so a missing one does not matter.
 	for path, rights := range map[string]uint64{
 		"/tmp": write, "/var/tmp": write, "/dev/shm": write, "/proc": rightsRead | landlock.AccessFSWriteFile,
 		"/dev/null": rightsOfFile, "/dev/zero": rightsOfFile, "/dev/full": rightsOfFile,
@@ -117,7 +116,7 @@ func (r ruleset) fill(s *Spec) error {
 	return nil
 }
 
-// add gives rights below path. A file takes only those that files have.
+// add grants rights below path. A file gets only the rights of files.
 func (r ruleset) add(path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -12,31 +12,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boundNumbers limits the processes of a call that runs as root, whose processes
-// RLIMIT_NPROC does not count (setrlimit(2)), by the process numbers that there
-// are in its namespace. Each namespace has its own limit since Linux 6.14; before,
-// the file is the machine's and stays as it is. There, and where a container keeps
-// it from being written, only a control group does better, and where there is one
-// this is not needed.
+// boundNumbers limits the processes of a call of root, which RLIMIT_NPROC does not
+// count (setrlimit(2)), by the pid_max of its namespace. Each namespace has its own
+// since Linux 6.14; before, the file is the machine's and is not changed. There,
+// and if a container denies writing it, only a control group limits processes,
+// which makes this unnecessary.
 func boundNumbers(s *Spec) (bound bool) {
 	if s.Processes == 0 || s.Counted || !s.apart() || os.Getuid() != 0 || !numbersAreOurs() {
 		return false
 	}
-	// The first numbers are used only once and then never again (RESERVED_PIDS).
+	// The first pids are not reused (RESERVED_PIDS).
 	const once = 300
 	limit := strconv.FormatUint(min(s.Processes, 1<<20)+once+groupNumbers, 10)
 	return os.WriteFile("/proc/sys/kernel/pid_max", []byte(limit), 0) == nil
 }
 
-// groupNumbers are for groups and sessions, which hold a process number longer
-// than their process lives.
+// groupNumbers are for groups and sessions, which keep a pid longer than their
+// process lives.
 const groupNumbers = 64
 
-// startThreads starts threads for all that the helper does. Once its call has used
-// up the processes it could not get any, and Go's runtime gives up without. When it
-// returns they are free: no further one is started then (see restrictOthers).
+// startThreads starts all threads that the helper needs. Once its call has used up
+// its processes it could not start any, and Go's runtime would abort. When it
+// returns the threads are idle: no further one is started then (see
+// restrictOthers).
 func startThreads(again bool) {
-	enough := 12 // it has fewer goroutines, the collector of garbage included
+	enough := 12 // it has fewer goroutines, including the garbage collector
 	if again {
 		enough += mostCalls
 	}
@@ -45,7 +45,7 @@ func startThreads(again bool) {
 	release.Add(1)
 	free.Add(enough)
 	for range enough {
-		// Ends when each has a thread of its own, which the runtime then keeps.
+		// Ends when each has its own thread, which the runtime then keeps.
 		go func() {
 			defer free.Done()
 			runtime.LockOSThread()
@@ -59,7 +59,7 @@ func startThreads(again bool) {
 	free.Wait()
 }
 
-// numbersAreOurs reports whether each namespace has its own limit of process numbers.
+// numbersAreOurs reports whether each namespace has its own pid_max.
 func numbersAreOurs() bool {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil {
@@ -76,11 +76,12 @@ func numbersAreOurs() bool {
 const leastFiles = 16
 
 // limitNumbers limits the open files and the processes of the helper, and so those
-// of the shell from its first instruction on. Only lower limits can follow.
+// of the shell from its first instruction on. Limits can only be lowered
+// afterwards.
 //
-// The helper lives on with these limits. It has its threads already (startThreads),
-// and opens few files; those it has have numbers below opened. For root the kernel
-// counts no processes; see boundNumbers.
+// The helper keeps these limits. It has its threads already (startThreads), and
+// opens few files; its open descriptors are below opened. The kernel does not count
+// root's processes; see boundNumbers.
 func limitNumbers(s *Spec, opened int) error {
 	if s.OpenFiles > 0 {
 		if err := limitFiles(s.OpenFiles, uint64(opened)); err != nil {
@@ -93,10 +94,10 @@ func limitNumbers(s *Spec, opened int) error {
 	return nil
 }
 
-// limitFiles bounds the open files. A lower soft limit stays.
+// limitFiles bounds the open files. A lower soft limit is kept.
 func limitFiles(n, opened uint64) error {
-	// Go has raised the soft limit for itself. It sets the old one again when it
-	// executes another program, also when there is none, as here.
+	// Go has raised the soft limit, and restores it when it executes another program,
+	// even if that fails, as here.
 	_ = syscall.Exec("", nil, nil)
 	if n < opened+leastFiles {
 		return fmt.Errorf("%d are too few: the sandbox itself needs %d", n, opened+leastFiles)
@@ -104,7 +105,7 @@ func limitFiles(n, opened uint64) error {
 	return lower(unix.RLIMIT_NOFILE, n)
 }
 
-// lower sets a limit, and leaves what is lower already.
+// lower sets a limit unless it is lower already.
 func lower(which int, n uint64) error {
 	var now syscall.Rlimit
 	if err := syscall.Getrlimit(which, &now); err != nil {
@@ -114,12 +115,12 @@ func lower(which int, n uint64) error {
 	return syscall.Setrlimit(which, &now)
 }
 
-// noteFull tells the daemon, once, that the call has as many processes and threads
-// as it may have, so that no more can be started. The helper's own count. ended are
-// those that have just left the table.
-func (h *holder) noteFull(all []Proc, ended uint64) {
+// noteFull reports, once, that the call has reached its limit of processes and
+// threads. The helper's own count. ended is the number of those that have just left
+// the table.
+func (h *supervisor) noteFull(all []Proc, ended uint64) {
 	if h.spec.Processes == 0 || !h.spec.Counted && (!h.spec.Namespaces || os.Getuid() == 0 && !h.site.bound) {
-		return // nothing bounds them
+		return // no limit
 	}
 	most, now := h.spec.Processes, ended
 	if h.site.bound {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fillListed gives rights where there is no view: Landlock alone decides what a call
-// can open. It knows no exceptions, so what is hidden must not lie in what can be
-// read; a folder with something hidden in it is taken apart.
+// fillListed grants rights without a view: only Landlock confines the call. It has
+// no exceptions, so nothing hidden may be below a readable directory; such a
+// directory is split into its entries.
 func (r ruleset) fillListed(s *Spec, write uint64) error {
 	for _, root := range s.Roots {
 		add := func(fd int) error { return r.addOpened(fd, root.Path, write) }
@@ -28,10 +28,10 @@ func (r ruleset) fillListed(s *Spec, write uint64) error {
 			return err
 		}
 	}
-	if err := r.add("/proc/self/exe", rightsRead); err != nil { // which the file tools run in the sandbox
+	if err := r.add("/proc/self/exe", rightsRead); err != nil { // run by the file tools in the sandbox
 		return err
 	}
-	for fd := range 3 { // other terminals of the user are not to be written
+	for fd := range 3 { // the user's other terminals must not be written
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR {
 			continue
@@ -43,11 +43,11 @@ func (r ruleset) fillListed(s *Spec, write uint64) error {
 	return nil
 }
 
-// with opens the root, which must be the one that was chosen. No link is followed.
+// with opens the root, and verifies its identity. It follows no link.
 func (r Root) with(use func(fd int) error) error {
 	fd, err := locate(r.Path)
 	if !r.Writable && errors.Is(err, unix.ENOENT) {
-		return nil // what is not there needs no right
+		return nil // a missing path needs no right
 	}
 	if err != nil {
 		return stage("open root "+r.Path, err)
@@ -59,7 +59,7 @@ func (r Root) with(use func(fd int) error) error {
 	return use(fd)
 }
 
-// addReadable lets be read what is at path, which fd holds, but not what is hidden.
+// addReadable grants reading path, which fd is open on, except for what is hidden.
 func (r ruleset) addReadable(fd int, path string, hide []string) error {
 	if slices.Contains(hide, path) {
 		return nil
@@ -80,7 +80,7 @@ func (r ruleset) addReadable(fd int, path string, hide []string) error {
 		}
 		below := Root{Path: filepath.Join(path, e.Name())}
 		err := below.with(func(fd int) error { return r.addReadable(fd, below.Path, hide) })
-		if err != nil && !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.EACCES) { // it has become a link meanwhile
+		if err != nil && !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.EACCES) { // it became a link meanwhile
 			return err
 		}
 	}

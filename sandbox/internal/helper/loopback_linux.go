@@ -15,18 +15,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A call can reach the TCP servers of background calls of the same conversation. The
-// namespaces stay apart: where a program connects to a port of loopback on which nothing
-// of its own call listens, the broker asks the helper of the other call, which connects
-// in its network and passes the socket, and puts that in the place of the program's.
+// A call can reach the TCP servers of background calls of the same conversation.
+// Their namespaces stay separate: when a program connects to a loopback port on
+// which its own call does not listen, the broker asks the helper of the other call,
+// which connects in its network and passes the socket, and the broker replaces the
+// program's socket by it.
 
 const addDescriptor = 0x40182103 // SECCOMP_IOCTL_NOTIF_ADDFD (linux/seccomp.h)
 
 // borrowWithin is how long the other helper may take.
 const borrowWithin = 30 * time.Second
 
-// serveLoopback makes connections in the network of this call for others that ask at
-// fd, until they are gone. A call that reaches hosts by name has none to lend: every
+// serveLoopback makes connections in this call's network for requests on fd, until
+// the sender is gone. A call with hosts by name cannot lend its network: every
 // address would lead out of it.
 func (s *Spec) serveLoopback(fd int) {
 	defer unix.Close(fd)
@@ -85,8 +86,8 @@ func dialLoopback(domain int, address []byte) (int, error) {
 	return socket, err
 }
 
-// connected waits for a connection under way. A signal, of the runtime's or of a child's end,
-// would interrupt a connect that waits itself (signal(7)).
+// connected waits for a connection in progress. Signals of the runtime or of an
+// ending child would interrupt a blocking connect (signal(7)).
 func (c *connection) connected(within time.Duration) error {
 	for end := time.Now().Add(within); ; {
 		left := max(0, time.Until(end).Milliseconds())
@@ -106,8 +107,8 @@ func (c *connection) connected(within time.Duration) error {
 	}
 }
 
-// loopbackPort is the port of an address in the kernel's form if that is one of
-// loopback, or the unspecified one, which means the same.
+// loopbackPort returns the port of a struct sockaddr if that is a loopback address,
+// or the unspecified one, which means the same.
 func loopbackPort(domain int, address []byte) (uint16, bool) {
 	var a netip.Addr
 	switch {
@@ -123,8 +124,8 @@ func loopbackPort(domain int, address []byte) (uint16, bool) {
 	return binary.BigEndian.Uint16(address[2:]), a.IsLoopback() || a.IsUnspecified()
 }
 
-// borrows reports whether a connection may be one to another call: TCP, to a port of
-// loopback on which nothing of this call listens.
+// borrows reports whether a connection may go to another call: TCP, to a loopback
+// port on which this call does not listen.
 func (b *broker) borrows(c *connection) bool {
 	if b.lenders.Load() == nil {
 		return false
@@ -135,8 +136,8 @@ func (b *broker) borrows(c *connection) bool {
 	return err1 == nil && err2 == nil && protocol == unix.IPPROTO_TCP && ok && !listening(port)
 }
 
-// listening reports whether a process of this network listens on a port. What cannot be
-// read counts as yes: then the call stays by itself.
+// listening reports whether a process of this network listens on a port. On errors
+// it returns true: then the call uses its own network.
 func listening(port uint16) bool {
 	const listen = "0A"
 	suffix := ":" + strings.ToUpper(strconv.FormatUint(uint64(port)|1<<16, 16)[1:])
@@ -157,8 +158,8 @@ func listening(port uint16) bool {
 	return false
 }
 
-// borrow asks the other calls in turn for the connection. When none has a server there
-// it is made as any other.
+// borrow asks the other calls in turn for the connection. If none has a server
+// there it connects normally.
 func (b *broker) borrow(n notification, c connection) {
 	domain, _ := unix.GetsockoptInt(c.socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	for _, lender := range *b.lenders.Load() {
@@ -201,7 +202,7 @@ func (b *broker) askLender(lender int, question []byte) (int, error) {
 	return -1, unix.ECONNREFUSED
 }
 
-// put gives the program a socket in the place of its own, with the same flags.
+// put replaces the program's socket, keeping its flags.
 func (b *broker) put(n *notification, c *connection, socket int) error {
 	flags, err := unix.FcntlInt(uintptr(c.socket), unix.F_GETFL, 0)
 	if err == nil {
@@ -221,7 +222,7 @@ func (b *broker) put(n *notification, c *connection, socket int) error {
 	return nil
 }
 
-// closeOnExec is O_CLOEXEC when a descriptor of a thread has it.
+// closeOnExec returns O_CLOEXEC if a descriptor of a thread has it.
 func closeOnExec(thread, fd uint32) uint32 {
 	b, _ := os.ReadFile("/proc/" + strconv.Itoa(int(thread)) + "/fdinfo/" + strconv.Itoa(int(fd)))
 	_, rest, _ := strings.Cut(string(b), "flags:")

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// usageEvery is how often it is looked at what a call uses. The overshoot of
-// memory is what can be allocated in that time.
+// usageEvery is the interval of checks. Memory can exceed its limit by what is
+// allocated meanwhile.
 const usageEvery = 100 * time.Millisecond
 
-// watchUsage kills the call when its processes together have more memory than
-// allowed, and tells when there are as many as allowed. Without a control group
-// that bounds memory nothing better is possible.
-func (h *holder) watchUsage() {
-	runtime.LockOSThread() // one of those that were there before the call: see restrictOthers
+// watchUsage kills the call if its processes together exceed the memory limit, and
+// reports when they reach the process limit. Without a memory control group there
+// is no better way.
+func (h *supervisor) watchUsage() {
+	runtime.LockOSThread() // one that existed before the call: see restrictOthers
 	defer runtime.UnlockOSThread()
 	var shared sharedMemory
 	again := time.NewTicker(usageEvery)
@@ -37,17 +37,17 @@ func (h *holder) watchUsage() {
 	}
 }
 
-func (h *holder) overMemory(processes []Proc, shared *sharedMemory) bool {
+func (h *supervisor) overMemory(processes []Proc, shared *sharedMemory) bool {
 	f, err := os.Open("/proc/self/statm")
 	if err != nil {
-		return true // nothing can be looked at: somebody took the descriptors away
+		return true // checks are impossible: something closed the descriptors
 	}
 	f.Close()
 	private := privateMemory(processes)
 	now := sharedNow()
 	growth := shared.growth(now)
 	if private+now <= h.spec.MemoryBytes {
-		return false // whoever has what is shared
+		return false // regardless of what is shared
 	}
 	held, mapped := heldBy(processes)
 	return private+held+min(growth, mapped) > h.spec.MemoryBytes
@@ -60,9 +60,9 @@ func privateMemory(processes []Proc) (sum uint64) {
 	return sum
 }
 
-// ownFields are the lines of /proc/PID/status (proc_pid_status(5)) about memory that is
-// the process's alone. Page tables count: a process that touches few bytes of many
-// mappings has gigabytes of them and nothing else.
+// ownFields returns the lines of /proc/PID/status (proc_pid_status(5)) with private
+// memory. Page tables count: a process that touches few bytes of many mappings has
+// gigabytes of them.
 func ownFields() []string { return []string{"RssAnon", "VmPTE", "VmSwap", "HugetlbPages"} }
 
 func privateBytes(pid int) (sum uint64) {

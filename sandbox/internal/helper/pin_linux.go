@@ -9,16 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pinAll fastens the folders on the way from a writable root to a hidden or
-// protected path, each by a mount of itself: what is a mount cannot be renamed. A
-// call could otherwise rename such a folder and leave what is in it under a name
-// that nobody hides, for later calls and for the file tools, or put another
-// folder in its place.
+// pinAll mounts the directories between a writable root and a hidden or protected
+// path on themselves: a mount point cannot be renamed. Otherwise a call could
+// rename such a directory, and expose its contents to later calls and file tools
+// under a name that is not hidden, or replace it.
 func pinAll(v View) error {
 	for _, dir := range WaysTo(v) {
 		t, err := take(dir, true)
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
-			continue // then there is nothing below it
+			continue // nothing is below it
 		}
 		if err == nil {
 			err = t.attach()
@@ -32,8 +31,8 @@ func pinAll(v View) error {
 
 var errReplaced = errors.New("it was replaced after the call was judged; send the call again under a new id")
 
-// enter changes to the directory of the command. With DirIs that must be the one that
-// was judged: no link is followed on the way to it.
+// enter changes to the directory of the command. With DirIs it must have that
+// identity, and no component may be a link.
 func (s *Spec) enter() error {
 	if s.DirIs == "" {
 		return unix.Chdir(s.Dir)
@@ -58,7 +57,7 @@ func (s *Spec) enter() error {
 	return nil
 }
 
-// own reports whether the view has something of its own at path.
+// own reports whether the view has something private at path.
 func (s *Spec) own(path string) bool {
 	if !s.Namespaces {
 		return false
@@ -69,7 +68,7 @@ func (s *Spec) own(path string) bool {
 	return caches || slices.ContainsFunc(s.Hide, below) || Covered(path) && !root
 }
 
-// WaysTo lists the directories that a view fastens.
+// WaysTo lists the directories that a view pins.
 func WaysTo(v View) []string {
 	return waysTo(v.writable(), slices.Concat(v.Hide, v.Protect, v.Masks))
 }
@@ -84,6 +83,6 @@ func waysTo(roots []Root, paths []string) (dirs []string) {
 			}
 		}
 	}
-	slices.Sort(dirs) // a prefix comes before what it begins
+	slices.Sort(dirs) // a prefix comes before longer paths
 	return slices.Compact(dirs)
 }

@@ -15,15 +15,15 @@ type Proc struct {
 	PID, Parent, Group, Session int
 	Threads                     int
 	State                       byte
-	Start                       uint64 // clock ticks since boot; with PID it names a process
+	Start                       uint64 // clock ticks since boot; with PID it identifies a process
 	Name                        string
 }
 
-// Runnable reports whether the process runs or will without outside help.
+// Runnable reports whether the process runs, or will without outside help.
 func (p Proc) Runnable() bool { return p.State == 'R' || p.State == 'D' }
 
-// Busy reports whether a thread of the process runs or will without outside help.
-// What State tells is that of the first thread, which often waits for the others.
+// Busy reports whether a thread of the process runs, or will without outside help.
+// State is that of the main thread, which often waits for the others.
 func (p Proc) Busy() bool {
 	if p.Runnable() || p.Threads < 2 {
 		return p.Runnable()
@@ -57,7 +57,7 @@ func Process(pid int) (Proc, error) {
 var errStat = errors.New("unexpected form of /proc/PID/stat")
 
 func parseStat(pid int, s string) (Proc, error) {
-	open, end := strings.IndexByte(s, '('), strings.LastIndexByte(s, ')') // the name may hold both
+	open, end := strings.IndexByte(s, '('), strings.LastIndexByte(s, ')') // the name may contain both
 	if open < 0 || end < open {
 		return Proc{}, errStat
 	}
@@ -76,8 +76,7 @@ func parseStat(pid int, s string) (Proc, error) {
 	return Proc{pid, parent, group, session, threads, f[0][0], start, s[open+1 : end]}, nil
 }
 
-// Processes reads the whole table that /proc shows. A process that ends while it
-// is read is left out.
+// Processes reads the whole table in /proc. It skips processes that end meanwhile.
 func Processes() []Proc {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -98,8 +97,8 @@ func Processes() []Proc {
 	return all
 }
 
-// descendants picks the living processes below pid, itself excluded. Below a
-// child subreaper nothing can get out of this set.
+// descendants returns the living processes below pid, excluding itself. Below a
+// child subreaper no process can leave this set.
 func descendants(all []Proc, pid int) []Proc {
 	children := map[int][]Proc{}
 	for _, p := range all {
@@ -115,9 +114,8 @@ func descendants(all []Proc, pid int) []Proc {
 	return found
 }
 
-// Orphans finds what a killed helper of an unconfined call left: everything in
-// its session, and everything that still carries the call's cookie in the
-// environment it started with.
+// Orphans finds what a killed helper of an unconfined call left: its session, and
+// all processes with the call's cookie in their initial environment.
 func Orphans(helper int, cookie string) []Proc {
 	var found []Proc
 	for _, p := range Processes() {
@@ -136,8 +134,8 @@ func carries(pid int, variable string) bool {
 	return err == nil && bytes.Contains(append([]byte{0}, b...), []byte("\x00"+variable+"\x00"))
 }
 
-// Signal sends sig to the very process that p describes: a number that was given
-// to another one since is left alone.
+// Signal sends sig to the process that p describes, and never to another with a
+// reused pid.
 func (p Proc) Signal(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
@@ -154,9 +152,9 @@ func (p Proc) Signal(sig unix.Signal) error {
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
-// Sweep stops what find returns, again and again until it finds nobody new, and
-// then kills them all. Stopping first matters: a program that forks faster than
-// the table is read always has a child that a plain round of kills did not see.
+// Sweep stops what find returns until it finds no new process, and then kills them
+// all. Stopping first matters: a program that forks faster than the table is read
+// always has a child that one round of kills did not see.
 func Sweep(find func() []Proc) {
 	type name struct {
 		pid   int
@@ -178,7 +176,7 @@ func Sweep(find func() []Proc) {
 	}
 }
 
-// describe is a process's command line, or its name in brackets.
+// describe returns a process's command line, or its name in brackets.
 func describe(p Proc) string {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/cmdline")
 	s := strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))

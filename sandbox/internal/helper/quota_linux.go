@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// mostWatchers is how many instances of inotify(7) a call may have. By default a user
-// has 128 on the whole machine.
+// mostWatchers bounds the inotify(7) instances of a call. The default limit per
+// user is 128.
 const mostWatchers = 64
 
-// boundUser limits what a call can take of what the kernel counts by user, across all
-// namespaces: other programs of the user need some of it, and what watches the
-// workspace does. It also makes the kernel refuse nested namespaces, beside the
-// filter. The settings are those of the call's own user namespace (namespaces(7),
-// "The /proc/sys/user directory"); where they cannot be written, as where a container
-// has /proc/sys read-only, the machine's hold.
+// boundUser limits the resources that the kernel counts per user, across all
+// namespaces: the user's other programs need some, and so does the workspace
+// watcher. It also disables nested namespaces, besides the filter. The settings are
+// those of the call's user namespace (namespaces(7), "The /proc/sys/user
+// directory"); if they cannot be written, as with a read-only /proc/sys in a
+// container, the machine's apply.
 func boundUser(s *Spec) {
 	if !s.Namespaces {
 		return

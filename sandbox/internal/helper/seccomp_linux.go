@@ -11,27 +11,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The filter is a list of what is refused: tools of a developer use far too
-// many calls for a list of what is allowed. It closes what the other layers
-// cannot: terminal injection, nested user namespaces, odd socket families,
-// io_uring, foreign system call tables and the rarely needed parts of the kernel.
+// The filter lists what is refused: developer tools use far too many system calls
+// for an allow list. It closes what the other layers cannot: terminal injection,
+// nested user namespaces, odd socket families, io_uring, foreign system call tables
+// and rarely used parts of the kernel.
 //
-// Local sockets are those that have to connect before they can send: where to, the
-// broker decides. Without a broker there are none but pairs.
+// The only local sockets are those that must connect before they send: the broker
+// judges the connection. Without a broker there are only pairs.
 const (
 	returnAllow = 0x7fff0000 // SECCOMP_RET_ALLOW
 	returnErrno = 0x00050000 // SECCOMP_RET_ERRNO
 	returnAsk   = 0x7fc00000 // SECCOMP_RET_USER_NOTIF
 	returnKill  = 0x80000000 // SECCOMP_RET_KILL_PROCESS
 
-	// Offsets in struct seccomp_data (linux/seccomp.h), little-endian machines.
+	// Offsets in struct seccomp_data (linux/seccomp.h), little-endian.
 	offsetNumber = 0
 	offsetArch   = 4
 	offsetArgs   = 16
 
-	firstX32 = 0x40000000 // numbers of the x32 table on amd64; nothing uses them elsewhere
+	firstX32 = 0x40000000 // numbers of the x32 table on amd64; unused elsewhere
 
-	sysOpenTreeAttr = 467 // newer than x/sys, the same on every machine
+	sysOpenTreeAttr = 467 // not in x/sys yet; the same on every architecture
 	sysFchmodat2    = 452
 
 	noRandomAddresses = 0x0040000 // ADDR_NO_RANDOMIZE
@@ -40,7 +40,7 @@ const (
 		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWTIME
 )
 
-// refused are the calls answered by EPERM, on every machine.
+// refused lists the calls that fail with EPERM on every architecture.
 func refused() []uint32 {
 	return []uint32{
 		// other processes
@@ -64,17 +64,17 @@ func refused() []uint32 {
 	}
 }
 
-// ofMode are the calls that give a file a mode, with the argument that has it. mkdir
-// does not take the bits of setID.
+// ofMode maps the calls that set a file mode to the argument with the mode. mkdir
+// ignores the setID bits.
 func ofMode() map[uint32]uint32 {
 	calls := map[uint32]uint32{unix.SYS_FCHMOD: 1, unix.SYS_FCHMODAT: 2, sysFchmodat2: 2, unix.SYS_MKNODAT: 2}
 	maps.Copy(calls, ofModeHere())
 	return calls
 }
 
-// opening are the calls that make a file if the argument says so, with the argument; the
-// mode is in the next one. That of openat2 lies in memory: there the kernel alone takes
-// the bits away, when the file is written, truncated or extended.
+// opening maps the calls that may create a file to the flags argument; the mode is
+// the next one. That of openat2 is in memory: there only the kernel clears the
+// bits, when the file is written, truncated or extended.
 func opening() map[uint32]uint32 {
 	calls := map[uint32]uint32{unix.SYS_OPENAT: 2}
 	maps.Copy(calls, openingHere())
@@ -82,28 +82,28 @@ func opening() map[uint32]uint32 {
 }
 
 const (
-	// setID are the bits that give whoever runs a file the rights of its owner or group.
+	// setID are the bits that run a file with the rights of its owner or group.
 	setID = unix.S_ISUID | unix.S_ISGID
-	// making are the flags with which a mode counts.
+	// making are the flags with which a mode is used.
 	making = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 )
 
-// absent are the calls that claim not to exist, so that programs take the older
-// way: io_uring passes requests around every filter, and the flags of clone3
-// lie in memory, where a filter cannot see them.
+// absent lists calls that return ENOSYS, so that programs fall back to older ones:
+// io_uring bypasses every filter, and the flags of clone3 are in memory, where a
+// filter cannot see them.
 func absent() []uint32 {
 	return []uint32{
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_CLONE3,
 	}
 }
 
-// filter assembles the program for this machine. With a broker it is asked about
-// every connect.
+// filter assembles the program for this architecture. brokered sends every connect
+// to the broker.
 func filter(brokered bool) []bpf.Instruction {
 	p := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: nativeArch, SkipTrue: 1},
-		bpf.RetConstant{Val: returnKill}, // e.g. int 0x80 of i386, with numbers of its own
+		bpf.RetConstant{Val: returnKill}, // e.g. int 0x80 of i386, with its own numbers
 		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: firstX32, SkipTrue: 1},
 		answer(unix.ENOSYS),
@@ -118,18 +118,18 @@ func filter(brokered bool) []bpf.Instruction {
 		p = append(p, when(nr, argument(0),
 			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: newNamespace, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
 	}
-	// The kernel looks at 32 bits of the request, so does the filter: a 64-bit
-	// comparison is passed by setting a bit above them (CVE-2019-10063).
-	// TIOCSETD would load any line discipline that the kernel has.
+	// The kernel reads 32 bits of the request, so does the filter: setting a higher bit
+	// would bypass a 64-bit comparison (CVE-2019-10063). TIOCSETD could load any line
+	// discipline of the kernel.
 	p = append(p, when(unix.SYS_IOCTL, argument(1),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 3},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCLINUX, SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSETD, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
-	// A lease holds up whoever opens the file for writing, were it read-only here.
+	// A lease blocks others that open the file for writing, even if it is read-only
+	// here.
 	p = append(p, when(unix.SYS_FCNTL, argument(1),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.F_SETLEASE, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
-	// A program in the workspace that gives whoever runs it the rights of its owner or
-	// group outlives the call.
+	// A setuid or setgid program in the workspace would outlive the call.
 	for nr, mode := range ofMode() {
 		p = append(p, when(nr, withoutSetID(mode)...)...)
 	}
@@ -147,16 +147,16 @@ func filter(brokered bool) []bpf.Instruction {
 	return append(p, allow())
 }
 
-// withoutSetID allows a mode unless it has bits of setID.
+// withoutSetID allows a mode unless it has setID bits.
 func withoutSetID(mode uint32) []bpf.Instruction {
 	return []bpf.Instruction{
 		argument(mode), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: setID, SkipTrue: 1}, allow(), answer(unix.EPERM),
 	}
 }
 
-// sockets allows TCP, UDP and ping over IP, routing questions over netlink and
-// local sockets. MPTCP, SCTP, raw sockets, vsock (a way to the host of a virtual
-// machine), packet, alg and all others are refused.
+// sockets allows TCP, UDP and ping over IP, routing queries over netlink and local
+// sockets. All others are refused: MPTCP, SCTP, raw sockets, vsock (a way to a
+// virtual machine's host), packet, alg and so on.
 func sockets(brokered bool) []bpf.Instruction {
 	ip := append([]bpf.Instruction{
 		argument(1),
@@ -175,9 +175,9 @@ func sockets(brokered bool) []bpf.Instruction {
 	return append(p, answer(unix.EPERM))
 }
 
-// connected allows the kinds of local sockets that send nothing before they are
-// connected. Datagram sockets send to any path; SOCK_RAW is another name for them
-// (unix_create in the kernel's net/unix/af_unix.c).
+// connected allows the kinds of local sockets that cannot send before they are
+// connected. Datagram sockets can send to any path; SOCK_RAW is another name for
+// them (unix_create in the kernel's net/unix/af_unix.c).
 func connected() []bpf.Instruction {
 	return append(one(bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf}), oneOf(unix.SOCK_STREAM, unix.SOCK_SEQPACKET)...)
 }
@@ -187,7 +187,8 @@ func when(value uint32, body ...bpf.Instruction) []bpf.Instruction {
 	return append(one(bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value, SkipTrue: uint8(len(body))}), body...)
 }
 
-// oneOf allows the call if the accumulator is among values, and else refuses it.
+// oneOf allows the call if the accumulator is one of values, and otherwise refuses
+// it.
 func oneOf(values ...uint32) []bpf.Instruction {
 	var p []bpf.Instruction
 	for i, v := range values {
@@ -207,9 +208,9 @@ func argument(n uint32) bpf.Instruction {
 	return bpf.LoadAbsolute{Off: offsetArgs + 8*n, Size: 4}
 }
 
-// restrictCalls puts the filter on the calling thread and on what it forks, and
-// starts the broker. Where the kernel has none (before Linux 5.19, or where a filter
-// that was there before asks somebody else), local sockets are refused.
+// restrictCalls installs the filter on the calling thread and its children, and
+// starts the broker. If the kernel does not support that (before Linux 5.19, or if
+// an outer filter has a listener), local sockets are refused.
 func restrictCalls(s *Spec) (*broker, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, err
@@ -230,7 +231,8 @@ func restrictCalls(s *Spec) (*broker, error) {
 	return nil, err
 }
 
-// install puts a filter on the calling thread; with NEW_LISTENER it returns a descriptor.
+// install installs a filter on the calling thread; with NEW_LISTENER it returns a
+// descriptor.
 func install(filter []bpf.Instruction, flags uintptr) (int, error) {
 	raw, err := bpf.Assemble(filter)
 	if err != nil {

@@ -4,10 +4,11 @@ package helper
 
 import "golang.org/x/sys/unix"
 
-// restrictCalls refuses: without a filter for this machine nothing runs confined.
+// restrictCalls fails: without a filter for this architecture nothing runs
+// confined.
 func restrictCalls(*Spec) (*broker, error) { return nil, unix.ENOSYS }
 
-// broker judges no connections: there is no filter that asks it.
+// broker is empty: there is no filter that notifies it.
 type broker struct{}
 
 func (*broker) wait() {}

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Without a pid namespace a call's processes are among the machine's. Landlock
-// keeps their signals in and other processes' memory and descriptors out; what
-// changes another process of the same user besides is closed by this filter,
-// which stands beside the one that closes the kernel's doors.
+// Without a PID namespace a call's processes are among the machine's. Landlock
+// confines their signals and protects the memory and descriptors of other
+// processes; this additional filter closes the other ways to change a process of
+// the same user.
 
-// onPassingThread runs f on a thread that ends with it. Landlock lets signals pass
-// between processes under the same restrictions, and what a thread has them, its
-// process has them: a helper whose restricted thread lived on could be killed by
-// its call, which nothing but a pid namespace would outlast.
+// onPassingThread runs f on a thread that ends with it. Landlock allows signals
+// between processes with the same restrictions, and a restricted thread counts for
+// its whole process: a call could kill a helper whose restricted thread lived on,
+// which only a PID namespace would survive.
 func onPassingThread(f func()) {
 	done := make(chan struct{})
 	// Ends with f, and its thread with it, since it is never unlocked.
@@ -31,7 +31,8 @@ func onPassingThread(f func()) {
 	<-done
 }
 
-// ofProcess are the calls that change a process by number, with that argument. 0 is the caller.
+// ofProcess maps the calls that change a process to the argument with its pid. 0 is
+// the caller.
 func ofProcess() map[uint32]uint32 {
 	return map[uint32]uint32{
 		unix.SYS_PRLIMIT64: 0, unix.SYS_SCHED_SETPARAM: 0,
@@ -40,8 +41,8 @@ func ofProcess() map[uint32]uint32 {
 	}
 }
 
-// othersFilter refuses what changes the processes from 1 to last, and leaves the tables
-// of other machines to the filter that every call has.
+// othersFilter refuses changing the processes from 1 to last, and leaves foreign
+// system call tables to the main filter.
 func othersFilter(last uint32) []bpf.Instruction {
 	free := []bpf.Instruction{
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 2},
@@ -49,7 +50,7 @@ func othersFilter(last uint32) []bpf.Instruction {
 		answer(unix.EPERM), allow(),
 	}
 	p := one(bpf.LoadAbsolute{Off: offsetNumber, Size: 4})
-	// With these nought can also mean all processes of the user.
+	// With these 0 can also mean all processes of the user.
 	for nr, ofUser := range map[uint32]uint32{unix.SYS_SETPRIORITY: unix.PRIO_USER, unix.SYS_IOPRIO_SET: ioprioUser} {
 		p = append(p, when(nr, append([]bpf.Instruction{
 			argument(0), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: ofUser, SkipTrue: 1}, answer(unix.EPERM), argument(1),
@@ -61,9 +62,9 @@ func othersFilter(last uint32) []bpf.Instruction {
 	return append(p, allow())
 }
 
-// restrictOthers puts the second filter on the calling thread and what it forks: it may change
-// none of the machine's processes, and none of the helper's threads.
-// It returns the last of them.
+// restrictOthers installs the second filter on the calling thread and its children:
+// they may change none of the machine's processes, and none of the helper's
+// threads. It returns the last of those.
 func restrictOthers(s *Spec) (last uint32, err error) {
 	last = ^uint32(0)
 	for {
@@ -80,7 +81,8 @@ func restrictOthers(s *Spec) (last uint32, err error) {
 	}
 }
 
-// lastThread is the highest thread number of this process; those of the call are higher.
+// lastThread returns the highest thread id of this process; those of the call are
+// higher.
 func lastThread() (last uint32, err error) {
 	threads, err := os.ReadDir("/proc/self/task")
 	for _, t := range threads {

@@ -4,13 +4,13 @@ package helper
 
 import "golang.org/x/sys/unix"
 
-// onPassingThread runs f, in which restrictCalls refuses.
+// onPassingThread runs f, in which restrictCalls fails.
 func onPassingThread(f func()) { f() }
 
-// restrictOthers refuses, as restrictCalls does.
+// restrictOthers fails like restrictCalls.
 func restrictOthers(*Spec) (uint32, error) { return 0, unix.ENOSYS }
 
 func lastThread() (uint32, error) { return 0, unix.ENOSYS }
 
-// restrictSockets refuses too.
+// restrictSockets fails too.
 func restrictSockets(bool) error { return unix.ENOSYS }

@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory that processes can share (memfd_create(2), shmget(2), mmap(2) with
-// MAP_SHARED) is no process's own, and stays when none has it mapped. The kernel
-// tells how much there is on the machine, and how much is in the pieces that a process
-// has open, but not in those that it has only mapped: a call is charged with their
-// size, up to what there is more of on the machine since it began.
+// Shared memory (memfd_create(2), shmget(2), mmap(2) with MAP_SHARED) belongs to no
+// process, and may stay when none has it mapped. The kernel reports its total on
+// the machine, and the usage of the files that a process has open, but not of those
+// it has only mapped: a call is charged with the size of those, up to the growth of
+// the total since it began.
 
 type sharedMemory struct {
 	known bool
 	least uint64
 }
 
-// growth is how much more there is on the machine than at the least so far.
+// growth returns by how much the total exceeds its minimum so far.
 func (s *sharedMemory) growth(now uint64) uint64 {
 	if !s.known || now < s.least {
 		s.known, s.least = true, now
@@ -37,12 +37,13 @@ func sharedNow() (bytes uint64) {
 	return bytes << 10
 }
 
-// patience is how many descriptors and mappings are looked at. Whoever has more could
-// hide among them what it has.
+// patience bounds the descriptors and mappings that are read. A process with more
+// could hide memory among them.
 const patience = 100_000
 
-// heldBy returns what is in the shared pieces that processes have open, and in all of shmget(2).
-// mapped is the size of the others; more than any machine has if there is too much to look at.
+// heldBy returns the shared memory in files that processes have open, and in all
+// shmget(2) segments. mapped is the size of the others, or more than any machine
+// has if there are too many.
 func heldBy(processes []Proc) (held, mapped uint64) {
 	opened, sizes := map[string]uint64{}, map[string]uint64{}
 	seen := 0
@@ -63,28 +64,29 @@ func heldBy(processes []Proc) (held, mapped uint64) {
 	return held + systemV(), mapped
 }
 
-// openPieces adds the nameless files that a process has open. It returns its descriptors.
+// openPieces adds the unlinked files that a process has open, and returns its
+// number of descriptors.
 func openPieces(pieces map[string]uint64, pid int) int {
-	folder := "/proc/" + strconv.Itoa(pid) + "/fd"
-	list, err := os.ReadDir(folder)
+	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
+	list, err := os.ReadDir(dir)
 	if err != nil {
-		return 0 // gone, or hidden from its equals
+		return 0 // gone, or not dumpable
 	}
 	for _, f := range list {
-		path := folder + "/" + f.Name()
+		path := dir + "/" + f.Name()
 		var st unix.Stat_t
 		if to, err := os.Readlink(path); err != nil || !strings.HasPrefix(to, "/memfd:") || unix.Stat(path, &st) != nil {
 			continue
 		}
-		// As mappedPieces names it: hexadecimal devices.
+		// As in mappedPieces: hexadecimal devices.
 		key := fmt.Sprintf("%02x:%02x %d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
 		pieces[key] = max(pieces[key], uint64(st.Blocks)*512)
 	}
 	return len(list)
 }
 
-// mappedPieces are those that a process has mapped (proc_pid_maps(5)). They count as
-// far as they are mapped. It tells how many mappings there are.
+// mappedPieces adds the files that a process has mapped (proc_pid_maps(5)), by the
+// size of the mappings, and returns the number of mappings.
 func mappedPieces(pieces map[string]uint64, pid int) (n int) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/maps")
 	if err != nil {
@@ -105,7 +107,8 @@ func mappedPieces(pieces map[string]uint64, pid int) (n int) {
 	return n
 }
 
-// systemV is the memory of all segments: column "rss" of /proc/sysvipc/shm (sysvipc(7)).
+// systemV returns the memory of all segments: column "rss" of /proc/sysvipc/shm
+// (sysvipc(7)).
 func systemV() (sum uint64) {
 	b, err := os.ReadFile("/proc/sysvipc/shm")
 	if err != nil {
@@ -113,7 +116,7 @@ func systemV() (sum uint64) {
 	}
 	for line := range strings.Lines(string(b)) {
 		if f := strings.Fields(line); len(f) > 2 {
-			n, _ := strconv.ParseUint(f[len(f)-2], 10, 64) // 0 for the head of the table
+			n, _ := strconv.ParseUint(f[len(f)-2], 10, 64) // 0 for the table's header
 			sum += n
 		}
 	}

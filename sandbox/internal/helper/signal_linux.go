@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clean gives the process a known state whatever the daemon was started with.
+// clean resets inherited process state.
 func clean() {
 	unix.CloseOnExec(ControlFD)
-	// Without close_range (before Linux 5.9) there is nothing to mend: the daemon
-	// opens everything close-on-exec.
+	// Without close_range (before Linux 5.9) nothing needs to be done: the daemon opens
+	// everything close-on-exec.
 	_ = unix.CloseRange(ControlFD+1, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil)
 	unix.Umask(0o022)
 }
 
-// aside does something on another thread. wait returns when it is done.
+// aside runs do on another thread. wait returns when it is done.
 func aside(do func()) (wait func()) {
 	done := make(chan struct{})
 	// Ends with do.
@@ -29,16 +29,15 @@ func aside(do func()) (wait func()) {
 	return func() { <-done }
 }
 
-// setSignals makes the helper deaf to signals of the call and gives the shell
-// the default action for all, whatever nohup or a shell's & made the daemon
-// ignore. Handlers do both: exec resets them.
+// setSignals makes the helper ignore signals of the call and gives the shell the
+// default action for all, whatever the daemon inherited, for example from nohup.
+// Handlers do both: exec resets them.
 //
-// The Go runtime has a handler for nearly every signal; those listed first it
-// would end the process for, unless somebody is notified. The default action
-// would not do for them, although the kernel spares the first process of a
-// namespace: not while the forking thread has signals blocked. To be notified
-// of all others too would cost a change of threads for each. For these it is done
-// while the view is built: nothing of the call runs yet.
+// The Go runtime handles nearly every signal; those listed first it would exit for,
+// unless signal.Notify is used. The default action would not be enough, although
+// the kernel spares the first process of a namespace: not while the forking thread
+// has signals blocked. Using Notify for all others too would cost a thread switch
+// for each. For these it is done while the view is built, before the call runs.
 func setSignals() {
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGILL,
 		unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGSTKFLT, unix.SIGSYS)
@@ -48,7 +47,7 @@ func setSignals() {
 	}
 }
 
-func (h *holder) signalAll(sig unix.Signal) {
+func (h *supervisor) signalAll(sig unix.Signal) {
 	if h.spec.apart() {
 		_ = unix.Kill(-1, sig)
 		return
@@ -58,8 +57,8 @@ func (h *holder) signalAll(sig unix.Signal) {
 	}
 }
 
-// wake continues the stopped processes of the call, and no other.
-func (h *holder) wake() {
+// wake sends CONT to the stopped processes of the call.
+func (h *supervisor) wake() {
 	for _, p := range h.members() {
 		if p.State == 'T' {
 			_ = p.Signal(unix.SIGCONT) // it may have ended
@@ -67,7 +66,7 @@ func (h *holder) wake() {
 	}
 }
 
-func (h *holder) signalForeground(sig unix.Signal) {
+func (h *supervisor) signalForeground(sig unix.Signal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if group, ok := h.foregroundLocked(); ok {
@@ -75,7 +74,7 @@ func (h *holder) signalForeground(sig unix.Signal) {
 	}
 }
 
-func (h *holder) signalShell(sig unix.Signal) {
+func (h *supervisor) signalShell(sig unix.Signal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.reaped {
@@ -83,14 +82,15 @@ func (h *holder) signalShell(sig unix.Signal) {
 	}
 }
 
-// foreground is the group that has the terminal, or the shell's; false once the shell ended.
-func (h *holder) foreground() (group int, ok bool) {
+// foreground returns the foreground group of the terminal, or the shell's; false
+// once the shell has ended.
+func (h *supervisor) foreground() (group int, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.foregroundLocked()
 }
 
-func (h *holder) foregroundLocked() (group int, ok bool) {
+func (h *supervisor) foregroundLocked() (group int, ok bool) {
 	if h.reaped {
 		return 0, false
 	}

@@ -6,35 +6,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// site is what a helper has for all its calls.
+// site is the state that a helper shares among its calls.
 type site struct {
-	base    *base  // nil: it holds one call
-	bound   bool   // process numbers are limited, and not processes
+	base    *base  // nil: it runs one call
+	bound   bool   // pids are limited instead of processes
 	threads func() // waits for startThreads
-	calls   int    // that it has held
-	traces  traces // as they were before the first
+	calls   int    // calls that it has run
+	traces  traces // before the first call
 }
 
-// mostCalls is how many calls a helper holds. Each takes a thread with it, and all threads
+// mostCalls is how many calls a helper runs. Each ends one thread, and all threads
 // are started before the first call (see restrictOthers).
 const mostCalls = 24
 
-// settle does once what no call changes: the user, limits of the namespaces, the network.
+// settle sets up once what no call changes: the user, limits of the namespaces, the
+// network.
 func settle(s *Spec) (*site, error) {
 	t := &site{threads: func() {}}
-	// When memory runs out a call goes before the daemon. Where the file cannot
-	// be written the machine's own order holds.
+	// When memory runs out the kernel kills a call before the daemon. If the write
+	// fails the machine's own order applies.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
-	own := s.Namespaces && !s.Given
+	own := s.Namespaces && !s.External
 	if own {
 		if err := nameUser(s); err != nil {
-			return nil, stage("clone", err) // of which it is a part
+			return nil, stage("clone", err) // part of that stage
 		}
 	}
 	if len(s.Overlays) > 0 {
 		return t, nil
 	}
-	t.bound = boundNumbers(s) // before the view, in which the kernel's settings cannot be written
+	t.bound = boundNumbers(s) // before the view, in which sysctls are read-only
 	boundUser(s)
 	if s.Again || s.Processes > 0 && (s.Namespaces || s.Counted) {
 		t.threads = aside(func() { startThreads(s.Again) })
@@ -60,7 +61,7 @@ func settle(s *Spec) (*site, error) {
 	if t.traces, err = readTraces(); err != nil {
 		return nil, stage("read what a call may change", err)
 	}
-	if base, err := newBase(); err == nil { // else it holds one call: pivot_root(2) is refused in an initramfs
+	if base, err := newBase(); err == nil { // otherwise it runs one call: an initramfs refuses pivot_root(2)
 		t.base = base
 	}
 	return t, nil
@@ -73,10 +74,10 @@ func (s *Spec) openNetwork() error {
 	if len(s.Ports) == 0 {
 		return nil
 	}
-	return openDoors(s.Ports)
+	return openProxyListeners(s.Ports)
 }
 
-// enter gives a call a view of its own.
+// enter gives a call its own view.
 func (t *site) enter(s *Spec, handed []int) error {
 	if t.base != nil {
 		return t.base.enter(s, handed)

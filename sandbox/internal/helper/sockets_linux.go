@@ -7,11 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Without namespaces of its own a call shares the machine's network and its memory
-// between processes. A third filter takes both away, beside the one that every call
-// has and the one of shared_linux.go.
+// Without namespaces a call shares the machine's network and IPC. A third filter
+// closes both, besides the main one and that of shared_linux.go.
 
-// between are the calls by which processes of a user reach each other without files.
+// between lists the calls by which processes of a user communicate without files.
 func between() []uint32 {
 	return []uint32{
 		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
@@ -19,13 +18,13 @@ func between() []uint32 {
 	}
 }
 
-// watching are the calls that begin to watch files. What a user has of inotify(7) is
-// shared with the user's other programs, no namespace bounds what a call takes of it,
-// and Landlock does not keep it from watching what is hidden.
+// watching lists the calls that create file watches. Their limits are shared with
+// the user's other programs, no namespace bounds a call's use, and Landlock does
+// not keep it from watching hidden files.
 func watching() []uint32 { return append([]uint32{unix.SYS_INOTIFY_INIT1}, watchingHere()...) }
 
-// socketsFilter leaves pairs of sockets, and unless offline those of the machine's
-// network. Nobody would judge where a local one is connected to.
+// socketsFilter leaves socket pairs, and unless offline network sockets.
+// Connections of local sockets could not be judged.
 func socketsFilter(offline bool) []bpf.Instruction {
 	p := one(bpf.LoadAbsolute{Off: offsetNumber, Size: 4})
 	for _, nr := range append(between(), watching()...) {
@@ -39,7 +38,7 @@ func socketsFilter(offline bool) []bpf.Instruction {
 	return append(p, allow())
 }
 
-// restrictSockets puts the third filter on the calling thread and on what it forks.
+// restrictSockets installs the third filter on the calling thread and its children.
 func restrictSockets(offline bool) error {
 	_, err := install(socketsFilter(offline), 0)
 	return err

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// nameUser gives the daemon's user and group their own numbers in the new user namespace
-// (user_namespaces(7)): for the group only once groups cannot be given up.
+// nameUser maps the daemon's user and group to themselves in the new user namespace
+// (user_namespaces(7)): the group after setgroups is denied.
 func nameUser(s *Spec) error {
 	for _, m := range []struct{ file, text string }{
 		{"setgroups", "deny"},
@@ -17,7 +17,8 @@ func nameUser(s *Spec) error {
 			return err
 		}
 	}
-	// A call could write it, once, and the next one no more. Where this fails, so does that.
+	// Otherwise the first call could write it, and others not. If this fails, so would
+	// that.
 	_ = os.WriteFile("/proc/self/projid_map", []byte("0 0 1"), 0)
 	return nil
 }

@@ -18,8 +18,8 @@ const (
 	flagsPlain = unix.MS_NOSUID | unix.MS_NODEV
 )
 
-// covered are the folders of the host that a private one covers. A root below
-// one of them has to be put back.
+// covered are the host directories that private ones cover. A root below one of
+// them is mounted again.
 var covered = [...]string{"/tmp", "/var/tmp", "/run", "/dev"}
 
 // Covered reports whether the view hides path unless it is one of the roots.
@@ -32,22 +32,22 @@ func Covered(path string) bool {
 	return false
 }
 
-// tree is a copy of a part of the host's file system, taken before the view is
-// built over it. It is not mounted anywhere yet.
+// tree is a detached copy of a part of the host's mounts, taken before the view is
+// built.
 type tree struct {
 	fd   int
-	path string // where it belongs
+	path string // its mount point
 	dir  bool
 }
 
-// buildView makes the mount namespace of the calling process the one of a call:
+// buildView turns the mount namespace of the calling process into that of a call:
 // everything read-only, private /tmp, /var/tmp, /run, /dev and /proc, the roots
-// put back, the hidden paths covered.
+// mounted again, the hidden paths covered.
 //
-// One recursive mount_setattr(2) freezes the host's tree instead of one remount
-// for each mount, and copies taken before it keep their freedom.
+// One recursive mount_setattr(2) makes the host's tree read-only, instead of one
+// remount for each mount; copies taken before are not affected.
 //
-// It returns the paths of what it has put back, in the order in which it did.
+// It returns the paths it has mounted, in order.
 func buildView(s *Spec, handed []int, console []tree) (attached []string, err error) {
 	roots, err := takeRoots(s.Roots)
 	if err != nil {
@@ -68,7 +68,7 @@ func buildView(s *Spec, handed []int, console []tree) (attached []string, err er
 	if err := setAttr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, attrLocked); err != nil {
 		return nil, stage("make / read-only", err)
 	}
-	if err := privateFolders(s.TmpBytes); err != nil {
+	if err := mountPrivate(s.TmpBytes); err != nil {
 		return nil, err
 	}
 	if err := buildDev(append(nodes, console...)); err != nil {
@@ -98,7 +98,7 @@ func buildView(s *Spec, handed []int, console []tree) (attached []string, err er
 	return attached, s.close()
 }
 
-// close puts over the view what the call may not change or open.
+// close covers what the call may not change or open.
 func (s *Spec) close() error {
 	if err := pinAll(s.View); err != nil {
 		return err
@@ -137,7 +137,7 @@ func takeRoots(roots []Root) ([]tree, error) {
 	return trees, nil
 }
 
-// byDepth are the roots, those above others first.
+// byDepth returns the roots, parents first.
 func byDepth(roots []Root) []Root {
 	roots = slices.Clone(roots)
 	slices.SortStableFunc(roots, func(a, b Root) int {
@@ -146,7 +146,7 @@ func byDepth(roots []Root) []Root {
 	return roots
 }
 
-// mustBe refuses a folder that is not the one that was chosen when the root was.
+// mustBe fails if the directory does not have the root's identity.
 func (r Root) mustBe(fd int) error {
 	var st unix.Stat_t
 	if r.Is == "" {
@@ -155,8 +155,8 @@ func (r Root) mustBe(fd int) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	if FolderID(uint64(st.Dev), st.Ino) != r.Is {
-		return errors.New("another folder is there than the one that was allowed")
+	if DirID(uint64(st.Dev), st.Ino) != r.Is {
+		return errors.New("the directory is not the one that was allowed")
 	}
 	return nil
 }
@@ -176,15 +176,15 @@ func takeNodes() ([]tree, error) {
 
 const console = "/dev/console"
 
-// takeTerminal takes the terminal of the call, if it has one, below the directory that is the
-// root of the machine: ttyname(3) looks through /dev for it and finds it as the console.
+// takeTerminal takes the terminal of the call, if it has one. host is the directory
+// with the machine's root. ttyname(3) searches /dev and finds it as the console.
 func takeTerminal(host string, has bool) []tree {
 	if !has {
 		return nil
 	}
 	name, err := os.Readlink(host + "/proc/self/fd/0")
 	if err != nil || !strings.HasPrefix(name, "/dev/") {
-		return nil // only ttyname(3) misses it
+		return nil // only ttyname(3) needs it
 	}
 	t, err := take(host+name, false)
 	if err != nil {
@@ -194,7 +194,7 @@ func takeTerminal(host string, has bool) []tree {
 	return []tree{t}
 }
 
-// resolverBelowRun is what /etc/resolv.conf points to when that is below /run.
+// resolverBelowRun returns the target of /etc/resolv.conf if that is below /run.
 func resolverBelowRun() (path string, ok bool) {
 	path, err := filepath.EvalSymlinks("/etc/resolv.conf")
 	return path, err == nil && strings.HasPrefix(path, "/run/")
@@ -207,12 +207,12 @@ func takeResolver() []tree {
 	}
 	t, err := take(path, false)
 	if err != nil || setAttr(t.fd, "", unix.AT_EMPTY_PATH, attrLocked) != nil {
-		return nil // names are not resolved then, which is no hole
+		return nil // then names are not resolved, which is safe
 	}
 	return []tree{t}
 }
 
-// takeSockets takes the sockets of the machine that a private folder would hide.
+// takeSockets takes the sockets of the machine that a private directory would hide.
 func takeSockets(paths []string) (list []tree) {
 	for _, path := range paths {
 		if !Covered(path) {
@@ -220,26 +220,27 @@ func takeSockets(paths []string) (list []tree) {
 		}
 		t, err := take(path, false)
 		if err == nil && setAttr(t.fd, "", unix.AT_EMPTY_PATH, attrLocked) == nil {
-			list = append(list, t) // one that is missing cannot be reached either
+			list = append(list, t) // a missing one cannot be reached either
 		}
 	}
 	return list
 }
 
-// shmBytes is the room in /dev/shm.
+// shmBytes is the size of /dev/shm.
 const shmBytes = 256 << 20
 
-// perFile is how many bytes of room there are for each file, also an empty one: the
-// kernel has about half as much memory for it.
+// perFile is the number of bytes per allowed file: an empty file takes the kernel
+// about half as much memory.
 const perFile = 2048
 
-// privateMount is a file system of the view's own.
+// privateMount is a file system private to the view.
 type privateMount struct {
 	path, options string
 	flags         uintptr
 }
 
-// isThere is false for a directory that is missing, or a link to another one of them.
+// isThere returns false for a directory that is missing, or a link to another one
+// of them.
 func (d privateMount) isThere() bool {
 	st, err := os.Lstat(d.path)
 	return err == nil && st.IsDir()
@@ -257,7 +258,7 @@ func privateMounts(tmpBytes uint64) []privateMount {
 	}
 }
 
-func privateFolders(tmpBytes uint64) error {
+func mountPrivate(tmpBytes uint64) error {
 	for _, d := range privateMounts(tmpBytes) {
 		if !d.isThere() {
 			continue
@@ -295,7 +296,7 @@ func buildDev(nodes []tree) error {
 	return mountBelowDev()
 }
 
-// mountBelowDev mounts the terminals and the shared memory that are the call's own.
+// mountBelowDev mounts the call's own terminals and shared memory.
 func mountBelowDev() error {
 	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,max=512"); err != nil {
 		return stage("mount /dev/pts", err)
@@ -304,12 +305,12 @@ func mountBelowDev() error {
 	return stage("mount /dev/shm", unix.Mount("tmpfs", "/dev/shm", "tmpfs", flagsPlain, options))
 }
 
-// procLocked are the parts of /proc that change the machine: root's files are root's
-// here too.
+// procLocked are the parts of /proc that change the machine: root's files belong to
+// root here too.
 var procLocked = [...]string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"}
 
-// buildProc mounts the /proc of the new pid namespace. The kernel allows it only
-// where the /proc outside is not masked, as it is in default containers.
+// buildProc mounts the /proc of the new PID namespace. The kernel allows it only if
+// the outer /proc is not masked, as it is in default containers.
 func buildProc() error {
 	if err := unix.Mount("proc", "/proc", "proc", flagsPlain|unix.MS_NOEXEC, ""); err != nil {
 		return stage("mount /proc", err)
@@ -332,11 +333,11 @@ func buildProc() error {
 	return nil
 }
 
-// coverFile is what covers a hidden file. Its mode lets nobody open it.
+// coverFile covers hidden files. Its mode lets no one open it.
 const coverFile = "/dev/.cover"
 
-// Cover is what it holds. It is not empty, because programs take an empty file for one that
-// need not be opened: npm pack would put it into its archive, in the place of the real one.
+// Cover is its content. It is not empty, because programs may not open an empty
+// file: npm pack would put it into its archive instead of failing.
 const Cover = "\n"
 
 func hideAll(paths []string) error {
@@ -348,7 +349,7 @@ func hideAll(paths []string) error {
 	return nil
 }
 
-// hide covers a file or directory. What cannot be reached needs no cover.
+// hide covers a file or directory. An unreachable path needs no cover.
 func hide(path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -358,8 +359,8 @@ func hide(path string) error {
 	return cover(fd)
 }
 
-// maskAll covers paths below the roots. What is gone since it was listed needs no cover;
-// that it was replaced by a link, which another call must have done, is an error.
+// maskAll covers paths below the roots. A path that is gone needs no cover; one
+// that became a link, by another call, is an error.
 func maskAll(paths []string) error {
 	for _, path := range paths {
 		fd, err := locate(path)
@@ -374,7 +375,7 @@ func maskAll(paths []string) error {
 	return nil
 }
 
-// cover puts something that cannot be opened over the open file or directory.
+// cover mounts something that cannot be opened over the open file or directory.
 func cover(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -404,9 +405,8 @@ func except(err error, harmless ...error) error {
 	return err
 }
 
-// locate opens path, which must be canonical. It follows no link: a link in it
-// was put there after the path was judged, perhaps by an earlier call that could
-// write one of its folders.
+// locate opens path, which must be canonical. It follows no link: a link was
+// created after the path was judged, perhaps by an earlier call.
 func locate(path string) (int, error) { return locateAt(unix.AT_FDCWD, path) }
 
 func locateAt(dir int, path string) (int, error) {
@@ -436,11 +436,11 @@ func takeAt(dir int, path string, recursive bool) (tree, error) {
 	return tree{fd: fd, path: path, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}, err
 }
 
-// attach mounts the tree at its path, which it makes in a private directory.
+// attach mounts the tree at its path, which it creates in a private directory.
 func (t tree) attach() error {
 	defer unix.Close(t.fd)
 	if Covered(t.path) {
-		if err := t.makePlace(); err != nil {
+		if err := t.makeMountPoint(); err != nil {
 			return stage("make a place for "+t.path, err)
 		}
 	}
@@ -453,7 +453,7 @@ func (t tree) attach() error {
 	return stage("mount "+t.path, err)
 }
 
-func (t tree) makePlace() error {
+func (t tree) makeMountPoint() error {
 	if t.dir {
 		return os.MkdirAll(t.path, 0o755)
 	}
@@ -471,7 +471,7 @@ func setAttr(fd int, path string, flags uint, set uint64) error {
 	return unix.MountSetattr(fd, path, flags, &unix.MountAttr{Attr_set: set})
 }
 
-// raiseLoopback brings lo of the fresh network namespace up.
+// raiseLoopback brings up lo in the fresh network namespace.
 func raiseLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

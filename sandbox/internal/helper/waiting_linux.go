@@ -9,22 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxTasks bounds how many threads of a process are looked at.
+// maxTasks bounds how many threads of a process are read.
 const maxTasks = 64
 
-// fileID names an open file. The zero value names none.
+// fileID identifies an open file. The zero value matches none.
 type fileID struct{ device, inode uint64 }
 
-// inputFiles are what a call's processes have open, if they wait for a person.
+// inputFiles are the files that processes read while they wait for a person.
 type inputFiles struct {
-	in  fileID // the terminal or pipe into which input goes
-	err fileID // a second terminal, for standard error, where no input comes
+	in  fileID // the terminal or pipe that receives input
+	err fileID // a second terminal, for standard error, which receives no input
 }
 
 func identify(st *unix.Stat_t) fileID { return fileID{uint64(st.Dev), st.Ino} }
 
-// noteInput remembers what these files are, before they are let go.
-func (h *holder) noteInput() {
+// noteInput records the files, before they are closed.
+func (h *supervisor) noteInput() {
 	var in, err unix.Stat_t
 	if unix.Fstat(0, &in) != nil || unix.Fstat(2, &err) != nil {
 		return
@@ -35,18 +35,18 @@ func (h *holder) noteInput() {
 	}
 }
 
-// place is where a descriptor of a process leads.
-type place int
+// target is what a descriptor of a process refers to.
+type target int
 
 const (
-	elsewhere   place = iota
-	inputItself       // the call's terminal or pipe
-	devTTY            // the same terminal, opened as /dev/tty
-	errTerminal       // the terminal of standard error
+	elsewhere   target = iota
+	inputItself        // the call's terminal or pipe
+	devTTY             // the same terminal, opened as /dev/tty
+	errTerminal        // the terminal of standard error
 )
 
-// leads tells where a descriptor of a process leads.
-func (h *holder) leads(pid int, fd string) place {
+// leads returns what a descriptor of a process refers to.
+func (h *supervisor) leads(pid int, fd string) target {
 	var st unix.Stat_t
 	if err := unix.Stat("/proc/"+strconv.Itoa(pid)+"/fd/"+fd, &st); err != nil {
 		return elsewhere
@@ -62,14 +62,14 @@ func (h *holder) leads(pid int, fd string) place {
 	return elsewhere
 }
 
-// waiting looks for a process that waits for input, in what the kernel knows: it
-// sleeps in a read of the call's terminal or pipe, or in a poll while the
-// terminal gives single keys. A reader goes before one that polls.
+// waiting finds a process that waits for input, by kernel state: it sleeps in a
+// read of the call's terminal or pipe, or in a poll while the terminal is in
+// single-key mode. Readers come first.
 //
-// A process is missed whose state the kernel does not show to its equal: one of
-// another user, as sudo starts them in an unconfined call, and any where
+// It misses processes that the kernel does not let it inspect: those of another
+// user, as sudo starts them in an unconfined call, and all if
 // kernel.yama.ptrace_scope is 2 or more.
-func (h *holder) waiting() Event {
+func (h *supervisor) waiting() Event {
 	found := Event{Kind: EventWaiting}
 	group, ok := h.foreground()
 	if !ok || h.input.in == (fileID{}) {
@@ -92,8 +92,8 @@ func (h *holder) waiting() Event {
 	return found
 }
 
-// look tells whether one process waits for input, and how.
-func (h *holder) look(p Proc, keys, hidden bool) (Event, bool) {
+// look reports whether one process waits for input, and how.
+func (h *supervisor) look(p Proc, keys, hidden bool) (Event, bool) {
 	tasks, _ := os.ReadDir("/proc/" + strconv.Itoa(p.PID) + "/task")
 	e := Event{Kind: EventWaiting, Members: []Member{{PID: p.PID}}}
 	for _, task := range tasks[:min(len(tasks), maxTasks)] {
@@ -121,16 +121,16 @@ func (h *holder) look(p Proc, keys, hidden bool) (Event, bool) {
 		e.Wait = WaitPassword
 	case e.Reads:
 		e.Wait = WaitLine
-	case e.Wait != "" && !h.holdsInput(p.PID):
+	case e.Wait != "" && !h.readsInput(p.PID):
 		return Event{}, false
 	}
 	e.Members[0].Command = describe(p)
 	return e, e.Wait != ""
 }
 
-// holdsInput reports whether a process has the terminal open for reading, by
-// all that can be told: under another number than those of the outputs.
-func (h *holder) holdsInput(pid int) bool {
+// readsInput reports whether a process probably has the terminal open for reading:
+// on another descriptor than those of the outputs.
+func (h *supervisor) readsInput(pid int) bool {
 	fds, _ := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd")
 	for _, fd := range fds[:min(len(fds), maxTasks)] {
 		if name := fd.Name(); name != "1" && name != "2" {
@@ -142,10 +142,10 @@ func (h *holder) holdsInput(pid int) bool {
 	return false
 }
 
-// terminalMode reads how the terminal gives input: single keys or lines, and
-// whether a program has turned off what only one that asks for a secret turns
-// off. Echo itself tells nothing: it is off from the start.
-func (h *holder) terminalMode() (keys, hidden bool) {
+// terminalMode returns whether the terminal is in single-key mode, and whether a
+// program has turned off what only a prompt for a secret turns off. ECHO is not
+// used: it is off from the start.
+func (h *supervisor) terminalMode() (keys, hidden bool) {
 	if !h.spec.Terminal {
 		return false, false
 	}
@@ -156,8 +156,8 @@ func (h *holder) terminalMode() (keys, hidden bool) {
 	return t.Lflag&unix.ICANON == 0, t.Lflag&unix.ECHOK == 0 || t.Lflag&unix.ISIG == 0
 }
 
-// parseSyscall reads /proc/PID/syscall (proc_pid_syscall(5)): the number of the
-// call in which the thread sleeps, and its first argument as a descriptor.
+// parseSyscall parses /proc/PID/syscall (proc_pid_syscall(5)): the number of the
+// system call in which the thread sleeps, and its first argument as a descriptor.
 func parseSyscall(s string) (call, fd int, ok bool) {
 	f := strings.Fields(s)
 	if len(f) < 2 {
@@ -165,7 +165,7 @@ func parseSyscall(s string) (call, fd int, ok bool) {
 	}
 	call, err := strconv.Atoi(f[0])
 	if err != nil || call < 0 {
-		return 0, 0, false // -1: it sleeps outside of any call
+		return 0, 0, false // -1: it sleeps outside of a system call
 	}
 	first, err := strconv.ParseUint(strings.TrimPrefix(f[1], "0x"), 16, 64)
 	if err != nil || first > 1<<30 {

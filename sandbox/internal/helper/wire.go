@@ -8,116 +8,116 @@ import (
 	"strings"
 )
 
-// Spec says what a helper does with itself and what it starts.
+// Spec says how a helper confines itself and what it starts.
 type Spec struct {
 	Namespaces bool // it was cloned into fresh namespaces: build the mount view, drop capabilities
-	Shared     bool // but not into a pid namespace: its processes are among the machine's, and see them
-	Listed     bool // no view hides anything: Landlock lets it read nothing but Roots. Goes with Shared, without Namespaces
-	Offline    bool // with Listed: it makes no sockets but pairs
-	Counted    bool // a control group bounds the number of its processes
-	Given      bool // with Namespaces: bwrap has made them and the view: look whether they hold. The streams of the command come first of Handed
-	Loopback   bool // it has a network namespace of its own: bring its loopback up
+	Shared     bool // but without a PID namespace: its processes are among the machine's, and see them
+	Listed     bool // without a view: Landlock allows reading Roots only. With Shared, without Namespaces
+	Offline    bool // with Listed: no sockets but pairs
+	Counted    bool // a control group limits its processes
+	External   bool // with Namespaces: bwrap has made them and the view: verify them. The command's streams come first in Handed
+	Loopback   bool // it has its own network namespace: bring up loopback
 	Landlock   bool
 	Seccomp    bool
-	Probe      bool // confine, report and end: start nothing
-	Again      bool // with Namespaces, not Shared: hold another call when this one has ended. The streams of the command come first of Handed
-	Hold       bool // start nothing before OrderGo, nor without the permit: an eventfd before the command's descriptors
+	Probe      bool // confine, report and end without starting anything
+	Again      bool // with Namespaces, not Shared: run another call after this one. The command's streams come first in Handed
+	Reserve    bool // start nothing before OrderGo, nor without the permit: an eventfd before the command's descriptors
 
 	View
-	Kept bool // with Again: the view is that of the call before, and View is empty
+	Kept bool // with Again: reuse the last call's view; View is empty
 
-	Fixed   []Root   // with Given: which of Protect there are, and, writable, the folders on the way to them and to Hide
-	Outside []string // with Given: the daemon's namespaces of the NamespaceKinds in turn, as readlink(2) tells them; it may be in none
+	Fixed   []Root   // with External: the existing paths of Protect, and, writable, the directories on the way to them and to Hide
+	Outside []string // with External: the daemon's namespaces in the order of NamespaceKinds, as readlink(2) returns them
 
-	Ports    []uint64  // with Loopback: connections to these and questions for names go to the daemon by EventDoors
-	Handed   uint64    // descriptors that come before the command's: the trees of Caches in turn, and a lock to be held
-	Overlays []Overlay // make these, report each by EventOverlay or EventFailed, and end; nothing else is done then
+	Ports    []uint64  // with Loopback: send connections to these ports and DNS queries to the daemon by EventListeners
+	Handed   uint64    // number of descriptors before the command's: the trees of Caches in order, and a lock to keep
+	Overlays []Overlay // make these, report each by EventOverlay or EventFailed, and end
 
 	Processes, OpenFiles, FileBytes, MemoryBytes uint64 // 0 = unlimited
 
-	User, Group uint64 // who the daemon is, and who the helper makes itself in the namespaces that it was cloned into
+	User, Group uint64 // the daemon's ids, to which the helper maps itself
 
 	Dir   string
-	DirIs string   // which folder Dir must be, as FolderID tells; "" = whichever is there
+	DirIs string   // the identity of Dir, from DirID; "" = any
 	Argv  []string // Argv[0] is an absolute path
 	Env   []string
-	Room  uint64 // >0: Argv lacks the script, a bash's last argument of at most so many bytes; OrderGive brings it, OrderGo starts it
+	Room  uint64 // >0: Argv lacks the script, of at most so many bytes; OrderSetScript brings it, OrderGo runs it
 }
 
-// View is what the files that a call sees are made from.
+// View determines the files that a call sees.
 type View struct {
 	Terminal bool // descriptor 0 is its controlling terminal
 	Roots    []Root
 	Hide     []string
-	Sockets  []string // local sockets of the machine that the call may connect to; put into the view
-	Masks    []string // canonical paths over which nothing can be opened
-	Protect  []string // canonical paths below writable roots that stay as they are
+	Sockets  []string // local sockets of the machine that the call may connect to; mounted in the view
+	Masks    []string // canonical paths that cannot be opened, including what is below
+	Protect  []string // canonical paths below writable roots that cannot be changed
 	Caches   []Cache
 	TmpBytes uint64
 }
 
-// apart reports whether the call's processes have a namespace of their own, which
-// holds them, numbers them and ends with the helper.
+// apart reports whether the call has its own PID namespace, which ends with the
+// helper.
 func (s *Spec) apart() bool { return s.Namespaces && !s.Shared }
 
-// Root is one directory that is put back into the view after / was made
-// read-only and /tmp private.
+// Root is one directory that is mounted in the view after / was made read-only and
+// /tmp private.
 type Root struct {
 	Path     string
 	Writable bool
-	Is       string // which folder it must be, as FolderID tells; "" = whichever is there
+	Is       string // its identity, from DirID; "" = any
 }
 
-// FolderID tells one folder from all others that are there at the same time.
-func FolderID(device, inode uint64) string { return fmt.Sprintf("%d:%d", device, inode) }
+// DirID identifies a directory among all existing ones.
+func DirID(device, inode uint64) string { return fmt.Sprintf("%d:%d", device, inode) }
 
 // Cache is one tool cache of the view.
 type Cache struct {
 	Path string
-	From string // the folder that is seen there; empty = a tree that was handed over
+	From string // the directory to mount; empty = a tree that was passed
 }
 
-// Overlay is a folder and where the changes to it go.
+// Overlay is a directory and where changes to it go.
 type Overlay struct{ Lower, Upper, Work string }
 
 // Order is one request of the daemon.
 type Order struct {
 	Kind   string // one of the Order constants
 	Signal int    // of the orders that signal
-	Script string // of OrderGive
+	Script string // of OrderSetScript
 }
 
 // The orders. The first one of a call is OrderRun; it carries the Spec in a memory
-// file and perhaps one more descriptor for the command.
+// file and possibly descriptors for the command.
 const (
 	OrderRun       = "run"
-	OrderGive      = "give"       // the script of a shell that was started without; answered by EventGiven or EventFailed
-	OrderLend      = "lend"       // to make connections in the call's network for who asks at the socket that comes with it
-	OrderGo        = "go"         // with sockets of those who lend theirs: what was held may start, what was given may run
+	OrderSetScript = "set-script" // the script of a warm shell; answered by EventScriptSet or EventFailed
+	OrderLend      = "lend"       // make connections in the call's network for requests on the accompanying socket
+	OrderGo        = "go"         // with sockets of lending calls: start the reserved command, or run the script
 	OrderSignal    = "signal"     // to the foreground process group; answered by EventSignalled
 	OrderSignalAll = "signal-all" // to every process of the call
 	OrderSignalOne = "signal-one" // to the shell alone; answered by EventSignalled
-	OrderWake      = "wake"       // CONT to every process of the call that is stopped
+	OrderWake      = "wake"       // CONT to every stopped process of the call
 	OrderKill      = "kill"       // SIGKILL to every process of the call
 	OrderWaiting   = "waiting"    // answered by EventWaiting
 	OrderList      = "list"       // answered by EventMembers
-	OrderEnd       = "end"        // answered by EventLeft; whatever still runs is killed; then EventIdle with Again, else the helper ends
+	OrderEnd       = "end"        // answered by EventLeft; kills what still runs; then EventIdle with Again, otherwise the helper ends
 )
 
 // Event is one report of the helper.
 type Event struct {
 	Kind     string // one of the Event constants
 	Stage    string // of EventFailed
-	Errno    int    // of EventFailed; 0 when no system call failed
+	Errno    int    // of EventFailed; 0 if no system call failed
 	Text     string // of EventFailed
 	ABI      int    // of EventStarted: the Landlock version in force, 0 = none
-	Brokered bool   // of EventStarted: connections to local sockets are judged; false = there are none
+	Brokered bool   // of EventStarted: connections to local sockets are judged; false = there are no such sockets
 	Status   int    // of EventExited: the raw wait status of the shell
 	Alone    bool   // of EventExited: nothing else of the call runs
 	Runnable bool   // of EventMembers: one of them runs or waits for a disk
-	Wait     string // of EventWaiting: one of the Wait constants; "" = nobody waits
-	Reads    bool   // of EventWaiting: it sleeps in a read, so nothing but input goes on with it
-	Sole     bool   // of EventWaiting: and it has no other thread
+	Wait     string // of EventWaiting: one of the Wait constants; "" = none waits
+	Reads    bool   // of EventWaiting: it sleeps in a read, so only input can continue it
+	Sole     bool   // of EventWaiting: it has no other thread
 	Deaf     bool   // of EventWaiting: it reads where no input comes
 	Members  []Member
 }
@@ -126,56 +126,54 @@ type Event struct {
 const (
 	EventStarted   = "started"
 	EventFailed    = "failed"
-	EventGiven     = "given" // the script is ready to run
+	EventScriptSet = "script-set" // the script is ready to run
 	EventExited    = "exited"
 	EventAlone     = "alone"     // the last process of the call ended after the shell did
 	EventSignalled = "signalled" // kill(2) has returned
 	EventMembers   = "members"
-	EventWaiting   = "waiting" // Members holds the one that waits, if any
-	EventLimit     = "limit"   // Text names the limit that the call has met
-	EventRefused   = "refused" // Text names a local socket of the machine that was not connected to
+	EventWaiting   = "waiting" // Members has the waiting process, if any
+	EventLimit     = "limit"   // Text is the limit that the call has met
+	EventRefused   = "refused" // Text is a local socket of the machine that was refused
 	EventLeft      = "left"
-	EventIdle      = "idle" // nothing of the call is left, and the next OrderRun is awaited
+	EventIdle      = "idle" // nothing of the call is left; the helper waits for OrderRun
 )
 
-// These come with descriptors: of a mount; of the socket for names and those for
-// connections.
+// These have descriptors: a mount; the socket for DNS and the listeners.
 const (
-	EventOverlay = "overlay"
-	EventDoors   = "doors" // before EventStarted
+	EventOverlay   = "overlay"
+	EventListeners = "listeners" // before EventStarted
 )
 
 // How a process waits for input.
 const (
 	WaitLine     = "line"
 	WaitPassword = "password"
-	WaitKeys     = "tui" // single keys, as editors and pagers take them
+	WaitKeys     = "tui" // single keys, as for editors and pagers
 )
 
-// The limits that the helper itself watches.
+// The limits that the helper itself enforces.
 const (
-	LimitMemory    = "memory"    // everything is killed for it
+	LimitMemory    = "memory"    // all processes are killed
 	LimitProcesses = "processes" // no more could be started
 )
 
 // Member is one process of a call.
 type Member struct {
-	PID     int // as the call sees it
+	PID     int // in the call's namespace
 	Command string
 }
 
-// maxMembers bounds a report, so that it always fits one packet.
+// maxMembers bounds an event, so that it always fits one packet.
 const maxMembers = 64
 
 var errGarbled = errors.New("garbled message between daemon and helper")
 
-// The wire form of every message: key, NUL, value, NUL, and so on, for what is not zero.
-// None of the values can hold NUL (the kernel could not take it in a path, an argument or
-// the environment either), so nothing is escaped, and bytes that are not valid UTF-8
-// arrive as they were. JSON would have replaced them: what runs would not be what was
-// judged.
+// The wire form of every message: key, NUL, value, NUL, and so on, for non-zero
+// fields. No value can contain NUL (the kernel accepts none in paths, arguments or
+// the environment either), so there is no escaping, and invalid UTF-8 is preserved.
+// JSON would replace it: what runs would not be what was judged.
 
-// encode appends the wire form of a structure. It fails when a text holds NUL.
+// encode appends the wire form of a structure. It fails if a string contains NUL.
 func encode(b []byte, prefix string, from reflect.Value) ([]byte, error) {
 	var errs []error
 	for i := range from.NumField() {
@@ -215,8 +213,8 @@ func encodeOne(b []byte, key string, v reflect.Value) ([]byte, error) {
 	return b, nil
 }
 
-// decode is the inverse of encode. An unknown key is an error: daemon and helper are one
-// binary.
+// decode is the inverse of encode. An unknown key is an error: daemon and helper
+// are the same binary.
 func decode(b []byte, into reflect.Value) error {
 	for s := string(b); s != ""; {
 		key, rest, ok := strings.Cut(s, "\x00")
@@ -271,7 +269,8 @@ func parse(v reflect.Value, value string) error {
 	return nil
 }
 
-// Encode gives the wire form of the specification. It fails when a text holds NUL.
+// Encode returns the wire form of the specification. It fails if a string contains
+// NUL.
 func (s *Spec) Encode() ([]byte, error) { return encode(nil, "", reflect.ValueOf(*s)) }
 
 // DecodeSpec is the inverse of Encode.
@@ -280,9 +279,9 @@ func DecodeSpec(b []byte) (s Spec, err error) {
 	return s, err
 }
 
-// Encode gives the wire form of the order.
+// Encode returns the wire form of the order.
 func (o Order) Encode() []byte {
-	b, _ := encode(nil, "", reflect.ValueOf(o)) // one with NUL is garbled, and refused
+	b, _ := encode(nil, "", reflect.ValueOf(o)) // an order with NUL is truncated, and rejected
 	return b
 }
 
@@ -292,7 +291,7 @@ func DecodeOrder(b []byte) (o Order, err error) {
 	return o, err
 }
 
-// Encode gives the wire form of the event.
+// Encode returns the wire form of the event.
 func (e Event) Encode() []byte {
 	e.Text = strings.ReplaceAll(e.Text, "\x00", "")
 	b, _ := encode(nil, "", reflect.ValueOf(e))

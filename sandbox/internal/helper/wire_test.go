@@ -10,7 +10,7 @@ import (
 
 func fullSpec() Spec {
 	return Spec{
-		Namespaces: true, Given: true, Shared: true, Listed: true, Offline: true, Counted: true, Loopback: true, Landlock: true, Seccomp: true, Probe: true, Again: true, Kept: true, Hold: true,
+		Namespaces: true, External: true, Shared: true, Listed: true, Offline: true, Counted: true, Loopback: true, Landlock: true, Seccomp: true, Probe: true, Again: true, Kept: true, Reserve: true,
 		View: View{
 			Terminal: true, TmpBytes: 1,
 			Roots: []Root{{"/work space", true, ""}, {"/tmp/x\xff", false, "8:1"}},
@@ -108,7 +108,7 @@ func FuzzDecodeSpec(f *testing.F) {
 
 func FuzzDecodeMessages(f *testing.F) {
 	f.Add(Order{Kind: OrderSignal, Signal: 2}.Encode())
-	f.Add(Order{Kind: OrderGive, Script: "echo \xff\n"}.Encode())
+	f.Add(Order{Kind: OrderSetScript, Script: "echo \xff\n"}.Encode())
 	f.Add(Event{Kind: EventLeft, Members: []Member{{1, "x"}}}.Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if o, err := DecodeOrder(b); err == nil && bytes.Contains([]byte(o.Kind), []byte{0}) {

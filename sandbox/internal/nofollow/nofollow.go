@@ -1,5 +1,5 @@
-// Package nofollow opens and examines files in directories that other processes change:
-// by descriptors, following no link.
+// Package nofollow opens and examines files in directories that other processes
+// change: by descriptors, following no link.
 package nofollow
 
 import (
@@ -11,19 +11,19 @@ import (
 // ID identifies a file while it exists.
 type ID struct{ Device, Inode uint64 }
 
-// Info is what is known of a file. No program can set the times.
+// Info describes a file. No program can set its times.
 type Info struct {
 	ID
 	Mode    fs.FileMode // its type
 	Bits    uint32      // its permissions
-	Links   uint32      // how many names it has
+	Links   uint32      // number of hard links
 	UID     int
 	Size    int64
-	Changed time.Time // in any way
-	Born    time.Time // zero where the file system does not know
+	Changed time.Time // ctime
+	Born    time.Time // birth time; zero if the file system has none
 }
 
-// ReadFile reads a regular file of at most this many bytes, as OpenFile opens it.
+// ReadFile reads a regular file of at most most bytes, opened with OpenFile.
 func ReadFile(path string, most int64) ([]byte, error) {
 	f, err := OpenFile(path)
 	if err != nil {

@@ -15,10 +15,10 @@ const (
 	beneath  = unlinked | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV
 )
 
-// Lstat looks at a path. Links above its end are followed.
+// Lstat examines a path. It follows links except at its end.
 func Lstat(path string) (Info, error) { return Stat(unix.AT_FDCWD, path) }
 
-// Stat looks at a name in an open directory, or at what is open when name is empty.
+// Stat examines a name in an open directory, or the open file if name is empty.
 func Stat(dir int, name string) (Info, error) {
 	flags := unix.AT_SYMLINK_NOFOLLOW
 	if name == "" {
@@ -76,7 +76,7 @@ func Open(path string, flags uint64) (int, error) {
 	return fd, err
 }
 
-// OpenFile opens a regular file for reading, without waiting.
+// OpenFile opens a regular file for reading, nonblocking.
 func OpenFile(path string) (*os.File, error) {
 	fd, err := Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
@@ -89,19 +89,19 @@ func OpenFile(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// OpenAt opens a name in an open directory, also where another file system begins.
+// OpenAt opens a name in an open directory, crossing mount points.
 func OpenAt(dir int, name string, flags uint64) (int, error) {
 	return unix.Openat2(dir, name, &unix.OpenHow{Flags: flags | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unlinked | unix.RESOLVE_BENEATH})
 }
 
-// OpenIn opens a name in an open directory, as every name in a directory that calls can
-// write: nothing above it or on another file system is reached.
+// OpenIn opens a name in a directory that calls can write: it reaches nothing above
+// it or on another file system.
 func OpenIn(dir int, name string, flags uint64) (int, error) {
 	return unix.Openat2(dir, name, &unix.OpenHow{Flags: flags | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: beneath})
 }
 
-// OpenDir opens a directory for reading. One that is closed to us although it is ours
-// is opened up first, by its descriptor: whoever made it may have taken the rights away.
+// OpenDir opens a directory for reading. It first adds missing permissions to a
+// directory of this user, by its descriptor: its creator may have removed them.
 func OpenDir(dir int, name string) (int, error) {
 	fd, err := OpenIn(dir, name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
@@ -119,8 +119,8 @@ func Reopen(fd int) (int, error) {
 	return unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-// OpenUp gives the owner of an open directory all rights to it, if the owner is this
-// user. It returns the mode that the directory had.
+// OpenUp gives the owner of an open directory all rights to it, if the owner is
+// this user. It returns the former mode.
 func OpenUp(fd int) (mode uint32, err error) {
 	in, err := Stat(fd, "")
 	if err != nil {
@@ -132,7 +132,8 @@ func OpenUp(fd int) (mode uint32, err error) {
 	return in.Bits, err
 }
 
-// Chmod changes the mode of what is open, also with O_PATH, which fchmod(2) refuses.
+// Chmod changes the mode of an open file, also with O_PATH, which fchmod(2)
+// refuses.
 func Chmod(fd int, mode uint32) error {
 	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
 }

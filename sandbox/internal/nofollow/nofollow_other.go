@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// Lstat knows of no file.
+// Lstat fails.
 func Lstat(string) (Info, error) { return Info{}, errors.ErrUnsupported }
 
-// OpenFile opens nothing.
+// OpenFile fails.
 func OpenFile(string) (*os.File, error) { return nil, errors.ErrUnsupported }

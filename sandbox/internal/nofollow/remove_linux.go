@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoveAll removes what is in an open directory under a name, with all that is in it.
-// It follows no link and enters no other file system, whatever another process does
-// meanwhile, and holds two descriptors however deep the tree is.
+// RemoveAll removes a name in an open directory, with all its contents. It follows
+// no link and enters no other file system, even against concurrent changes, and
+// uses two descriptors however deep the tree is.
 func RemoveAll(dir int, name string) error {
 	if err := unlink(dir, name); err != unix.ENOTEMPTY && err != unix.EACCES {
 		return ignore(err, unix.ENOENT)
@@ -43,13 +43,14 @@ func ignore(err, expected error) error {
 	return err
 }
 
-// walker removes what is in a directory from its deepest parts upwards.
+// walker removes the contents of a directory from its deepest parts upwards.
 type walker struct {
 	at    int // the directory that is being emptied
 	above []step
 }
 
-// step is a directory above the walker's, and the name in it through which it went down.
+// step is a parent directory of the walker's, and the name through which it went
+// down.
 type step struct {
 	id   ID
 	name string
@@ -74,8 +75,8 @@ func (w *walker) empty() error {
 	}
 }
 
-// clear removes what can be removed at once and returns the first directory that is not
-// empty; "" when nothing is left.
+// clear removes what can be removed at once and returns the first directory that is
+// not empty, or "".
 func (w *walker) clear() (down string, err error) {
 	for {
 		names, err := list(w.at)
@@ -112,7 +113,7 @@ func (w *walker) descend(name string) error {
 	return nil
 }
 
-// ascend goes back up, if up is still where the walker came from.
+// ascend goes back up, if up is still the parent.
 func (w *walker) ascend() error {
 	last := w.above[len(w.above)-1]
 	up, err := unix.Openat(w.at, "..", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -1,0 +1,97 @@
+package executor
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// ttyState is the state of the slave side of a terminal.
+type ttyState struct {
+	lines   bool // canonical mode
+	edits   bool // in its own line editor; with EXTPROC every byte is passed on at once
+	pending bool // there is something to read
+}
+
+// readTTYState reads the state from the master. It opens the slave for a moment:
+// only a poll there flushes what is still on its way. It reads the mode afterwards,
+// so it is the mode in which nothing was pending, unless it has just changed.
+func readTTYState(master *os.File) (p ttyState, err error) {
+	err = withFD(master, func(fd int) error {
+		if p.pending, err = hasInput(fd); err != nil {
+			return err
+		}
+		mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		if err != nil {
+			return err
+		}
+		p.lines = mode.Lflag&unix.ICANON != 0
+		p.edits = p.lines && mode.Lflag&unix.EXTPROC == 0
+		return nil
+	})
+	return p, err
+}
+
+// hasInput polls the slave.
+func hasInput(master int) (bool, error) {
+	slave, err := openSlave(master)
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(slave)
+	return readable(slave)
+}
+
+// openSlave opens the slave side (TIOCGPTPEER of ioctl_tty(2)).
+func openSlave(master int) (slave int, err error) {
+	const mode = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC
+	err = uninterrupted(func() error {
+		fd, _, no := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, mode)
+		if slave = int(fd); no != 0 {
+			return no
+		}
+		return nil
+	})
+	return slave, err
+}
+
+// readable polls without waiting.
+func readable(fd int) (bool, error) {
+	ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	err := uninterrupted(func() error {
+		_, err := unix.Poll(ready, 0)
+		return err
+	})
+	return ready[0].Revents&unix.POLLIN != 0, err
+}
+
+// uninterrupted retries a system call on EINTR. Go's runtime sends many signals,
+// and even a call that does not block can be interrupted.
+func uninterrupted(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// setBypass turns the line editor off or on. With EXTPROC (RFC 1184), a terminal
+// still reports canonical mode, but passes every byte on at once. It ignores
+// errors: a closed terminal has no mode to set.
+func setBypass(master *os.File, on bool) {
+	_ = withFD(master, func(fd int) error {
+		mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		if err != nil {
+			return err
+		}
+		was := mode.Lflag
+		if mode.Lflag &^= unix.EXTPROC; on {
+			mode.Lflag |= unix.EXTPROC
+		}
+		if mode.Lflag == was {
+			return nil
+		}
+		return unix.IoctlSetTermios(fd, unix.TCSETS, mode)
+	})
+}

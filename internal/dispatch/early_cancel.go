@@ -1,0 +1,70 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+
+	"go.uber.org/zap"
+)
+
+const maxEarlyCancels = 1024
+
+// earlyCancels are ids that were cancelled before their calls were received, by
+// client, oldest first.
+type earlyCancels map[string][]string
+
+func (f earlyCancels) add(client, id string) {
+	ids := append(f[client], id)
+	if len(ids) > maxEarlyCancels {
+		ids = ids[1:]
+	}
+	f[client] = ids
+}
+
+func (f earlyCancels) take(client, id string) bool {
+	i := slices.Index(f[client], id)
+	if i < 0 {
+		return false
+	}
+	f[client] = slices.Delete(f[client], i, i+1)
+	return true
+}
+
+// CancelEarly cancels a call that has not been received yet: when it is, it does
+// not run. It returns false if the client has used the id already, or if the cancel
+// cannot be recorded.
+func (d *Dispatcher) CancelEarly(ctx context.Context, client, id string) bool {
+	cancelled, err := d.opt.Journal.Fence(context.WithoutCancel(ctx), client, id, maxEarlyCancels)
+	if err != nil {
+		d.opt.Log.Error("cannot journal a fence", zap.String("call", id), zap.Error(err))
+	}
+	if !cancelled {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range d.calls {
+		if c.ID == id && c.client == client {
+			c.Cancel("") // it was received meanwhile
+			return true
+		}
+	}
+	if !slices.Contains(d.earlyCancels[client], id) {
+		d.earlyCancels.add(client, id)
+	}
+	return true
+}
+
+// takeEarlyCancel removes an early cancel once its call is answered. If the answer
+// could not be recorded the cancel stays, since the call may be sent again.
+func (d *Dispatcher) takeEarlyCancel(c *Call) {
+	if c.lost != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.earlyCancels.add(c.client, c.ID)
+		return
+	}
+	d.opt.Journal.Unfence(c.client, c.ID, func(err error) {
+		d.opt.Log.Warn("cannot journal that a fence is gone", zap.String("call", c.ID), zap.Error(err))
+	})
+}

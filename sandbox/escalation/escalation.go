@@ -1,0 +1,271 @@
+// Package escalation is what a person may add to the sandbox of one call: a wider
+// profile, a directory, the network or a host.
+//
+// The operator's configuration sets the Limits, a person's answer is in Words, and
+// an Escalation is the checked result; it keeps the directory open. It makes no
+// decisions, and applies to one call only.
+package escalation
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// Network is how much of the network a call may use. The zero value is none.
+type Network int
+
+// The networks, named as in the configuration.
+const (
+	Off   Network = iota // a private, empty network
+	Proxy                // hosts by name, each decided on
+	Full                 // the machine's network
+)
+
+// String returns the network's name in configuration and on the wire.
+func (n Network) String() string { return [...]string{"off", "proxy", "full"}[n] }
+
+// ParseNetwork parses a network's name.
+func ParseNetwork(s string) (Network, error) {
+	for _, n := range []Network{Off, Proxy, Full} {
+		if s == n.String() {
+			return n, nil
+		}
+	}
+	return Off, fmt.Errorf("unknown network %q: expected off, proxy or full", s)
+}
+
+// Words are what an answer asks for, as written. The zero value adds nothing.
+type Words struct {
+	Profile string // a sandbox mode
+	Write   string // a directory
+	Network string
+	Host    string // a name or an address, with optional :port
+}
+
+// Limits are the most that the operator lets a person add. The zero value allows
+// nothing.
+type Limits struct {
+	Mode    sandbox.Mode // the widest mode; ReadOnly = none
+	Write   []string     // canonical directories: these, or below them
+	Network Network      // the widest network
+	Hosts   []string     // for egress.ParsePattern; with a Network any host may be added
+	Ports   []uint16     // ports on which hosts are reached
+	Protect []string     // names that no call may change: no directory below one is added
+}
+
+// Offer is what may be added to the sandbox of a call, for people: one item of each
+// list.
+type Offer struct {
+	Profile []string
+	Write   []string // these directories, or below them
+	Network []string
+	Host    []string // patterns; "*" is any host
+}
+
+// Offer returns what may be added to a profile; nil = nothing.
+func (b Limits) Offer(p sandbox.Profile) *Offer {
+	var o Offer
+	if p.Mode == sandbox.FullAccess {
+		return nil
+	}
+	for _, m := range []sandbox.Mode{sandbox.WorkspaceWrite, sandbox.FullAccess} {
+		if m > p.Mode && m <= b.Mode {
+			o.Profile = append(o.Profile, m.String())
+		}
+	}
+	if max(p.Mode, b.Mode) >= sandbox.WorkspaceWrite {
+		o.Write = b.Write
+	}
+	have := networkOf(p)
+	for _, n := range []Network{Proxy, Full} {
+		if n > have && n <= b.Network {
+			o.Network = append(o.Network, n.String())
+		}
+	}
+	switch {
+	case have == Full:
+	case b.Network >= Proxy:
+		o.Host = []string{"*"}
+	default:
+		o.Host = b.Hosts
+	}
+	if p.Tier == sandbox.TierC { // see errTierC
+		o.Write = nil
+	}
+	if unnamed(p) {
+		o.Host = nil
+		o.Network = slices.DeleteFunc(o.Network, func(n string) bool { return n == Proxy.String() })
+	}
+	if len(o.Profile)+len(o.Write)+len(o.Network)+len(o.Host) == 0 {
+		return nil
+	}
+	return &o
+}
+
+// networkOf returns the network of a profile.
+func networkOf(p sandbox.Profile) Network {
+	switch {
+	case p.Network || p.Mode == sandbox.FullAccess:
+		return Full
+	case len(p.Ports) > 0:
+		return Proxy
+	}
+	return Off
+}
+
+// Escalation is what a person has added to the sandbox of one call. A nil
+// Escalation adds nothing. The caller must call Close when the call has ended. The
+// other methods may be called concurrently.
+type Escalation struct {
+	words   Words // canonical
+	mode    sandbox.Mode
+	network Network
+	ports   []uint16
+	host    string
+	port    uint16 // 0 = any
+	alone   bool   // host is the only network access
+	is      string // identity of Words.Write
+	pinned  *os.File
+}
+
+// Check returns the Escalation for words of a call that would run under p, if the
+// limits allow it. The error says why not, and which setting governs it. Words that
+// add nothing return nil.
+func (b Limits) Check(p sandbox.Profile, w Words) (*Escalation, error) {
+	if w == (Words{}) {
+		return nil, nil
+	}
+	switch {
+	case p.Mode == sandbox.FullAccess:
+		return nil, errors.New("nothing confines the call, so there is nothing to widen")
+	case p.Tier == sandbox.TierC && (w.Write != "" || w.Host != "" || w.Network == Proxy.String()):
+		return nil, errTierC
+	case unnamed(p) && (w.Host != "" || w.Network == Proxy.String()):
+		return nil, errUnnamed
+	}
+	g := &Escalation{words: w, ports: b.Ports}
+	for _, check := range []func(*Escalation, sandbox.Profile) error{b.profile, b.net, b.single, b.dir} {
+		if err := check(g, p); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+var errTierC = errors.New("calls run in tier C here, without a view of the files and a network of their own: neither a directory nor a host nor the network proxy can be added")
+
+// unnamed reports whether calls cannot connect by name on this machine.
+func unnamed(p sandbox.Profile) bool {
+	return p.Tier == sandbox.TierBwrap || p.Tier == sandbox.TierC
+}
+
+var errUnnamed = errors.New("calls run in tier A-bwrap here, in a network that toold cannot lead anywhere: neither a host nor the network proxy can be added")
+
+func (b Limits) profile(g *Escalation, p sandbox.Profile) error {
+	if g.words.Profile == "" {
+		return nil
+	}
+	mode, err := sandbox.ParseMode(g.words.Profile)
+	switch {
+	case err != nil:
+		return err
+	case mode <= p.Mode:
+		return fmt.Errorf("the profile %s is no wider than %s, in which the call runs anyway", mode, p.Mode)
+	case mode > b.Mode:
+		return beyond("the profile "+mode.String(), "profile", atMost(b.Mode != sandbox.ReadOnly, b.Mode.String()))
+	case mode == sandbox.FullAccess && g.words != Words{Profile: g.words.Profile}:
+		return errors.New("the profile danger-full-access leaves nothing else to widen")
+	}
+	g.mode = mode
+	return nil
+}
+
+func (b Limits) net(g *Escalation, p sandbox.Profile) error {
+	if g.words.Network == "" {
+		return nil
+	}
+	n, err := ParseNetwork(g.words.Network)
+	switch have := networkOf(p); {
+	case err != nil:
+		return err
+	case n <= have:
+		return fmt.Errorf("the network %s is no wider than %s, which the call has anyway", n, have)
+	case n > b.Network:
+		return beyond("the network "+n.String(), "network", atMost(b.Network != Off, b.Network.String()))
+	}
+	g.network = n
+	return nil
+}
+
+// atMost describes a limit.
+func atMost(some bool, most string) string {
+	if !some {
+		return "nothing"
+	}
+	return "at most " + most
+}
+
+// beyond returns the error for what the configuration does not allow people to add.
+func beyond(what, key, most string) error {
+	return fmt.Errorf("%s is more than may be added to this call: approval.widen.%s in the configuration gives it %s", what, key, most)
+}
+
+// Words returns what was added, in canonical form.
+func (g *Escalation) Words() Words {
+	if g == nil {
+		return Words{}
+	}
+	return g.words
+}
+
+// Dir returns the additional writable directory; "" = none.
+func (g *Escalation) Dir() string { return g.Words().Write }
+
+// Escalate returns the profile with what was added. The directory is pinned: the
+// sandbox does not start if another one replaced it.
+func (g *Escalation) Escalate(p sandbox.Profile) sandbox.Profile {
+	if g == nil {
+		return p
+	}
+	p.Mode = max(p.Mode, g.mode)
+	if dir := g.Dir(); dir != "" {
+		p.Write = append(slices.Clone(p.Write), dir)
+		p.Pinned = map[string]string{dir: g.is}
+	}
+	switch {
+	case g.network == Full:
+		p.Network, p.Ports = true, nil
+	case g.network == Proxy, g.host != "" && networkOf(p) == Off:
+		p.Ports = g.ports
+	}
+	return p
+}
+
+// Lets reports whether a host was added, and whether the call may contact only that
+// one.
+func (g *Escalation) Lets(host string, port uint16) (lets, alone bool) {
+	if g == nil {
+		return false, false
+	}
+	return g.host != "" && g.host == host && (g.port == 0 || g.port == port), g.alone
+}
+
+// Close closes the directory.
+func (g *Escalation) Close() {
+	if g != nil {
+		g.pinned.Close() // allowed on nil
+	}
+}
+
+// text quotes a word of an answer for an error.
+func text(s string) string {
+	if strings.IndexFunc(s, unseen) >= 0 || len(s) > 4096 {
+		return fmt.Sprintf("%.200q", s)
+	}
+	return s
+}

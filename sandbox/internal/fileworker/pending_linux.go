@@ -1,0 +1,309 @@
+package fileworker
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Change says which file gets new content.
+type Change struct {
+	Path    string   // canonical
+	Parents bool     // create missing parent directories of a new file
+	Private bool     // only the owner may read a new file until its mode is set
+	Old     *os.File // the file to replace, as Open opened it; nil: the file is new
+	Seen    *State   // the state of Old before it was read; nil: no check
+}
+
+// State distinguishes versions of a file's content. The change time changes with
+// every write, and no program can set it.
+type State struct{ Changed, Size int64 } // Changed in nanoseconds
+
+// ErrChanged is returned if the file is not the one that was opened, or has changed
+// since.
+var ErrChanged = errors.New("the file was changed or replaced meanwhile by somebody else; read it again")
+
+// ErrUnsynced is returned if the file was replaced but may be lost in a crash.
+var ErrUnsynced = errors.New("its directory could not be synced")
+
+// PendingFile is a file that is written and not yet committed. Until Commit it has
+// no name, or if the file system does not support that, a temporary name in the
+// same directory.
+type PendingFile struct {
+	// File is open for reading, which is enough to set attributes and to sync.
+	File *os.File
+
+	change Change
+	dir    int
+	name   string // temporary name; "" = none
+}
+
+// Begin writes new content into a pending file. The caller must call Discard in the
+// end. If there is an old file, only the owner may read the pending file.
+func Begin(c Change, data io.Reader) (*PendingFile, error) {
+	dir, err := openDir(filepath.Dir(c.Path), c.Parents)
+	if err != nil {
+		return nil, err
+	}
+	d := &PendingFile{change: c, dir: dir}
+	if err = d.unchanged(); err == nil {
+		err = d.write(data)
+	}
+	if err != nil {
+		d.Discard()
+		return nil, err
+	}
+	return d, nil
+}
+
+// Discard removes the pending file unless it was committed, and closes it. It may
+// be called twice.
+func (d *PendingFile) Discard() {
+	if d.dir < 0 {
+		return
+	}
+	if d.name != "" {
+		_ = unix.Unlinkat(d.dir, d.name, 0)
+	}
+	d.File.Close() // allowed on nil
+	unix.Close(d.dir)
+	d.dir = -1
+}
+
+// Commit moves the pending file to its path atomically and durably. The file must
+// still be Change.Old, unchanged and writable; a new file replaces nothing. Other
+// hard links keep the old content.
+func (d *PendingFile) Commit() error {
+	base := filepath.Base(d.change.Path)
+	var err error
+	if d.change.Old == nil {
+		err = d.appear(base)
+	} else {
+		err = d.replace(base)
+	}
+	if err != nil {
+		return err
+	}
+	if err := syncDir(d.dir); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnsynced, err)
+	}
+	return nil
+}
+
+// Remove removes Change.Old, which must be unchanged and writable.
+func Remove(c Change) error {
+	dir, err := openDir(filepath.Dir(c.Path), false)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	if err := (&PendingFile{change: c, dir: dir}).unchanged(); err != nil {
+		return err
+	}
+	if err := unix.Unlinkat(dir, filepath.Base(c.Path), 0); err != nil {
+		return err
+	}
+	if err := syncDir(dir); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnsynced, err)
+	}
+	return nil
+}
+
+// appear gives the pending file a name that does not exist yet.
+func (d *PendingFile) appear(base string) error {
+	if d.name == "" {
+		return d.link(base)
+	}
+	err := unix.Renameat2(d.dir, d.name, d.dir, base, unix.RENAME_NOREPLACE)
+	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
+		return d.linked(err)
+	}
+	// The file system has no such rename. A link never replaces anything; Discard
+	// removes the temporary name.
+	return unix.Linkat(d.dir, d.name, d.dir, base, 0)
+}
+
+// replace renames the pending file over the old one.
+func (d *PendingFile) replace(base string) error {
+	if d.name == "" {
+		name := temporaryName()
+		if err := d.link(name); err != nil {
+			return err
+		}
+		d.name = name
+	}
+	if err := d.unchanged(); err != nil {
+		return err
+	}
+	return d.linked(unix.Renameat(d.dir, d.name, d.dir, base))
+}
+
+// linked forgets the temporary name after a rename.
+func (d *PendingFile) linked(err error) error {
+	if err == nil {
+		d.name = ""
+	}
+	return err
+}
+
+func (d *PendingFile) link(name string) error {
+	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", d.File.Fd()), d.dir, name, unix.AT_SYMLINK_FOLLOW)
+}
+
+// unchanged verifies that the old file still exists with the content that was read,
+// and is writable: renaming over it only needs permission for the directory, so
+// that of the file is checked.
+func (d *PendingFile) unchanged() error {
+	if d.change.Old == nil {
+		return nil
+	}
+	base := filepath.Base(d.change.Path)
+	var there, opened unix.Stat_t
+	if err := unix.Fstatat(d.dir, base, &there, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	if err := unix.Fstat(int(d.change.Old.Fd()), &opened); err != nil {
+		return err
+	}
+	if there.Dev != opened.Dev || there.Ino != opened.Ino {
+		return ErrChanged
+	}
+	if seen := d.change.Seen; seen != nil && *seen != (State{opened.Ctim.Nano(), opened.Size}) {
+		return ErrChanged
+	}
+	if err := unix.Faccessat(d.dir, base, unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return fmt.Errorf("the file itself is not to be written: %w", err)
+	}
+	return nil
+}
+
+// write creates and fills the file.
+//
+// A child that is forked while the file is open for writing keeps it open until
+// exec, and running the new file fails with ETXTBSY meanwhile (golang/go#22315);
+// hence the lock, which must not last as long as a sync.
+func (d *PendingFile) write(data io.Reader) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	w, err := d.create()
+	if err != nil {
+		return err
+	}
+	return d.fill(w, data)
+}
+
+// fill writes the content, and opens the file for reading.
+func (d *PendingFile) fill(w *os.File, data io.Reader) error {
+	_, err := io.Copy(w, data)
+	if err == nil {
+		err = d.reopen(w)
+	}
+	return cause(errors.Join(cause(err), cause(w.Close())))
+}
+
+// create creates the file, without a name if the file system can.
+func (d *PendingFile) create() (*os.File, error) {
+	w, err := d.openNew(".", unix.O_TMPFILE)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
+		w, err = d.createNamed()
+	}
+	if errors.Is(err, unix.EACCES) {
+		err = fmt.Errorf("its directory is not writable, and the new file is written there first: %w", err)
+	}
+	return w, err
+}
+
+func (d *PendingFile) createNamed() (*os.File, error) {
+	name := temporaryName()
+	w, err := d.openNew(name, unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW)
+	if err == nil {
+		d.name = name
+	}
+	return w, err
+}
+
+func (d *PendingFile) openNew(name string, flags int) (*os.File, error) {
+	mode := uint32(0o666)
+	if d.change.Old != nil || d.change.Private {
+		mode = 0o600 // until it gets the old file's mode
+	}
+	fd, err := unix.Openat(d.dir, name, flags|unix.O_WRONLY|unix.O_CLOEXEC, mode)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "draft"), nil
+}
+
+// reopen opens the file w for reading.
+func (d *PendingFile) reopen(w *os.File) error {
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", w.Fd()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		d.File = os.NewFile(uintptr(fd), "draft")
+	}
+	return err
+}
+
+// openDir opens a directory with O_PATH, which needs no right to list it.
+func openDir(canonical string, parents bool) (int, error) {
+	const flags = unix.O_PATH | unix.O_DIRECTORY
+	fd, err := OpenAt(unix.AT_FDCWD, canonical, flags)
+	if !parents || !errors.Is(err, unix.ENOENT) {
+		return fd, err
+	}
+	fd, err = OpenAt(unix.AT_FDCWD, "/", flags)
+	for name := range strings.SplitSeq(strings.Trim(canonical, "/"), "/") {
+		if err != nil {
+			return -1, err
+		}
+		up := fd
+		fd, err = OpenAt(up, name, flags)
+		if errors.Is(err, unix.ENOENT) {
+			if err = unix.Mkdirat(up, name, 0o777); err == nil || errors.Is(err, unix.EEXIST) {
+				fd, err = OpenAt(up, name, flags)
+			}
+		}
+		unix.Close(up)
+	}
+	return fd, err
+}
+
+// syncDir makes the new name durable. A directory that may not be listed cannot be
+// opened for that: the file system syncs it later.
+func syncDir(dir int) error {
+	fd, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.EACCES) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Fsync(fd); !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EROFS) {
+		return err
+	}
+	return nil // not supported by the file system
+}
+
+// cause drops the temporary name, which means nothing to a reader.
+func cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+func temporaryName() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return ".toold-" + hex.EncodeToString(b[:]) + ".tmp"
+}

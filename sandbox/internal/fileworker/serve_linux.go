@@ -1,0 +1,125 @@
+package fileworker
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Serve is the main function of a worker: it accepts connections on the listener,
+// answers the requests on each, and returns the exit status when the listener is
+// closed. It starts no process, so that no child can keep a file open that it
+// writes.
+func Serve() int {
+	if kind, err := unix.GetsockoptInt(ListenerFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
+		fmt.Fprintln(os.Stderr, "toold: "+Marker+" is for toold itself; run toold without it")
+		return 125
+	}
+	unix.CloseOnExec(ListenerFD)
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return 125
+	}
+	listener := end{socket: ListenerFD}
+	for {
+		_, fds, err := listener.receive()
+		if err != nil {
+			return 0
+		}
+		for _, fd := range fds {
+			// Ends when its other end is closed, at the latest with the process.
+			go (&handler{end: end{socket: fd}}).serve()
+		}
+	}
+}
+
+type handler struct {
+	end
+	change  Change
+	pending *PendingFile // the pending file of change; may be nil
+}
+
+// serve answers until the other end is closed, and discards the pending file then.
+func (a *handler) serve() {
+	defer unix.Close(a.socket)
+	defer a.drop()
+	for {
+		b, fds, err := a.receive()
+		if err != nil {
+			return
+		}
+		q, err := decodeQuestion(b)
+		if err != nil {
+			closeAll(fds)
+			return
+		}
+		if a.answer(q, fds) != nil {
+			return
+		}
+	}
+}
+
+// answer carries out a request. It takes ownership of the descriptors.
+func (a *handler) answer(q question, fds []int) error {
+	switch {
+	case q.kind == askOpen && len(fds) == 0:
+		return a.answerOpened(Open(q.path))
+	case q.kind == askOpenDir && len(fds) == 0:
+		return a.answerOpened(OpenDir(q.path))
+	case q.kind == askBegin && len(fds) == 1 && !q.old, q.kind == askBegin && len(fds) == 2 && q.old:
+		if err := a.begin(q, fds); err != nil {
+			return a.send(answerOf(err))
+		}
+		return a.send(answerOf(nil), int(a.pending.File.Fd()))
+	case q.kind == askCommit && len(fds) == 0 && a.pending != nil:
+		err := a.pending.Commit()
+		a.drop()
+		return a.send(answerOf(err))
+	case q.kind == askRemove && len(fds) == 1 && q.old:
+		old := os.NewFile(uintptr(fds[0]), "old")
+		defer old.Close()
+		return a.send(answerOf(Remove(Change{Path: q.path, Old: old, Seen: q.seen})))
+	case q.kind == askDiscard && len(fds) == 0:
+		a.drop()
+		return a.send(answerOf(nil))
+	}
+	closeAll(fds)
+	return errGarbled
+}
+
+// answerOpened answers with a descriptor, which it closes, or with the error.
+func (a *handler) answerOpened(fd int, err error) error {
+	if err != nil {
+		return a.send(answerOf(err))
+	}
+	defer unix.Close(fd)
+	return a.send(answerOf(nil), fd)
+}
+
+// begin makes a pending file. The first descriptor has the content, the second is
+// the old file.
+func (a *handler) begin(q question, fds []int) (err error) {
+	a.drop()
+	content := os.NewFile(uintptr(fds[0]), "content")
+	defer content.Close()
+	a.change = Change{Path: q.path, Parents: q.parents, Private: q.private, Seen: q.seen}
+	if q.old {
+		a.change.Old = os.NewFile(uintptr(fds[1]), "old")
+	}
+	// Not the file itself: Copy would use shortcuts with different errors.
+	a.pending, err = Begin(a.change, io.NewSectionReader(content, 0, 1<<62))
+	if err != nil {
+		a.drop()
+	}
+	return err
+}
+
+// drop discards the pending file, and closes the old file.
+func (a *handler) drop() {
+	if a.pending != nil {
+		a.pending.Discard()
+	}
+	a.change.Old.Close() // allowed on nil
+	a.pending, a.change = nil, Change{}
+}

@@ -1,0 +1,471 @@
+package helper
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/fileworker"
+)
+
+// init runs a helper or a worker if the arguments say so, and does not return then.
+// It leaves by syscall.Exit: os.Exit would run hooks that block, or write to closed
+// files.
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == Marker {
+		syscall.Exit(run())
+	}
+	if len(os.Args) > 1 && os.Args[1] == fileworker.Marker {
+		syscall.Exit(fileworker.Serve())
+	}
+}
+
+// run is the main function of a helper. It stays on the main thread: only that
+// thread is restricted, and forks the shell; but see onPassingThread.
+func run() int {
+	runtime.LockOSThread()
+	if kind, err := unix.GetsockoptInt(ControlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
+		fmt.Fprintln(os.Stderr, "toold: "+Marker+" is for toold itself; run toold without it")
+		return 125
+	}
+	clean()
+	deafen := aside(setSignals)
+	spec, handed, files, err := receiveSpec()
+	if err != nil {
+		return 125 // the parent is not a daemon, or is gone
+	}
+	site, err := settle(&spec)
+	if err != nil {
+		send(failure(err))
+		return 125
+	}
+	if len(spec.Overlays) > 0 {
+		return serveOverlays(spec.Overlays)
+	}
+	for {
+		h := &supervisor{site: site, spec: spec, alone: make(chan struct{}), over: make(chan struct{})}
+		if err := h.begin(handed, files, deafen); err != nil {
+			send(failure(err))
+			return 125
+		}
+		if spec.Probe {
+			return 0
+		}
+		ended := make(chan struct{})
+		// Ends with the call, and exits the process unless it runs another one.
+		go func() {
+			defer close(ended)
+			h.obey()
+		}()
+		h.reap()
+		<-ended
+		h.rest()
+		if spec, handed, files, err = receiveSpec(); err != nil {
+			return 0 // the daemon has no further call for it
+		}
+	}
+}
+
+// begin confines the call and starts it.
+func (h *supervisor) begin(handed []int, files []uintptr, deafen func()) error {
+	if h.spec.External || h.spec.Again {
+		var err error
+		if handed, err = takeStreams(&h.spec, handed); err != nil {
+			return err
+		}
+	}
+	h.handed = handed
+	var err error
+	start := func() {
+		h.abi, h.broker, err = h.site.confine(&h.spec, handed)
+		deafen()
+		if err == nil && !h.spec.Probe {
+			err = h.start(files)
+		}
+	}
+	if h.spec.Shared || h.spec.Again {
+		onPassingThread(start)
+	} else {
+		start()
+	}
+	if err == nil && h.warm == nil {
+		send(Event{Kind: EventStarted, ABI: h.abi, Brokered: h.broker != nil})
+		h.watch()
+	}
+	return err
+}
+
+func failure(err error) Event {
+	e := Event{Kind: EventFailed, Text: err.Error()}
+	var at *stageError
+	if errors.As(err, &at) {
+		e.Stage, e.Text = at.stage, at.err.Error()
+	}
+	var no syscall.Errno
+	if errors.As(err, &no) {
+		e.Errno = int(no)
+	}
+	return e
+}
+
+// supervisor is the parent of the shell.
+type supervisor struct {
+	site   *site
+	spec   Spec
+	abi    int
+	broker *broker // judges connections to local sockets; nil = there are none
+	shell  int
+	input  inputFiles     // set by start
+	warm   *warmShell     // used by obey once the shell has its script
+	alone  chan struct{}  // closed when no process of the call is left
+	over   chan struct{}  // closed to end tasks
+	tasks  sync.WaitGroup // goroutines that watch the call
+	last   uint32         // the last thread that the call cannot change
+	handed []int          // descriptors to keep until the call has ended
+	joined bool           // the call's network was shared with other calls
+
+	full sync.Once // reported that the call reached its process limit
+
+	mu     sync.Mutex
+	reaped bool // the shell's pid may be reused
+}
+
+// start forks the shell from the restricted thread and gives it the terminal.
+func (h *supervisor) start(extra []uintptr) error {
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return stage("open /dev/null", err)
+	}
+	defer unix.Close(null)
+	attr := &syscall.ProcAttr{
+		Env: h.spec.Env,
+		// Not a session leader, whose exit would hang up the terminal during the output of
+		// its children.
+		Sys: &syscall.SysProcAttr{Setpgid: true},
+	}
+	if err := h.prepareUnconfined(attr.Sys); err != nil {
+		return err
+	}
+	if h.spec.Room > 0 {
+		if h.warm, err = h.spec.prepareWarm(); err != nil {
+			return stage("prepare a shell without a script", err)
+		}
+		extra = []uintptr{uintptr(h.warm.read)}
+		attr.Env = h.spec.Env
+	}
+	h.site.threads()
+	if err := limitNumbers(&h.spec, null); err != nil {
+		return err
+	}
+	if h.spec.Seccomp {
+		if h.last, err = restrictOthers(&h.spec); err != nil { // late: all threads exist by now
+			return stage("seccomp", err)
+		}
+	}
+	if h.spec.Reserve {
+		if extra, err = h.awaitGo(extra); err != nil {
+			return stage("receive the start order", err)
+		}
+	}
+	attr.Files = append([]uintptr{0, 1, 2}, extra...)
+	if h.shell, err = syscall.ForkExec(h.spec.Argv[0], h.spec.Argv, attr); err != nil {
+		return stage("start "+h.spec.Argv[0], err)
+	}
+	for _, fd := range extra {
+		unix.Close(int(fd))
+	}
+	h.noteInput()
+	h.letGo(null, 1, 2)
+	if !h.spec.Terminal {
+		h.letGo(null, 0)
+		return nil
+	}
+	h.handOver()
+	return nil
+}
+
+// handOver makes the shell's group the foreground group of the terminal, and
+// continues the shell if it was stopped for using the terminal before. An error
+// means that the shell has left its group or ended.
+func (h *supervisor) handOver() {
+	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, h.shell)
+	if by := h.stoppedBy(); by == 0 || by == unix.SIGTTIN || by == unix.SIGTTOU {
+		_ = unix.Kill(-h.shell, unix.SIGCONT)
+	}
+}
+
+// stoppedBy returns the signal that stopped the shell; 0 if it is not stopped.
+func (h *supervisor) stoppedBy() unix.Signal {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, h.shell, &info, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, nil)
+	if err != nil || info.Signo == 0 {
+		return 0
+	}
+	// The status follows three ints, padded to pointer size, and two more.
+	const status = 2*4 + (3*4+unsafe.Sizeof(uintptr(0))-1)/unsafe.Sizeof(uintptr(0))*unsafe.Sizeof(uintptr(0))
+	return unix.Signal(*(*int32)(unsafe.Add(unsafe.Pointer(&info), status)))
+}
+
+// prepareUnconfined replaces the missing PID namespace: orphans are reparented to
+// the helper, and the shell dies with the helper's main thread.
+func (h *supervisor) prepareUnconfined(sys *syscall.SysProcAttr) error {
+	if !h.spec.Namespaces && !h.spec.Shared {
+		sys.Pdeathsig = syscall.SIGKILL // of the main thread; see onPassingThread
+	}
+	if !h.spec.apart() {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return stage("become subreaper", err)
+		}
+	}
+	// After the last use of our own /proc entries: nothing inside inspects us.
+	return stage("hide the helper", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+}
+
+// letGo replaces descriptors by null, so that streams end with the call.
+func (h *supervisor) letGo(null int, fds ...int) {
+	for _, fd := range fds {
+		_ = unix.Dup3(null, fd, 0)
+	}
+}
+
+// reap reaps every child, and reports the end of the shell and of the last one. The
+// terminal stays open until the shell has ended, so that its output to /dev/tty
+// arrives even if it closed all other streams.
+func (h *supervisor) reap() {
+	sent := false
+	for {
+		// Without reaping yet: before a signal is sent, the pid must be known to be ours.
+		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		status, ended, alone := h.collect()
+		if ended {
+			h.releaseTerminal()
+			if !alone {
+				h.noteFull(Processes(), 1) // a shell that cannot fork often ends at once
+			}
+			send(Event{Kind: EventExited, Status: status, Alone: alone})
+			sent = alone
+		}
+		if alone {
+			close(h.alone)
+			if !sent {
+				send(Event{Kind: EventAlone})
+			}
+			return
+		}
+	}
+}
+
+// collect reaps all ended children.
+func (h *supervisor) collect() (status int, ended, alone bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return status, ended, true // ECHILD: none left
+		case pid == 0:
+			return status, ended, false
+		case pid == h.shell:
+			h.reaped = true
+			status, ended = int(ws), true
+		}
+	}
+}
+
+func (h *supervisor) releaseTerminal() {
+	if !h.spec.Terminal {
+		return
+	}
+	if null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err == nil {
+		h.letGo(null, 0)
+		unix.Close(null)
+	}
+}
+
+// isUntouched reports whether the call could change none of the helper's threads:
+// none was created since the filter was installed.
+func (h *supervisor) isUntouched() bool {
+	now, err := lastThread()
+	return err == nil && h.spec.Seccomp && now <= h.last
+}
+
+// leaveTerminal gives up the controlling terminal for the next call.
+func (h *supervisor) leaveTerminal() error {
+	if !h.spec.Terminal {
+		return nil
+	}
+	tty, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENXIO) {
+		return nil // it was hung up
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(tty)
+	return unix.IoctlSetInt(tty, unix.TIOCNOTTY, 0)
+}
+
+// obey carries out the daemon's orders. When the daemon is gone it kills
+// everything.
+func (h *supervisor) obey() {
+	if h.warm != nil {
+		h.mustWait()
+	}
+	buf := make([]byte, 256+h.spec.Room)
+	for {
+		n, fds, err := receive(ControlFD, buf)
+		order, bad := DecodeOrder(buf[:max(n, 0)])
+		if err != nil || n <= 0 || bad != nil {
+			h.end(137)
+		}
+		switch order.Kind {
+		case OrderSetScript:
+			h.setScript(order.Script)
+		case OrderGo:
+			h.lend(fds)
+			h.release()
+		case OrderLend:
+			h.joined = true
+			for _, fd := range fds {
+				// Ends when the other helper is gone.
+				go h.spec.serveLoopback(fd)
+			}
+		case OrderSignal:
+			h.signalForeground(unix.Signal(order.Signal))
+			send(Event{Kind: EventSignalled})
+		case OrderSignalAll:
+			h.signalAll(unix.Signal(order.Signal))
+		case OrderSignalOne:
+			h.signalShell(unix.Signal(order.Signal))
+			send(Event{Kind: EventSignalled})
+		case OrderWake:
+			h.wake()
+		case OrderWaiting:
+			send(h.waiting())
+		case OrderKill:
+			h.kill()
+		case OrderList:
+			send(h.list(EventMembers))
+		case OrderEnd:
+			send(h.list(EventLeft))
+			h.clear()
+			if !h.spec.Again {
+				syscall.Exit(0)
+			}
+			return
+		}
+	}
+}
+
+// end kills what is left and exits. With a PID namespace the kernel does it, and
+// the daemon's wait returns only when all are gone.
+func (h *supervisor) end(code int) {
+	if !h.spec.apart() {
+		h.clear()
+	}
+	syscall.Exit(code)
+}
+
+// lend lets the call reach the servers of others.
+func (h *supervisor) lend(lenders []int) {
+	h.joined = h.joined || len(lenders) > 0
+	h.broker.lend(lenders)
+}
+
+// clear kills what is left and returns when nothing is.
+func (h *supervisor) clear() {
+	for !h.isAlone(0) {
+		h.kill()
+		h.isAlone(10 * time.Millisecond) // then again, for processes created meanwhile
+	}
+}
+
+// rest removes what the call has made and reports that the helper is idle. If
+// something of the call may be left, the helper ends.
+func (h *supervisor) rest() {
+	close(h.over)
+	h.tasks.Wait()
+	h.broker.wait()
+	h.warm.close()
+	h.site.calls++
+	able := h.site.base != nil && h.site.calls < mostCalls && !h.joined
+	clean := able && h.leaveTerminal() == nil && h.isUntouched() && h.site.traces.isClean()
+	if !clean || h.site.base.leave() != nil {
+		syscall.Exit(0)
+	}
+	for _, fd := range h.handed {
+		unix.Close(fd)
+	}
+	send(Event{Kind: EventIdle})
+}
+
+// isAlone waits at most d for the last process of the call to end.
+func (h *supervisor) isAlone(d time.Duration) bool {
+	select {
+	case <-h.alone:
+		return true
+	default:
+	}
+	if d == 0 {
+		return false
+	}
+	select {
+	case <-h.alone:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+func (h *supervisor) members() []Proc {
+	if h.isAlone(0) {
+		return nil // the usual case, without reading the whole table
+	}
+	return h.pick(Processes())
+}
+
+// pick returns the living processes of the call from the whole table.
+func (h *supervisor) pick(all []Proc) []Proc {
+	if !h.spec.apart() {
+		return descendants(all, os.Getpid())
+	}
+	var found []Proc
+	for _, p := range all {
+		if p.PID != os.Getpid() && !p.Ended() {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+func (h *supervisor) list(kind string) Event {
+	e := Event{Kind: kind}
+	for _, p := range h.members() {
+		e.Runnable = e.Runnable || p.Busy()
+		if len(e.Members) < maxMembers {
+			e.Members = append(e.Members, Member{p.PID, describe(p)})
+		}
+	}
+	return e
+}
+
+func (h *supervisor) kill() {
+	if h.spec.apart() {
+		_ = unix.Kill(-1, unix.SIGKILL) // ESRCH: none left
+		return
+	}
+	Sweep(h.members)
+}

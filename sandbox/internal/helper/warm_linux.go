@@ -1,0 +1,288 @@
+package helper
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A shell can start before its script is known. bash reads the file named by
+// BASH_ENV before the string of -c, which it reads from its argument memory. So
+// BASH_ENV names a pipe, in which bash waits, and -c has a placeholder with room
+// for a script. The script is then written over the placeholder, the pipe delivers
+// commands that undo the traces of waiting, and bash continues as if it had just
+// started.
+//
+// A script can still see: NUL bytes after the arguments and the environment in the
+// shell's own /proc/PID, and, before its first command has ended, PIPESTATUS,
+// BASH_ARGC and SECONDS in a listing of all variables, which a fresh shell creates
+// on first use.
+
+// The script is set in two steps. OrderSetScript prepares everything but leaves the
+// start of the placeholder; OrderGo writes the script over it and lets bash
+// continue. So a daemon that ends between the two leaves a shell that can only run
+// the placeholder.
+
+// placeholder is what bash would run if it did not wait. It never succeeds.
+const placeholder = "kill -KILL $$; #"
+
+// waitFD is the shell's descriptor of the pipe.
+const waitFD = 3
+
+// warmShell is a shell that waits for its script.
+type warmShell struct {
+	room  int
+	entry string // in its environment
+	read  int    // the helper's ends of the pipe
+	write int
+	inode uint64
+
+	// Addresses in the shell's memory.
+	script, environment uintptr
+
+	text string // what release writes
+	has  bool   // setScript succeeded
+}
+
+// prepareWarm changes the command so that the shell will wait.
+func (s *Spec) prepareWarm() (*warmShell, error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fds[0], &st); err != nil {
+		return nil, err
+	}
+	w := &warmShell{
+		room: int(s.Room), entry: fmt.Sprintf("BASH_ENV=/dev/fd/%d", waitFD),
+		read: fds[0], write: fds[1], inode: st.Ino,
+	}
+	s.Argv = append(s.Argv, w.placeholder())
+	s.Env = append(s.Env[:len(s.Env):len(s.Env)], w.entry)
+	return w, nil
+}
+
+func (w *warmShell) placeholder() string {
+	return placeholder + strings.Repeat(" ", max(0, w.room-len(placeholder)))
+}
+
+// waitWithin bounds the start of a shell, which is checked every lookAgain. Both
+// are long: no caller waits.
+const (
+	waitWithin = time.Minute
+	lookAgain  = time.Millisecond
+)
+
+// await waits until the shell waits, and finds its script and environment in
+// memory.
+func (w *warmShell) await(shell int) error {
+	for begin := time.Now(); !w.waits(shell); time.Sleep(lookAgain) {
+		if time.Since(begin) > waitWithin {
+			return errors.New("the shell does not read the file that BASH_ENV names")
+		}
+	}
+	argEnd, envEnd, err := argumentEnds(shell)
+	if err != nil {
+		return err
+	}
+	if w.script, err = find(shell, argEnd, w.placeholder()); err != nil {
+		return err
+	}
+	w.environment, err = find(shell, envEnd, w.entry)
+	return err
+}
+
+// waits reports whether the shell is blocked reading the pipe (proc_pid_syscall(5)).
+func (w *warmShell) waits(shell int) bool {
+	proc := "/proc/" + strconv.Itoa(shell)
+	b, err := os.ReadFile(proc + "/syscall")
+	f := strings.Fields(string(b))
+	if err != nil || len(f) < 2 || f[0] != strconv.Itoa(unix.SYS_READ) {
+		return false
+	}
+	fd, err := strconv.ParseUint(f[1], 0, 32)
+	if err != nil {
+		return false
+	}
+	name, err := os.Readlink(proc + "/fd/" + strconv.FormatUint(fd, 10))
+	return err == nil && name == fmt.Sprintf("pipe:[%d]", w.inode)
+}
+
+// argumentEnds returns arg_end and env_end of a process (proc_pid_stat(5)).
+func argumentEnds(pid int) (argEnd, envEnd uintptr, err error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, 0, err
+	}
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // f[0] is field 3
+	if len(f) < 49 {
+		return 0, 0, errStat
+	}
+	arg, err1 := strconv.ParseUint(f[46], 10, 64)
+	env, err2 := strconv.ParseUint(f[48], 10, 64)
+	return uintptr(arg), uintptr(env), errors.Join(err1, err2)
+}
+
+// find returns the address of text, if it ends with a NUL at end.
+func find(pid int, end uintptr, text string) (uintptr, error) {
+	b := make([]byte, len(text)+1)
+	at := end - uintptr(len(b))
+	local := []unix.Iovec{{Base: &b[0]}}
+	local[0].SetLen(len(b))
+	n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: at, Len: len(b)}}, 0)
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the shell's memory: %w", err)
+	}
+	if n != len(b) || string(b) != text+"\x00" {
+		return 0, errors.New("the shell's arguments do not lie where the kernel says")
+	}
+	return at, nil
+}
+
+// store writes b into the memory of a process.
+func store(pid int, at uintptr, b []byte) error {
+	local := []unix.Iovec{{Base: &b[0]}}
+	local[0].SetLen(len(b))
+	n, err := unix.ProcessVMWritev(pid, local, []unix.RemoteIovec{{Base: at, Len: len(b)}}, 0)
+	if err != nil {
+		return fmt.Errorf("cannot write the shell's memory: %w", err)
+	}
+	if n != len(b) {
+		return errors.New("cannot write the shell's memory: it ends too early")
+	}
+	return nil
+}
+
+// setScript writes all of the script but its start, without which the shell cannot
+// run it.
+func (w *warmShell) setScript(shell int, shellName, script string) error {
+	if len(script) > w.room || strings.IndexByte(script, 0) >= 0 {
+		return errors.New("the script does not fit the waiting shell")
+	}
+	w.text, w.has = script, true
+	behind := make([]byte, max(0, w.room-len(placeholder))+1)
+	if err := store(shell, w.script+uintptr(len(placeholder)), behind); err != nil {
+		return err
+	}
+	if err := store(shell, w.environment, make([]byte, len(w.entry))); err != nil {
+		return err
+	}
+	for b := []byte(prelude(shellName, script)); len(b) > 0; {
+		n, err := unix.Write(w.write, b)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		b = b[max(n, 0):]
+	}
+	return nil
+}
+
+// release replaces the placeholder by the script and lets the shell run.
+func (w *warmShell) release(shell int) error {
+	if !w.has {
+		return errors.New("no script was given")
+	}
+	text := make([]byte, max(len(w.text), len(placeholder)))
+	copy(text, w.text)
+	if err := store(shell, w.script, text); err != nil {
+		return err
+	}
+	return unix.Close(w.write)
+}
+
+// close closes the pipe of a shell that was not released.
+func (w *warmShell) close() {
+	if w != nil {
+		unix.Close(w.write)
+	}
+}
+
+// prelude restores the descriptors and variables of a fresh shell.
+func prelude(shellName, script string) string {
+	return fmt.Sprintf("exec %d<&-\nunset BASH_ENV\nBASH_EXECUTION_STRING=%s\nSECONDS=0\n: %s\n",
+		waitFD, quote(script), quote(shellName))
+}
+
+// quote returns s as one shell word.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// mustWait reports to the daemon when the shell waits. On failure the call ends
+// before it began.
+func (h *supervisor) mustWait() {
+	if err := h.warm.await(h.shell); err != nil {
+		send(failure(stage("let a shell wait for its script", err)))
+		h.end(125)
+	}
+	send(Event{Kind: EventStarted, ABI: h.abi, Brokered: h.broker != nil})
+}
+
+// setScript sets the script of the warm shell, which release runs.
+func (h *supervisor) setScript(script string) {
+	err := errors.New("no shell waits for a script")
+	switch {
+	case h.site.base != nil && h.site.base.changed():
+		err = errors.New("a mount of its view is gone")
+	case h.warm != nil && !h.warm.has:
+		err = h.warm.setScript(h.shell, h.spec.Argv[0], script)
+	}
+	if err != nil {
+		h.refuse(err)
+	}
+	send(Event{Kind: EventScriptSet})
+}
+
+// release lets the warm shell run its script. Without one nothing runs.
+func (h *supervisor) release() {
+	err := errors.New("no shell waits for a script")
+	if h.warm != nil {
+		err = h.warm.release(h.shell)
+	}
+	if err != nil {
+		h.refuse(err)
+	}
+	h.warm = nil
+	h.watch()
+}
+
+// refuse ends the call of a shell that has not started its script.
+func (h *supervisor) refuse(why error) {
+	send(failure(stage("give the shell its script", why)))
+	h.end(125)
+}
+
+// awaitGo waits until the daemon lets the command start, with the first order after
+// OrderRun. The first of the files is the permit, which the daemon may have
+// revoked; it returns the command's.
+func (h *supervisor) awaitGo(files []uintptr) (others []uintptr, err error) {
+	if len(files) == 0 {
+		return nil, errGarbled
+	}
+	permit := int(files[0])
+	defer unix.Close(permit)
+	buf := make([]byte, 64)
+	n, fds, err := receive(ControlFD, buf)
+	if order, bad := DecodeOrder(buf[:max(n, 0)]); err != nil || bad != nil || order.Kind != OrderGo {
+		return nil, errGarbled
+	}
+	h.lend(fds)
+	for {
+		if _, err = unix.Read(permit, buf); !errors.Is(err, unix.EINTR) {
+			return files[1:], err
+		}
+	}
+}
+
+// watch starts to watch the resources of the command.
+func (h *supervisor) watch() {
+	if h.spec.MemoryBytes > 0 || h.spec.Processes > 0 {
+		// Ends with the call.
+		h.tasks.Go(h.watchUsage)
+	}
+}

@@ -1,0 +1,113 @@
+package sandbox
+
+import (
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cachedSnapshot is a hostSnapshot that is compared often. It does not look for
+// missing paths again while the directories in which they are missing have not
+// changed. It is for concurrent use.
+type cachedSnapshot struct {
+	*hostSnapshot
+	unchanged atomic.Pointer[unchangedSince] // nil: compare everything
+}
+
+// unchangedSince is what a comparison can skip, and what it cannot.
+type unchangedSince struct {
+	above []entries // directories in which missing paths would appear
+	there []int     // indexes of paths that exist
+}
+
+// entries detects changes of a directory: no program can set ctime (inode(7)).
+type entries struct {
+	path         string
+	major, minor uint32
+	inode        uint64
+	changed      unix.StatxTimestamp
+}
+
+// settled is how long a directory must be unchanged before its ctime is trusted:
+// file systems round it, to two seconds at worst (FAT). Some do not record it: 0.
+const settled = 5 * time.Second
+
+func (s *cachedSnapshot) same() bool {
+	if c := s.unchanged.Load(); c != nil && c.still() {
+		return s.mountsSame() && s.sameAt(c.there)
+	}
+	next := s.unchangedAt(time.Now()) // before the comparison, so that no change falls in between
+	if !s.hostSnapshot.same() {
+		return false
+	}
+	s.unchanged.Store(next)
+	return true
+}
+
+// sameAt compares some paths.
+func (w *hostSnapshot) sameAt(indexes []int) bool {
+	for _, i := range indexes {
+		if w.then[i] != w.at(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// still reports whether no directory has changed.
+func (c *unchangedSince) still() bool {
+	for _, was := range c.above {
+		if now, err := entriesOf(was.path); err != nil || now != was {
+			return false
+		}
+	}
+	return true
+}
+
+// unchangedAt returns what can be skipped from now on; nil while a directory
+// changes.
+func (s *cachedSnapshot) unchangedAt(now time.Time) *unchangedSince {
+	var c unchangedSince
+	known := map[string]bool{}
+	for i, then := range s.then {
+		dir, missing := "", false
+		if i >= len(s.dirs) && then.errno == unix.ENOENT {
+			dir, missing = above(s.files[i-len(s.dirs)])
+		}
+		if !missing {
+			c.there = append(c.there, i)
+			continue
+		}
+		if known[dir] {
+			continue
+		}
+		known[dir] = true
+		e, err := entriesOf(dir)
+		if err != nil || e.changed.Sec <= 0 || now.Sub(time.Unix(e.changed.Sec, 0)) < settled {
+			return nil
+		}
+		c.above = append(c.above, e)
+	}
+	return &c
+}
+
+// above returns the directory in which the first missing component of path would
+// be. There is none if the path ends otherwise, for example in a dangling link.
+func above(path string) (dir string, missing bool) {
+	var st unix.Stat_t
+	for unix.Lstat(path, &st) == unix.ENOENT {
+		path = filepath.Dir(path)
+		if err := unix.Stat(path, &st); err == nil {
+			return path, st.Mode&unix.S_IFMT == unix.S_IFDIR
+		}
+	}
+	return "", false
+}
+
+func entriesOf(path string) (entries, error) {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_CTIME, &st)
+	return entries{path, st.Dev_major, st.Dev_minor, st.Ino, st.Ctime}, err
+}
