@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// A Block is what an asking or denying path rule says to one path. Defaults, presets and allowing rules make none.
+// A Block is the result of an ask or deny path rule for one path. Defaults, presets and allow rules make none.
 type Block struct {
 	Action Action // Ask or Deny
-	Rule   string // its id
+	Rule   string // the rule's id
 	Reason string
-	Tree   bool // it says the same to all that is or will be below the path
+	Tree   bool // it applies to everything below the path as well
 }
 
-// Blocks returns the strictest asking or denying rule about reading or writing a canonical path; false when there is none. Of
-// rules that are as strict, one about all that is below counts. Built-in rules count only with builtin.
+// Blocks returns the strictest ask or deny rule for reading or writing a canonical path; false if there is none. Of equally strict
+// rules, one for everything below wins. builtin includes built-in rules.
 func (p *Policy) Blocks(kind Kind, path string, builtin bool) (b Block, ok bool) {
 	e := Effect{Kind: kind, Path: path, Canonical: path}
 	p.blockingPaths(e, func(r *rule, action Action, _ bool, _ []Word) {
@@ -30,20 +30,20 @@ func (p *Policy) Blocks(kind Kind, path string, builtin bool) (b Block, ok bool)
 	return b, ok
 }
 
-// isTree reports whether the rule is about everything below path, without exception.
+// isTree reports whether the rule applies to everything below path, without exception.
 func (r *rule) isTree(path string) bool {
 	excepts := slices.ContainsFunc(r.except, func(g glob) bool { return g.mayMeet(path) })
 	return !excepts && slices.ContainsFunc(r.globs, func(g glob) bool { return g.covers(path) })
 }
 
-// mayMeet reports whether the pattern may match something below path, as far as its literal beginning shows.
+// mayMeet reports whether the pattern may match something below path, judging by its literal prefix.
 func (g *glob) mayMeet(path string) bool {
 	path = strings.TrimSuffix(g.folded(path), "/")
 	return strings.HasPrefix(path+"/", g.prefix+"/") || strings.HasPrefix(g.prefix+"/", path+"/")
 }
 
-// BlocksBelow reports whether some asking or denying rule is about a place below path that a path of another name would not have:
-// to move a directory there may change what is blocked in it. It returns that rule's id.
+// BlocksBelow reports whether an ask or deny rule applies to a path below path because of its name: moving a directory there may change
+// what is blocked in it. It returns that rule's id.
 func (p *Policy) BlocksBelow(path string) (rule string, ok bool) {
 	for _, s := range p.sets {
 		for _, i := range s.blocks.find(path, true) {

@@ -69,8 +69,8 @@ func builtinRules(o Options) (commands, paths []Rule) {
 	return builtin().commands, append(slices.Clip(builtin().paths), own)
 }
 
-// Autorun names the files and directories of a project that other programs run or obey as soon as they find them. Those that
-// begin with ".git/" are in a git directory, wherever git keeps one; ".git" is the file that leads to such a directory.
+// Autorun names the files and directories of a project that other programs run or obey when they find them. The prefix ".git/" stands
+// for every git directory; ".git" is the file that names such a directory.
 func Autorun() []string {
 	names := []string{".git"}
 	for _, name := range builtin().lists["runs"] {
@@ -87,7 +87,7 @@ var (
 // IsDangerousEnv reports whether the variable can change what programs run, load or contact: no default covers it.
 func IsDangerousEnv(name string) bool { return !neutralNames().has(name) && dangerousNames().has(name) }
 
-// nameSet holds patterns of names by their first byte, which may be the * of any text.
+// nameSet contains patterns of names by their first byte, which may be *.
 type nameSet [256][]string
 
 func newNameSet(patterns []string) *nameSet {
@@ -98,12 +98,12 @@ func newNameSet(patterns []string) *nameSet {
 	return &s
 }
 
-// has reports whether a name is one of them.
+// has reports whether a name matches one of them.
 func (s *nameSet) has(name string) bool {
 	return name != "" && (matchesAny(s[name[0]], name) || matchesAny(s['*'], name))
 }
 
-// matchesAny reports whether one of the patterns, in which * is any text, matches.
+// matchesAny reports whether one of the patterns matches; * matches any text.
 func matchesAny(patterns []string, s string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return programs.Matches(p, s) })
 }

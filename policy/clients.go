@@ -9,11 +9,10 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// A Client is a file that holds for the calls of some clients only, beside all others. It can only tighten.
+// A Client is a file that applies to the calls of some clients only, besides all others. It can only tighten.
 type Client struct {
-	// Name and Agent are the caller that it is for, * being any text, "" any. The name is that of the client's token: "agent" is
-	// every token, since each that makes calls has that role, and "agent NAME" is the one with that name alone. The agent's id is
-	// what the client says.
+	// Name and Agent select the caller; * matches any text, "" everything. Name is that of the client's token: "agent" matches every token,
+	// since all tokens that make calls have that role, and "agent NAME" only the one with that name. Agent is the id that the client sends.
 	Name, Agent string
 	File        File
 }
@@ -23,14 +22,14 @@ type guest struct {
 	rules *Policy
 }
 
-// holds reports whether the file holds for a client.
+// holds reports whether the file applies to a client.
 func (g *guest) holds(client, agent string) bool {
 	name, _ := strings.CutPrefix(g.Name, "agent ")
 	named := g.Name == "" || g.Name == "agent" || programs.Matches(name, client)
 	return named && (g.Agent == "" || programs.Matches(g.Agent, agent))
 }
 
-// bare returns a policy without rules, for some that are compiled beside those of p.
+// bare returns a policy without rules, for those that are compiled besides those of p.
 func (p *Policy) bare() *Policy {
 	return &Policy{
 		options: p.options, defaults: p.defaults, origins: make(map[string]string), sets: []*ruleSet{newRuleSet()}, ids: p.ids,
@@ -51,8 +50,8 @@ func (c *compiler) clients(list []Client) {
 	}
 }
 
-// For returns the policy for the calls of a client: it is stricter where a file holds for that client. agent is "" when the
-// client names none.
+// For returns the policy for the calls of a client: it is stricter if a file applies to that client. agent is "" if the client names
+// none.
 func (p *Policy) For(client, agent string) *Policy {
 	next := p
 	for _, g := range p.guests {
@@ -75,7 +74,7 @@ func (p *Policy) For(client, agent string) *Policy {
 	return next
 }
 
-// Root returns the policy that For and Within made p of; p itself where neither did.
+// Root returns the policy from which For and Within derived p; p itself if neither did.
 func (p *Policy) Root() *Policy {
 	return cmp.Or(p.root, p)
 }

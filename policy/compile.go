@@ -11,28 +11,28 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Policy is a compiled policy. It never changes and is safe for concurrent use.
+// Policy is a compiled policy. It is immutable and safe for concurrent use.
 type Policy struct {
 	options Options
 	title   string
 	files   []File // the user's, the administrator's if there is one, further ones
-	further []File // as Compile was given them
+	further []File // as passed to Compile
 
 	headless  bool
-	confined  bool // by a sandbox that bounds what a call can do; see Within
+	confined  bool // a sandbox bounds what a call can do; see Within
 	defaults  Defaults
-	origins   map[string]string // where the defaults stand, by their names
+	origins   map[string]string // position of each default, by its name
 	readOnly  bool              // presets
 	workspace bool
-	// sets hold the rules: those of the files, and those of the files for the client.
+	// sets contain the rules: those of the files, and those of the files for the client.
 	sets    []*ruleSet
 	ids     map[string]bool // of all rules
 	guests  []guest
-	root    *Policy       // that For or Within made this one of; nil = neither did
-	timeout time.Duration // of questions; 0 = as configured
-	// conditional reports that some rule demands more than a decision.
+	root    *Policy       // from which For or Within derived this one; nil: neither did
+	timeout time.Duration // of questions; 0: as configured
+	// conditional reports that some rule requires more than a decision.
 	conditional bool
-	// Allowing rules, and the exceptions of others, fold case only when a file that may allow says so.
+	// Allow rules, and the exceptions of others, fold case only if a file that may allow says so.
 	foldAllowing, foldBlocking bool
 
 	warnings []string
@@ -40,10 +40,9 @@ type Policy struct {
 
 type rule struct {
 	Rule
-	file   string // "" = built-in
+	file   string // "": built-in
 	source string
-	// tightens reports that it is in a file that can only tighten: it asks for what was allowed, and not for what is denied
-	// without it.
+	// tightens reports that the rule's file can only tighten: it asks for what was allowed, and not for what is denied without it.
 	tightens bool
 	globs    []glob
 	except   []glob
@@ -60,7 +59,7 @@ type commandPattern struct {
 type compiler struct {
 	policy *Policy
 	set    *ruleSet
-	file   string // being compiled; "" = built-in
+	file   string // being compiled; "": built-in
 	// tightens reports that the file can only tighten.
 	tightens bool
 	errs     []error
@@ -86,7 +85,7 @@ func (c *compiler) rules(rules []Rule, add func(Rule)) {
 	}
 }
 
-// conditions checks the keys of a rule that only some decisions give a meaning.
+// conditions checks the keys of a rule that only some actions support.
 func (c *compiler) conditions(r Rule) {
 	if r.Always && r.Action != Ask {
 		c.fail(r, "", "always: true has a meaning only where decision is ask")
@@ -114,13 +113,13 @@ func where(file string, line int) string {
 	return fmt.Sprintf("%s:%d", file, line)
 }
 
-// Fault is one thing that is wrong with a file.
+// Fault is one error in a file.
 type Fault struct {
-	File    string // "" = a built-in rule
-	Line    int    // of the rule; 0 = unknown
-	Rule    string // its id; "" when the fault is not in a rule
-	Key     string // the file's key when it is not, such as "presets"
-	Value   string // the text that is wrong, as it is in the file; "" = no single one
+	File    string // "": a built-in rule
+	Line    int    // of the rule; 0: unknown
+	Rule    string // the rule's id; "": the fault is not in a rule
+	Key     string // then the file's key, such as "presets"
+	Value   string // the wrong text, as in the file; "": no single one
 	Problem string // what is wrong and what was expected, for people
 }
 
@@ -132,7 +131,7 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%s: %s: %s", where(f.File, f.Line), subject, f.Problem)
 }
 
-// fail records a fault of a rule, in value, a text of it.
+// fail records a fault of a rule, in its text value.
 func (c *compiler) fail(r Rule, value, format string, args ...any) {
 	c.errs = append(c.errs, &Fault{File: c.file, Line: r.Line, Rule: r.ID, Value: value, Problem: fmt.Sprintf(format, args...)})
 }
@@ -169,7 +168,7 @@ func (c *compiler) command(r Rule) {
 	c.examples(out, own)
 }
 
-// classes adds a rule to those about classes of commands, when it names some.
+// classes adds a rule to those for classes of commands, if it names some.
 func (c *compiler) classes(r *rule) {
 	if len(r.Classes) == 0 {
 		return
@@ -185,8 +184,8 @@ func (c *compiler) classes(r *rule) {
 	c.set.classes = append(c.set.classes, r)
 }
 
-// anchored returns the rule for a pattern. A program named by a relative path is another one in every directory: a rule that
-// allows it and names no directory means the one in the workspace.
+// anchored returns the rule for a pattern. A relative path names another program in every directory: an allow rule with one and without
+// a directory means the workspace.
 func (c *compiler) anchored(r *rule, p pattern) *rule {
 	program := p.tokens[0][0]
 	if r.Action != Allow || len(r.dirs) > 0 || !strings.Contains(program, "/") || strings.HasPrefix(program, "/") {
@@ -248,8 +247,8 @@ func (c *compiler) path(r Rule) {
 	list.add(out)
 }
 
-// exceptions compiles the exceptions of a path rule, against which case is folded as for the other kind of rule. They are
-// compared as they are written, too: a rule that looks at both forms of a path must be able to leave out either.
+// exceptions compiles the exceptions of a path rule, with the case folding of the opposite kind of rule. They are also compared as
+// written: a rule that matches both forms of a path must be able to except either.
 func (c *compiler) exceptions(r Rule) []glob {
 	fold := c.folds(r.Action != Allow)
 	out := c.globs(r, r.Except, fold)
@@ -261,7 +260,7 @@ func (c *compiler) exceptions(r Rule) []glob {
 	return append(out, written.globs(r, r.Except, fold)...)
 }
 
-// folds reports whether patterns fold case, by what they do.
+// folds reports whether patterns fold case, by the kind of rule.
 func (c *compiler) folds(allowing bool) bool {
 	if allowing {
 		return c.policy.foldAllowing

@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// Confinement is what a sandbox keeps from the call that is decided. The zero value is a call that nothing confines.
+// Confinement is how a sandbox confines the call that is decided. The zero value is an unconfined call.
 type Confinement struct {
-	// View reports that the call has a view of the file system of its own, in which it can change nothing but what the sandbox
-	// lets it write.
+	// View reports that the call has its own view of the file system, in which it can change only what the sandbox lets it write.
 	View bool
 	// Offline reports that it reaches no network but its own loopback, and no socket of another program.
 	Offline bool
-	// Masked reports that the rules about paths hold for every program of the call.
+	// Masked reports that the path rules apply to every program of the call.
 	Masked bool
 }
 
-// Within returns the policy for calls in such a confinement. The defaults that a file gives to confined calls hold in no other.
+// Within returns the policy for calls with such a confinement. The defaults for confined calls apply to no others.
 func (p *Policy) Within(c Confinement) *Policy {
 	bounded := c.View && c.Offline && c.Masked // it can do no harm outside of what it may write
 	if p.confined == bounded {
@@ -29,7 +28,7 @@ func (p *Policy) Within(c Confinement) *Policy {
 
 const confinedDefault = "defaults.confined"
 
-// raised returns what a default comes to for an effect that the sandbox of the call bounds: at least what defaults.confined says.
+// raised returns the result of a default for an effect that the sandbox bounds: at least defaults.confined.
 func (p *Policy) raised(v verdict) verdict {
 	if v.rule != nil || !p.confined || p.defaults.Confined <= v.action {
 		return v
@@ -37,9 +36,8 @@ func (p *Policy) raised(v verdict) verdict {
 	return verdict{action: p.defaults.Confined, id: confinedDefault}
 }
 
-// excuses reports whether a rule does not count: a built-in denial of a command which only words that are not known make it, or
-// of a write which is only suspected, and a question about files of which only the end of the name is known. The sandbox keeps
-// the machine from being changed, and the masks these files.
+// excuses reports whether a rule does not apply: a built-in denial of a command that only unknown words match, or of a suspected write,
+// and a question about files of which only the end of the name is known. The sandbox protects the machine, and the masks these files.
 func (p *Policy) excuses(r *rule, e Effect, action Action, whole bool) bool {
 	switch {
 	case !p.confined || p.defaults.Confined != Allow:

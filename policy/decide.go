@@ -2,8 +2,8 @@ package policy
 
 import "fmt"
 
-// Decide judges a call by its effects: the strictest verdict on one of them is the verdict on the call. A call without effects is
-// denied, because nothing is known of it. The order of rules, and of effects, does not change the action.
+// Decide judges a call by its effects: the strictest verdict on one of them decides. A call without effects is denied, because nothing
+// is known of it. The order of rules and effects does not change the action.
 func (p *Policy) Decide(effects []Effect) Decision {
 	if len(effects) == 0 {
 		return p.explain(Effect{Why: "the call names no effects"}, verdict{action: Deny, id: "defaults.unanalysable"})
@@ -23,14 +23,14 @@ func (p *Policy) Decide(effects []Effect) Decision {
 	return d
 }
 
-// verdict is what one rule, preset or default says to one effect.
+// verdict is the result of one rule, preset or default for one effect.
 type verdict struct {
 	action Action
 	rule   *rule  // nil for presets and defaults
 	id     string // of a preset or default
 }
 
-// judge decides one effect. What asks or denies is looked for first.
+// judge decides one effect. Ask and deny rules come first.
 func (p *Policy) judge(e *Effect) verdict {
 	if e.Kind == Opaque {
 		if e.Code {
@@ -48,12 +48,12 @@ func (p *Policy) judge(e *Effect) verdict {
 	return blocked
 }
 
-// unanalysable is what becomes of what cannot be known before it runs.
+// unanalysable is the verdict on Opaque effects.
 func (p *Policy) unanalysable() verdict {
 	return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
 }
 
-// unblocked decides an effect that no asking or denying rule settles.
+// unblocked decides an effect that no ask or deny rule settles.
 func (p *Policy) unblocked(e Effect) verdict {
 	if e.Possible {
 		return verdict{action: Allow, id: "no rule against it"}
@@ -70,12 +70,12 @@ func (p *Policy) unblocked(e Effect) verdict {
 	}
 }
 
-// found takes note of an asking or denying rule that applies to an effect: what it makes of the effect, whether it is about all
-// of it, and the words of the command that it means.
+// found receives an ask or deny rule that applies to an effect: the resulting action, whether the rule applies to all of the effect,
+// and the words of the command it matched.
 type found func(r *rule, action Action, whole bool, argv []Word)
 
-// blocking returns the strictest asking or denying rule that matches e. whole is false when it says nothing of the rest of e, so
-// that what holds without it may be stricter: it concerns only a part of what e reads, or can only tighten.
+// blocking returns the strictest ask or deny rule that matches e. whole is false if the rest of e may have a stricter verdict: the rule
+// matches only a part of what e reads, or can only tighten.
 func (p *Policy) blocking(e *Effect) (worst verdict, some, whole bool) {
 	worst.action = Allow
 	p.eachBlocking(*e, func(r *rule, action Action, all bool, _ []Word) {
@@ -90,7 +90,7 @@ func (p *Policy) blocking(e *Effect) (worst verdict, some, whole bool) {
 	return worst, some, whole
 }
 
-// eachBlocking reports the asking and denying rules that apply to an effect.
+// eachBlocking reports the ask and deny rules that apply to an effect.
 func (p *Policy) eachBlocking(e Effect, consider found) {
 	switch e.Kind {
 	case Exec:
@@ -106,7 +106,7 @@ func (p *Policy) eachBlocking(e Effect, consider found) {
 	}
 }
 
-// blockingPaths reports the asking and denying rules that apply to a path; see blocksPath.
+// blockingPaths reports the ask and deny rules that apply to a path; see blocksPath.
 func (p *Policy) blockingPaths(e Effect, consider found) {
 	for _, s := range p.sets {
 		list := s.blocks.find(e.Path, e.Tree)
@@ -122,7 +122,7 @@ func (p *Policy) blockingPaths(e Effect, consider found) {
 	}
 }
 
-// about returns the rules that may be about a host.
+// about returns the rules that may match a host.
 func (p *Policy) about(host string) (rules []*rule) {
 	for _, s := range p.sets {
 		for _, i := range s.net.find(host) {
@@ -167,7 +167,7 @@ func (p *Policy) judgeNet(e Effect) verdict {
 
 func (p *Policy) judgeEnv(e Effect) verdict {
 	for _, s := range p.sets {
-		// A wildcard is no consent to a variable that makes programs run code.
+		// A wildcard does not allow variables that make programs run code.
 		if s.env[e.Name] || matchesAny(s.envLike, e.Name) && !IsDangerousEnv(e.Name) {
 			return verdict{action: Allow, id: "env.allow"}
 		}
@@ -187,8 +187,8 @@ const (
 	profileWorkspace = "workspace-write"
 )
 
-// condition adds to a decision what the rules demand of a call beside it: they are asked all, not only the one that decided, so
-// that their order has no meaning and no demand is lost behind another rule.
+// condition adds to a decision what the matching rules require besides it: those of all rules, so that their order does not matter and
+// no requirement is lost behind another rule.
 func (p *Policy) condition(effects []Effect, d *Decision) {
 	if !p.conditional || d.Action == Deny {
 		return

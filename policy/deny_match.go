@@ -7,21 +7,21 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// A pattern of a rule that asks or denies is read by the specification of its program, as a command is, and both are compared:
-// flags in any order, bundle and spelling, with their values; the subcommand by each of its names; operands in order. A word that
-// is known only at run time is any word it could become.
+// Deny matching: a pattern of an ask or deny rule is parsed by the specification of its program, as a command is, and both are
+// compared: flags in any order, bundle and spelling, with their values; the subcommand by each of its names; operands in order. A word
+// that is known only at run time matches any word it could become.
 
-// meaning is one alternative of a pattern, as its program reads it.
+// meaning is one alternative of a pattern, parsed by its program's specification.
 type meaning struct {
 	command programs.Command
-	program string // a pattern of the program's name; "" when it is command.Base
-	words   []Word // the subcommand and operands; ** is left out
-	open    bool   // it ends in, or has, **
+	program string // a pattern of the program's name; "": command.Base
+	words   []Word // the subcommand and operands, without **
+	open    bool   // it ends in, or contains, **
 }
 
 const maxMeanings = 256
 
-// meanings reads each alternative of a pattern.
+// meanings parses each alternative of a pattern.
 func (p *pattern) meanings() (out []meaning) {
 	for _, argv := range spelledOut(p.tokens) {
 		c := programs.Spell(argv)
@@ -60,8 +60,7 @@ func (m *meaning) take(w Word) {
 	m.words = append(m.words, w)
 }
 
-// spelledOut returns every choice of the alternatives of a pattern. Beyond maxMeanings only the first alternatives of later words
-// are apart.
+// spelledOut returns every choice of the alternatives of a pattern. Beyond maxMeanings it does not expand those of later words.
 func spelledOut(tokens [][]string) (out [][]Word) {
 	out = [][]Word{nil}
 	for _, choices := range tokens {
@@ -76,7 +75,7 @@ func spelledOut(tokens [][]string) (out [][]Word) {
 	return out
 }
 
-// means reports whether a command could be what one of the alternatives means.
+// means reports whether a command could match one of the alternatives.
 func (p *pattern) means(c *programs.Command, argv []Word) bool {
 	for i := range p.all {
 		if p.all[i].means(c, argv) {
@@ -86,11 +85,11 @@ func (p *pattern) means(c *programs.Command, argv []Word) bool {
 	return false
 }
 
-// means reports whether a command, taken in one of the ways in which it can be read, could be what is meant.
+// means reports whether a command, parsed in one of the possible ways, could match.
 func (m *meaning) means(c *programs.Command, argv []Word) bool {
 	for ; c != nil; c = c.Or {
 		if !m.isProgram(c, argv[0]) {
-			continue // it is another one if taken so: npm --foo x publish
+			continue // another one if parsed so: npm --foo x publish
 		}
 		if m.flagsIn(c) && (m.operandsIn(c, c.Words) || len(c.Runs) > 0 && m.operandsIn(c, withStarted(c))) {
 			return true
@@ -99,7 +98,7 @@ func (m *meaning) means(c *programs.Command, argv []Word) bool {
 	return false
 }
 
-// withStarted are the operands of a command, and the words of those that it starts.
+// withStarted returns the operands of a command, and the words of those that it starts.
 func withStarted(c *programs.Command) []Word {
 	out := slices.Clip(c.Words)
 	for _, run := range c.Runs {
@@ -118,7 +117,7 @@ func (m *meaning) isProgram(c *programs.Command, program Word) bool {
 	return programs.Matches(m.program, baseName(program.Text))
 }
 
-// flagsIn reports whether all flags that are meant may be among those of a command.
+// flagsIn reports whether the command may have all flags of the pattern.
 func (m *meaning) flagsIn(c *programs.Command) bool {
 	for _, f := range m.command.Flags {
 		if hasFlag(c, f) {
@@ -134,7 +133,7 @@ func (m *meaning) flagsIn(c *programs.Command) bool {
 	return true
 }
 
-// hasFlag reports whether a flag of a pattern may be among those of a command, with its value.
+// hasFlag reports whether the command may have a flag of a pattern, with its value.
 func hasFlag(c *programs.Command, f programs.Flag) bool {
 	return slices.ContainsFunc(c.Flags, func(g programs.Flag) bool {
 		if !f.MayBe(g) {
@@ -144,25 +143,24 @@ func hasFlag(c *programs.Command, f programs.Flag) bool {
 	})
 }
 
-// operandsIn matches the operands in their order. A program with subcommands has its subcommand first; elsewhere an operand
-// counts wherever it is.
+// operandsIn matches the operands in order. A program with subcommands has its subcommand first; otherwise an operand matches anywhere.
 func (m *meaning) operandsIn(c *programs.Command, operands []Word) bool {
 	for n, w := range m.words {
-		// Without ** the pattern names the whole command: more operands are another command. More flags may be spelling, so they
-		// are not counted.
+		// Without ** the pattern names the whole command: with more operands it is another command. More flags may be spelling, so they do not
+		// count.
 		last := n+1 == len(m.words) && !m.open
 		i := findOperand(w.Text, operands, n == 0 && c.HasSub, last)
 		if i < 0 {
 			return false
 		}
-		if operands = operands[i:]; !operands[0].Many { // which may be the next ones, too
+		if operands = operands[i:]; !operands[0].Many { // which may also be the next ones
 			operands = operands[1:]
 		}
 	}
 	return m.open || len(m.words) > 0 || mayVanish(operands)
 }
 
-// findOperand returns where an operand is: at the beginning when first is set, and with nothing after it when last is.
+// findOperand returns the index of an operand: with first, only at the beginning, and with last, with nothing after it.
 func findOperand(token string, operands []Word, first, last bool) int {
 	for i, w := range operands {
 		if mayBecome(token, w) && !(last && !mayVanish(operands[i+1:])) {
@@ -175,7 +173,7 @@ func findOperand(token string, operands []Word, first, last bool) int {
 	return -1
 }
 
-// mayVanish reports whether none of some words need be an operand.
+// mayVanish reports whether some words may all expand to nothing.
 func mayVanish(words []Word) bool {
 	return !slices.ContainsFunc(words, func(w Word) bool {
 		return !w.Many && !(w.Dynamic && (w.Text == "" || w.Text[0] == '-'))

@@ -26,9 +26,9 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 		return d
 	case e.Kind == Opaque:
 		d.Reason = fmt.Sprintf("The command cannot be analysed, because %s.", shorten(e.Why))
-	case v.rule != nil && v.rule.Action < v.action && e.Kind == Exec: // a word is not known
+	case v.rule != nil && v.rule.Action < v.action && e.Kind == Exec: // a word is unknown
 		d.Reason = fmt.Sprintf("It would %s, which may be what rule %q denies%s.", what, v.rule.ID, why)
-	case v.rule != nil && v.rule.Action < v.action: // of a part of what is read
+	case v.rule != nil && v.rule.Action < v.action: // for a part of what is read
 		d.Reason = fmt.Sprintf("It would %s and all in it, of which rule %q denies some%s. Less is not asked: a folder without that, or files of some names.", what, v.rule.ID, why)
 	case v.rule != nil && v.action == Ask:
 		d.Reason = fmt.Sprintf("It would %s%s.", what, why)
@@ -41,7 +41,7 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 	return d
 }
 
-// why is the reason of the rule that decided, or what the command does that it is about.
+// why returns the reason of the rule that decided, or what the matching command does.
 func (v verdict) why(e Effect) string {
 	if v.rule == nil {
 		return ""
@@ -56,7 +56,7 @@ func (v verdict) why(e Effect) string {
 	return ": " + reason
 }
 
-// origin returns where a default is, in the file that settled it.
+// origin returns the position of a default in its file.
 func (p *Policy) origin(id string) string {
 	if id == "env.dangerous" {
 		id = "env.unknown"
@@ -64,7 +64,7 @@ func (p *Policy) origin(id string) string {
 	return p.origins[id]
 }
 
-// nextStep ends the reason with one thing to do, and applies headless mode.
+// nextStep adds the next step to the reason, and applies headless mode.
 func (p *Policy) nextStep(d *Decision, v verdict) {
 	switch {
 	case d.Action == Ask && p.headless:
@@ -83,10 +83,10 @@ func (p *Policy) nextStep(d *Decision, v verdict) {
 
 const personDecides = " A person decides."
 
-// WithoutAsking is the reason of a question without the sentence that a person decides, for texts that say that no one did.
+// WithoutAsking returns the reason of a question without the sentence that a person decides, for when no one did.
 func WithoutAsking(reason string) string { return strings.Replace(reason, personDecides, "", 1) }
 
-// described says the effect as String does, in one readable line; commands are quoted.
+// described formats the effect like String, in one readable line; commands are quoted.
 func described(e Effect) string {
 	text := shorten(e.String())
 	command, ok := strings.CutPrefix(text, "run ")

@@ -10,15 +10,15 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// glob is a compiled path pattern: a literal beginning, then components.
+// glob is a compiled path pattern: a literal prefix, then components.
 type glob struct {
-	prefix string   // cleaned literal beginning without a final slash; "" = the root
+	prefix string   // cleaned literal prefix without a final slash; "": the root
 	rest   []string // components after it; "**" is any number of components
-	need   string   // a text that every path below the beginning must hold; "" = none
+	need   string   // a text in every path below the prefix that matches; "": none
 	fold   bool
 }
 
-// compileGlob reads one absolute path pattern without braces. One that begins with ** is taken from the root.
+// compileGlob compiles one absolute path pattern without braces. A leading ** starts at the root.
 func compileGlob(pattern string, o Options, fold bool) (glob, error) {
 	text := expandPlaces(pattern, o)
 	if strings.HasPrefix(text, "**") {
@@ -47,7 +47,7 @@ func compileGlob(pattern string, o Options, fold bool) (glob, error) {
 	return g, nil
 }
 
-// needed returns the longest text that is in every path that the components match.
+// needed returns the longest text in every path that the components match.
 func needed(parts []string) (longest string) {
 	for _, part := range parts {
 		if strings.ContainsAny(part, `?[]{}\`) {
@@ -62,7 +62,7 @@ func needed(parts []string) (longest string) {
 	return longest
 }
 
-// checkGlob refuses patterns that would match something else than they seem to.
+// checkGlob rejects patterns that would not match what they seem to.
 func checkGlob(pattern, text string, parts []string) error {
 	switch {
 	case strings.Contains(text, "${"):
@@ -83,7 +83,7 @@ func checkGlob(pattern, text string, parts []string) error {
 	return nil
 }
 
-// expandPlaces replaces the placeholders. One of which the value is not known stays, and the caller refuses it.
+// expandPlaces replaces the placeholders. It keeps those without a value, and the caller rejects them.
 func expandPlaces(s string, o Options) string {
 	if s == "~" || strings.HasPrefix(s, "~/") {
 		s = "${home}" + s[1:]
@@ -98,7 +98,7 @@ func expandPlaces(s string, o Options) string {
 	return s
 }
 
-// escapeMeta makes a literal path safe inside a pattern.
+// escapeMeta escapes a literal path in a pattern.
 func escapeMeta(path string) string { return metaEscapes.Replace(path) }
 
 var metaEscapes = strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, `\`, `\\`)
@@ -113,7 +113,7 @@ func (g *glob) match(path string) bool {
 	return ok && strings.Contains(rest, g.need) && matchParts(g.rest, rest)
 }
 
-// covers reports whether the pattern matches path and everything that is or will be below it.
+// covers reports whether the pattern matches path and everything below it.
 func (g *glob) covers(path string) bool {
 	rest, ok := g.below(path)
 	if !ok || len(g.rest) == 0 || g.rest[len(g.rest)-1] != "**" {
@@ -122,8 +122,8 @@ func (g *glob) covers(path string) bool {
 	return matchParts(g.rest, rest)
 }
 
-// reaches reports whether the pattern singles out something below path. What only a ** at the end of some components matches is
-// not singled out, or "**/.env" would reach every directory.
+// reaches reports whether the pattern selects something specific below path. A match only by ** at the end of some components does not
+// count, or "**/.env" would reach every directory.
 func (g *glob) reaches(path string) bool {
 	path = strings.TrimSuffix(g.folded(path), "/")
 	if len(path) < len(g.prefix) {
@@ -141,7 +141,7 @@ func (g *glob) reaches(path string) bool {
 	return false
 }
 
-// holds reports whether the pattern may match something in a part of a tree; see Effect.
+// holds reports whether the pattern may match in a part of a tree; see Effect.
 func (g *glob) holds(part string) bool {
 	last := g.prefix
 	if len(g.rest) > 0 {
@@ -151,7 +151,7 @@ func (g *glob) holds(part string) bool {
 	case part == "" || part == programs.PartSome || last == "**":
 		return true
 	case part == PartNames:
-		return false // a file, or a directory that is not meant with what is in it
+		return false // a file, or a directory without its contents
 	}
 	end := strings.ToLower(last[strings.LastIndexAny(last, `*?[]\/`)+1:])
 	part = strings.ToLower(part)
@@ -165,7 +165,7 @@ func (g *glob) folded(path string) string {
 	return path
 }
 
-// below returns what path has below the literal beginning of the pattern.
+// below returns the part of path after the literal prefix of the pattern.
 func (g *glob) below(path string) (string, bool) {
 	rest, ok := strings.CutPrefix(g.folded(path), g.prefix)
 	if !ok || rest != "" && rest[0] != '/' {
@@ -188,7 +188,7 @@ func matchParts(parts []string, path string) bool {
 	return path == ""
 }
 
-// matchAnyDepth matches parts against path and against every tail of it.
+// matchAnyDepth matches parts against path and every suffix of it.
 func matchAnyDepth(parts []string, path string) bool {
 	if len(parts) == 0 {
 		return true
@@ -202,7 +202,7 @@ func matchAnyDepth(parts []string, path string) bool {
 			return true
 		}
 	}
-	// "**" at the end of "a/**" matches nothing more as well.
+	// "**" at the end of "a/**" also matches nothing.
 	return path != "" && matchParts(parts, "")
 }
 
@@ -218,7 +218,7 @@ const maxAlternatives = 256
 
 var errBraces = errors.New("unbalanced braces, or more than 256 alternatives")
 
-// ExpandBraces returns the alternatives of a{b,c}d: abd, acd. A backslash takes the meaning from the character after it.
+// ExpandBraces returns the alternatives of a{b,c}d: abd, acd. A backslash quotes the next character.
 func ExpandBraces(s string) ([]string, error) {
 	for i := 0; i < len(s); i++ {
 		switch {

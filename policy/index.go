@@ -9,18 +9,18 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// A policy may have thousands of rules, and few of them can be about one effect. They are filed under a text that an effect must
-// hold for them to match: what is found there is tried as if there were no index, in the order of the rules.
+// A policy may have thousands of rules, of which few match one effect. They are indexed by a text that a matching effect must contain.
+// Candidates are tried in the order of the rules, as without the index.
 
-// ruleSet holds the rules of some files. It does not change once it is sorted.
+// ruleSet contains the rules of some files. It is immutable once sorted.
 type ruleSet struct {
 	byName         map[string]*commandList // by the program's name
 	anyName        commandList             // patterns that begin with a wildcard
-	blocks, allows pathList                // asking and denying path rules; allowing ones
+	blocks, allows pathList                // ask and deny path rules; allow rules
 	net            hostList
-	classes        []*rule         // asking and denying rules about classes of commands
+	classes        []*rule         // ask and deny rules for classes of commands
 	env            map[string]bool // variables that may be set
-	envLike        []string        // patterns of such
+	envLike        []string        // patterns of variables
 }
 
 func newRuleSet() *ruleSet {
@@ -36,7 +36,7 @@ func (s *ruleSet) variables(names []string) {
 	}
 }
 
-// command files a pattern under the names of its program: as written for rules that allow, canonical for others.
+// command indexes a pattern by the names of its program: as written for allow rules, canonical for others.
 func (s *ruleSet) command(cp commandPattern) {
 	var names []string
 	for _, name := range cp.tokens[0] {
@@ -71,7 +71,7 @@ func (s *ruleSet) sort() {
 	s.allows.begins.sort()
 }
 
-// named returns the patterns about a program, and those about any.
+// named returns the patterns for a program, and those for any.
 func (p *Policy) named(name string) (lists []*commandList) {
 	for _, s := range p.sets {
 		if list := s.byName[name]; list != nil {
@@ -84,7 +84,7 @@ func (p *Policy) named(name string) (lists []*commandList) {
 	return lists
 }
 
-// isAbout reports whether an asking or denying command rule names a program.
+// isAbout reports whether an ask or deny command rule names a program.
 func (p *Policy) isAbout(name string) bool {
 	base := programs.Canonical(name)
 	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
@@ -93,7 +93,7 @@ func (p *Policy) isAbout(name string) bool {
 	})
 }
 
-// mayBeNamed reports whether an asking or denying rule about any program may be about some end of these words.
+// mayBeNamed reports whether an ask or deny rule for any program may match some end of these words.
 func (p *Policy) mayBeNamed(words []Word) bool {
 	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
 		blocks := &s.anyName.blocks
@@ -104,7 +104,7 @@ func (p *Policy) mayBeNamed(words []Word) bool {
 
 type commandList struct {
 	list           []commandPattern
-	blocks, allows filed // asking and denying patterns; allowing ones
+	blocks, allows filed // ask and deny patterns; allow patterns
 }
 
 func (l *commandList) add(cp commandPattern) {
@@ -116,8 +116,8 @@ func (l *commandList) add(cp commandPattern) {
 	l.list = append(l.list, cp)
 }
 
-// keys are words of which a command must have one for the pattern to match, nil where there are none: the last literal ones,
-// which few rules have in common. For asking and denying rules they are canonical.
+// keys returns words of which a matching command must have one, or nil: the last literal ones, which few rules share. For ask and deny
+// rules they are canonical.
 func (cp *commandPattern) keys() (keys []string) {
 	open := func(t string) bool {
 		return strings.Contains(t, "*") || strings.HasPrefix(t, "-") || t == "<int>" || t == "<ref>"
@@ -143,7 +143,7 @@ func (cp *commandPattern) keys() (keys []string) {
 	return keys
 }
 
-// allowing returns the allowing patterns that may match a command.
+// allowing returns the allow patterns that may match a command.
 func (l *commandList) allowing(argv []Word) []int32 {
 	if len(l.allows.by) == 0 {
 		return l.allows.any
@@ -157,7 +157,7 @@ func (l *commandList) allowing(argv []Word) []int32 {
 	return inOrder(found)
 }
 
-// blocking returns the asking and denying patterns that may match a command.
+// blocking returns the ask and deny patterns that may match a command.
 func (l *commandList) blocking(c *programs.Command) []int32 {
 	if len(l.blocks.by) == 0 {
 		return l.blocks.any
@@ -186,7 +186,7 @@ func (f *filed) appendWord(found []int32, w Word) []int32 {
 		return f.appendBeginning(found, "")
 	case w.Dynamic:
 		return f.appendBeginning(found, w.Text)
-	case len(w.Text) > f.longest: // to look it up takes longer
+	case len(w.Text) > f.longest: // a lookup would take longer
 		return found
 	}
 	return append(found, f.by[w.Text]...)
@@ -197,7 +197,7 @@ func inOrder(list []int32) []int32 {
 	return slices.Compact(list)
 }
 
-// filed are indexes of rules under the texts that they need.
+// filed is an index of rules by the texts that they need.
 type filed struct {
 	any  []int32 // those that need none
 	by   map[string][]int32
@@ -227,7 +227,7 @@ func (f *filed) sort() {
 	slices.Sort(f.keys)
 }
 
-// appendBeginning appends those under all texts that begin with one.
+// appendBeginning appends those whose text starts with a prefix.
 func (f *filed) appendBeginning(found []int32, text string) []int32 {
 	i, _ := slices.BinarySearch(f.keys, text)
 	for ; i < len(f.keys) && strings.HasPrefix(f.keys[i], text); i++ {
@@ -238,7 +238,7 @@ func (f *filed) appendBeginning(found []int32, text string) []int32 {
 
 type hostList struct {
 	rules []*rule
-	names filed // whole names, and what comes after * in the others
+	names filed // whole names, and what follows * in the others
 }
 
 func (l *hostList) add(r *rule) {
@@ -258,13 +258,13 @@ func (l *hostList) find(host string) []int32 {
 	return inOrder(found)
 }
 
-// pathList holds path rules in their order, filed for find.
+// pathList contains path rules in order, indexed for find.
 type pathList struct {
 	rules  []*rule
 	fold   bool
-	paths  filed // by a component that a path must have, the end of its name, or its beginning
-	trees  filed // of patterns that may single out something below a tree: by what its path must have
-	begins filed // by the literal beginnings of the patterns
+	paths  filed // by a component of the path, the end of its name, or its prefix
+	trees  filed // patterns that may select something below a tree, by a text of its path
+	begins filed // by the literal prefixes of the patterns
 }
 
 func (l *pathList) add(r *rule) {
@@ -274,7 +274,7 @@ func (l *pathList) add(r *rule) {
 		g := &r.globs[i]
 		l.paths.add(at, []string{g.key()})
 		l.begins.add(at, []string{g.prefix})
-		// What singles out something below a tree has components after one that is no **.
+		// What selects something below a tree has components after one that is not **.
 		deep := len(g.rest) > 2 && g.rest[0] == "**"
 		switch {
 		case deep && !hasMeta(g.rest[1]):
@@ -285,8 +285,8 @@ func (l *pathList) add(r *rule) {
 	}
 }
 
-// key is what every path that the pattern matches has: the last literal component after the beginning, else the end of the name,
-// such as ".pem", else the beginning.
+// key returns what every matching path contains: the last literal component after the prefix, else the end of the name, such as ".pem",
+// else the prefix.
 func (g *glob) key() string {
 	for _, part := range slices.Backward(g.rest) {
 		if !hasMeta(part) {
@@ -317,7 +317,7 @@ func (l *pathList) find(path string, tree bool) []int32 {
 	}
 	try(filepath.Ext(path))
 	for begin := path; begin != ""; begin = begin[:max(strings.LastIndexByte(begin, '/'), 0)] {
-		if len(begin) <= l.paths.longest || len(begin) <= l.trees.longest { // to look up the others takes long
+		if len(begin) <= l.paths.longest || len(begin) <= l.trees.longest { // looking up the others takes long
 			try(begin)
 		}
 		try(baseName(begin))

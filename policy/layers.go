@@ -15,9 +15,8 @@ const (
 	presetWorkspace = "shell-workspace"
 )
 
-// Compile makes a policy of the built-in rules, the administrator's file, the user's file and further files. The rules of all are
-// one set. Further files can only tighten: what loosens in them is left out and named in Warnings. The error joins a *Fault for
-// every fault found.
+// Compile makes a policy of the built-in rules, the administrator's file, the user's file and further files. All rules form one set.
+// Further files can only tighten: what loosens is left out and listed in Warnings. The error joins a *Fault for every fault found.
 func Compile(o Options, user File, further ...File) (*Policy, error) {
 	p := &Policy{
 		options: o, title: cmp.Or(user.Title, user.Name), files: []File{user}, origins: make(map[string]string),
@@ -31,7 +30,7 @@ func Compile(o Options, user File, further ...File) (*Policy, error) {
 	p.files = append(p.files, further...)
 	p.settle()
 	c := compiler{policy: p, set: p.sets[0]}
-	// A file that can only tighten makes the asking and denying rules fold case.
+	// A file that can only tighten makes the ask and deny rules fold case.
 	p.foldAllowing = user.FoldCase || o.Administrator != nil && o.Administrator.FoldCase
 	p.foldBlocking = p.foldAllowing || slices.ContainsFunc(further, func(f File) bool { return f.FoldCase })
 	c.builtin(disabled)
@@ -52,26 +51,26 @@ func Compile(o Options, user File, further ...File) (*Policy, error) {
 	return p, errors.Join(c.errs...)
 }
 
-// User returns the user's file of which the policy was compiled.
+// User returns the user's file.
 func (p *Policy) User() File { return p.files[0] }
 
-// Options returns the facts about this machine with which the policy was compiled.
+// Options returns the options of Compile.
 func (p *Policy) Options() Options { return p.options }
 
-// With compiles the policy again with another file in the place of the user's. The errors are those of Compile.
+// With compiles the policy again with another user's file. The errors are those of Compile.
 func (p *Policy) With(user File) (*Policy, error) {
 	next, err := Compile(p.options, user, p.further...)
 	next.confined = p.confined
 	return next, err
 }
 
-// Name returns the name that the user's file gives itself, or its path.
+// Name returns the title of the user's file, or its path.
 func (p *Policy) Name() string { return p.title }
 
 // Warnings lists what Compile left out because it would have loosened.
 func (p *Policy) Warnings() []string { return p.warnings }
 
-// builtin adds the built-in rules that are not switched off.
+// builtin adds the built-in rules that are not disabled.
 func (c *compiler) builtin(disabled []string) {
 	commands, paths := builtinRules(c.policy.options)
 	for _, r := range commands {
@@ -81,7 +80,7 @@ func (c *compiler) builtin(disabled []string) {
 	}
 	for _, r := range paths {
 		c.ids = append(c.ids, r.ID)
-		r.Paths = slices.DeleteFunc(slices.Clone(r.Paths), func(path string) bool { // its place is not known here
+		r.Paths = slices.DeleteFunc(slices.Clone(r.Paths), func(path string) bool { // the placeholder has no value here
 			return strings.Contains(expandPlaces(path, c.policy.options), "${")
 		})
 		if len(r.Paths) > 0 && !slices.Contains(disabled, r.ID) {
@@ -118,7 +117,7 @@ func (c *compiler) layer(f File) {
 	c.all(f)
 }
 
-// all adds the rules of a file; one that can only tighten has none that allow.
+// all adds the rules of a file; one that can only tighten has no allow rules.
 func (c *compiler) all(f File) {
 	c.rules(f.Commands, c.command)
 	c.rules(f.Paths, c.path)
@@ -165,7 +164,7 @@ func (d *Defaults) named(name string) *Action {
 	return nil
 }
 
-// settle makes each default the strictest that a file names for it, and takes over what the files say of questions.
+// settle makes each default the strictest of all files, and applies the files' settings for questions.
 func (p *Policy) settle() {
 	user := p.files[0]
 	p.defaults, p.headless, p.timeout = user.Defaults, user.Headless, user.AskTimeout
@@ -186,7 +185,7 @@ func (p *Policy) settle() {
 	}
 }
 
-// overruled warns of defaults of a file that a stricter one overrules.
+// overruled warns about defaults of a file that a stricter one overrides.
 func (c *compiler) overruled(f File) {
 	settled := c.policy.defaults.list()
 	for i, from := range f.Defaults.list() {
@@ -201,8 +200,8 @@ func (c *compiler) warnIf(loosens bool, what string, line int) {
 	}
 }
 
-// OncePerConversation reports whether a yes counts for the same question in the whole conversation.
+// OncePerConversation reports whether a yes applies to the same question in the whole conversation.
 func (p *Policy) OncePerConversation() bool { return p.files[0].OncePer == "conversation" }
 
-// AskTimeout returns how long a person has to answer a question; 0 means that the files leave it to the configuration.
+// AskTimeout returns how long a person has to answer a question; 0: as configured.
 func (p *Policy) AskTimeout() time.Duration { return p.timeout }

@@ -9,10 +9,10 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// maxPattern bounds the patterns that are proposed, in bytes: a longer one is nothing to read, and takes time to try.
+// maxPattern bounds proposed patterns, in bytes: longer ones are unreadable, and slow to test.
 const maxPattern = 400
 
-// maxTried bounds the commands for which a rule is proposed, in bytes: the text may be chosen to make the search slow.
+// maxTried bounds the commands for which a rule is proposed, in bytes: a chosen text could make the search slow.
 const maxTried = 4 << 10
 
 func size(argv []Word) (n int) {
@@ -22,7 +22,7 @@ func size(argv []Word) (n int) {
 	return n
 }
 
-// narrowest returns the narrowest rule, or the variable, that allows an effect. ok is false where no rule names it.
+// narrowest returns the narrowest rule, or the variable, that allows an effect. ok is false if no rule can.
 func (p *Policy) narrowest(e Effect) (c Change, ok bool) {
 	if size(e.Argv) > maxTried || !utf8.ValidString(e.Canonical+e.Host+e.Name+e.String()) {
 		return Change{}, false
@@ -47,7 +47,7 @@ func (p *Policy) narrowest(e Effect) (c Change, ok bool) {
 	return c, ok && p.suffices(c, e)
 }
 
-// known is a list of a value, empty where that is not known.
+// known returns a list of a value, empty if the value is unknown.
 func known[T comparable](value T) []T {
 	var zero T
 	if value == zero {
@@ -67,7 +67,7 @@ func (p *Policy) suffices(c Change, e Effect) bool {
 	return len(with.errs) == 0 && alone.unblocked(e).action == Allow
 }
 
-// titled gives a proposed rule an id that no rule of the policy has.
+// titled gives a proposed rule an unused id.
 func (p *Policy) titled(r Rule, e Effect) Rule {
 	words := "allow " + e.Kind.String() + " " + baseName(e.Canonical) + " " + e.Host
 	if e.Kind == Exec {
@@ -85,7 +85,7 @@ func (p *Policy) titled(r Rule, e Effect) Rule {
 	return r
 }
 
-// allowingCommand returns the narrowest rule that allows a command. Words that no pattern names, but code, become wildcards.
+// allowingCommand returns the narrowest rule that allows a command. Words that no pattern names, except code, become wildcards.
 func allowingCommand(e Effect) (Rule, bool) {
 	text, ok := patternOf(e.Argv)
 	c := programs.Parse(e.Argv)
@@ -112,7 +112,7 @@ func allowingCommand(e Effect) (Rule, bool) {
 	return r, ok
 }
 
-// patternOf returns the narrowest pattern that matches a command. ok is false where no person could read it.
+// patternOf returns the narrowest pattern that matches a command. ok is false if it would be unreadable.
 func patternOf(argv []Word) (text string, ok bool) {
 	if len(argv) == 0 || argv[0].Dynamic || len(argv) > maxPattern/2 {
 		return "", false
@@ -129,7 +129,7 @@ func patternOf(argv []Word) (text string, ok bool) {
 	return text, len(text) <= maxPattern && !strings.Contains(tokens[0], "*")
 }
 
-// tokenOf is the narrowest token that matches a word.
+// tokenOf returns the narrowest token that matches a word.
 func tokenOf(w Word) string {
 	if w.Dynamic {
 		return "**"

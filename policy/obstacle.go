@@ -8,32 +8,31 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Obstacle is one thing that keeps an effect from being allowed.
+// Obstacle is one reason why an effect is not allowed.
 type Obstacle struct {
 	Effect Effect
-	Action Action // what it makes of the effect
+	Action Action // the resulting action
 	Rule   string // id of the rule or default
-	Source string // where it is: "file:line", or "built-in"
-	Always bool   // no earlier answer counts
-	Change Change // takes the obstacle away; zero where no change of a file does
-	Why    string // there is none
+	Source string // its position: "file:line", or "built-in"
+	Always bool   // no earlier answer applies
+	Change Change // removes the obstacle; zero if no change of a file does
+	Why    string // why there is none
 }
 
 // Change is one edit of one policy file.
 type Change struct {
 	File string // name of the file
 	// Section is "commands", "paths" or "net", to which Rule is added; "except", the exceptions of the rule with the id At;
-	// "builtin.disable" or "env.allow", to which Texts are added; or the name of a default, such as "defaults.net", that becomes
-	// allow.
+	// "builtin.disable" or "env.allow", to which Texts are added; or the name of a default, such as "defaults.net", that becomes allow.
 	Section string
 	Rule    Rule
 	At      string
 	Texts   []string
 }
 
-// Obstacles returns what keeps effects from being allowed: every rule that asks or denies, and what no rule allows. There are
-// none exactly when Decide allows them, but for a call without effects. A command that a rule matches in several ways can be kept
-// from being allowed by that rule once more after a change: look again.
+// Obstacles returns why effects are not allowed: every rule that asks or denies, and effects that no rule allows. There are none
+// exactly if Decide allows the effects, unless there are no effects. A rule that matches a command in several ways may need another
+// change afterwards.
 func (p *Policy) Obstacles(effects []Effect) []Obstacle {
 	var all []Obstacle
 	for _, e := range effects {
@@ -73,7 +72,7 @@ func (p *Policy) obstacles(e Effect) (list []Obstacle) {
 	return list
 }
 
-// unmet is the obstacle that no rule allows an effect.
+// unmet returns the obstacle that no rule allows an effect.
 func (p *Policy) unmet(e Effect, v verdict) Obstacle {
 	o := Obstacle{Effect: e, Action: v.action, Rule: v.id, Source: p.origin(v.id)}
 	if c, ok := p.narrowest(e); ok {
@@ -90,7 +89,7 @@ func (p *Policy) unmet(e Effect, v verdict) Obstacle {
 	return o
 }
 
-// nameless reports whether an effect concerns a path or a host that is not known beforehand: only a default can allow it.
+// nameless reports whether an effect concerns a path or a host that is unknown beforehand: only a default can allow it.
 func nameless(e Effect) bool {
 	switch e.Kind {
 	case Read, Write:
@@ -101,7 +100,7 @@ func nameless(e Effect) bool {
 	return false
 }
 
-// concerned returns exceptions that take an effect out of a rule.
+// concerned returns exceptions that exclude an effect from a rule.
 func (p *Policy) concerned(e Effect, r *rule) (texts []string) {
 	switch e.Kind {
 	case Exec:
@@ -124,7 +123,7 @@ func (p *Policy) concerned(e Effect, r *rule) (texts []string) {
 	return slices.Compact(texts)
 }
 
-// whyNone returns why no rule can alter the verdict, and what can be done instead.
+// whyNone returns why no rule can change the verdict, and what can be done instead.
 func (p *Policy) whyNone(e Effect) string {
 	switch {
 	case e.Kind == Opaque, e.Kind == Exec && (len(e.Argv) == 0 || e.Argv[0].Dynamic):
@@ -139,7 +138,7 @@ func (p *Policy) whyNone(e Effect) string {
 	return "no narrow rule names it"
 }
 
-// With returns the file with a change made in it.
+// With returns the file with a change applied.
 func (f File) With(c Change) File {
 	switch c.Section {
 	case "commands":
@@ -172,7 +171,7 @@ func excepting(rules []Rule, c Change) []Rule {
 	return rules
 }
 
-// Text is the change as it is made in a policy file, for people. user is the name of the user's file, which needs no mention.
+// Text describes the change for people. user is the name of the user's file, which is not mentioned.
 func (c Change) Text(user string) string {
 	in := ""
 	if c.File != user && user != "" {
@@ -192,7 +191,7 @@ func (c Change) Text(user string) string {
 	return fmt.Sprintf("%s: {%s: allow}%s", section, key, in)
 }
 
-// String is the rule as it is written in a policy file, on one line.
+// String returns the rule as in a policy file, on one line.
 func (r Rule) String() string {
 	keys := []string{"id: " + r.ID, "decision: " + r.Action.String()}
 	list := func(key string, texts []string) {

@@ -13,11 +13,11 @@ import (
 type pattern struct {
 	text   string
 	tokens [][]string // each token is a list of alternatives
-	all    []meaning  // what an asking or denying rule means by it; see read
+	all    []meaning  // parsed for deny matching; see read
 }
 
-// compilePattern reads "go {build,test} **" as its author meant it. shlex drops comments and keeps operators as words; both are
-// refused here, because their author expected a shell.
+// compilePattern compiles "go {build,test} **". shlex drops comments and keeps operators as words; both are rejected here, because
+// their author expected a shell.
 func compilePattern(text string) (pattern, error) {
 	words, err := shlex.Split(text)
 	if err != nil {
@@ -62,10 +62,10 @@ func shellSyntax(text string) string {
 	return ""
 }
 
-// quotes are what is quoted in balanced text.
+// quotes matches quoted parts of balanced text.
 var quotes = regexp.MustCompile(`(?s)\\.|'[^']*'|"(?:\\.|[^"\\])*"`)
 
-// strict reports whether the pattern of an allowing rule matches. free lists the words that only a wildcard matched.
+// matchesAllow reports whether the pattern of an allow rule matches. free lists the words that only a wildcard matched.
 func (p *pattern) matchesAllow(argv []Word) (free []int, ok bool) {
 	if len(argv) == 0 || argv[0].Dynamic {
 		return nil, false
@@ -81,8 +81,7 @@ func (p *pattern) matchesAllow(argv []Word) (free []int, ok bool) {
 	return nil, false
 }
 
-// strictProgram matches the program of a command. One that is named by a path must be named by the same path in the pattern,
-// unless its directory is trusted.
+// allowMatchProgram matches the program of a command. A path must be the same path in the pattern, unless its directory is trusted.
 func allowMatchProgram(token, program string) bool {
 	if strings.Contains(token, "/") {
 		return allowMatchPath(token, program)
@@ -106,7 +105,7 @@ func allowMatchPath(token, word string) bool {
 	return true
 }
 
-// strictWords matches words in order. at is the index of words[0] in the command.
+// allowMatchWords matches words in order. at is the index of words[0] in the command.
 func allowMatchWords(tokens [][]string, words []Word, at int) ([]int, bool) {
 	if len(tokens) == 0 {
 		return nil, len(words) == 0
@@ -133,7 +132,7 @@ func allowMatchWords(tokens [][]string, words []Word, at int) ([]int, bool) {
 	return nil, false
 }
 
-// strictRest matches what follows a **, trying its shortest reach first.
+// allowMatchRest matches what follows a **, trying its shortest match first.
 func allowMatchRest(tokens [][]string, words []Word, at int) ([]int, bool) {
 	for n := 0; n <= len(words); n++ {
 		if len(tokens) == 0 {
@@ -149,7 +148,7 @@ func allowMatchRest(tokens [][]string, words []Word, at int) ([]int, bool) {
 	return nil, false
 }
 
-// strictWord matches one word. Only ** matches what is not known before it runs; * matches no flag.
+// allowMatchWord matches one word. Only ** matches words unknown until run time; * matches no flag.
 func allowMatchWord(token string, w Word) bool {
 	if w.Dynamic {
 		return false
@@ -172,5 +171,5 @@ func allowMatchWord(token string, w Word) bool {
 	return programs.Matches(token, w.Text)
 }
 
-// revision is a word that can only be a git revision: no flag or path.
+// revision matches words that can only be git revisions: no flag or path.
 var revision = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/~^@-]*$`)

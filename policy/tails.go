@@ -7,22 +7,21 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// A program that is not known here may run what is in its words. Each end of them is therefore tried as a command of its own, for
-// the rules that ask and deny.
+// An unknown program may run the command in its words. Therefore ask and deny rules are tried on each suffix of the words as a command.
 
-// search looks for the asking and denying command rules that could mean a command.
+// search finds the ask and deny command rules that could match a command.
 type search struct {
 	policy   *Policy
 	consider found
-	noted    map[*rule]bool // the same rule says nothing new of another end of the command
+	noted    map[*rule]bool // rules that need not be tried on other suffixes
 	denied   bool           // nothing is stricter
-	classes  bool           // rules about classes may be about what it runs, too
-	left     int            // words that may still be looked at in whole ends
+	classes  bool           // class rules may apply to what it runs, too
+	left     int            // words that may still be tried in whole suffixes
 	speller  programs.Speller
 }
 
-// blockingCommands reports every asking or denying command rule that could mean this command, with the words that it means: those
-// of the command, of one that it starts, or of an end of it that may be run.
+// blockingCommands reports every ask or deny command rule that could match this command, with the matched words: those of the command,
+// of one that it starts, or of a suffix that may be run.
 func (p *Policy) blockingCommands(e Effect, consider found) {
 	if len(e.Argv) == 0 {
 		return
@@ -35,16 +34,16 @@ func (p *Policy) blockingCommands(e Effect, consider found) {
 	s.run(e.Argv, e.Dirs, 0, true, true)
 }
 
-// Trying every tail of a command takes time that grows with the square of its length. Beyond maxScan words, only the first
-// scanWindow words of a tail are looked at: no command that people write is longer.
+// Trying every suffix takes quadratic time. Beyond maxScan words, only the first scanWindow words of a suffix are tried: people write
+// no longer commands.
 const (
 	maxScan    = 1 << 14
 	scanWindow = 8
-	maxStarts  = 8 // commands that start commands
+	maxStarts  = 8 // nesting of commands that start commands
 )
 
-// run tries a command and those that it starts; whole, also each end of one that carries others. Where all is followed, a script
-// has effects of its own, and is not searched for what looks like a command.
+// run tries a command and those that it starts; with whole, also each suffix of one that starts others. With followed, a script has its
+// own effects, and is not searched for commands.
 func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool) {
 	c := s.speller.Spell(argv)
 	s.command(&c, argv, dirs)
@@ -63,7 +62,7 @@ func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool
 	}
 }
 
-// ends tries each end of some words, and what is in them that looks like a script.
+// ends tries each suffix of some words, and what looks like a script in them.
 func (s *search) ends(words []Word) {
 	some := s.policy.mayBeNamed(words)
 	for ; len(words) > 0 && !s.denied; words = words[1:] {
@@ -79,10 +78,10 @@ func (s *search) text(text string) {
 	}
 }
 
-// tail tries the end of a command, which it may change, as a command of its own. some reports that a rule about any program may be about it.
+// tail tries a suffix, which it may change, as a command. some means that a rule for any program may match it.
 func (s *search) tail(argv []Word, some bool) {
 	if argv[0].Dynamic && argv[0].Text == "" {
-		return // no rule is about a program of which nothing is known
+		return // no rule is about an unknown program
 	}
 	name := programs.Unversioned(argv[:1])[0].Text
 	mayBeClassed := s.classes && programs.Classed(name)
@@ -102,13 +101,12 @@ func (s *search) tail(argv []Word, some bool) {
 	s.run(argv, nil, 0, false, false)
 }
 
-// matched takes note of a rule that matches a command. A built-in denial is a question where only words that are not known yet
-// make the rule match.
+// matched reports a rule that matches a command. A built-in denial becomes a question if only unknown words make the rule match.
 func (s *search) matched(cp *commandPattern, argv []Word, dirs []string) {
 	action := cp.rule.Action
 	if action == Deny && cp.rule.file == "" && !cp.certain(argv, dirs) {
 		s.consider(cp.rule, Ask, true, argv)
-		return // what comes may match it with certainty
+		return // a later one may match with certainty
 	}
 	s.note(cp.rule, action, argv)
 }
@@ -119,7 +117,7 @@ func (s *search) note(r *rule, action Action, argv []Word) {
 	s.consider(r, action, true, argv)
 }
 
-// certain reports whether a rule that blocks a command would block it whatever the words are that are known only at run time.
+// certain reports whether a rule would block a command whatever its unknown words are.
 func (cp *commandPattern) certain(argv []Word, dirs []string) bool {
 	if !slices.ContainsFunc(argv, func(w Word) bool { return w.Dynamic }) {
 		return true
@@ -154,13 +152,13 @@ func wordsIn(text string) []Word {
 	return programs.Words(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()`'\"{}[],!=", r) }))
 }
 
-// The classes of commands of which a rule may be, as their specifications say.
+// The classes of commands for rules, from the specifications.
 const (
-	classDestructive = "destructive" // loses work that cannot be had again
+	classDestructive = "destructive" // loses work that cannot be restored
 	classOutgoing    = "outgoing"    // sends something off this machine
 )
 
-// classed reports the asking and denying rules about the classes of a command.
+// classed reports the ask and deny rules for the classes of a command.
 func (s *search) classed(e Effect) {
 	var of classes
 	for _, set := range s.policy.sets {
@@ -178,7 +176,7 @@ func (s *search) classed(e Effect) {
 	}
 }
 
-// inner reports the rules about the classes of a command that may run in another one.
+// inner reports the class rules for a command that may run in another one.
 func (s *search) inner(argv []Word) {
 	if s.classes {
 		s.left -= 4 * len(argv)
@@ -194,10 +192,10 @@ func excepted(r *rule, argv []Word) bool {
 	})
 }
 
-// classes are those of one command, with what it does that makes it one of each.
+// classes maps the classes of a command to what it does.
 type classes map[string]string
 
-// why says what the command does that makes the rule match it; "" when that does not.
+// why returns what the command does that makes the rule match it, or "".
 func (c classes) why(r *rule) string {
 	for _, name := range r.Classes {
 		if c[name] != "" {
@@ -207,8 +205,8 @@ func (c classes) why(r *rule) string {
 	return ""
 }
 
-// classesOf returns the classes of a command, without what those lose that it starts. A word of which nothing is known is taken
-// for an operand: that it could be a flag makes no class. What may be any number of words is two.
+// classesOf returns the classes of a command, without those of the commands it starts. An unknown word counts as an operand: that it
+// could be a flag makes no class. A word that may expand to several counts as two.
 func classesOf(e Effect) classes {
 	argv := make([]Word, 0, len(e.Argv))
 	for i, w := range e.Argv {

@@ -22,5 +22,5 @@ func Try(_ context.Context, p Profile) (Report, error) {
 
 // Probe reports that nothing can be confined here.
 func Probe(context.Context) Capabilities {
-	return Capabilities{Features: []Feature{{Name: "sandbox", Why: errPlatform.Error(), Mend: advicePlatform}}}
+	return Capabilities{Features: []Feature{{Name: "sandbox", Why: errPlatform.Error(), Fix: advicePlatform}}}
 }

@@ -6,8 +6,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// arithmetic follows an expression, of which nothing is computed. Bash evaluates what
-// variables contain, so only numbers and variables that are numbers are followed.
+// arithmetic follows an expression without computing it. Bash evaluates the contents of variables,
+// so only numbers and variables that are numbers are followed.
 func (w *walker) arithmetic(x syntax.ArithmExpr, s *state) {
 	if w.steps--; w.steps <= 0 || !w.enter() {
 		return
@@ -164,7 +164,7 @@ func (w *walker) binaryCondition(x *syntax.BinaryTest, s *state) {
 	}
 }
 
-// test follows test and [. An unknown word may be -v, after which a name is evaluated.
+// test follows test and [. An unknown word may be -v, which evaluates the following name.
 func (w *walker) test(args []word, source string) {
 	for i, a := range args {
 		switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// assign follows one assignment. exported says that commands will see it.
+// assign follows one assignment. exported means that commands will see it.
 func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 	if as.Name == nil {
 		w.opaque("the name of a variable is computed", w.text(as))
@@ -47,7 +47,7 @@ func (w *walker) setArray(name string, s *state, exported bool) {
 	w.put(s, name, v)
 }
 
-// elements follows the words of x=(…), of which a program may be given files.
+// elements follows the words of x=(…), which may be passed to a program as files.
 func (w *walker) elements(a *syntax.ArrayExpr, s *state) {
 	for _, e := range a.Elems {
 		if text, plain := plainText(e.Value); plain && e.Index == nil {
@@ -70,7 +70,7 @@ func (w *walker) index(x syntax.ArithmExpr, s *state) {
 	}
 }
 
-// assigned expands the value of an assignment: it is not split, and no pattern.
+// assigned expands the value of an assignment, without splitting and patterns.
 func (w *walker) assigned(wd *syntax.Word, s *state) value {
 	if wd == nil {
 		return value{}
@@ -100,7 +100,7 @@ func (w *walker) assigned(wd *syntax.Word, s *state) value {
 	return b.one()
 }
 
-// setVar records that a variable has a new value, and what that causes.
+// setVar records the new value of a variable, and its effects.
 func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	old := s.get(name)
 	if _, inherited := w.env[name]; inherited || exported || old.exported || policy.IsDangerousEnv(name) {
@@ -126,13 +126,13 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	if len(v.text) > maxScript || old.array {
 		v = unknown()
 	} else if old.integer && v == (value{}) {
-		v = value{dynamic: true, number: true, blank: true} // bash makes 0 of it
+		v = value{dynamic: true, number: true, blank: true} // bash converts it to 0
 	}
 	old.value, old.exported, old.unset = v, old.exported || exported, false
 	w.put(s, name, old)
 }
 
-// refusal says why setting a variable is more, or less, than that.
+// refusal returns why setting a variable has other effects, or "".
 func refusal(name string, v value, old variable) string {
 	switch {
 	case listed(numericNames, name) && !v.isNumeric():

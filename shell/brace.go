@@ -10,10 +10,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Braces are expanded by bash's own rules (braces.c), not by the parser's: a group
-// does not end at a } before which there was no comma, for example.
+// Braces are expanded by bash's own rules (braces.c), not the parser's: for example, a group does
+// not end at a } without a preceding comma.
 
-// unit is a character of a word, or a part in which braces are not looked for.
+// unit is a character of a word, or a part that braces do not affect.
 type unit struct {
 	char byte // 0 = part
 	part syntax.WordPart
@@ -69,7 +69,7 @@ func (w *walker) units(wd *syntax.Word) (out []unit, why string) {
 	return out, ""
 }
 
-// oddInBraces reports whether bash may look for braces inside of a part of a word.
+// oddInBraces reports whether bash may expand braces inside of a part of a word.
 func (w *walker) oddInBraces(p syntax.WordPart) (odd bool) {
 	switch p := p.(type) {
 	case *syntax.ExtGlob:
@@ -112,7 +112,7 @@ func join(list []unit) (parts []syntax.WordPart) {
 	return parts
 }
 
-// newName reports whether braces put something after a $ or a $name that changes its name.
+// newName reports whether braces append something to a $ or a $name that changes its name.
 func newName(parts []syntax.WordPart) bool {
 	for i, p := range parts {
 		last := i+1 == len(parts)
@@ -136,7 +136,7 @@ func newName(parts []syntax.WordPart) bool {
 // braceExpander expands braces until there are too many alternatives.
 type braceExpander struct {
 	left int // alternatives
-	room int // units of all that is put together
+	room int // units of all results
 	why  string
 }
 
@@ -211,7 +211,7 @@ func (e *braceExpander) product(a, b [][]unit) [][]unit {
 	return out
 }
 
-// gobble is bash's brace_gobbler: where the next brace or comma is that counts.
+// gobble is bash's brace_gobbler: it returns the position of the next effective brace or comma.
 func gobble(text []unit, i int, satisfy byte) int {
 	level, commas := 0, 1
 	if satisfy == '}' {
@@ -243,7 +243,7 @@ func gobble(text []unit, i int, satisfy byte) int {
 	return len(text)
 }
 
-// sequence expands {1..5}, {a..e} and {1..9..2}; nil is for what bash leaves as it is.
+// sequence expands {1..5}, {a..e} and {1..9..2}; nil if bash leaves it unchanged.
 func (e *braceExpander) sequence(amble []unit) (out [][]unit) {
 	var raw strings.Builder
 	for _, u := range amble {
@@ -296,11 +296,11 @@ func (e *braceExpander) sequence(amble []unit) (out [][]unit) {
 	return out
 }
 
-// plainNumber is a number in its usual form.
+// plainNumber matches a number in its usual form.
 var plainNumber = regexp.MustCompile(`^(?:0|-?[1-9]\d{0,8})$`)
 
-// letters is a sequence of letters of one case.
+// letters matches a sequence of letters of one case.
 var letters = regexp.MustCompile(`^(?:[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z])$`)
 
-// oddEnd is an end of what may be a sequence for bash: a character, or a number of another form.
+// oddEnd matches an end of a possible sequence: a character, or a number of another form.
 var oddEnd = regexp.MustCompile(`^(?s:[\x01-\x7f]\d*|\d.*)$`)

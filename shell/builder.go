@@ -9,9 +9,9 @@ import (
 type builder struct {
 	fields  []word
 	cur     word
-	present bool // the current field exists, if only by its quotes
-	bracket bool // a [ is open in it
-	slash   int  // where in its pattern a variable's backslash is, plus one; 0 = nowhere
+	present bool // the current field exists, even if only by quotes
+	bracket bool // it has an open [
+	slash   int  // index of a variable's backslash in its pattern, plus one; 0 = none
 	raw     strings.Builder
 	pattern strings.Builder
 }
@@ -47,7 +47,7 @@ func (b *builder) literal(text string, quoted bool) {
 	}
 }
 
-// unknown adds a value that is known only at run time: any number of words, unless quoted.
+// unknown adds a value known only at run time: any number of words, unless quoted.
 func (b *builder) unknown(quoted bool) {
 	b.present = true
 	b.cur.many = b.cur.many || !quoted
@@ -78,7 +78,7 @@ func (b *builder) value(v value, quoted bool, s *state) {
 	}
 }
 
-// matched adds one of the names that a pattern matches; they have its beginning.
+// matched adds one of the names that a pattern matches, with their known prefix.
 func (b *builder) matched(v value, quoted bool) {
 	switch prefix := literalPrefix(v.text); {
 	case quoted && prefix == v.text:
@@ -102,7 +102,7 @@ func (b *builder) split(text string) {
 	}
 	for i, field := range strings.FieldsFunc(text, isBlank) {
 		if i > maxWords {
-			return // more is too much in any case
+			return // more makes no difference
 		}
 		if i > 0 {
 			b.cut()
@@ -124,7 +124,7 @@ func (b *builder) cut() {
 		if b.cur.dynamic && b.cur.glob {
 			known := b.pattern.String()
 			if b.slash > 0 {
-				known = known[:b.slash-1] // whether a backslash of a value stays is not known
+				known = known[:b.slash-1] // unknown whether a backslash of a value is kept
 			}
 			b.cur.text, b.cur.glob = literalPrefix(known), false
 			b.cur.many = b.cur.many || b.cur.text == "" || b.cur.text[0] == '-'
@@ -136,7 +136,7 @@ func (b *builder) cut() {
 	b.pattern.Reset()
 }
 
-// one ends the word, and returns it where it is exactly one or none.
+// one ends the word, and returns it if it is exactly one or none.
 func (b *builder) one() value {
 	b.cut()
 	switch len(b.fields) {

@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// builtin follows a builtin. It reports whether nothing remains to be said of the command.
+// builtin follows a builtin. It reports whether the command is fully handled.
 func (w *walker) builtin(args []word, s *state, source string) bool {
 	name, rest := args[0].text, args[1:]
 	switch name {
@@ -26,7 +26,7 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 	case "export", "declare", "typeset", "local", "readonly":
 		w.declareWords(args, s, source)
 	case "let", "enable", "bind", "complete", "compgen", "compopt", "fc", "coproc", "hash", "caller", "history":
-		// They define commands, evaluate their words, or read and write files.
+		// These define commands, evaluate their words, or read and write files.
 		if name != "history" || len(rest) > 0 { // a script has none
 			w.opaque("the builtin `"+name+"` changes how the shell works", source)
 		}
@@ -48,7 +48,7 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 		if w.posix {
 			w.opaque(otherShell, source)
 		}
-		return false // a script of bash expands none, unless shopt says so
+		return false // bash scripts do not expand aliases without shopt
 	case "jobs":
 		if slices.ContainsFunc(rest, func(a word) bool { return !a.known() || strings.Contains(a.text, "x") }) {
 			w.opaque("the builtin `jobs` runs a command", source)
@@ -93,7 +93,7 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 	return true
 }
 
-// countOf is the number that shift, break and continue take: 1 without one, -1: unknown.
+// countOf returns the number argument of shift, break and continue: 1 without one, -1: unknown.
 func countOf(args []word) int {
 	switch {
 	case len(args) == 0:
@@ -144,12 +144,12 @@ func (w *walker) cd(args []word, s *state, source string) {
 		return
 	}
 	s.left = slices.Clone(before)
-	for _, dir := range next { // a rule may keep calls out of it
+	for _, dir := range next { // a rule may deny entering it
 		w.possible(policy.Read, dir, s, source)
 	}
 }
 
-// cdTo returns where cd may lead, and whether it certainly gets there.
+// cdTo returns where cd may lead, and whether it certainly succeeds.
 func (w *walker) cdTo(args []word, s *state) (next []string, certain bool) {
 	target, physical, plain := s.cdTarget(args)
 	switch {
@@ -167,7 +167,8 @@ func (w *walker) cdTo(args []word, s *state) (next []string, certain bool) {
 	return next, certain && !slices.ContainsFunc(next, func(dir string) bool { return !w.enterable(dir) })
 }
 
-// cdTarget returns what cd is given, whether with -P, and whether it is one directory by its name.
+// cdTarget returns the operand of cd, whether -P is set, and whether it is one known directory
+// name.
 func (s *state) cdTarget(args []word) (target word, physical, plain bool) {
 	for over := false; !over && len(args) > 0 && flagOfCd.MatchString(args[0].text) && args[0].known(); args = args[1:] {
 		physical = physical || strings.Contains(args[0].text, "P")
@@ -182,16 +183,16 @@ func (s *state) cdTarget(args []word) (target word, physical, plain bool) {
 	return target, physical, !elsewhere && target.known() && len(args) <= 1
 }
 
-// enterable reports whether there is a directory of a name that everybody may enter.
+// enterable reports whether a directory exists that anyone may enter.
 func (w *walker) enterable(dir string) bool {
 	mode, err := w.resolver.Mode(w.resolve(dir))
 	return err == nil && mode.IsDir() && mode.Perm()&0o111 == 0o111
 }
 
-// flagOfCd is what cd takes for its flags, or for their end.
+// flagOfCd matches cd's flags, or their end.
 var flagOfCd = regexp.MustCompile(`^-(?:-|[PLe@]+)$`)
 
-// cdProc records that the shell may, or (true) does, enter a directory by a name below /proc.
+// cdProc records that the shell may, or (true) does, enter a directory below /proc.
 func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
 	for _, a := range args {
 		if a.glob && w.globInProc(a.text, s) {
@@ -211,7 +212,7 @@ func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
 	return enters
 }
 
-// cdFrom returns where cd leads: it resolves .. by name, and the kernel by links.
+// cdFrom returns the target of cd: it resolves .. by name, and the kernel by links.
 func (w *walker) cdFrom(dir, target string, physical bool, s *state) []string {
 	if strings.HasPrefix(target, "/") {
 		dir = ""
@@ -262,7 +263,7 @@ func (w *walker) indirect(args []word, s *state, source string) bool {
 // valueFlags are the flags of builtins that set variables: with a value, and without.
 var valueFlags = map[string][2]string{"read": {"adinNptu", "ers"}, "mapfile": {"dnOsuCc", "t"}, "readarray": {"dnOsuCc", "t"}, "wait": {"p", "nf"}}
 
-// readVariables follows the builtins that set variables which their words name.
+// readVariables follows the builtins that set the variables named by their words.
 func (w *walker) readVariables(name string, args []word, s *state, source string) {
 	if name == "getopts" && len(args) > 0 && args[0].maybe("--") {
 		if !args[0].known() {

@@ -10,8 +10,8 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// simple follows a simple command in bash's order: words, assignments, redirections, the
-// command. Without a command the assignments are the shell's own and seen by redirections.
+// simple follows a simple command in bash's order: words, assignments, redirections, the command.
+// Without a command the assignments change the shell, and redirections see them.
 func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state) {
 	args := w.words(c.Args, s)
 	if len(args) == 0 {
@@ -28,7 +28,7 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 	if w.posix {
 		w.otherShell(args[0].text, len(c.Assigns) > 0, s, w.text(c))
 	}
-	at := w.fork(s) // redirections do not see what is assigned
+	at := w.fork(s) // redirections do not see the assignments
 	saved := w.temporary(c.Assigns, args[0], s)
 	changes := w.changes
 	w.redirections(redirs, at)
@@ -56,7 +56,7 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 	}
 }
 
-// otherShell notes what another shell understands differently, such as x=1 before export.
+// otherShell records what another shell parses differently, such as x=1 before export.
 func (w *walker) otherShell(name string, assigns bool, s *state, source string) {
 	_, function := s.funcs.get(name)
 	keeps := function || listed(": . break continue eval exec exit export readonly return set shift times trap unset", name)
@@ -87,7 +87,7 @@ func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved
 		changes := w.changes
 		v := w.assigned(as.Value, s)
 		if as.Name.Value == "IFS" && program.is("read") && !other {
-			continue // read takes it for its input alone
+			continue // read only uses it for its input
 		}
 		if w.changes != changes {
 			w.opaque("a value sets a variable", w.text(as))
@@ -108,7 +108,7 @@ func (o *override) restore(w *walker, s *state, changed bool) {
 	v := o.before
 	switch {
 	case changed:
-		v = v.or(s.get(o.name)) // with what a declaration has made of it
+		v = v.or(s.get(o.name)) // including what a declaration has changed
 		v.value = unknown()
 		w.put(s, o.name, v)
 	case o.exists:
@@ -131,7 +131,7 @@ func (w *walker) run(args []word, s *state, source string) {
 		if first.glob {
 			w.globbedProgram(args, source)
 		}
-		// What follows may be a command all the same: denying rules look at it.
+		// What follows may still be a command: deny rules check it.
 		if len(args) > 1 && !args[1].dynamic {
 			w.add(policy.Effect{Kind: policy.Exec, Argv: policyWords(args[1:]), Possible: true, Source: source})
 		}
@@ -161,9 +161,9 @@ func (w *walker) globbedProgram(args []word, source string) {
 	}
 }
 
-// starts follows what a program starts, as its specification says: commands in its words
-// or in those of find's expression, texts for a shell, its input. It reports whether that
-// is all that the program does.
+// starts follows the commands that a program starts, according to its specification: commands in
+// its words or in those of find's expression, scripts for a shell, its input. It reports whether
+// the program does nothing else.
 func (w *walker) starts(args []word, c *programs.Command, s *state, source string) bool {
 	for _, o := range c.Operands {
 		switch o.Role {
@@ -233,7 +233,7 @@ func (w *walker) start(args []word, run programs.Run, s *state, source string) {
 	}
 }
 
-// startedIn is the state of a program that starts in another directory.
+// startedIn returns the state of a program that starts in another directory.
 func (w *walker) startedIn(dir word, s *state, source string) *state {
 	armed := w.touched.armed
 	w.touched.armed = false
@@ -243,8 +243,7 @@ func (w *walker) startedIn(dir word, s *state, source string) *state {
 	return s
 }
 
-// given returns the words of what is started: input adds words, or takes the place of a
-// mark.
+// given returns the words of the started command: input appends words, or replaces a mark.
 func (w *walker) given(args []word, run programs.Run) []word {
 	out := make([]word, 0, len(run.Argv)+1)
 	if run.At > 0 {
@@ -267,7 +266,7 @@ func (w *walker) given(args []word, run programs.Run) []word {
 	return out
 }
 
-// programs follows a program that may be named by a detour, /bin/../bin/ls, as what it is.
+// programs follows a program named by a path, /bin/../bin/ls, as the program it is.
 func (w *walker) programs(args []word, s *state, source string) {
 	name, raws := args[0].text, s.named(args[0].text)
 	other := len(raws) == 0
@@ -286,8 +285,8 @@ func (w *walker) programs(args []word, s *state, source string) {
 	}
 }
 
-// external follows a command that another program starts: no functions, and
-// builtins only as the programs of the same name.
+// external follows a command that another program starts: no functions, and builtins only as the
+// programs of the same name.
 func (w *walker) external(args []word, s *state, source string) {
 	if !args[0].known() || args[0].text == "" {
 		w.opaque("the program is known only when it runs", source)
@@ -301,8 +300,8 @@ func (w *walker) external(args []word, s *state, source string) {
 	w.programs(args, s, source)
 }
 
-// child is the state in which a shell that is started begins: args are $0 and what
-// follows. Whether a variable is exported is not followed.
+// child returns the initial state of a started shell: args are $0 and what follows. Whether a
+// variable is exported is not tracked.
 func (w *walker) child(s *state, args []word) *state {
 	inner := w.fork(s)
 	for name, v := range *s.vars.entries {
@@ -319,8 +318,8 @@ func (w *walker) child(s *state, args []word) *state {
 	return inner
 }
 
-// login follows what a shell reads at a login: files of the machine, and of the user, which
-// calls cannot write. They may set any variable.
+// login follows the files that a login shell reads: of the machine, and of the user, which calls
+// cannot write. They may set any variable.
 func (w *walker) login(s, inner *state, source string) {
 	home := s.get("HOME")
 	if home.text == "" || home.value != (value{text: w.env["HOME"]}) {

@@ -164,12 +164,12 @@ func (w *walker) ifClause(c *syntax.IfClause, s *state) {
 	w.join(s, other)
 }
 
-// caseClause follows every branch of a case. Patterns are expanded until one matches; ;&
-// and ;;& go on in the next branch with what this one has changed.
+// caseClause follows every branch of a case. Patterns are expanded until one matches; ;& and ;;&
+// continue in the next branch with the changes of this one.
 func (w *walker) caseClause(c *syntax.CaseClause, s *state) {
 	w.word(c.Word, s)
 	out := &state{dead: true}
-	falling := &state{dead: true} // from the branch before, whatever the pattern
+	falling := &state{dead: true} // from the previous branch, whatever the pattern
 	for _, item := range c.Items {
 		if w.steps--; w.steps <= 0 {
 			return
@@ -226,8 +226,8 @@ func (w *walker) setFunc(name string, f function, s *state) {
 	w.touch(name + "()")
 }
 
-// isBody reports whether bash, too, takes a statement for the body of a function: of
-// "f() { p; } && f" it runs the second half.
+// isBody reports whether bash, too, parses a statement as the body of a function: for "f() { p; }
+// && f" it runs the second half.
 func isBody(body *syntax.Stmt) bool {
 	switch body.Cmd.(type) {
 	case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.TestClause, *syntax.ArithmCmd:
@@ -241,16 +241,16 @@ func isBody(body *syntax.Stmt) bool {
 const reservedNames = "declare typeset local export readonly nameref let time coproc eval exec command builtin cd pushd popd set unset " +
 	"shopt source . trap exit return break continue shift command_not_found_handle"
 
-// maxTurns is how many turns are followed before directories that change are unknown.
+// maxTurns is how many iterations are followed before changing directories are unknown.
 const maxTurns = 3
 
 type loop struct {
-	calls             int // functions around it
+	calls             int // enclosing functions
 	breaks, continues *state
 }
 
-// turns follows a loop until another turn changes nothing. before runs at the start of
-// each turn and after the last, after at the end of a turn. Either may be nil.
+// turns follows a loop until another iteration changes nothing. before runs at the start of each
+// iteration and after the last, after at the end of an iteration. Either may be nil.
 func (w *walker) turns(s *state, l *loop, before, body, after func(*state)) {
 	l.calls = len(w.calls)
 	w.loops = append(w.loops, l)
@@ -337,7 +337,7 @@ func (w *walker) leaveLoop(name string, args []word, s *state, source string) {
 	w.changes++
 	n := countOf(args)
 	if len(w.loops) == 0 {
-		return // an error that changes nothing, or the end of a process of its own
+		return // an error that changes nothing, or the end of a separate process
 	}
 	own := w.loops[len(w.loops)-1].calls == len(w.calls)
 	if n <= 0 || !own {

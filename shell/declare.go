@@ -13,10 +13,10 @@ type declaration struct {
 	builtin                           string
 	export, readonly, array, integer  bool
 	global, remove, prints, functions bool
-	named                             bool // a name came: no flags follow
+	named                             bool // after a name: no flags follow
 }
 
-// declare follows a declaration that the parser has recognised.
+// declare follows a declaration that the parser recognised.
 func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	d := declaration{builtin: c.Variant.Value}
 	if w.posix {
@@ -39,7 +39,7 @@ func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	}
 }
 
-// declareArg expands an argument, and returns what sets it: all are expanded before that.
+// declareArg expands an argument, and returns a function that sets it: all are expanded first.
 func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source string) (set func()) {
 	if words, ok := w.declaredWords(as, s); ok {
 		return func() {
@@ -73,7 +73,7 @@ func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source 
 	}
 }
 
-// declaredWords expands an argument that is words like all others.
+// declaredWords expands an argument like ordinary words.
 func (w *walker) declaredWords(as *syntax.Assign, s *state) (words []word, ok bool) {
 	switch {
 	case as.Name == nil:
@@ -86,7 +86,7 @@ func (w *walker) declaredWords(as *syntax.Assign, s *state) (words []word, ok bo
 	if list, why := w.braces(as.Value); why != "" || len(list) > 1 || strings.Contains(w.text(as), "..") {
 		w.opaque("braces make several words of it", w.text(as))
 	}
-	return nil, false // bash leaves them as they are
+	return nil, false // bash leaves them unchanged
 }
 
 func (w *walker) declareValue(d *declaration, name string, v value, s *state, source string) {
@@ -191,7 +191,7 @@ func (w *walker) mark(d *declaration, name string, s *state) {
 	w.put(s, name, v)
 }
 
-// enterScope makes a variable local where a declaration does that, and reports it.
+// enterScope makes a variable local if the declaration does that, and reports it.
 func (w *walker) enterScope(d *declaration, name string, s *state) bool {
 	_, own := s.locals.get(name)
 	if hides := own || w.overridden > 0 || len(w.calls) > 1; hides && d.global {
@@ -230,7 +230,7 @@ func (w *walker) leaveScope(s *state) {
 	}
 }
 
-// declareWords follows a declaration that the parser has not recognised: "command export".
+// declareWords follows a declaration that the parser did not recognise: "command export".
 func (w *walker) declareWords(args []word, s *state, source string) {
 	d := declaration{builtin: args[0].text}
 	if slices.ContainsFunc(args, func(a word) bool { return a.many }) {
@@ -243,7 +243,7 @@ func (w *walker) declareWords(args []word, s *state, source string) {
 	}
 }
 
-// outsideOfFunctions returns what is to be done after "local", which fails out of functions.
+// outsideOfFunctions returns what to do after "local", which fails outside of functions.
 func (w *walker) outsideOfFunctions(d *declaration, s *state) func() {
 	w.changes++
 	if d.builtin != "local" || len(w.calls) > 0 {

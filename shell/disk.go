@@ -16,9 +16,9 @@ import (
 // disk is what a script may have changed on the disk so far. It only grows.
 type disk struct {
 	made  []string        // symbolic links that the script makes
-	moved []string        // where it may have put links that were elsewhere
-	marks map[string]mark // of paths
-	all   mark            // any of them
+	moved []string        // paths where it may have moved existing links
+	marks map[string]mark // by path
+	all   mark            // union of marks
 	ran   bool            // a program ran that may have removed directories
 	count int
 }
@@ -29,7 +29,7 @@ type mark byte
 const (
 	writtenFile mark = 1 << iota
 	writtenTree      // it may write anything below
-	repository       // it may make a repository of it, or change it as one
+	repository       // it may be created as a repository, or changed as one
 )
 
 func (d *disk) changes() int { return d.count + len(d.made) + len(d.moved) }
@@ -57,7 +57,7 @@ func (d *disk) put(name string, m mark) {
 	}
 }
 
-// runs notes that something ran that may have removed directories.
+// runs records that something ran that may have removed directories.
 func (d *disk) runs() {
 	if !d.ran {
 		d.ran, d.count = true, d.count+1
@@ -93,8 +93,8 @@ func (d *disk) join(o *disk) (changed bool) {
 	return d.changes() != before
 }
 
-// links follows symbolic links that are made and moved: under another name one leads to
-// what no question was about.
+// links follows symbolic links that are created or moved: under another name a link leads to paths
+// that were not judged.
 func (w *walker) links(c *programs.Command, s *state) {
 	gone := func(o programs.Operand) bool { return o.Link && o.Kind == programs.Write }
 	copies := c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "--no-dereference", "--preserve"}, c.MayHave)
@@ -153,8 +153,8 @@ func (w *walker) isLink(path string, s *state) bool {
 		slices.ContainsFunc(slices.Concat(s.disk.made, s.disk.moved), func(link string) bool { return paths.Within(link, path) })
 }
 
-// holdsLinks reports whether a tree may have symbolic links in it. What is below it would
-// be written to paths of the same names below some others.
+// holdsLinks reports whether a tree may contain symbolic links. Writes below it would go to paths
+// of the same names below over.
 func (w *walker) holdsLinks(tree string, over []string) (found bool) {
 	if mode, err := w.resolver.Mode(tree); err != nil || !mode.IsDir() {
 		return err == nil && mode&fs.ModeSymlink != 0
@@ -173,7 +173,7 @@ func (w *walker) holdsLinks(tree string, over []string) (found bool) {
 	return found
 }
 
-// overLinks returns the path of a name below each of some, and records that it is a link.
+// overLinks returns the path of a name below each of over, and records that it is a link.
 func (w *walker) overLinks(over []string, name string) []string {
 	below := make([]string, len(over))
 	for i, to := range over {
@@ -185,8 +185,8 @@ func (w *walker) overLinks(over []string, name string) []string {
 	return below
 }
 
-// throughLinks records that a path leads through a link that was moved, or by .. out of
-// one that was made: where that is depends on where the link leads.
+// throughLinks records that a path leads through a moved link, or by .. out of a new one: the
+// result depends on the link's target.
 func (w *walker) throughLinks(raw string, s *state) {
 	for i := 1; i <= len(raw) && len(s.disk.made)+len(s.disk.moved) > 0 && w.steps > 0; i++ {
 		if i < len(raw) && raw[i] != '/' {
@@ -220,8 +220,8 @@ func (w *walker) repository(s *state, source string) {
 	}
 }
 
-// toolchain records that what rustup installs under a name runs a program that a file around the working
-// directory may choose.
+// toolchain records that a rustup proxy runs a program that a file near the working directory may
+// choose.
 func (w *walker) toolchain(name string, s *state, source string) {
 	chosen := s.dirs == nil
 	for _, dir := range s.dirs {
@@ -237,11 +237,11 @@ func (w *walker) toolchain(name string, s *state, source string) {
 	}
 }
 
-// namedRepository records what words of git name: repositories, REVISION:PATH.
+// namedRepository records what the words of git name: repositories, REVISION:PATH.
 func (w *walker) namedRepository(args []word, s *state, source string) {
 	for _, a := range args {
 		if strings.HasPrefix(a.text, "--batch") {
-			w.add(policy.Effect{Kind: policy.Read, Unknown: true, Source: source}) // cat-file takes names from its input
+			w.add(policy.Effect{Kind: policy.Read, Unknown: true, Source: source}) // cat-file reads names from its input
 		}
 		if _, path, ok := strings.Cut(a.text, ":"); ok && a.known() {
 			if _, name, magic := strings.Cut(path, ")"); magic && path[0] == '(' { // :(top)NAME
@@ -326,7 +326,7 @@ func (w *walker) noteWrite(e policy.Effect, s *state) {
 	s.disk.write(e.Canonical, e.Tree)
 }
 
-// configured records what settings make of a command of git, and checkout of a path.
+// configured records the effects of settings on a git command, and checkout of a path.
 func (w *walker) configured(c *programs.Command, s *state, source string) {
 	if c.Opaque != "" && !c.Anything {
 		w.opaque(c.Opaque, source)
@@ -347,7 +347,7 @@ func (w *walker) configured(c *programs.Command, s *state, source string) {
 	}
 }
 
-// pushesTo records that git runs the hooks of a repository that a word names by its directory.
+// pushesTo records that git runs the hooks of a repository named by its directory.
 func (w *walker) pushesTo(a policy.Word, s *state, source string) {
 	for _, path := range w.fromDirs(a.Text, s) {
 		if !a.Dynamic && (w.isDir(path) && w.foreign(path) || s.disk.mayBeRepository(path)) {
@@ -358,7 +358,7 @@ func (w *walker) pushesTo(a policy.Word, s *state, source string) {
 
 func (w *walker) variableRuns(name string, v value, s *state) {
 	if policy.IsDangerousEnv(name) {
-		s.disk.runs() // programs do something else
+		s.disk.runs() // programs do more
 	}
 	locale := listed("LANG LC_ALL LC_CTYPE", name) && !(v.known() && plainLocale.MatchString(v.text))
 	if locale || listed(readingNames, name) || strings.HasPrefix(name, "BASH_FUNC_") {
@@ -375,11 +375,11 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 	}
 }
 
-// readingNames are variables by which shells read a text otherwise, run text of, or match
-// other names; plainLocale are values of those for the language by which they do not.
+// readingNames are variables that change how shells parse text, contain code, or change what names
+// match; plainLocale are values of the language variables without such effects.
 const readingNames = "POSIXLY_CORRECT POSIX_PEDANTIC SHELLOPTS BASHOPTS BASH_COMPAT BASH_CMDS BASH_ALIASES PS4 GLOBIGNORE LOCPATH"
 
 var plainLocale = regexp.MustCompile(`^(?i:|C|POSIX|en_[A-Z]+|.*\.utf-?8)$`)
 
-// scriptNames are variables that shells and git take commands from.
+// scriptNames are variables from which shells and git take commands.
 const scriptNames = "BASH_ENV ENV PS0 PS1 PS4 PROMPT_COMMAND VISUAL EDITOR PAGER GIT_EDITOR GIT_PAGER GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_SSH GIT_PROXY_COMMAND"

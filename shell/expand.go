@@ -24,7 +24,7 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 	case plainExpansion(p):
 		v := w.parameter(name, s)
 		if w.steps -= len(v.text) / 64; w.steps <= 0 {
-			v = unknown() // long values, used often, cost time
+			v = unknown() // long values, used often, take time
 		}
 		b.value(v, quoted, s)
 	case p.Length:
@@ -60,7 +60,7 @@ func (w *walker) parameter(name string, s *state) value {
 	return v.value
 }
 
-// numericNames and shellNames are variables that the shell sets: to numbers, to texts.
+// numericNames and shellNames are variables that the shell sets, to numbers and to texts.
 const (
 	numericNames = "RANDOM SRANDOM SECONDS LINENO UID EUID PPID BASHPID EPOCHSECONDS BASH_SUBSHELL OPTIND HISTCMD"
 	shellNames   = "PWD OLDPWD IFS BASH BASHOPTS SHELLOPTS BASH_VERSION BASH_VERSINFO BASH_ARGV0 BASH_ARGV BASH_ARGC BASH_COMMAND " +
@@ -69,7 +69,7 @@ const (
 		"LINES BASH_ALIASES BASH_CMDS PATH SHELL BASH_LOADABLES_PATH"
 )
 
-// oddExpansion names expansions that evaluate text, or that two parsers read differently.
+// oddExpansion names expansions that evaluate text, or that two parsers parse differently.
 func (w *walker) oddExpansion(p *syntax.ParamExp, s *state) string {
 	named := p.Excl && !keys(p) || p.Names != 0 || p.Width || p.IsSet || len(p.Modifiers) > 0
 	switch {
@@ -140,7 +140,7 @@ type answer int
 
 const (
 	perhaps answer = iota
-	yes            // and all of its value is known
+	yes            // and its value is known
 	no
 )
 
@@ -173,7 +173,7 @@ func (w *walker) substitute(p *syntax.ParamExp, v value, set answer, b *builder,
 	op := p.Exp.Op.String()
 	assigns := strings.HasSuffix(op, "=")
 	there := set == yes && (op[0] != ':' || v.text != "")
-	instead := !there // whether the word takes the value's place
+	instead := !there // whether the word replaces the value
 	if strings.HasSuffix(op, "+") {
 		instead, v = there, value{}
 	}
@@ -187,7 +187,7 @@ func (w *walker) substitute(p *syntax.ParamExp, v value, set answer, b *builder,
 		w.join(s, branch)
 		b.unknown(quoted && !mayBeNone(p.Exp.Word))
 	case !instead:
-		w.wordInside(p.Exp.Word, w.fork(s)) // what it contains is reported all the same
+		w.wordInside(p.Exp.Word, w.fork(s)) // its effects are reported anyway
 		b.value(v, quoted, s)
 	case assigns:
 		text := w.wordInside(p.Exp.Word, s)
@@ -203,7 +203,7 @@ func (w *walker) substitute(p *syntax.ParamExp, v value, set answer, b *builder,
 	}
 }
 
-// mayBeNone reports whether a word may be any number of words in quotes, too.
+// mayBeNone reports whether a word may be any number of words even in quotes.
 func mayBeNone(wd *syntax.Word) (found bool) {
 	if wd == nil {
 		return false
@@ -265,11 +265,11 @@ func (w *walker) expansionParts(p *syntax.ParamExp, s *state) {
 	}
 }
 
-// mayStop records that an expansion may fail here: bash then goes on with the next line.
+// mayStop records that an expansion may fail here: bash then continues with the next line.
 func (w *walker) mayStop(s *state) {
 	failed := w.fork(s)
 	for name, v := range *s.vars.entries {
-		if v.value = unknown(); len(w.calls)+w.overridden > 0 { // what is local has its value of before
+		if v.value = unknown(); len(w.calls)+w.overridden > 0 { // a local variable has its previous value
 			w.put(failed, name, v)
 		}
 	}
@@ -296,11 +296,11 @@ func (w *walker) positional(separate bool, b *builder, s *state, quoted bool) {
 			}
 			if i > 0 && quoted && !separate {
 				if a.many {
-					b.unknown(true) // with none of it there is no blank
+					b.unknown(true) // without arguments there is no separator
 				}
 				b.literal(" ", true)
 			} else if i > 0 && !a.many && !words[i-1].many {
-				b.cut() // one that may be none may let its neighbours be one word
+				b.cut() // one that may be none may join its neighbours
 			}
 			w.knownWord(a, b, s, quoted, separate)
 		}
@@ -317,7 +317,7 @@ func (w *walker) argument(name string, b *builder, s *state, quoted bool) {
 	}
 	rest := s.params.shift(n - 1)
 	if len(rest.words) == 0 || rest.words[0].many || rest.words[0].glob {
-		b.unknown(quoted) // the arguments before it may be any number
+		b.unknown(quoted) // the preceding arguments may be any number
 		return
 	}
 	w.steps -= len(rest.words[0].text) / 64
@@ -346,7 +346,7 @@ func (p params) shift(n int) params {
 	case n < 0 || !p.known:
 		return params{}
 	case count >= 0 && n > count:
-		return p // it fails and drops none
+		return p // it fails and removes none
 	}
 	for i, a := range p.words {
 		if i == n {

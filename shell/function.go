@@ -7,16 +7,16 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call is a function being followed. One that calls itself is followed until neither its
-// beginning nor its end changes any more.
+// call is a function being followed. A recursive one is followed until neither its entry state nor
+// its exit state changes.
 type call struct {
 	body     *syntax.Stmt
-	entry    *state // where the body begins, for all calls of it
-	exit     *state // where it ends, as far as it was followed; nil = not yet
-	returns  *state // where it returns in this turn
+	entry    *state // state at the start of the body, for all its calls
+	exit     *state // state at its end, as far as followed; nil = none yet
+	returns  *state // states of returns in this iteration
 	recursed bool   // it has called itself
 	again    bool   // with something new
-	apart    *call  // the same call, seen from a process of its own
+	apart    *call  // the same call, seen from a separate process
 }
 
 func (w *walker) callFunction(body *syntax.Stmt, args []word, s *state, source string) {
@@ -70,7 +70,7 @@ func (w *walker) recurse(c *call, args []word, s *state) {
 	c.recursed = true
 	c.again = w.join(c.entry, w.entry(args, s)) || c.again
 	if c.exit == nil {
-		s.dead = true // it ends first where it does not call itself
+		s.dead = true // it ends first without recursion
 		return
 	}
 	s.resume(w.fork(c.exit))
@@ -83,7 +83,7 @@ func (w *walker) leaveFunction(args []word, s *state) {
 	}
 	c := w.calls[len(w.calls)-1]
 	if c.apart != nil {
-		s.dead = true // the end of a process of its own
+		s.dead = true // the end of a separate process
 		return
 	}
 	w.joinInto(&c.returns, s)
@@ -92,7 +92,7 @@ func (w *walker) leaveFunction(args []word, s *state) {
 	}
 }
 
-// plainStatus reports whether exit or return with these arguments ends what it is in.
+// plainStatus reports whether exit or return with these arguments succeeds.
 func plainStatus(args []word) bool {
 	if len(args) == 0 {
 		return true
@@ -105,7 +105,7 @@ func (w *walker) trap(args []word, s *state, source string) {
 	if len(args) > 0 && args[0].is("--") {
 		args = args[1:]
 	} else if len(args) > 0 && args[0].known() && strings.HasPrefix(args[0].text, "-") {
-		return // it shows traps, or takes one away
+		return // it prints or removes traps
 	}
 	if len(args) < 2 {
 		return
@@ -120,7 +120,7 @@ func (w *walker) trap(args []word, s *state, source string) {
 	if !slices.ContainsFunc(args[1:], func(signal word) bool { return !signal.known() || !listed("EXIT 0", signal.text) }) {
 		return
 	}
-	// At a signal it runs in between: it must not change what comes after it.
+	// A signal may run it at any point: it must not change what follows.
 	changes := w.changes
 	w.runTrap(args[0].text, s)
 	if w.changes != changes {

@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// neutralPaths can be read and written by everybody, and keep nothing.
+// neutralPaths can be read and written by anyone, and store nothing.
 var neutralPaths = map[string]bool{
 	"/dev/null": true, "/dev/tty": true, "/dev/zero": true, "/dev/random": true, "/dev/urandom": true, "/dev/full": true,
 	procSubst: true, // opened by nothing else: see redirect
@@ -22,10 +22,10 @@ func (w *walker) path(kind programs.Kind, wd word, s *state, source string) {
 	w.operandPath(programs.Operand{Kind: kind, Word: policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob}}, s, source)
 }
 
-// sockets are where bash opens /dev/tcp/host/port.
+// sockets are the paths with which bash opens /dev/tcp/host/port.
 var sockets = []string{"/dev/tcp/", "/dev/udp/"}
 
-// mayBeSocket reports whether a target that begins so may be one.
+// mayBeSocket reports whether a target with this prefix may be one.
 func mayBeSocket(before string) bool {
 	return slices.ContainsFunc(sockets, func(name string) bool { return strings.HasPrefix(before, name) || strings.HasPrefix(name, before) })
 }
@@ -103,18 +103,18 @@ func (w *walker) linkItself(path string) string {
 	return filepath.Join(dir, filepath.Base(path))
 }
 
-// A process finds its own files and those of others below /proc. The kernel resolves
-// such a name for the process that opens it, so the daemon's view says nothing.
+// A process finds files of itself and others below /proc. The kernel resolves such a name for the
+// opening process, so the daemon's result is useless.
 
 const procDir = "/proc"
 
-// procKind is what a name below /proc leads to.
+// procKind is what a name below /proc refers to.
 type procKind int
 
 const (
-	procPlain     procKind = iota // a file that is the same for all
+	procPlain     procKind = iota // the same file for all
 	procAny                       // any file of the machine
-	procDirectory                 // where a program finds names of files of processes
+	procDirectory                 // a directory with entries for files of processes
 	procCwd                       // the working directory
 	procRoot                      // the root directory
 	procInput                     // standard input
@@ -124,7 +124,7 @@ const (
 // procLinks lists the symbolic links in /proc to names below it.
 var procLinks = map[string]string{"thread-self": "self/task/self", "net": "self/net", "mounts": "self/mounts"}
 
-// procOwn lists what a process finds in its own directory.
+// procOwn lists entries of a process's own directory.
 var procOwn = map[string]procKind{"cwd": procCwd, "root": procRoot, "fd/0": procInput, "fd/1": procOutput, "fd/2": procOutput}
 
 // devLinks lists the names in /dev that lead into /proc, links or not.
@@ -132,7 +132,7 @@ var devLinks = map[string]string{"/dev/fd": "/proc/self/fd", "/dev/stdin": "/pro
 
 func inProc(canonical string) bool { return paths.Within(canonical, procDir) }
 
-// procKindOf returns what a canonical path leads to that may be below /proc.
+// procKindOf returns what a canonical path, possibly below /proc, refers to.
 func procKindOf(canonical string) procKind {
 	if !inProc(canonical) {
 		return procPlain
@@ -171,7 +171,7 @@ func procPath(below string) (kind procKind, path string) {
 	return procName(names), strings.Join(append([]string{procDir}, names...), "/")
 }
 
-// procName returns what the names below /proc lead to.
+// procName returns what the names below /proc refer to.
 func procName(names []string) procKind {
 	if len(names) == 0 {
 		return procDirectory
@@ -196,7 +196,7 @@ func procName(names []string) procKind {
 	return procPlain
 }
 
-// procEffects yields the effects on a path below /proc, to which asked led.
+// procEffects yields the effects on a path below /proc, to which asked resolved.
 func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yield func(policy.Effect) bool) bool {
 	if !w.enter() {
 		return false
@@ -207,7 +207,7 @@ func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yi
 	case found == procAny:
 		w.opaque("a path through /proc may lead to any file", asked)
 	case found == procInput && kind == policy.Read, found == procOutput && kind == policy.Write:
-		return true // what is open there was judged when it was opened
+		return true // what is open was judged when it was opened
 	case found == procInput || found == procOutput:
 		w.opaque("an open file is opened again, for something else", asked)
 	case found == procCwd && s.dirs == nil:
@@ -243,7 +243,7 @@ func (w *walker) guardProc(o programs.Operand, s *state, source string) {
 	}
 }
 
-// beginsProc reports whether a path that begins so may lead into /proc.
+// beginsProc reports whether a path with this prefix may lead into /proc.
 func beginsProc(canonical string) bool {
 	return len(canonical) > 1 && strings.HasPrefix(procDir, canonical) || len(canonical) > len("/d") && strings.HasPrefix("/dev/fd", canonical)
 }
@@ -259,7 +259,7 @@ func (w *walker) fromDirs(text string, s *state) (out []string) {
 	return out
 }
 
-// named returns the paths, not yet resolved, that a text names in the directories of s.
+// named returns the unresolved paths that a text names in the directories of s.
 func (s *state) named(text string) (raws []string) {
 	if strings.HasPrefix(text, "/") {
 		return []string{text}
@@ -270,7 +270,7 @@ func (s *state) named(text string) (raws []string) {
 	return raws
 }
 
-// canonicalPath resolves a path. What leads through /dev into /proc is below /proc.
+// canonicalPath resolves a path. A path through /dev into /proc is returned below /proc.
 func (w *walker) canonicalPath(raw string) string {
 	canonical := w.resolve(raw)
 	if !strings.HasPrefix(canonical, "/dev/") {

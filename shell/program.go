@@ -37,7 +37,7 @@ func (w *walker) program(args []word, s *state, source string) {
 		w.toolchain(c.Name, s, source)
 	}
 	if c.Name != "" && w.starts(args, &c, s, source) {
-		// A rule may still be about the program itself.
+		// A rule may still match the program itself.
 		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Follow: true, Source: source})
 		if len(c.Sub) == 0 && !slices.ContainsFunc(c.Runs, func(r programs.Run) bool { return r.Language != "" }) {
 			w.operands(&c, args, s, source)
@@ -103,7 +103,7 @@ func (w *walker) operands(c *programs.Command, args []word, s *state, source str
 			continue
 		}
 		w.operandPath(o, s, source)
-		if strings.Contains(o.Word.Text, "/") && o.Word.Dynamic { // it may be what is in that directory
+		if strings.Contains(o.Word.Text, "/") && o.Word.Dynamic { // it may be something in that directory
 			w.possible(kindOf(o.Kind), o.Word.Text+"…", s, source)
 		}
 		if o.Word.Dynamic && o.Kind == programs.Read && w.xargs > 0 {
@@ -112,7 +112,7 @@ func (w *walker) operands(c *programs.Command, args []word, s *state, source str
 	}
 }
 
-// treesWritten notes that what writes a tree may write one anywhere: "cp -r a b".
+// treesWritten records that a command that writes a tree may write one anywhere: "cp -r a b".
 func (w *walker) treesWritten(c *programs.Command, s *state) {
 	if !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return o.Tree }) {
 		return
@@ -127,7 +127,7 @@ func (w *walker) treesWritten(c *programs.Command, s *state) {
 	}
 }
 
-// fromPipe adds, for rules that ask and deny, the names that a pipe gives to xargs' program.
+// fromPipe adds, for ask and deny rules, the names that a pipe passes to xargs' program.
 func (w *walker) fromPipe(s *state, source string) {
 	for i, name := range strings.Fields(s.input) {
 		if i < maxNames {
@@ -152,7 +152,7 @@ func (w *walker) mayRead(name string, s *state, source string) {
 	w.possible(policy.Read, name, s, source)
 }
 
-// possible adds that a path may be read or written, for rules that ask and deny.
+// possible adds, for ask and deny rules, that a path may be read or written.
 func (w *walker) possible(kind policy.Kind, name string, s *state, source string) {
 	for e := range w.pathEffects(kind, name, s) {
 		e.Possible, e.Source = true, source
@@ -236,7 +236,7 @@ func operandText(name string) string {
 	return name
 }
 
-// suspect adds, for rules that ask and deny, what the words of an unknown program may name.
+// suspect adds, for ask and deny rules, what the words of an unknown program may name.
 func (w *walker) suspect(args []policy.Word, s *state, source string) {
 	for _, a := range args {
 		for _, text := range mayBePaths(a.Text) {
@@ -252,7 +252,7 @@ func (w *walker) suspect(args []policy.Word, s *state, source string) {
 	}
 }
 
-// mayBePaths returns what of a word may be a path: in -ofile/x file/x, in -rf/x also /x.
+// mayBePaths returns the parts of a word that may be a path: in -ofile/x file/x, in -rf/x also /x.
 func mayBePaths(text string) (paths [2]string) {
 	if _, value, ok := strings.Cut(text, "="); ok {
 		return [2]string{value, value[strings.LastIndexAny(value, ":,=")+1:]}

@@ -29,7 +29,7 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 		}
 	}
 	if r.Word == nil || here {
-		return // the word is only the mark of the end
+		return // the word is only the delimiter
 	}
 	wd := w.single(r.Word, s)
 	if r.Op == syntax.WordHdoc && first {
@@ -41,7 +41,7 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 	w.target(r.Op, wd, s, w.text(r))
 }
 
-// document follows the expansions in a here-document, and returns what is known of it.
+// document follows the expansions in a here-document, and returns its known text.
 func (w *walker) document(doc *syntax.Word, s *state) string {
 	b := &builder{}
 	for _, p := range doc.Parts {
@@ -50,15 +50,15 @@ func (w *walker) document(doc *syntax.Word, s *state) string {
 	return b.raw.String()
 }
 
-// endOfDocument checks that a here-document ends at the first line that is its delimiter,
-// as bash ends it. The parser's node includes that line; an empty document has no node.
+// endOfDocument checks that a here-document ends at the first line that is its delimiter, as in
+// bash. The parser's node includes that line; an empty document has no node.
 func (w *walker) endOfDocument(r *syntax.Redirect) {
 	found := delimiters.FindStringSubmatch(w.text(r.Word))
 	ok, body, rest := found != nil, "", ""
 	if from := int(r.Word.End().Offset()); r.Hdoc == nil {
 		_, rest, _ = strings.Cut(w.source[min(from, len(w.source)):], "\n")
 		body, _, _ = strings.Cut(rest, "\n")
-		rest = "" // the documents before this one may be there
+		rest = "" // the previous documents may be there
 		ok = ok && strings.Contains(w.source[min(from, len(w.source)):], "\n")
 	} else {
 		body = w.text(r.Hdoc)
@@ -77,7 +77,7 @@ func (w *walker) endOfDocument(r *syntax.Redirect) {
 	}
 }
 
-// delimiters are the forms of a delimiter, with and without quotes, that are followed.
+// delimiters matches the forms of a delimiter, with and without quotes, that are followed.
 var delimiters = regexp.MustCompile(`^(?:\\?([\w.,:@%+!/-]+)|'([^'\n]*)'|"([^"\n$\\` + "`" + `]*)")$`)
 
 func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source string) {
@@ -89,7 +89,7 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 		defer w.add(policy.Effect{Kind: policy.Net, Source: source})
 	}
 	if wd.text == "" {
-		wd.dynamic = true // bash refuses an empty name; a mistake is shown as one
+		wd.dynamic = true // bash rejects an empty name
 	}
 	reads, writes := listed("< <>", op.String()), listed("> >> >| &> &>> <>", op.String())
 	switch {
@@ -115,7 +115,7 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 	}
 }
 
-// descriptor is what >& and <& take for a descriptor, to be closed with a -.
+// descriptor matches a descriptor after >& and <&, to be closed with a -.
 var descriptor = regexp.MustCompile(`^(?:\d+-?|-)$`)
 
 // mayFail reports whether a redirection may fail, so that its command does not run.
@@ -142,8 +142,8 @@ func (w *walker) mayFail(redirs []*syntax.Redirect, s *state) bool {
 	return false
 }
 
-// Code that a program takes from its standard input is not known. What is known of
-// it is followed all the same, for the rules that deny.
+// Code that a program reads from standard input is unknown. The known part is still followed, for
+// deny rules.
 
 func (w *walker) fromInput(s *state) {
 	text := s.input
@@ -176,7 +176,7 @@ func (w *walker) say(args []word, s *state) {
 	}
 }
 
-// inputByDetour records that a program takes code from an open file by an unusual name.
+// inputByDetour records that a program reads code from an open file by an unusual name.
 func (w *walker) inputByDetour(args []word, s *state, source string) {
 	argv := policyWords(args)
 	found := false
@@ -198,8 +198,8 @@ func (w *walker) inputByDetour(args []word, s *state, source string) {
 	}
 }
 
-// scan records, for the rules that deny, what could be commands in a text that is not
-// followed: its words between all that may part two commands, without quotes.
+// scan records, for deny rules, what could be commands in a text that is not followed: its words
+// between all possible separators, without quotes.
 func (w *walker) scan(text string) {
 	parts := func(r rune) bool { return strings.ContainsRune(";\n|&()`{}", r) }
 	for segment := range strings.FieldsFuncSeq(text, parts) {
@@ -225,8 +225,8 @@ func (w *walker) scanSegment(segment string) {
 
 var withoutQuotes = strings.NewReplacer(`'`, "", `"`, "", `\`, "")
 
-// spend takes the steps that a command costs. Beyond the bounds the command is recorded
-// for the rules that deny, and not followed.
+// spend charges the steps of a command. Beyond the bounds the command is recorded for deny rules,
+// and not followed.
 func (w *walker) spend(args []word, source string, wrapped int) bool {
 	if w.steps -= 1 + len(args)/4; w.steps > 0 && wrapped < maxInner {
 		return true
@@ -236,7 +236,7 @@ func (w *walker) spend(args []word, source string, wrapped int) bool {
 	return false
 }
 
-// unknownProgram begins a command of which any word may be a command itself.
+// unknownProgram returns the start of a command of which any word may be a command.
 func unknownProgram(n int) []policy.Word {
 	return append(make([]policy.Word, 0, n+1), policy.Word{Text: "?"})
 }

@@ -14,21 +14,21 @@ import (
 
 // Resolver answers all questions about the machine. All paths are absolute.
 type Resolver interface {
-	// Canonical resolves the symbolic links of a path as the kernel does. What does not
-	// exist stays as it is, and so does what follows /proc/. "" is an error.
+	// Canonical resolves the symbolic links of a path as the kernel does. Missing components are kept,
+	// and so is what follows /proc/. "" is an error.
 	Canonical(path string) string
 	// Glob lists what a pattern matches now, at most limit names.
 	Glob(pattern string, limit int) (names []string, complete bool)
-	// Mode returns what kind of thing has this path now. It follows no link.
+	// Mode returns the type of a path. It follows no link.
 	Mode(path string) (fs.FileMode, error)
 }
 
 type hostResolver struct{}
 
-// Host returns the resolver that asks the host's file system.
+// Host returns the resolver for the host's file system.
 func Host() Resolver { return hostResolver{} }
 
-// Canonical resolves path as the file tools do, so that one rule binds both.
+// Canonical resolves path like the file tools, so that one rule applies to both.
 func (hostResolver) Canonical(path string) string {
 	canonical, rest, outside, err := paths.ResolveOutside(path, procDir)
 	switch {
@@ -65,12 +65,12 @@ func matchIn(dir, part string, limit int) []string {
 		return []string{path}
 	}
 	part = widened(part)
-	f, err := os.Open(strings.TrimSuffix(dir, "/") + "/") // so that nothing but a directory opens: a pipe would wait
+	f, err := os.Open(strings.TrimSuffix(dir, "/") + "/") // opens only directories: a pipe would block
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	// More names than anybody writes a glob for are cut off: see Glob.
+	// More names are cut off: see Glob.
 	all, _ := f.Readdirnames(20 * maxGlob)
 	sort.Strings(all)
 	var out []string
@@ -85,19 +85,19 @@ func matchIn(dir, part string, limit int) []string {
 	return out
 }
 
-// brackets are sets of characters that bash and path/filepath may read differently.
+// brackets matches character sets, which bash and path/filepath may read differently.
 var brackets = regexp.MustCompile(`\[[\]!^]?(?:\[[:.=][^\]]*\]|[^\]])*\]`)
 
-// plainSet is one that both read alike, in every language.
+// plainSet matches one that both read alike, in every language.
 var plainSet = regexp.MustCompile(`^\[(?:[A-Za-z0-9_]|0-9)+\]$`)
 
-// widened returns a pattern that matches what bash's does, and perhaps more.
+// widened returns a pattern that matches at least what bash's does.
 func widened(pattern string) string {
 	if !strings.Contains(pattern, "[") {
 		return pattern
 	}
 	if strings.Contains(pattern, `\`) {
-		return "*" // which brackets are quoted is not looked at
+		return "*" // quoted brackets are not distinguished
 	}
 	return brackets.ReplaceAllStringFunc(pattern, func(set string) string {
 		if plainSet.MatchString(set) {
@@ -132,7 +132,7 @@ func (w *walker) resolve(path string) string {
 // maxPath is the longest name that the kernel opens (PATH_MAX, limits.h(0p)).
 const maxPath = 4096
 
-// lookUp resolves a path with few questions: most are in few directories, and no links.
+// lookUp resolves a path with few queries: most are in few directories, and no links.
 func (w *walker) lookUp(path string) string {
 	i := strings.LastIndexByte(path, '/')
 	switch path[i+1:] {
@@ -164,7 +164,7 @@ func (w *walker) lookUp(path string) string {
 // follow resolves a path component by component.
 func (w *walker) follow(path string) string {
 	n := strings.Count(path, "/")
-	w.steps -= n/2 + n*n>>9 // a long path is read again at each question
+	w.steps -= n/2 + n*n>>9 // a long path is read again at each query
 	return w.resolver.Canonical(path)
 }
 

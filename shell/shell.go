@@ -1,10 +1,10 @@
-// Package shell turns a bash script into what it can do: the programs it runs, the
-// files and hosts it names, the variables that commands see.
+// Package shell turns a bash script into what it can do: the programs it runs, the files and hosts
+// it names, the variables that commands see.
 //
-// It is an abstract interpreter. It walks a script in bash's order with a state of
-// which each part is known or unknown, follows every branch, and repeats loops until
-// nothing changes. Whatever it does not understand, and whatever only the run can
-// show, is an Opaque effect, which no rule can allow. It knows nothing of rules.
+// It is an abstract interpreter. It walks a script in bash's order with a state of which each part
+// is known or unknown, follows every branch, and repeats loops until nothing changes. Anything it
+// does not understand, or that is known only at run time, is an Opaque effect, which no rule can
+// allow. It does not depend on rules.
 package shell
 
 import (
@@ -19,25 +19,25 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// The bounds of an analysis. What exceeds them is Opaque, never skipped.
+// Bounds of an analysis. What exceeds them is Opaque, never skipped.
 const (
-	maxSteps  = 3000    // statements, repetitions of loops included; long ones count more
+	maxSteps  = 3000    // statements, including iterations of loops; long ones count more
 	maxDepth  = 60      // of nested syntax
-	maxInner  = 12      // of texts that are scripts: bash -c, eval, functions
+	maxInner  = 12      // nested scripts: bash -c, eval, functions
 	maxWords  = 1024    // of one command, after expansion
 	maxBraces = 256     // alternatives of one word
-	maxItems  = 24      // of a for loop that are followed one by one
+	maxItems  = 24      // iterations of a for loop that are followed one by one
 	maxDirs   = 8       // directories the shell may be in
 	maxGlob   = 200     // names a pattern matches now
-	maxPaths  = 1 << 18 // letters of all paths together
-	maxLinks  = 64      // symbolic links that are made or moved
+	maxPaths  = 1 << 18 // total length of all paths
+	maxLinks  = 64      // symbolic links that are created or moved
 	maxNames  = 32      // trees whose names go through a pipe
 )
 
 // Options describe where scripts run.
 type Options struct {
 	Workspace string            // absolute and canonical
-	Env       map[string]string // of the commands; a variable that is not here is unset
+	Env       map[string]string // of the commands; other variables are unset
 	Resolver  Resolver          // nil = the host's file system
 }
 
@@ -45,7 +45,7 @@ type Options struct {
 type Analyser struct {
 	workspace string
 	env       map[string]string
-	vars      table[variable] // env, as a script finds it
+	vars      table[variable] // env, as initial state
 	resolver  Resolver
 }
 
@@ -62,15 +62,15 @@ func New(o Options) *Analyser {
 	return &Analyser{workspace: o.Workspace, env: o.Env, vars: vars, resolver: o.Resolver}
 }
 
-// Effects lists everything that a script can do, started in a directory, as far as
-// that is known before it runs. The list is never empty.
+// Effects lists everything that a script started in dir can do, as far as known before it runs. The
+// list is never empty.
 func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
-	room := len(script) / 32 // of what a long text contains
+	room := len(script) / 32 // contents of a long text
 	w := &walker{
 		Analyser: a, steps: maxSteps, paths: maxPaths, found: make([]policy.Effect, 0, 2*room), seen: make(map[uint64]bool, room),
 		touched: touched{names: make(map[string]bool)}, canonical: make(map[string]string, room), globs: make(map[string]globbed), scanned: make(map[string]struct{}), repositories: make(map[string]bool),
 	}
-	// A parser that fails on a hostile text is one more thing that is not known.
+	// A panic of the parser on a hostile text makes the text unknown.
 	defer func() {
 		if r := recover(); r != nil {
 			w.opaque(fmt.Sprintf("its analysis failed (%v)", r), "")
@@ -82,7 +82,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 		disk: &disk{},
 	}
 	if _, set := a.env["OLDPWD"]; !set {
-		s.left = s.dirs // it is where cd - stays
+		s.left = s.dirs // cd - stays there
 	}
 	w.script(script, s)
 	w.runTraps(s)
@@ -95,35 +95,35 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	return w.found
 }
 
-// walker goes through one script in bash's order.
+// walker walks one script in bash's order.
 type walker struct {
 	*Analyser
-	found   []policy.Effect // in their order, each once
-	seen    map[uint64]bool // by their hashes
-	steps   int             // left
-	paths   int             // letters of paths that may still be reported
+	found   []policy.Effect // in order, each once
+	seen    map[uint64]bool // by hash
+	steps   int             // remaining
+	paths   int             // remaining total length of reported paths
 	depth   int
 	inner   int
-	wrapped int    // programs that run programs, around the one being followed
-	hashes  bool   // an array may have other indexes than numbers
-	posix   bool   // another shell than bash reads the text
-	xargs   int    // how many of these are xargs
-	beside  int    // processes around the statement that run while others do
+	wrapped int    // nesting of programs that run programs
+	hashes  bool   // an array may have non-numeric indexes
+	posix   bool   // another shell than bash runs the text
+	xargs   int    // how many of wrapped are xargs
+	beside  int    // processes that run concurrently with the statement
 	source  string // the text being followed
-	changes int    // of variables, directories and functions so far
+	changes int    // changes of variables, directories and functions so far
 	first   []word // the first command, if it is a builtin without effects
 
-	loops []*loop  // around the statement being followed, in this process
+	loops []*loop  // around the current statement, in this process
 	calls []*call  // functions being followed, in this process
-	exits []*state // states in which bash may go on with the next line
+	exits []*state // states in which bash may continue with the next line
 
 	overridden int // variables that are set for one command
 	touched    touched
 
-	said    string             // what the left side of a pipe prints, as far as it is known
+	said    string             // known output of the left side of a pipe
 	printed []programs.Operand // trees whose names the left side of a pipe prints
 
-	// The file system's answers so far, and texts that were scanned.
+	// Caches of the file system's answers, and of scanned texts.
 	canonical    map[string]string
 	repositories map[string]bool // directories in which git finds another repository than the workspace's
 	globs        map[string]globbed
@@ -137,7 +137,7 @@ type globbed struct {
 
 func listed(words, text string) bool { return programs.IsField(words, text) }
 
-// idle is the command that stands for a script without effects.
+// idle is the command for a script without effects.
 func (w *walker) idle() []policy.Word {
 	if len(w.first) > 0 && listed("exit return break continue shift wait : true false", w.first[0].text) {
 		return policyWords(w.first)
@@ -145,7 +145,7 @@ func (w *walker) idle() []policy.Word {
 	return []policy.Word{{Text: ":"}}
 }
 
-// script follows a text, up to a syntax error: bash, too, runs what is before it.
+// script follows a text up to a syntax error: bash, too, runs what precedes it.
 func (w *walker) script(text string, s *state) {
 	veiled := text
 	if w.inner == 0 {
@@ -157,9 +157,9 @@ func (w *walker) script(text string, s *state) {
 	if w.posix && differsFromBash(text) {
 		w.opaque(otherShell, "")
 	}
-	text = strings.ToValidUTF8(veiled[:min(len(veiled), maxScript)], "?") // what is refused is still scanned
+	text = strings.ToValidUTF8(veiled[:min(len(veiled), maxScript)], "?") // a refused text is still scanned
 	if n := deepAt(text); n >= 0 {
-		w.scan(text[n:]) // the parser would follow it down
+		w.scan(text[n:]) // deep nesting would overflow the parser
 		text = text[:n]
 	}
 	if w.inner > 0 {
@@ -178,12 +178,12 @@ func (w *walker) script(text string, s *state) {
 // parse walks the statements of a text one by one.
 func (w *walker) parse(text string, s *state) {
 	parser := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
-	var line, ended uint // where the statement before ended
+	var line, ended uint // where the previous statement ended
 	over, exits := false, w.exits
 	w.exits = nil
 	each := func(stmt *syntax.Stmt, err error) bool {
 		if over {
-			return false // the parser reports its last error even to a caller that has stopped
+			return false // the parser reports its last error even after a stop
 		}
 		if err != nil {
 			_, problem, _ := strings.Cut(err.Error(), ": ") // without its position
@@ -221,7 +221,7 @@ func (w *walker) nextLine(s *state) {
 	w.exits = nil
 }
 
-// text returns the part of the script a node represents, for people.
+// text returns the part of the script that a node represents, for people.
 func (w *walker) text(n syntax.Node) string {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if from < 0 || to > len(w.source) || from > to {
@@ -242,10 +242,10 @@ func (w *walker) enter() bool {
 
 func (w *walker) leave() { w.depth-- }
 
-// seed makes it impossible to choose two effects with one hash.
+// seed prevents chosen hash collisions of effects.
 var seed = sync.OnceValue(maphash.MakeSeed)
 
-// hashOf returns what makes an effect another than others. Its source does not count.
+// hashOf hashes an effect without its source.
 func hashOf(e *policy.Effect) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed())
@@ -268,12 +268,12 @@ func (w *walker) add(e policy.Effect) {
 	}
 }
 
-// opaque records that something cannot be known.
+// opaque records that something is unknown.
 func (w *walker) opaque(why, source string) {
 	w.add(policy.Effect{Kind: policy.Opaque, Why: why, Source: source})
 }
 
-// code records that a named program is given code that is not known.
+// code records that a named program receives unknown code.
 func (w *walker) code(why, source string) {
 	w.add(policy.Effect{Kind: policy.Opaque, Why: why, Source: source, Code: true})
 }

@@ -8,24 +8,24 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// state is all that is known at one point of a script. Every field takes part in
-// join; a test fails for one that does not.
+// state is all that is known at one point of a script. join must handle every field; a test checks
+// that.
 type state struct {
-	dead    bool // this point is never reached; such a state joins as nothing
+	dead    bool // unreachable; joining such a state changes nothing
 	vars    table[variable]
 	funcs   table[function]
 	params  params
 	locals  table[local]       // variables of the function being followed
-	dirs    []string           // where the shell may be; nil = unknown
-	failed  []string           // where it is instead if the last command failed, unless that makes no difference
-	left    []string           // where it was before, OLDPWD; nil = unknown
-	split   bool               // IFS may have changed: words are split elsewhere
-	noglobs bool               // a pattern that matches nothing may be no word
+	dirs    []string           // possible working directories; nil = unknown
+	failed  []string           // possible working directories if the last command failed, if different
+	left    []string           // possible values of OLDPWD; nil = unknown
+	split   bool               // IFS may have changed: words are split differently
+	noglobs bool               // a pattern without matches may expand to no word
 	closed  bool               // a descriptor may have been closed
-	strange bool               // variables of which nothing is known may be set
-	input   string             // what the next command reads on its standard input, as far as it is known
+	strange bool               // unknown variables may be set
+	input   string             // known standard input of the next command
 	shown   bool               // standard output may be a terminal
-	fed     []programs.Operand // trees whose names standard input contains
+	fed     []programs.Operand // trees whose names are on standard input
 	traps   []string           // of this process, as texts
 	disk    *disk              // what the script has changed on the disk
 }
@@ -35,7 +35,7 @@ type function struct{ body *syntax.Stmt }
 
 type params struct {
 	words []word
-	known bool // whether words are all there are
+	known bool // whether words are complete
 }
 
 type local struct {
@@ -57,7 +57,7 @@ func (w *walker) fork(s *state) *state {
 	return &c
 }
 
-// join makes s what is known when either s or o is the state, and reports a change.
+// join makes s the state when either s or o holds, and reports a change.
 func (w *walker) join(s, o *state) (changed bool) {
 	if o == nil || o.dead {
 		return false
@@ -95,7 +95,7 @@ func joinFlag(s *bool, o bool) (changed bool) {
 	return changed
 }
 
-// joinList appends what s does not have.
+// joinList appends what s lacks.
 func joinList[T comparable](s *[]T, o []T) (changed bool) {
 	if len(o) > 0 && len(*s) == len(o) && &(*s)[0] == &o[0] {
 		return false
@@ -155,7 +155,7 @@ func (p *params) join(o params) (changed bool) {
 	return changed
 }
 
-// joinDirs adds directories in which the shell may be as well. nil is any.
+// joinDirs adds possible working directories. nil is any.
 func joinDirs(s *[]string, o []string) (changed bool) {
 	if *s == nil {
 		return false
@@ -167,7 +167,7 @@ func joinDirs(s *[]string, o []string) (changed bool) {
 	return changed
 }
 
-// fail makes s what is known if the last command failed.
+// fail makes s the state after a failure of the last command.
 func (s *state) fail() {
 	if len(s.failed) > 0 {
 		s.dirs = s.failed
@@ -175,7 +175,7 @@ func (s *state) fail() {
 	s.failed = nil
 }
 
-// settle is called where a command has ended and the next runs in any case.
+// settle is called after a command if the next runs in any case.
 func (s *state) settle() {
 	if len(s.failed) > 0 {
 		joinDirs(&s.dirs, s.failed)
@@ -218,15 +218,15 @@ func (w *walker) drop(s *state, name string) {
 	w.touch(name)
 }
 
-// alongside follows what runs in a process of its own while others run.
+// alongside follows a separate process that runs concurrently.
 func (w *walker) alongside(s *state, walk func(*state)) {
 	w.beside++
 	w.apart(s, walk)
 	w.beside--
 }
 
-// apart follows what runs in a process of its own: what ends it ends nothing else,
-// and what it changes stays its own, but for the disk.
+// apart follows a separate process: it ends only itself, and its changes stay its own, except for
+// the disk.
 func (w *walker) apart(s *state, walk func(*state)) {
 	loops, calls, exits, armed := w.loops, w.calls, w.exits, w.touched.armed
 	w.loops, w.exits, w.touched.armed = nil, nil, false

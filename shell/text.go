@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ansiC decodes the text of $'…'. ok is false where bash and we might disagree.
+// ansiC decodes the text of $'…'. ok is false if bash's result may differ.
 func ansiC(s string) (text string, ok bool) {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -45,10 +45,10 @@ func number(s string) (digits string, base int) {
 	return s[:n], base
 }
 
-// maxTrim bounds the texts that ${x%y} is computed for: each end is tried.
+// maxTrim bounds the texts for which ${x%y} is computed: each end is tried.
 const maxTrim = 256
 
-// trim computes ${x#y} and ${x%y}, each with one sign or two, where that is simple.
+// trim computes ${x#y} and ${x%y}, single and double, in simple cases.
 func trim(op string, v, pattern value) (text string, ok bool) {
 	simple := v.known() && pattern.known() && !strings.ContainsAny(pattern.text, `[]\()|`)
 	both := v.text + pattern.text
@@ -64,7 +64,7 @@ func trim(op string, v, pattern value) (text string, ok bool) {
 	}
 	whole := regexp.MustCompile("(?s)^(?:" + expr.String() + ")$")
 	for i := range len(v.text) + 1 {
-		n := i // letters that are cut off
+		n := i // number of characters cut off
 		if len(op) == 2 {
 			n = len(v.text) - i
 		}

@@ -6,11 +6,11 @@ import (
 )
 
 type value struct {
-	text    string // the value, or its known beginning when dynamic
+	text    string // the value, or its known prefix if dynamic
 	dynamic bool
 	glob    bool // text is a pattern, and the value one of the names it matches
-	number  bool // it is some number; implies dynamic
-	blank   bool // of a number: or it is empty
+	number  bool // an unknown number; implies dynamic
+	blank   bool // a number or empty
 	fresh   bool // the path of a file or directory that mktemp made, or empty; implies dynamic
 }
 
@@ -25,7 +25,7 @@ func (v value) isNumeric() bool {
 
 func (v value) known() bool { return !v.dynamic && !v.glob }
 
-// or is one of two values, whichever.
+// or returns a value that is either of the two.
 func (v value) or(o value) value {
 	if v == o {
 		return v
@@ -36,14 +36,14 @@ func (v value) or(o value) value {
 	return value{dynamic: true, number: number, blank: number && blank, fresh: fresh}
 }
 
-// variable is a value with what declare says of it. Each mark means that it may hold.
+// variable is a value with its attributes. Each attribute may hold.
 type variable struct {
 	value
 	readonly bool
 	array    bool
 	integer  bool
 	exported bool
-	unset    bool // it is declared, and has no value
+	unset    bool // it is declared without a value
 }
 
 func (v variable) or(o variable) variable {
@@ -53,19 +53,19 @@ func (v variable) or(o variable) variable {
 	}
 }
 
-// orUnset is a variable, or one that does not exist: then it is empty.
+// orUnset returns a variable that may also be unset, and then empty.
 func (v variable) orUnset() variable { return v.or(variable{unset: true}) }
 
-// isInteger reports whether bash reads a text as the number that it shows. A number
-// with a leading zero is octal, or an error.
+// isInteger reports whether bash reads a text as the decimal number that it shows. A number with a
+// leading zero is octal, or an error.
 func isInteger(s string) bool {
 	return isNumber(s) && len(s) <= 18 && (s[0] != '0' || len(s) == 1)
 }
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// table maps names to what is known of them. Copies share their entries until one of
-// them changes, since most branches of a script change little.
+// table maps names to states. Copies share their entries until one of them changes, since most
+// branches of a script change little.
 type table[T comparable] struct {
 	entries *map[string]T
 	shared  *bool // set once another table has the same entries
@@ -76,7 +76,7 @@ func newTable[T comparable]() table[T] {
 }
 
 func (t *table[T]) share() table[T] {
-	if !*t.shared { // a table that several goroutines have is not written
+	if !*t.shared { // shared tables are read-only
 		*t.shared = true
 	}
 	return table[T]{entries: t.entries, shared: t.shared}
@@ -114,8 +114,8 @@ func (t *table[T]) drop(name string) int {
 	return n
 }
 
-// join makes t what is known when either t or o holds. or gives one of two entries;
-// missing gives an entry that only one of them has. It reports whether t changed.
+// join makes t the table when either t or o holds. or joins two entries; missing joins an entry
+// that only one of them has. It reports whether t changed.
 func (t *table[T]) join(o table[T], or func(a, b T) T, missing func(T) T) (changed bool, cost int) {
 	if t.entries == o.entries {
 		return false, 0

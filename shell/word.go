@@ -12,19 +12,19 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// word is what is known of one word after all expansions but that of patterns. It is
-// exactly one word, unless many is set.
+// word is one word after all expansions but that of patterns. It is exactly one word, unless many
+// is set.
 type word struct {
-	text    string // the value, or its known beginning when dynamic
+	text    string // the value, or its known prefix if dynamic
 	dynamic bool
-	many    bool // it may be any number of words, or none; then it is dynamic, or a glob
-	number  bool // it is some number; implies dynamic
+	many    bool // any number of words, or none; it is then dynamic, or a glob
+	number  bool // an unknown number; implies dynamic
 	blank   bool // or that, or empty
-	fresh   bool // as of a value
+	fresh   bool // as in value
 	glob    bool // text is a pattern of file names, with quoted characters escaped
 }
 
-// wordOf is a value as exactly one word.
+// wordOf returns a value as exactly one word.
 func wordOf(v value) word {
 	return word{text: v.text, dynamic: v.dynamic, glob: v.glob, number: v.number && !v.blank, blank: v.blank, fresh: v.fresh}
 }
@@ -79,7 +79,7 @@ func (w *walker) single(wd *syntax.Word, s *state) word {
 	case len(out) == 1 && w.globInProc(out[0].text, s):
 		w.opaque("a pattern may match any file below /proc", w.text(wd))
 	}
-	return word{dynamic: true, glob: true} // a file that is there, or an error
+	return word{dynamic: true, glob: true} // an existing file, or an error
 }
 
 // word expands one word: braces first, then everything else.
@@ -99,7 +99,7 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 	alternatives, why := w.braces(wd)
 	if why != "" {
 		w.opaque(why, w.text(wd))
-		for _, p := range wd.Parts { // commands in it run all the same
+		for _, p := range wd.Parts { // commands in it run anyway
 			w.part(p, &builder{}, s, false)
 		}
 		return []word{{dynamic: true, many: true}}
@@ -111,10 +111,10 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 	return out
 }
 
-// sequence is one of numbers, without zeros before them.
+// sequence matches a brace sequence of numbers without leading zeros.
 var sequence = regexp.MustCompile(`^\{(0|[1-9]\d{0,8})\.\.(0|[1-9]\d{0,8})\}$`)
 
-// plainText returns the text of a word that bash takes as it is written: most are.
+// plainText returns the text of a word that needs no expansion: most do not.
 func plainText(wd *syntax.Word) (text string, ok bool) {
 	if wd == nil || len(wd.Parts) != 1 {
 		return "", false
@@ -126,7 +126,7 @@ func plainText(wd *syntax.Word) (text string, ok bool) {
 	return lit.Value, true
 }
 
-// literalOf returns the text of a part that is literal, "" of any other.
+// literalOf returns the text of a literal part, or "".
 func literalOf(p syntax.WordPart) string {
 	if lit, ok := p.(*syntax.Lit); ok {
 		return lit.Value
@@ -134,7 +134,7 @@ func literalOf(p syntax.WordPart) string {
 	return ""
 }
 
-// hasBraces reports whether a brace is in a word outside of quotes.
+// hasBraces reports whether a word has an unquoted brace.
 func hasBraces(wd *syntax.Word) bool {
 	if wd == nil {
 		return false
@@ -162,8 +162,8 @@ func (w *walker) parts(parts []syntax.WordPart, s *state) []word {
 	return b.fields
 }
 
-// assignmentTilde expands name=~ in a word that only looks like an assignment, as
-// bash does when it is not in POSIX mode: "dd if=~/x" reads in the home directory.
+// assignmentTilde expands name=~ in a word that only looks like an assignment, as bash does outside
+// of POSIX mode: "dd if=~/x" reads in the home directory.
 func (w *walker) assignmentTilde(text string, alone bool, b *builder, s *state) bool {
 	name, rest, ok := strings.Cut(text, "=")
 	tilde := strings.HasPrefix(rest, "~") || strings.Contains(rest, ":~")
@@ -180,8 +180,8 @@ func (w *walker) assignmentTilde(text string, alone bool, b *builder, s *state) 
 	return true
 }
 
-// tilde expands ~ and ~/ at the beginning of a word. Other forms depend on users
-// and on where the shell was.
+// tilde expands ~ and ~/ at the start of a word. Other forms depend on users and on previous
+// directories.
 func (w *walker) tilde(text string, alone bool, b *builder, s *state) {
 	rest, slash := strings.CutPrefix(text[1:], "/")
 	home := s.get("HOME")
@@ -214,7 +214,7 @@ func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
 		}
 		w.alongside(s, func(sub *state) { w.stmts(p.Stmts, sub) })
 		if len(p.Stmts) == 0 {
-			b.unknown(false) // bash makes nothing of it
+			b.unknown(false) // bash does not expand it
 			return
 		}
 		b.literal(procSubst, true)
@@ -261,14 +261,15 @@ func (w *walker) doubleQuoted(p *syntax.DblQuoted, b *builder, s *state) {
 
 var temporary = regexp.MustCompile(`^mktemp( (-[dq]+|--directory|--quiet|-d?t [\w.]+|/tmp/[\w.]+))*( 2> ?/dev/null)?$`)
 
-// lookups are calls that print the path of a program, but "command -v" the name of a builtin.
+// lookups matches commands that print the path of a program; "command -v" may print the name of a
+// builtin.
 var lookups = regexp.MustCompile(`^(?:(?:which|type -P) ([\w.+-]+)|command -v ((?:python|node|pip|go|cargo|java|php|ruby|perl)[\d.]*))(?: 2> ?/dev/null)?$`)
 
-// counts are calls that print a number, or nothing; nproc and getconf always print one.
+// counts matches commands that print a number, or nothing; nproc and getconf always print one.
 var counts = regexp.MustCompile(`^(?:wc -[clmw](?: ?< ?"?[\w./$-]+"?)?|nproc|getconf _NPROCESSORS_ONLN|date \+%s|id -[gu])(?: 2> ?/dev/null)?$`)
 
-// prints is what a substitution certainly prints: the path of a new file or directory,
-// or of a program of the system.
+// prints returns what a substitution certainly prints: the path of a new file or directory, or of a
+// program of the system.
 func (w *walker) prints(p *syntax.CmdSubst, s *state) value {
 	text := strings.Trim(w.text(p), "$()` ")
 	if len(p.Stmts) != 1 {
@@ -309,7 +310,7 @@ func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted b
 		w.opaque("this substitution runs in the shell itself", w.text(p))
 	}
 	text := w.text(p)
-	// Bash looks for the second backquote before it looks at quotes.
+	// Bash finds the second backquote before it parses quotes.
 	odd := strings.Count(text, "`") > 2 || strings.Contains(text, "<<") || strings.Contains(text, `\`)
 	if p.Backquotes && (odd || quoted && strings.Contains(text, `"`)) {
 		w.opaque("quotes and here-documents inside backquotes are read differently by bash", text)
@@ -321,9 +322,9 @@ func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted b
 	b.value(w.prints(p, s), quoted, s)
 }
 
-// alone reports whether a substitution is one simple command. Bash 5.2 prints what it
-// has parsed in $(…) and parses it again; of "cat <<E; p; q" there remains "p q". One
-// command with its here-document is printed as it was.
+// alone reports whether a substitution is one simple command. Bash 5.2 prints what it has parsed in
+// $(…) and parses it again; "cat <<E; p; q" becomes "p q". One command with its here-document is
+// printed unchanged.
 func alone(stmts []*syntax.Stmt) bool {
 	if len(stmts) != 1 || stmts[0].Background || stmts[0].Negated {
 		return false
@@ -339,13 +340,13 @@ func policyWords(words []word) []policy.Word {
 	return appendWords(make([]policy.Word, 0, len(words)), words)
 }
 
-// appendWords is policyWords after other words, each for one.
+// appendWords appends policyWords of words.
 func appendWords(out []policy.Word, words []word) []policy.Word {
 	for _, wd := range words {
 		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob, Many: wd.many, Number: wd.number, Fresh: wd.fresh}
 		if wd.glob {
 			pw.Text = literalPrefix(wd.text)
-			// What a pattern matches has its beginning: none of it is a flag unless that may be one.
+			// The matches of a pattern share its prefix: none is a flag unless the prefix may be one.
 			pw.Many = wd.many || pw.Text == "" || pw.Text[0] == '-'
 		}
 		out = append(out, pw)

@@ -15,8 +15,8 @@ import (
 	"github.com/toold/toold/internal/strict"
 )
 
-// Decode reads the arguments of a call into a T, a struct in which every exported
-// field has these tags:
+// Decode reads the arguments of a call into a T, a struct in which every exported field has these
+// tags:
 //
 //	json:"command"    the argument's name, matched exactly, case included
 //	alias:"cmd,foo"   other names for it
@@ -24,18 +24,17 @@ import (
 //	enum:"a|b"        the only values of a string
 //	ignored:"true"    accepted with any value
 //
-// Field types are string, bool, int64, pointers to them (nil: absent), structs of
-// such fields, and slices of strings, int64 and structs. An ignored field may have
-// any type; json.RawMessage keeps the value.
+// Field types are string, bool, int64, pointers to them (nil: absent), structs of such fields, and
+// slices of strings, int64 and structs. An ignored field may have any type; json.RawMessage keeps
+// the value.
 //
-// Decode rejects what encoding/json accepts (repeated keys, other case, unknown
-// keys, trailing data, broken escapes), since the caller and the policy could read
-// it differently. Null for an optional argument means absent, and two names of one
-// argument may repeat its value. An integer has digits only: 1.0 and 1e2 are
-// rejected.
+// Decode rejects what encoding/json accepts (repeated keys, other case, unknown keys, trailing
+// data, broken escapes), since the caller and the policy could read it differently. Null for an
+// optional argument means absent, and two names of one argument may repeat its value. An integer
+// has digits only: 1.0 and 1e2 are rejected.
 //
-// Every fault of the caller is an *ArgumentError. The value is zero if there is an
-// error. Decode may be called concurrently.
+// Every fault of the caller is an *ArgumentError. The value is zero if there is an error. Decode
+// may be called concurrently.
 func Decode[T any](args json.RawMessage) (T, error) {
 	var v, zero T
 	members, err := readObject(args)

@@ -1,9 +1,8 @@
-// Package tools defines what a tool is: how a call becomes an Invocation that is
-// judged, shown and run as the same value. It decodes arguments strictly and
-// resolves aliases.
+// Package tools defines what a tool is: how a call becomes an Invocation that is judged, shown and
+// run as the same value. It decodes arguments strictly and resolves aliases.
 //
-// It does not depend on the wire, dialects or policy rules. An Invocation never
-// reads the text of the call again.
+// It does not depend on the wire, dialects or policy rules. An Invocation never reads the text of
+// the call again.
 package tools
 
 import (
@@ -36,16 +35,16 @@ type Invocation interface {
 	Text() string
 	// Traits describe how to run the call. They are constant.
 	Traits() Traits
-	// Execute runs the call once and returns when none of its processes is left. It
-	// obeys ctx; context.Cause(ctx) is why it was stopped.
+	// Execute runs the call once and returns when none of its processes is left. It obeys ctx;
+	// context.Cause(ctx) is why it was stopped.
 	Execute(ctx context.Context, io IO) Result
 }
 
 // A Located is a Tool whose calls may name the directory or file that they concern.
 type Located interface {
 	Tool
-	// Location returns that path as written in the call, possibly relative; "" if there
-	// is none, or the arguments are invalid. runs reports that a command runs there.
+	// Location returns that path as written in the call, possibly relative; "" if there is none, or the
+	// arguments are invalid. runs reports that a command runs there.
 	Location(args json.RawMessage) (path string, runs bool)
 }
 
@@ -55,18 +54,17 @@ type Traits struct {
 	// ReadOnly: it changes nothing, prints nothing and starts no process. It may run
 	// before it is journaled, provided nothing is sent to the client first.
 	ReadOnly bool
-	// Elsewhere: it only judges a call that another program carries out, which toold
-	// does not confine.
+	// Elsewhere: it only judges a call that another program carries out, which toold does not confine.
 	Elsewhere bool
 }
 
-// A Preparing is an Invocation that can do part of its work before it is certain to
-// run. Its Execute calls IO.Starting.
+// A Preparing is an Invocation that can do part of its work before it is certain to run. Its
+// Execute calls IO.Starting.
 type Preparing interface {
 	Invocation
-	// Prepare starts what Execute needs without blocking; nothing of the call runs. Of
-	// io it may use Profile, Escalation, Approved, Policy and Opened, which are the
-	// same for Execute. The caller then calls Execute or Drop.
+	// Prepare starts what Execute needs without blocking; nothing of the call runs. Of io it may use
+	// Profile, Escalation, Approved, Policy and Opened, which are the same for Execute. The caller then
+	// calls Execute or Drop.
 	Prepare(io IO)
 	// Drop releases what Prepare started. After Execute it does nothing.
 	Drop()
@@ -75,8 +73,8 @@ type Preparing interface {
 // A Previewed is an Invocation that shows approvers more than its Text.
 type Previewed interface {
 	Invocation
-	// Preview renders what the call would do now, as far as possible before ctx ends.
-	// Execute does that or nothing.
+	// Preview renders what the call would do now, as far as possible before ctx ends. Execute does that
+	// or nothing.
 	Preview(ctx context.Context) Preview
 }
 
@@ -123,58 +121,53 @@ func (s Stream) String() string {
 	}
 }
 
-// IO connects a running Invocation to its caller. The zero value discards all
-// output and has no input.
+// IO connects a running Invocation to its caller. The zero value discards all output and has no
+// input.
 type IO struct {
-	// Output receives live output, one call at a time. It never blocks, and does not
-	// retain p.
+	// Output receives live output, one call at a time. It never blocks, and does not retain p.
 	Output func(s Stream, p []byte)
-	// Starting is called by a Preparing before anything of the call may have an effect,
-	// with the identity of the process that is ready to run it, and again if another
-	// one is needed. An error means that nothing may run. Nil allows it.
+	// Starting is called by a Preparing before anything of the call may have an effect, with the
+	// identity of the process that is ready to run it, and again if another one is needed. An error
+	// means that nothing may run. Nil allows it.
 	Starting func(identity string) error
 	// Started is called at most once, when a process of the call runs.
 	Started func(Started)
-	// Waiting is called when a program of the call starts or stops waiting for input.
-	// It must not block.
+	// Waiting is called when a program of the call starts or stops waiting for input. It must not
+	// block.
 	Waiting func(Waiting)
-	// Input delivers what the caller sends to the running call. Nil, or closed, if
-	// there is nothing more. An Invocation without input ignores it.
+	// Input delivers what the caller sends to the running call. Nil, or closed, if there is nothing
+	// more. An Invocation without input ignores it.
 	Input <-chan Input
-	// Connect decides whether a process of the call may contact a host, a name or an
-	// address, at one of the ports; nil allows it. It may wait for a person and ends
-	// with ctx. It may be called concurrently while Execute runs. A nil Connect refuses
-	// all.
+	// Connect decides whether a process of the call may contact a host, a name or an address, at one of
+	// the ports; nil allows it. It may wait for a person and ends with ctx. It may be called
+	// concurrently while Execute runs. A nil Connect refuses all.
 	Connect func(ctx context.Context, host string, ports []uint16) error
-	// Revoked waits until a host that Connect has allowed must not be contacted at the
-	// port any more, and returns why, or nil if ctx ends first.
+	// Revoked waits until a host that Connect has allowed must not be contacted at the port any more,
+	// and returns why, or nil if ctx ends first.
 	Revoked func(ctx context.Context, host string, port uint16) error
-	// Judge decides an effect that is known only while the call runs, such as reading a
-	// file that a search finds. Only what it allows may happen. A nil Judge allows
-	// nothing. It may be called concurrently while Execute runs.
+	// Judge decides an effect that is known only while the call runs, such as reading a file that a
+	// search finds. Only what it allows may happen. A nil Judge allows nothing. It may be called
+	// concurrently while Execute runs.
 	Judge func(policy.Effect) policy.Decision
 	// Calls are the other calls of the same client, agent and conversation; may be nil.
 	Calls Calls
-	// Loopback has the servers of background calls that this call may reach; nil =
-	// none. If Lends, the id of this call, is set, its own servers are added to them.
+	// Loopback has the servers of background calls that this call may reach; nil = none. If Lends, the
+	// id of this call, is set, its own servers are added to them.
 	Loopback *sandbox.Loopback
 	Lends    string
-	// Profile names the sandbox that the policy requires for this call; "" = the
-	// configured one. It only tightens. An Invocation that starts no process ignores
-	// it.
+	// Profile names the sandbox that the policy requires for this call; "" = the configured one. It
+	// only tightens. An Invocation that starts no process ignores it.
 	Profile string
 	// Limit is the most that the client lets this call do.
 	Limit sandbox.Limit
-	// Escalation is what a person has added to the sandbox of this call; nil = nothing.
-	// An Invocation that is not Confined ignores it. The caller closes it.
+	// Escalation is what a person has added to the sandbox of this call; nil = nothing. An Invocation
+	// that is not Confined ignores it. The caller closes it.
 	Escalation *escalation.Escalation
-	// Approved are the canonical paths of files that the call asked to write and a
-	// person approved. An Invocation that does exactly what was shown may write them
-	// although they are protected.
+	// Approved are the canonical paths of files that the call asked to write and a person approved. An
+	// Invocation that does exactly what was shown may write them although they are protected.
 	Approved []string
-	// Policy is the one in force for this call: the sandbox masks the files that its
-	// rules hide from programs. Nil masks nothing. Opened are the effects that a person
-	// approved; they are not masked.
+	// Policy is the one in force for this call: the sandbox masks the files that its rules hide from
+	// programs. Nil masks nothing. Opened are the effects that a person approved; they are not masked.
 	Policy *policy.Policy
 	Opened []policy.Effect
 }
@@ -198,8 +191,8 @@ type (
 // values are the wire's error_type.
 type Failure string
 
-// The failures an Invocation can end with. Refusals (by policy, people, limits) are
-// in package dispatch.
+// The failures an Invocation can end with. Refusals (by policy, people, limits) are in package
+// dispatch.
 const (
 	InvalidArguments   Failure = "invalid_arguments"
 	Timeout            Failure = "timeout"
@@ -212,8 +205,8 @@ const (
 
 // Result is how an Invocation ended.
 type Result struct {
-	// Text is what the model reads: the whole answer, or for a tool with live output
-	// the lines before the output (exit code, leftovers, notices).
+	// Text is what the model reads: the whole answer, or for a tool with live output the lines before
+	// the output (exit code, leftovers, notices).
 	Text    string
 	IsError bool    // the call did not do what was asked
 	Failure Failure // set when something other than the command decided the end
@@ -232,13 +225,12 @@ type Result struct {
 	Denials []sandbox.Denial
 }
 
-// Calls are the calls that an Invocation may inspect and stop. Methods may be
-// called concurrently.
+// Calls are the calls that an Invocation may inspect and stop. Methods may be called concurrently.
 type Calls interface {
 	// Find returns a call by its tool_call_id; nil if there is no such call.
 	Find(ctx context.Context, id string) (OtherCall, error)
-	// List returns the calls that are not answered, the oldest first; with ended, the
-	// latest answered ones that ran a command come before them.
+	// List returns the calls that are not answered, the oldest first; with ended, the latest answered
+	// ones that ran a command come before them.
 	List(ctx context.Context, ended bool) ([]CallStatus, error)
 }
 
@@ -246,8 +238,8 @@ type Calls interface {
 type OtherCall interface {
 	// Status returns its state.
 	Status() CallStatus
-	// Changed returns a channel that is closed at the next output or change of status;
-	// nil for a call that has ended. Call it before reading, so as to miss nothing.
+	// Changed returns a channel that is closed at the next output or change of status; nil for a call
+	// that has ended. Call it before reading, so as to miss nothing.
 	Changed() <-chan struct{}
 	// ReadAt returns up to most bytes of a stream at offset or, if those are not kept,
 	// the oldest later ones. from is the offset of the first.

@@ -76,8 +76,8 @@ type Verdict struct {
 	Arguments string // replace those of the call; "": none
 }
 
-// Escalation is the escalation of the call's sandbox as the answer states it; see
-// package escalation. The zero value adds nothing.
+// Escalation is the escalation of the call's sandbox as the answer states it; see package escalation. The zero
+// value adds nothing.
 type Escalation struct{ Profile, Write, Network, Host string }
 
 // Approver receives requests and their ends, sequentially and Asked first, on the goroutine of
@@ -107,9 +107,8 @@ func New[T any]() *Queue[T] {
 	return &Queue[T]{pending: map[string]*entry[T]{}, approvers: map[*mailbox[T]]struct{}{}}
 }
 
-// Ask shows r to every approver and waits for the first answer. The error is
-// ErrNoApprover if none has joined (see Again), ErrExpired after r.Expires, or the
-// cause of ctx.
+// Ask shows r to every approver and waits for the first answer. The error is ErrNoApprover if none has joined
+// (see Again), ErrExpired after r.Expires, or the cause of ctx.
 func (q *Queue[T]) Ask(ctx context.Context, r Request[T]) (Verdict, error) {
 	e, err := q.add(ctx, r)
 	if err != nil {

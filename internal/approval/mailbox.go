@@ -31,8 +31,7 @@ func (q *Queue[T]) View(a Approver[T]) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true, views: true})
 }
 
-// JoinFor is Join for an approver of some requests, those for which mine returns
-// true.
+// JoinFor is Join for an approver of some requests, those for which mine returns true.
 func (q *Queue[T]) JoinFor(a Approver[T], mine func(T) bool) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true, mine: mine})
 }

@@ -1,10 +1,11 @@
-// Package codex speaks the exec-server protocol of Codex, so that stock Codex runs its
-// commands and opens its files in toold.
+// Package codex implements the exec-server protocol of Codex, so that stock Codex
+// runs its commands and opens its files in toold.
 //
-// It decides nothing and runs nothing: a process is a call of the tool bash, a change of a
-// file is a call of write_file or bash, and both go through dispatch like any other. Reads
-// that follow each other are judged one by one and recorded as one call (dispatch.Look). What it does not understand it refuses. A session
-// outlives its connection for a while, with its processes, so that Codex can resume it.
+// A process is a call of the tool bash, a change of a file is a call of write_file
+// or bash, and both go through dispatch like any other. Consecutive reads are
+// judged one by one and recorded as one call (dispatch.Look). Anything unknown is
+// refused. A session outlives its connection for a while, with its processes, so
+// that Codex can resume it.
 package codex
 
 import (
@@ -15,25 +16,25 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Options configure a Server. All are needed.
+// Options configure a Server. All are required.
 type Options struct {
 	Dispatch  *dispatch.Dispatcher
-	Workspace string        // canonical; the directory in which Codex finds itself
+	Workspace string        // canonical; the working directory of Codex
 	Home      string        // of the user
 	Linger    time.Duration // how long a session waits for its next connection; negative: unlimited
-	// Fault is given what a request panicked with, and returns the words for the client.
+	// Fault receives the value of a panic, and returns the text for the client.
 	Fault func(panicked any) string
 }
 
-// How much one client may have.
+// Limits per client.
 const (
 	maxSessions  = 64  // that wait for a connection, of all clients
-	maxProcesses = 256 // of a session, ended ones that were read included
-	maxRequests  = 64  // of a connection whose answers are not written
-	maxLarge     = 4   // of these, which hold content of files
+	maxProcesses = 256 // of a session, including ended ones whose output was read
+	maxRequests  = 64  // of a connection, with unwritten answers
+	maxLarge     = 4   // of these, with content of files
 )
 
-// A Server holds the sessions. Make it with New.
+// A Server contains the sessions. New creates it.
 type Server struct {
 	opt    Options
 	joined sync.WaitGroup // one per pump
@@ -48,8 +49,8 @@ func New(o Options) *Server {
 	return &Server{opt: o, sessions: make(map[string]*session)}
 }
 
-// Close drops all sessions and waits for their goroutines. It is called when no
-// connection is left.
+// Close drops all sessions and waits for their goroutines. It must be called once
+// no connection is left.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -89,7 +90,7 @@ func (s *Server) session(client, resume string) (*session, *rpcError) {
 	return ss, nil
 }
 
-// dropOldest drops the session that has waited longest. Needs mu.
+// dropOldest drops the session that has waited longest. The caller holds mu.
 func (s *Server) dropOldest() {
 	var oldest *session
 	for _, ss := range s.sessions {
@@ -107,8 +108,8 @@ func (s *Server) dropOldest() {
 	}
 }
 
-// drop forgets a session. Its calls have their linger time, as those of other clients
-// that went away.
+// drop removes a session. Its calls have their linger time, like those of other
+// disconnected clients.
 func (s *Server) drop(ss *session) {
 	s.mu.Lock()
 	delete(s.sessions, ss.id)

@@ -9,8 +9,8 @@ import (
 	"github.com/toold/toold/tools/files"
 )
 
-// A Connection is one client. Its methods are those of a reader, which calls Accept and
-// at the end Close, and of a writer, which calls Run.
+// A Connection is one client. A reader goroutine calls Accept and finally Close, a
+// writer goroutine calls Run.
 type Connection struct {
 	srv    *Server
 	client string
@@ -19,7 +19,7 @@ type Connection struct {
 	ended  sync.Once
 	wake   chan struct{} // capacity 1: there may be something to write
 	slots  chan struct{} // one element per request whose answer is not written
-	large  chan struct{} // one element per answer with content of a file, which is not written or is being made
+	large  chan struct{} // one element per unwritten answer with content of a file
 	asked  sync.WaitGroup
 
 	session *session // nil until the client has sent initialize; the reader's alone
@@ -27,11 +27,11 @@ type Connection struct {
 	mu      sync.Mutex
 	queue   []response      // at most one for each request
 	of      *session        // session, for the writer
-	handles map[string]file // that are open
+	handles map[string]file // open ones
 }
 
-// Connect begins a connection of a client, the name of its token. write sends one text
-// frame; it is called by Run only.
+// Connect starts a connection of a client, the name of its token. write sends one
+// text frame; only Run calls it.
 func (s *Server) Connect(client string, write func(frame []byte) error) *Connection {
 	return &Connection{
 		srv: s, client: client, write: write, gone: make(chan struct{}), handles: make(map[string]file),
@@ -39,14 +39,14 @@ func (s *Server) Connect(client string, write func(frame []byte) error) *Connect
 	}
 }
 
-// Close ends the connection. Requests that wait are given up, and commands that were
-// not let run yet will not run: Codex takes them for failed. It may be called twice.
+// Close ends the connection. Waiting requests are dropped, and commands that have
+// not started will not run: Codex considers them failed. It may be called twice.
 func (c *Connection) Close() { c.ended.Do(func() { close(c.gone) }) }
 
-// poke lets the writer look. It never blocks.
+// poke wakes the writer. It never blocks.
 func (c *Connection) poke() { notify(c.wake) }
 
-// notify puts an element into a channel of capacity 1.
+// notify sends to a channel of capacity 1 without blocking.
 func notify(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:
@@ -54,9 +54,9 @@ func notify(wake chan<- struct{}) {
 	}
 }
 
-// Run writes what there is to write until the connection ends, a write fails, or ending
-// was closed or sent to and nothing more is owed. It returns when nothing of the
-// connection is left running.
+// Run writes until the connection ends, a write fails, or ending is ready and
+// nothing more is owed. It returns when all goroutines of the connection have
+// ended.
 func (c *Connection) Run(ending <-chan struct{}) {
 	defer c.leave()
 	last := false
@@ -94,14 +94,15 @@ func (c *Connection) attached() *session {
 	return c.of
 }
 
-// turn writes waiting answers and one piece of each process. busy: there may be more.
+// turn writes waiting answers and one piece of each process. busy: there may be
+// more.
 func (c *Connection) turn() (busy bool, err error) {
 	c.mu.Lock()
 	queue, s := c.queue, c.of
 	c.queue = nil
 	c.mu.Unlock()
 	for i, answer := range queue {
-		queue[i] = response{} // it is needed no more
+		queue[i] = response{} // release it
 		frame, err := json.Marshal(answer)
 		if err != nil { // cannot happen: the types of wire.go marshal
 			continue
@@ -147,7 +148,8 @@ func (c *Connection) owesNothing() bool {
 	return true
 }
 
-// reply queues the answer to a request that has a slot. It is called once for each.
+// reply queues the answer to a request that has a slot. It must be called once for
+// each.
 func (c *Connection) reply(id json.RawMessage, result any, e *rpcError) {
 	answer := response{ID: id, Result: result}
 	if e != nil {
@@ -159,7 +161,7 @@ func (c *Connection) reply(id json.RawMessage, result any, e *rpcError) {
 	c.poke()
 }
 
-// method carries out a request. The result of one without error must not be nil.
+// method carries out a request. Without an error the result must not be nil.
 type method func(c *Connection, params json.RawMessage) (any, *rpcError)
 
 func with[P any](do func(*Connection, P) (any, *rpcError)) method {
@@ -182,7 +184,7 @@ func onFile[P interface{ file() (file, *rpcError) }](do func(*Connection, file, 
 	})
 }
 
-// atOnce are the methods that never wait: they are carried out in their order.
+// atOnce are the methods that never block: they are carried out in order.
 var atOnce = map[string]method{
 	"environment/info":  (*Connection).info,
 	"process/write":     with((*Connection).writeInput),
@@ -206,8 +208,8 @@ var waiting = map[string]method{
 	"fs/copy":            with((*Connection).copy),
 }
 
-// Accept takes one frame. It waits while too many answers are not written: a client that
-// does not read is not read from.
+// Accept handles one frame. It blocks while too many answers are unwritten: a
+// client that does not read is not read from.
 func (c *Connection) Accept(frame []byte) {
 	var r request
 	err := json.Unmarshal(frame, &r)
@@ -301,11 +303,11 @@ func (c *Connection) environment() environmentInfo {
 	return e
 }
 
-// content is an answer that holds content of a file, until it is written.
+// content is an answer with content of a file.
 type content map[string]any
 
-// load reads a part of a file, or all of it. While too much content waits to be written it
-// waits. The caller returns a content, or calls unload.
+// load reads a part of a file, or all of it. It blocks while too much content is
+// unwritten. The caller returns a content, or calls unload.
 func (c *Connection) load(f file, part map[string]any) (s files.Sight, e *rpcError) {
 	select {
 	case c.large <- struct{}{}:
@@ -325,13 +327,13 @@ func (c *Connection) unload() {
 	}
 }
 
-// askToRead reads a file about which a person decides.
+// askToRead reads a file for which a person decides.
 func (c *Connection) askToRead(f file) (s files.Sight, e *rpcError) {
 	c.unload() // a person may take long
 	defer func() {
 		select {
 		case c.large <- struct{}{}:
-		case <-c.gone: // and nothing more is read
+		case <-c.gone: // nothing more is read
 		}
 	}()
 	ret, e := c.call(f.limit, "read_file", map[string]any{"file_path": f.path, "encoding": "base64"})

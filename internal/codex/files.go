@@ -46,7 +46,7 @@ func (c *Connection) submit(limit sandbox.Limit, tool string, arguments map[stri
 	}, nil
 }
 
-// look reads something as a part of the series of reads that is under way.
+// look reads something in the current series of reads.
 func (c *Connection) look(f file, op string, more map[string]any) (s files.Sight, e *rpcError) {
 	arguments := map[string]any{"op": op, "file_path": f.path}
 	maps.Copy(arguments, more)
@@ -72,8 +72,8 @@ func (c *Connection) look(f file, op string, more map[string]any) (s files.Sight
 		case errors.As(err, &why) && op == "read":
 			return s, refuse("%s", why.Text)
 		}
-		// Codex looks for files of its own in all directories above. What it may not
-		// see is not there, and no one is asked about it.
+		// Codex looks for its own files in all parent directories. Denied ones count as
+		// missing, and no one is asked about them.
 		return s, missing()
 	}
 }
@@ -186,14 +186,14 @@ type walked struct {
 	Kind string `json:"kind"`
 }
 
-// The most that one walk lists, whatever it is asked for.
+// Maximum size of one walk.
 const (
 	mostDirectories = 10_000
 	mostEntries     = 100_000
 )
 
-// walk lists the files below a directory, one level after the other. Links are listed
-// and not followed.
+// walk lists the files below a directory, level by level. It lists links and does
+// not follow them.
 func (c *Connection) walk(root file, a walkParams) (any, *rpcError) {
 	most, left := min(max(a.Options.MaxEntries, 0), mostEntries), min(max(a.Options.MaxDirectories, 0), mostDirectories)
 	entries, failed, truncated := []walked{}, []map[string]string{}, false
@@ -243,8 +243,8 @@ type blockParams struct {
 
 const maxHandles = 128
 
-// open opens a file for readBlock. A handle is a path: each block is judged and read by
-// itself.
+// open opens a file for readBlock. A handle is a path: each block is judged and
+// read separately.
 func (c *Connection) open(f file, a openParams) (any, *rpcError) {
 	if _, e := c.load(f, map[string]any{"limit": 0}); e != nil {
 		return nil, e
@@ -297,8 +297,8 @@ func (c *Connection) writeFile(f file, a contentParams) (any, *rpcError) {
 	return struct{}{}, e
 }
 
-// script runs a command for a change that no file tool makes: it is judged, confined and
-// recorded as any command is.
+// script runs a command for a change that no file tool makes: it is judged,
+// confined and recorded like any command.
 func (c *Connection) script(limit sandbox.Limit, argv ...string) (any, *rpcError) {
 	_, e := c.call(limit, "bash", map[string]any{"command": script(argv), "terminal": "off"})
 	return struct{}{}, e

@@ -8,7 +8,7 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// sandboxContext is the sandbox that Codex asks for, in addition to toold's own.
+// sandboxContext is the sandbox that Codex requests, in addition to toold's own.
 type sandboxContext struct {
 	Permissions    permissions `json:"permissions"`
 	Cwd            string      `json:"cwd"`
@@ -36,8 +36,8 @@ type entry struct {
 	Access string `json:"access"`
 }
 
-// limitOf translates the sandbox of a request. What it asks for and toold cannot keep is
-// refused.
+// limitOf translates the sandbox of a request. Requests that toold cannot enforce
+// are refused.
 func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 	if isNull(raw) {
 		return l, nil
@@ -117,7 +117,7 @@ func (s sandboxContext) paths(n entry) ([]string, *rpcError) {
 	case "root":
 		roots = []string{"/"}
 	case "minimal", "tmpdir":
-		return nil, nil // what commands of toold have of these is their own, or can only be read
+		return nil, nil // commands of toold have private ones, or can only read these
 	case "slash_tmp":
 		return nil, nil // the same
 	case "project_roots", "current_working_directory":

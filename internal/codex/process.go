@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	chunkBytes = 32 << 10 // most of one chunk
-	readBytes  = 4 << 20  // most of one answer to process/read
-	keptChunks = 8 << 10  // that are remembered, and most that wait to be written
+	chunkBytes = 32 << 10 // maximum of one chunk
+	readBytes  = 4 << 20  // maximum of one answer to process/read
+	keptChunks = 8 << 10  // that are kept, and maximum of unwritten ones
 )
 
-// chunk is a piece of the output of a process: where it is in the record of its call.
-// One with text was not printed by the command.
+// chunk is a piece of the output of a process: its position in the record of its
+// call. Text is set for output of toold itself.
 type chunk struct {
 	seq    uint64
 	stream tools.Stream
@@ -33,25 +33,25 @@ type process struct {
 	session  *session
 	id       string
 	terminal bool          // the command has a terminal
-	input    bool          // and takes input
+	input    bool          // and receives input
 	news     chan struct{} // capacity 1: the call may have changed
-	decided  chan struct{} // closed when the command runs, or will never
+	decided  chan struct{} // closed when the command runs, or never will
 
 	mu        sync.Mutex
 	call      *dispatch.Call    // nil until it is submitted
 	watcher   *dispatch.Watcher // nil while no connection is attached
-	seen      int               // of the call's events
+	seen      int               // events handled
 	running   bool
 	capture   *spool.Capture  // its output; nil until it runs
-	final     *dispatch.Final // the end of the call, which gets its numbers after all output
+	final     *dispatch.Final // the end of the call, which is numbered after all output
 	refused   *rpcError       // why it did not run
 	announced bool            // the client knows that it runs
-	offsets   [2]int64        // of the call's streams, that are in chunks
+	offsets   [2]int64        // bytes of each stream in chunks
 	chunks    []chunk
 	last      uint64 // number of the last chunk or event
-	exit      uint64 // number of the exit; 0 = it has none yet. The close is the next
+	exit      uint64 // number of the exit; 0: none yet. The close is the next
 	code      int
-	sent      uint64 // number of the last one that was written
+	sent      uint64 // number of the last one written
 	written   time.Time
 	changed   chan struct{} // closed when there is more
 	writes    map[string]bool
@@ -71,7 +71,7 @@ func (p *process) of() *dispatch.Call {
 	return p.call
 }
 
-// unwatch lets the call have its linger time.
+// unwatch starts the call's linger time.
 func (p *process) unwatch() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,10 +81,10 @@ func (p *process) unwatch() {
 	}
 }
 
-// wake lets the pump look. It never blocks.
+// wake wakes the pump. It never blocks.
 func (p *process) wake() { notify(p.news) }
 
-// pump numbers what comes of the call until it has ended or the session is dropped.
+// pump numbers the call's output until it has ended or the session is dropped.
 func (p *process) pump() {
 	for {
 		select {
@@ -101,12 +101,12 @@ func (p *process) pump() {
 	}
 }
 
-// advance takes what is new and reports whether that was the last.
+// advance handles what is new and reports whether that was the last.
 func (p *process) advance() (over bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The events are read before the output: when the last one is the return, the
-	// output is complete by then.
+	// The events are read before the output: if the last one is the return, the output
+	// is complete by then.
 	events := p.call.Events(p.seen)
 	p.seen += len(events)
 	began := false
@@ -128,7 +128,7 @@ func (p *process) advance() (over bool) {
 	return p.final != nil
 }
 
-// abandon ends the wait for a decision that no one asks for any more.
+// abandon cancels a pending decision that is no longer needed.
 func (p *process) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +138,7 @@ func (p *process) abandon() {
 	p.decide()
 }
 
-// decide closes decided, once. Called with mu held.
+// decide closes decided, once. The caller holds mu.
 func (p *process) decide() {
 	select {
 	case <-p.decided:
@@ -147,9 +147,8 @@ func (p *process) decide() {
 	}
 }
 
-// number gives the output numbers that has none yet, and after all of it the end. It
-// stops while too much of it waits to be written, for a client that does not read. Called
-// with mu held.
+// number numbers new output, and after all of it the end. It pauses while too much
+// is unwritten, for a client that does not read. The caller holds mu.
 func (p *process) number() {
 	before := p.last
 	defer func() {
@@ -164,7 +163,8 @@ func (p *process) number() {
 	p.conclude(*p.final)
 }
 
-// numberOutput makes chunks of the output, and reports whether that was all. Needs mu.
+// numberOutput makes chunks of the output, and reports whether that was all. The
+// caller holds mu.
 func (p *process) numberOutput() (all bool) {
 	for p.after(p.sent) < keptChunks {
 		s, n := p.capture.Turn(p.offsets)
@@ -182,7 +182,7 @@ func (p *process) numberOutput() (all bool) {
 	return all
 }
 
-// conclude numbers the end. Called with mu held.
+// conclude numbers the end. The caller holds mu.
 func (p *process) conclude(f dispatch.Final) {
 	switch {
 	case f.Return == nil:
@@ -208,8 +208,8 @@ func (p *process) conclude(f dispatch.Final) {
 	p.last += 2
 }
 
-// epilogue is what a model has to know of an end that the output does not show: why
-// toold stopped the command, and what the sandbox kept from it.
+// epilogue describes an end that the output does not show: why toold stopped the
+// command, and what the sandbox denied it.
 func epilogue(r message.ToolReturn) string {
 	var lines []string
 	if r.ErrorType != nil {
@@ -236,7 +236,7 @@ func (p *process) name(s tools.Stream) string {
 	return s.String()
 }
 
-// output reads a chunk. Called with mu held.
+// output reads a chunk. The caller holds mu.
 func (p *process) output(k chunk) outputChunk {
 	out := outputChunk{Seq: k.seq, Stream: p.name(k.stream), Chunk: []byte(k.text)}
 	if k.text != "" {
@@ -258,7 +258,7 @@ func (p *process) next() []byte {
 		return nil
 	}
 	if p.sent == p.last && p.exit == 0 {
-		p.number() // what had to wait
+		p.number() // what was paused
 	}
 	if p.sent == p.last {
 		return nil
@@ -282,7 +282,7 @@ func (p *process) next() []byte {
 	return frame
 }
 
-// after counts the chunks after seq. Needs mu.
+// after counts the chunks after seq. The caller holds mu.
 func (p *process) after(seq uint64) int {
 	n := len(p.chunks)
 	if n == 0 || p.chunks[n-1].seq <= seq {
@@ -291,8 +291,8 @@ func (p *process) after(seq uint64) int {
 	return int(min(uint64(n), p.chunks[n-1].seq-seq))
 }
 
-// writtenAt returns when the end was written; zero until then. A process that did not
-// run has none to write.
+// writtenAt returns when the end was written; zero until then. A process that did
+// not run has no end to write.
 func (p *process) writtenAt() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -305,15 +305,16 @@ func (p *process) ended() bool {
 	return p.final != nil || p.refused != nil
 }
 
-// has reports whether there is something after seq. more is closed when there is more.
+// has reports whether there is something after seq. more is closed when there is
+// more.
 func (p *process) has(seq uint64) (something bool, more <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.after(seq) > 0 || p.exit > 0, p.changed
 }
 
-// outputAfter is the answer to process/read: what came after a number, at most most bytes
-// but at least one chunk. It is read from the record when it is written.
+// outputAfter is the answer to process/read: what follows a number, at most most
+// bytes but at least one chunk. It is read from the record when it is written.
 type outputAfter struct {
 	process *process
 	seq     uint64

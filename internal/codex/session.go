@@ -13,8 +13,8 @@ type session struct {
 	client string
 	gone   chan struct{} // closed when the session is dropped
 
-	// reading has one element, the series of reads that is under way or nil. It is
-	// taken out while it is looked at or replaced.
+	// reading contains the current series of reads, or nil. It is taken out while it is
+	// used or replaced.
 	reading chan *dispatch.Look
 
 	mu        sync.Mutex
@@ -23,7 +23,7 @@ type session struct {
 	leaving   *time.Timer
 	over      bool
 	processes map[string]*process
-	calls     map[string]int // processes begun by their tool call
+	calls     map[string]int // processes started by their tool call
 }
 
 func (s *session) series(first dispatch.Submission) (*dispatch.Look, error) {
@@ -44,8 +44,8 @@ func (s *session) endSeries() {
 	s.reading <- nil
 }
 
-// attach makes c the connection of the session. An earlier one, which Codex has given
-// up, is closed.
+// attach makes c the connection of the session. It closes an earlier one, which
+// Codex has given up.
 func (s *session) attach(c *Connection) *rpcError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *session) end() {
 	}
 }
 
-// poke lets the attached connection look for output. It never blocks.
+// poke wakes the writer of the attached connection. It never blocks.
 func (s *session) poke() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +133,8 @@ func (s *session) shown(c *Connection) []*process {
 	return list
 }
 
-// enter makes a process of the session. Of those that have ended and were read, the
-// oldest makes room.
+// enter adds a process to the session. If necessary it removes the oldest ended one
+// that was read.
 func (s *session) enter(p *process) *rpcError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,8 @@ func (s *session) enter(p *process) *rpcError {
 	return nil
 }
 
-// oldest returns the first process to end of those whose output was written. The caller holds mu.
+// oldest returns the first process to end of those whose output was written. The
+// caller holds mu.
 func (s *session) oldest() (oldest *process) {
 	for _, p := range s.processes {
 		if at := p.writtenAt(); !at.IsZero() && (oldest == nil || at.Before(oldest.writtenAt())) {

@@ -39,7 +39,7 @@ func (c *Connection) start(r request) {
 	}
 	c.reply(r.ID, processParams{p.id}, nil)
 	p.mu.Lock()
-	p.announced = true // and not before: its output follows the answer
+	p.announced = true // not before: its output follows the answer
 	p.mu.Unlock()
 	c.poke()
 }
@@ -123,8 +123,9 @@ func (c *Connection) submission(a startParams) (dispatch.Submission, *rpcError) 
 
 func isNull(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
 
-// script is a command as the tool bash takes it. The script of a bash is judged as it
-// is; it is run without the user's profile, which a login shell would read.
+// script returns a command as a script for the tool bash. The script of a bash is
+// used as it is; it runs without the user's profile, which a login shell would
+// read.
 func script(argv []string) string {
 	if len(argv) == 3 && isBash(argv[0]) && (argv[1] == "-c" || argv[1] == "-lc") {
 		return argv[2]
@@ -140,7 +141,7 @@ func script(argv []string) string {
 	return strings.Join(words, " ")
 }
 
-// special reports whether a shell may take a character for more than itself.
+// special reports whether a character may be special in a shell.
 func special(r rune) bool {
 	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 	return !letter && !strings.ContainsRune("0123456789-_./:,+@%", r)

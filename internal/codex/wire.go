@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// request is a frame of the client: JSON-RPC without "jsonrpc". A notification has no id.
+// request is a frame of the client: JSON-RPC without "jsonrpc". A notification has
+// no id.
 type request struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -27,7 +28,7 @@ type notification struct {
 	Params any    `json:"params"`
 }
 
-// The codes of errors.
+// Error codes.
 const (
 	codeRefused  = -32600
 	codeMethod   = -32601
@@ -48,8 +49,8 @@ func badParams(format string, args ...any) *rpcError {
 	return &rpcError{codeParams, fmt.Sprintf(format, args...)}
 }
 
-// decode reads the params of a request into *into, a struct whose fields have tags. A
-// field that it does not have may only be empty: what it asks for would be left undone.
+// decode reads the params of a request into *into, a struct with tagged fields. An
+// unknown field must be empty: its request would be ignored.
 func decode(params json.RawMessage, into any) *rpcError {
 	if len(params) == 0 {
 		params = json.RawMessage("{}")
@@ -102,8 +103,8 @@ func pathOf(uri string) (string, *rpcError) {
 
 func uriOf(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
 
-// environmentInfo describes where processes run. The capabilities are those that Codex
-// may use beyond the methods that every server has: none.
+// environmentInfo describes where processes run. The capabilities are optional
+// methods: none.
 type environmentInfo struct {
 	Shell        shellInfo `json:"shell"`
 	Cwd          string    `json:"cwd"`
@@ -179,8 +180,8 @@ type outputParams struct {
 	outputChunk
 }
 
-// exitedParams end a process. SandboxDenied stays false: Codex answers it with a question
-// of its own whether to run the command without a sandbox, and toold has asked already.
+// exitedParams end a process. SandboxDenied stays false: on true Codex asks whether
+// to run the command without a sandbox, and toold has asked already.
 type exitedParams struct {
 	ProcessID     string `json:"processId"`
 	Seq           uint64 `json:"seq"`

@@ -1,9 +1,8 @@
-// Package daemon is toold in one process: it builds the object graph from a
-// configuration (workspaces with their tools, policy, journal, dispatcher, server),
-// listens, serves, reloads policies and prunes stored data.
+// Package daemon is toold in one process: it builds the object graph from a configuration (workspaces with
+// their tools, policy, journal, dispatcher, server), listens, serves, reloads policies and prunes stored data.
 //
-// `toold serve` runs one for the user, `toold call` a private one for a single
-// call. A fault of the configuration is a *ConfigurationError; nothing is printed.
+// `toold serve` runs one for the user, `toold call` a private one for a single call. A fault of the
+// configuration is a *ConfigurationError; nothing is printed.
 package daemon
 
 import (
@@ -39,30 +38,27 @@ import (
 // Protocol is the version of the wire contract, docs/protocol.md.
 const Protocol = 1
 
-// ConfigurationError is a fault in the configuration or the policy, which the user
-// corrects.
+// ConfigurationError is a fault in the configuration or the policy, which the user corrects.
 type ConfigurationError struct{ Err error }
 
 func (e *ConfigurationError) Error() string { return e.Err.Error() }
 
+// Unwrap returns Err.
 func (e *ConfigurationError) Unwrap() error { return e.Err }
 
 // Options configure a Daemon.
 type Options struct {
 	Config config.Config // for the workspace in which it is started
-	// Elsewhere returns the configuration of another workspace; nil: Config's is the
-	// only one.
+	// Elsewhere returns the configuration of another workspace; nil: Config's is the only one.
 	Elsewhere func(root string) (config.Config, error)
 	Single    bool // its clients end with it; see dispatch.Options
-	// Tokens creates missing tokens and returns a function that reads the current ones;
-	// see IssueTokens.
+	// Tokens creates missing tokens and returns a function that reads the current ones; see IssueTokens.
 	Tokens  func() (func() []server.Token, error)
 	Version string // of toold, for clients
 	// Question describes a call to the person who decides it, in plain text.
 	Question func(message.ApprovalRequest) string
 	Log      *zap.Logger
-	// Follow makes Serve reload changed policy files, and all of them when Reload
-	// receives a signal.
+	// Follow makes Serve reload changed policy files, and all of them when Reload receives a signal.
 	Follow bool
 	Reload <-chan os.Signal
 }
@@ -97,8 +93,8 @@ type shared struct {
 	connections *egress.Slots // of all calls
 }
 
-// New opens everything a daemon needs, answers the open calls of a crashed daemon
-// and listens; it does not serve yet. The caller calls Serve or Close.
+// New opens everything a daemon needs, answers the open calls of a crashed daemon and listens; it does not
+// serve yet. The caller calls Serve or Close.
 func New(ctx context.Context, o Options) (*Daemon, error) {
 	d := &Daemon{Options: o}
 	err := d.open(ctx)

@@ -17,8 +17,7 @@ import (
 	"github.com/toold/toold/internal/statedir"
 )
 
-// A killed process keeps its locks and addresses for a moment, and so do its
-// children until they exec.
+// A killed process keeps its locks and addresses for a moment, and so do its children until they exec.
 const (
 	releaseWithin = 5 * time.Second
 	releaseEvery  = 20 * time.Millisecond
@@ -64,8 +63,8 @@ func listenOn(ctx context.Context, address string) (l net.Listener, err error) {
 	return l, nil
 }
 
-// passed returns the socket that systemd passes to a socket-activated service, or
-// nil (sd_listen_fds(3)). Programs started afterwards do not inherit it.
+// passed returns the socket that systemd passes to a socket-activated service, or nil (sd_listen_fds(3)).
+// Programs started afterwards do not inherit it.
 func passed(address string) (net.Listener, error) {
 	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
 		return nil, nil

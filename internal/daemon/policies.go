@@ -73,8 +73,7 @@ func (p *policies) state() server.Reloaded {
 	return p.last
 }
 
-// reload reloads the policy files. On an error the last valid policy stays in
-// force.
+// reload reloads the policy files. On an error the last valid policy stays in force.
 func (p *policies) reload() (server.Reloaded, error) {
 	p.held.Lock()
 	defer p.held.Unlock()

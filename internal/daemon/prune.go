@@ -30,8 +30,8 @@ const (
 	sizeEvery  = time.Hour // of tool caches: it stats each file
 )
 
-// keeper bounds the total size of a state directory: the journal, the output of
-// calls, the quarantine, and what calls have changed in tool caches.
+// keeper bounds the total size of a state directory: the journal, the output of calls, the quarantine, and what
+// calls have changed in tool caches.
 type keeper struct {
 	cfg     config.Config
 	journal *journal.Journal
@@ -88,10 +88,9 @@ type kept struct {
 	open   bool // an open call uses it
 }
 
-// prune removes what is too old and, the oldest first, what exceeds the limit: the
-// journal last, or much output could push it out. Output of open calls is kept, and
-// no part of the journal is removed to make room for it. If it exceeds the limit,
-// new calls are refused.
+// prune removes what is too old and, the oldest first, what exceeds the limit: the journal last, or much output
+// could push it out. Output of open calls is kept, and no part of the journal is removed to make room for it.
+// If it exceeds the limit, new calls are refused.
 func (k *keeper) prune(ctx context.Context) error {
 	k.grown.Store(0)
 	list, total, err := k.list(ctx)
@@ -154,8 +153,8 @@ func (k *keeper) list(ctx context.Context) (list []kept, total int64, err error)
 	return list, total, errors.Join(failed...)
 }
 
-// output lists the output of calls. It is read before the open calls: every listed
-// call is open then, or has ended.
+// output lists the output of calls. It is read before the open calls: every listed call is open then, or has
+// ended.
 func (k *keeper) output(context.Context) (list []kept, err error) {
 	spools, err := spool.List(spoolDir(k.cfg))
 	if err != nil || len(spools) == 0 {
@@ -189,9 +188,8 @@ func (k *keeper) quarantine(context.Context) (list []kept, err error) {
 	return list, err
 }
 
-// caches lists the stores of tool caches; those of removed workspaces have no more
-// time. A store in use is kept; its daemon replaces it when it is too large
-// (sandbox.Caches.Limit).
+// caches lists the stores of tool caches; those of removed workspaces have no more time. A store in use is
+// kept; its daemon replaces it when it is too large (sandbox.Caches.Limit).
 func (k *keeper) caches(context.Context) (list []kept, err error) {
 	if time.Since(k.sized) > sizeEvery {
 		if k.stores, err = sandbox.CacheStores(CacheDir(k.cfg)); err != nil {
@@ -260,8 +258,7 @@ func below(dir string) (bytes int64) {
 
 func spoolDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "spool") }
 
-// OutputSum returns the checksum of the kept output of a call; "" if nothing is
-// kept.
+// OutputSum returns the checksum of the kept output of a call; "" if nothing is kept.
 func OutputSum(cfg config.Config, call journal.Key) (string, error) {
 	return spool.Sum(filepath.Join(spoolDir(cfg), strconv.FormatInt(int64(call), 10)))
 }

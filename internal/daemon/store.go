@@ -8,8 +8,8 @@ import (
 	"github.com/toold/toold/internal/store"
 )
 
-// openStore opens the team's copy of the journal, if configured. A private daemon
-// leaves its calls to the next permanent one, and removes nothing of the journal.
+// openStore opens the team's copy of the journal, if configured. A private daemon leaves its calls to the next
+// permanent one, and removes nothing of the journal.
 func (d *Daemon) openStore() (err error) {
 	if d.Config.Store == "" {
 		return nil

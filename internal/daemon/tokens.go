@@ -28,8 +28,8 @@ func TokenFile(cfg config.Config, name string) (file string, configured bool) {
 	return tokens.In(cfg.StateDir).Agent(name), false
 }
 
-// IssueTokens creates the missing tokens of the configuration, and returns a
-// function that reads all current tokens.
+// IssueTokens creates the missing tokens of the configuration, and returns a function that reads all current
+// tokens.
 func IssueTokens(cfg config.Config, log *zap.Logger) func() (func() []server.Token, error) {
 	return func() (func() []server.Token, error) {
 		for _, file := range TokenFiles(cfg) {
@@ -47,8 +47,8 @@ func IssueTokens(cfg config.Config, log *zap.Logger) func() (func() []server.Tok
 	}
 }
 
-// readTokens reads the tokens of the configuration and of connected agents. It
-// skips unusable ones; err is about the last of them.
+// readTokens reads the tokens of the configuration and of connected agents. It skips unusable ones; err is
+// about the last of them.
 func readTokens(cfg config.Config) (list []server.Token, err error) {
 	for _, t := range cfg.Tokens {
 		token, problem := tokens.Read(tokens.In(cfg.StateDir).Configured(t.Name))
@@ -72,8 +72,7 @@ func readTokens(cfg config.Config) (list []server.Token, err error) {
 	return list, err
 }
 
-// FreshTokens makes tokens that exist in this process only, and returns a function
-// that issues them.
+// FreshTokens makes tokens that exist in this process only, and returns a function that issues them.
 func FreshTokens(cfg config.Config) (list []server.Token, issue func() (func() []server.Token, error)) {
 	for _, t := range cfg.Tokens {
 		list = append(list, server.Token{Name: t.Name, Secret: tokens.NewSecret(), Roles: roles(t)})

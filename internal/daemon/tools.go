@@ -27,8 +27,7 @@ func Tools(cfg config.Config) (*tools.Registry, error) {
 	return newRegistry(cfg, shared{}, &workspace{})
 }
 
-// newRegistry makes the tools of a workspace. Zero values are enough if nothing is
-// run.
+// newRegistry makes the tools of a workspace. Zero values are enough if nothing is run.
 func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, error) {
 	var g *protect.Watcher
 	if Protected(cfg) {
@@ -50,8 +49,7 @@ func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, 
 	return made, err
 }
 
-// commandEnv returns the environment of commands. PATH excludes all other
-// workspaces.
+// commandEnv returns the environment of commands. PATH excludes all other workspaces.
 func commandEnv(cfg config.Config) []string {
 	others, _ := workspaces.In(cfg.StateDir).List() // if the list is unreadable no workspace is served
 	return executor.BaseEnv(executor.EnvOptions{
@@ -74,8 +72,8 @@ func Command(cfg config.Config) executor.Command {
 	return executor.Command{Dir: cfg.Workspace, Env: commandEnv(cfg), Terminal: terminalMode(cfg.Terminal), Sandbox: cfg.Sandbox}
 }
 
-// Confine tests what the sandbox needs. What cannot be confined does not run, so a
-// daemon that could run nothing does not start.
+// Confine tests what the sandbox needs. What cannot be confined does not run, so a daemon that could run
+// nothing does not start.
 func Confine(ctx context.Context, cfg config.Config) (sandbox.Profile, sandbox.Report, error) {
 	profile, report, err := sandbox.Choose(ctx, cfg.Sandbox, cfg.Lowest)
 	if err != nil {
@@ -96,8 +94,7 @@ func listed(e config.Egress) func(string, uint16) bool {
 	}
 }
 
-// Protected reports whether calls may write where names are protected, if only with
-// an escalation.
+// Protected reports whether calls may write where names are protected, if only with an escalation.
 func Protected(cfg config.Config) bool {
 	return max(cfg.Sandbox.Mode, cfg.Escalation.Mode) != sandbox.ReadOnly && len(cfg.Protect) > 0
 }

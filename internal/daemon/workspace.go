@@ -20,8 +20,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// workspace is an open workspace: what its calls share, separate from other
-// workspaces.
+// workspace is an open workspace: what its calls share, separate from other workspaces.
 type workspace struct {
 	*dispatch.Workspace
 	cfg         config.Config
@@ -67,8 +66,7 @@ func (d *Daemon) openWorkspace(ctx context.Context, root string) (*workspace, er
 	return w, nil
 }
 
-// open makes what the calls of the workspace share. On error close closes what was
-// opened.
+// open makes what the calls of the workspace share. On error close closes what was opened.
 func (w *workspace) open(ctx context.Context, d *Daemon) error {
 	p, err := LoadPolicy(w.cfg)
 	if err != nil {
@@ -98,8 +96,7 @@ func (w *workspace) open(ctx context.Context, d *Daemon) error {
 	return nil
 }
 
-// remember returns a function that writes rules into the user's policy file; nil if
-// there is none.
+// remember returns a function that writes rules into the user's policy file; nil if there is none.
 func (w *workspace) remember(d *Daemon) func([]policy.Change, string, string) error {
 	if w.cfg.Policy == "" {
 		return nil
@@ -119,8 +116,7 @@ func (w *workspace) close() {
 	w.caches.Close()
 }
 
-// reload reloads the policy files. On an error the last valid policy stays in
-// force.
+// reload reloads the policy files. On an error the last valid policy stays in force.
 func (w *workspace) reload() error {
 	p, err := LoadPolicy(w.cfg)
 	if err != nil {

@@ -17,9 +17,8 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// takeAnswer writes the rule that an answer wants, and journals each answer to a
-// question about a call as a message, before the call goes on. That needs no sync:
-// the intent to run, which has one, follows.
+// takeAnswer writes the rule that an answer wants, and journals each answer to a question about a call as a
+// message, before the call goes on. That needs no sync: the intent to run, which has one, follows.
 func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 	c := q.call
 	return func(v approval.Verdict) error {
@@ -49,8 +48,8 @@ func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 	}
 }
 
-// recordedAnswer is an answer to an approval in the form of list_messages: the
-// dialect's approval_response_message with toold's own fields.
+// recordedAnswer is an answer to an approval in the form of list_messages: the dialect's
+// approval_response_message with toold's own fields.
 type recordedAnswer struct {
 	message.Origin
 	Approvals  []message.ApprovalAnswer `json:"approvals"`
@@ -64,8 +63,8 @@ type recordedAnswer struct {
 	Beforehand bool                     `json:"beforehand,omitempty"`  // sent before the question, which no one has read
 }
 
-// editedCall builds the call that a person wants to run instead of the requested
-// one; nil if that is the same. The error says why it cannot run.
+// editedCall builds the call that a person wants to run instead of the requested one; nil if that is the same.
+// The error says why it cannot run.
 func (d *Dispatcher) editedCall(q question, v approval.Verdict) (tools.Invocation, error) {
 	if v.Arguments == "" {
 		return nil, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// hostQuestion is one question about a host, at the ports for which one rule asks.
-// The goroutine that puts an element into turn owns the other fields.
+// hostQuestion is one question about a host, at the ports for which one rule asks. The goroutine that puts an
+// element into turn owns the other fields.
 type hostQuestion struct {
 	asks []policy.Decision // one for each port
 	turn chan struct{}     // capacity 1
@@ -37,8 +37,8 @@ func keyOf(v policy.Decision) questionKey {
 // errReplaced ends a question that another policy settles.
 var errReplaced = errors.New("the policy was replaced")
 
-// ask asks a person about a host, once for all ports for which the same rule asks.
-// The host may be contacted if one answer is yes.
+// ask asks a person about a host, once for all ports for which the same rule asks. The host may be contacted if
+// one answer is yes.
 func (n *connections) ask(ctx context.Context, rules *rules, asks []policy.Decision) error {
 	var refused error
 	for len(asks) > 0 {
@@ -61,8 +61,7 @@ func (n *connections) ask(ctx context.Context, rules *rules, asks []policy.Decis
 	return refused
 }
 
-// questions returns earlier questions about these ports, then a new one about the
-// others.
+// questions returns earlier questions about these ports, then a new one about the others.
 func (n *connections) questions(asks []policy.Decision) []*hostQuestion {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -155,8 +154,7 @@ func (n *connections) question(ctx context.Context, rules *rules, asks []policy.
 	return said, nil
 }
 
-// askHost asks the approvers. It ends with errReplaced if the new policy needs no
-// answer.
+// askHost asks the approvers. It ends with errReplaced if the new policy needs no answer.
 func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Duration) (approval.Verdict, error) {
 	expires := time.Now().Add(patience)
 	shown := approvalRequest(ctx, q.call, q.inv, q.effects, q.said, expires)

@@ -31,8 +31,8 @@ func (d *Dispatcher) rulesFor(c *Call) *rules {
 	return &rules{policy: r.policy.For(c.client, c.req.AgentID).Within(held), replaced: r.replaced}
 }
 
-// Confinement returns the properties of a sandbox that a policy uses. A call with
-// an escalation counts as not confined.
+// Confinement returns the properties of a sandbox that a policy uses. A call with an escalation counts as not
+// confined.
 func Confinement(p sandbox.Profile) policy.Confinement {
 	return policy.Confinement{
 		View:    p.Mode != sandbox.FullAccess && p.Tier != sandbox.TierC,
@@ -57,8 +57,7 @@ func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocatio
 	return d.ask(ctx, q)
 }
 
-// decided notifies the watchers of the policy's decision, and stores what it
-// requires.
+// decided notifies the watchers of the policy's decision, and stores what it requires.
 func (c *Call) decided(v policy.Decision) *message.Decision {
 	c.profile = v.Profile
 	c.notify(message.PolicyDecision{
@@ -79,9 +78,8 @@ func settled(v policy.Decision, said *message.Decision) (*message.Decision, *ref
 	return said, deniedByPolicy(v)
 }
 
-// judge decides the effects that appear while a call runs, by the policy at its
-// start. It asks no one: an effect for which the policy asks is allowed only if the
-// same rule asked about the call and a person approved.
+// judge decides the effects that appear while a call runs, by the policy at its start. It asks no one: an
+// effect for which the policy asks is allowed only if the same rule asked about the call and a person approved.
 func (d *Dispatcher) judge(c *Call, said *message.Decision) func(policy.Effect) policy.Decision {
 	rules := d.rulesFor(c).policy
 	return func(e policy.Effect) policy.Decision {
@@ -152,8 +150,8 @@ func (d *Dispatcher) put(ctx context.Context, q question, r approval.Request[mes
 	return answer, changed, err
 }
 
-// approved returns the decision for a yes. Meanwhile a new policy may deny the
-// call, or the escalation may have become impossible.
+// approved returns the decision for a yes. Meanwhile a new policy may deny the call, or the escalation may have
+// become impossible.
 func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Decision, *refusal) {
 	c := q.call
 	edited, err := d.editedCall(q, answer)
@@ -182,8 +180,8 @@ func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Dec
 	return said, nil
 }
 
-// written returns the files that a call asks to write, each by its own name: what a
-// person who approves it has seen. Whole trees are excluded.
+// written returns the files that a call asks to write, each by its own name: what a person who approves it has
+// seen. Whole trees are excluded.
 func written(effects []policy.Effect) []string {
 	var files []string
 	for _, e := range effects {
@@ -212,9 +210,8 @@ func (d *Dispatcher) patience(r *rules) time.Duration {
 	return d.opt.Limits.ApprovalTimeout
 }
 
-// judgeAgain judges a waiting call again whenever the policy changes, until ctx
-// ends. When the policy no longer asks it settles the question and returns the
-// decision.
+// judgeAgain judges a waiting call again whenever the policy changes, until ctx ends. When the policy no longer
+// asks it settles the question and returns the decision.
 func (d *Dispatcher) judgeAgain(ctx context.Context, q question, settle context.CancelCauseFunc) policy.Decision {
 	for current := q.rules; ; {
 		select {

@@ -21,8 +21,8 @@ type listener struct {
 	begun  func(*Call)
 }
 
-// maxNotifiedAtOnce bounds the ended background calls that a new connection is
-// notified of; the next one gets the rest.
+// maxNotifiedAtOnce bounds the ended background calls that a new connection is notified of; the next one gets
+// the rest.
 const maxNotifiedAtOnce = 100
 
 // Join calls begun for each background call of a client: those that run, those that ended while it was not
@@ -64,8 +64,7 @@ func (d *Dispatcher) unnotified(client string, followed []*Call) (list []*Call) 
 	return list
 }
 
-// background starts an invocation as a separate call, and returns when it runs or
-// failed.
+// background starts an invocation as a separate call, and returns when it runs or failed.
 func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Invocation, out outcome) outcome {
 	if ctx.Err() != nil {
 		out.refused = stopped(ctx)
@@ -148,8 +147,7 @@ func (d *Dispatcher) admitBackground(c *Call) (notify []func(*Call), refused *re
 	return notify, nil
 }
 
-// backgroundCalls counts running background calls: all, and those of conn. The
-// caller holds mu.
+// backgroundCalls counts running background calls: all, and those of conn. The caller holds mu.
 func (d *Dispatcher) backgroundCalls(conn string) (all, own int) {
 	for _, c := range d.calls {
 		if c.of == nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// longArguments is the length of arguments, in bytes, from which a call is recorded
-// before it is analysed: a long analysis could crash the daemon and leave no trace
-// of the call.
+// longArguments is the length of arguments, in bytes, from which a call is recorded before it is analysed: a
+// long analysis could crash the daemon and leave no trace of the call.
 const longArguments = 4 << 10
 
 func (d *Dispatcher) receive(c *Call) *refusal {

@@ -14,8 +14,7 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// Final is the last event of a call: its return, or the error_message that says why
-// this request has none.
+// Final is the last event of a call: its return, or the error_message that says why this request has none.
 type Final struct {
 	Return     *message.ToolReturn
 	Err        *message.Error
@@ -23,8 +22,8 @@ type Final struct {
 	Kept       bool  // there is neither: toold stops, and the next daemon continues the call
 }
 
-// A Call is one tool call from request to return. Sessions attach to it and read
-// its events and its output at their own pace; it never waits for them.
+// A Call is one tool call from request to return. Sessions attach to it and read its events and its output at
+// their own pace; it never waits for them.
 type Call struct {
 	ID      string // tool_call_id, unique per client only
 	Dialect message.Dialect
@@ -95,8 +94,7 @@ type Watcher struct {
 	wake func()
 }
 
-// Key identifies a call among those of all clients. Weak generators repeat ids
-// across agents.
+// Key identifies a call among those of all clients. Weak generators repeat ids across agents.
 type Key struct{ Client, Agent, ID string }
 
 // Key identifies the call; see Rejoin.
@@ -126,8 +124,7 @@ func (c *Call) MemoryBytes() int {
 // ToolName returns the tool as requested.
 func (c *Call) ToolName() string { return c.asked.Name }
 
-// Answer returns the message that answers the call in its dialect, nil if that is
-// the return itself.
+// Answer returns the message that answers the call in its dialect, nil if that is the return itself.
 func (c *Call) Answer(r message.ToolReturn) any {
 	req := *c.req
 	req.Item = ""
@@ -137,8 +134,8 @@ func (c *Call) Answer(r message.ToolReturn) any {
 // BackgroundOf returns the call that began this background call; nil for others.
 func (c *Call) BackgroundOf() *Call { return c.of }
 
-// Watch adds a watcher. wake is called, without blocking, whenever there may be
-// something new to read, and at once if there is something already.
+// Watch adds a watcher. wake is called, without blocking, whenever there may be something new to read, and at
+// once if there is something already.
 func (c *Call) Watch(wake func()) *Watcher {
 	w := &Watcher{call: c, wake: wake}
 	c.mu.Lock()
@@ -155,8 +152,8 @@ func (c *Call) Watch(wake func()) *Watcher {
 	return w
 }
 
-// View adds a watcher that does not keep the call alive: the call's linger time
-// runs while no other watches. wake is as for Watch.
+// View adds a watcher that does not keep the call alive: the call's linger time runs while no other watches.
+// wake is as for Watch.
 func (c *Call) View(wake func()) *Watcher {
 	w := &Watcher{call: c, wake: wake}
 	c.mu.Lock()
@@ -178,6 +175,7 @@ func (c *Call) HasNews() bool {
 // hasNews is HasNews with mu held.
 func (c *Call) hasNews() bool { return len(c.events) > 0 || c.capture != nil }
 
+// Call returns the watched call.
 func (w *Watcher) Call() *Call { return w.call }
 
 // Detach ends the attachment. A call without watchers is cancelled after its linger time. Detach may be
@@ -216,8 +214,7 @@ func (c *Call) Cancel(reason string) {
 	c.stop(cancelled{shortened(reason, 500)})
 }
 
-// notify emits an event once the call is recorded: a duplicate receives only the
-// recorded return.
+// notify emits an event once the call is recorded: a duplicate receives only the recorded return.
 func (c *Call) notify(event any) {
 	if c.rec == 0 {
 		c.pending = append(c.pending, event)
@@ -247,8 +244,7 @@ func (c *Call) emit(event any) {
 	c.wakeAll()
 }
 
-// closeOnce closes a channel that may be closed already, for one goroutine at a
-// time.
+// closeOnce closes a channel that may be closed already, for one goroutine at a time.
 func closeOnce(c chan struct{}) {
 	select {
 	case <-c:

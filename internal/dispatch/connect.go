@@ -16,17 +16,15 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// askedAtOnce is how many hosts of one call await approval at a time; more wait for
-// their turn.
+// askedAtOnce is how many hosts of one call await approval at a time; more wait for their turn.
 const askedAtOnce = 8
 
-// maxDecisions bounds the decisions on connections of one call that are journalled
-// and sent. Beyond it no new host may be contacted.
+// maxDecisions bounds the decisions on connections of one call that are journalled and sent. Beyond it no new
+// host may be contacted.
 const maxDecisions = 4096
 
-// connections decides which hosts one running call may contact. A host that was
-// judged with the call itself, or that the configuration lists, needs no further
-// question; a rule that denies or asks applies anyway.
+// connections decides which hosts one running call may contact. A host that was judged with the call itself, or
+// that the configuration lists, needs no further question; a rule that denies or asks applies anyway.
 type connections struct {
 	d      *Dispatcher
 	call   *Call
@@ -108,8 +106,8 @@ func (n *connections) deny(v policy.Decision) error {
 	return n.report([]policy.Decision{v}, *saidBy("policy", v), errors.New(deniedByPolicy(v).text))
 }
 
-// revoked waits until a policy denies an existing connection, and returns why. A
-// policy that would only ask does not end it.
+// revoked waits until a policy denies an existing connection, and returns why. A policy that would only ask
+// does not end it.
 func (n *connections) revoked(ctx context.Context, host string, port uint16) error {
 	for {
 		rules := n.d.rulesFor(n.call)
@@ -126,9 +124,8 @@ func (n *connections) revoked(ctx context.Context, host string, port uint16) err
 	}
 }
 
-// judge returns the policy's decision on one port, or that of the person who
-// allowed the network for one host: it outweighs a rule that asks, not one that
-// denies.
+// judge returns the policy's decision on one port, or that of the person who allowed the network for one host:
+// it outweighs a rule that asks, not one that denies.
 func (n *connections) judge(rules *rules, host string, port uint16) (v policy.Decision, by string) {
 	v = n.judgeRules(rules, host, port)
 	lets, alone := n.call.escalation.Lets(host, port)
@@ -169,8 +166,8 @@ func contact(host string, port uint16) policy.Effect {
 	return e
 }
 
-// report journals a decision about ports of a host, sends it once, and returns why
-// as a denial. A connection waits until the decision that allows it is journalled.
+// report journals a decision about ports of a host, sends it once, and returns why as a denial. A connection
+// waits until the decision that allows it is journalled.
 func (n *connections) report(about []policy.Decision, said message.Decision, why error) error {
 	host := about[0].Effect.Host
 	if why != nil {

@@ -1,8 +1,7 @@
 // Package dispatch takes each tool call from request to return.
 //
-// Only dispatch knows both vocabularies: the messages on the wire and the effects
-// that policy judges. It owns the calls: they live on the daemon's context, and
-// sessions attach to them.
+// Only dispatch knows both vocabularies: the messages on the wire and the effects that policy judges. It owns
+// the calls: they live on the daemon's context, and sessions attach to them.
 package dispatch
 
 import (
@@ -27,8 +26,7 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// Options configure a Dispatcher. All fields but Redact, Recorded and Single are
-// required.
+// Options configure a Dispatcher. All fields but Redact, Recorded and Single are required.
 type Options struct {
 	Registry   *tools.Registry // the tools by name; each workspace has its own
 	Workspaces Workspaces
@@ -41,8 +39,7 @@ type Options struct {
 	Limits   Limits
 	Redact   []string          // values that must not leave a call
 	Recorded func(bytes int64) // called with the size of an ended call's output; may be nil
-	// Single: the clients end with the Dispatcher, so it keeps no calls, and continues
-	// none that another has kept.
+	// Single: the clients end with the Dispatcher, so it keeps no calls, and continues none that another has kept.
 	Single bool
 }
 
@@ -91,8 +88,8 @@ func New(opt Options) *Dispatcher {
 	d := &Dispatcher{
 		opt:   opt,
 		slots: newQueue(opt.Limits.Concurrent, opt.Limits.PerConnection),
-		// Parsing is CPU-bound, so more at once is no faster. But analysing a hostile
-		// script can cost hundreds of megabytes.
+		// Parsing is CPU-bound, so more at once is no faster. But analysing a hostile script can cost hundreds of
+		// megabytes.
 		builds:  make(chan struct{}, runtime.GOMAXPROCS(0)),
 		calls:   make(map[Key]*Call),
 		unsaved: make(map[journal.Key]unsaved), earlyCancels: make(earlyCancels), audience: make(map[*listener]struct{}), lent: make(map[conversation]*lentLoopback),
@@ -137,8 +134,8 @@ type Submission struct {
 	Wake    func()        // see Call.Watch
 }
 
-// Submit starts a call, or attaches to the same call if it runs or has run. It does
-// not block; the Watcher's call has the events.
+// Submit starts a call, or attaches to the same call if it runs or has run. It does not block; the Watcher's
+// call has the events.
 func (d *Dispatcher) Submit(s Submission) *Watcher {
 	c, ctx := d.newCall(s)
 	if strings.HasPrefix(c.ID, message.BackgroundPrefix) {
@@ -217,8 +214,7 @@ func (d *Dispatcher) admit(c *Call) {
 	d.wg.Add(1)
 }
 
-// crowded returns why a call just admitted is one too many, or "". The caller holds
-// mu.
+// crowded returns why a call just admitted is one too many, or "". The caller holds mu.
 func (d *Dispatcher) crowded() string {
 	switch {
 	case d.waiting > d.opt.Limits.Waiting:
@@ -242,8 +238,8 @@ func (d *Dispatcher) notWaiting() {
 	d.waiting--
 }
 
-// Find returns the unanswered calls with a tool_call_id, the oldest first. An empty
-// client means any client, an empty id any id.
+// Find returns the unanswered calls with a tool_call_id, the oldest first. An empty client means any client, an
+// empty id any id.
 func (d *Dispatcher) Find(client, id string) []*Call {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -265,8 +261,8 @@ func (d *Dispatcher) CancelAll(client, reason string) {
 	}
 }
 
-// Shutdown refuses new calls, stops the running ones and returns when each has its
-// return in the journal, or is kept there for the next daemon, or when ctx ends.
+// Shutdown refuses new calls, stops the running ones and returns when each has its return in the journal, or is
+// kept there for the next daemon, or when ctx ends.
 func (d *Dispatcher) Shutdown(ctx context.Context) error {
 	d.mu.Lock()
 	d.stopping = true

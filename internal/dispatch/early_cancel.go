@@ -9,8 +9,7 @@ import (
 
 const maxEarlyCancels = 1024
 
-// earlyCancels are ids that were cancelled before their calls were received, by
-// client, oldest first.
+// earlyCancels are ids that were cancelled before their calls were received, by client, oldest first.
 type earlyCancels map[string][]string
 
 func (f earlyCancels) add(client, id string) {
@@ -30,9 +29,8 @@ func (f earlyCancels) take(client, id string) bool {
 	return true
 }
 
-// CancelEarly cancels a call that has not been received yet: when it is, it does
-// not run. It returns false if the client has used the id already, or if the cancel
-// cannot be recorded.
+// CancelEarly cancels a call that has not been received yet: when it is, it does not run. It returns false if
+// the client has used the id already, or if the cancel cannot be recorded.
 func (d *Dispatcher) CancelEarly(ctx context.Context, client, id string) bool {
 	cancelled, err := d.opt.Journal.Fence(context.WithoutCancel(ctx), client, id, maxEarlyCancels)
 	if err != nil {
@@ -55,8 +53,8 @@ func (d *Dispatcher) CancelEarly(ctx context.Context, client, id string) bool {
 	return true
 }
 
-// takeEarlyCancel removes an early cancel once its call is answered. If the answer
-// could not be recorded the cancel stays, since the call may be sent again.
+// takeEarlyCancel removes an early cancel once its call is answered. If the answer could not be recorded the
+// cancel stays, since the call may be sent again.
 func (d *Dispatcher) takeEarlyCancel(c *Call) {
 	if c.lost != nil {
 		d.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Bounds of input that a command has not read: bytes, including the overhead of
-// each piece, and pieces in flight.
+// Bounds of input that a command has not read: bytes, including the overhead of each piece, and pieces in
+// flight.
 const (
 	maxUnread = 4 << 20
 	pieceCost = 256
@@ -35,9 +35,8 @@ func newInbox() *inbox {
 	return &inbox{pieces: make(chan tools.Input, 64), unread: make(map[*piece]struct{})}
 }
 
-// Input passes input to the running command without blocking. notify, which may be
-// nil, is called when the command has the data, or with false when the call has
-// ended. It must not block.
+// Input passes input to the running command without blocking. notify, which may be nil, is called when the
+// command has the data, or with false when the call has ended. It must not block.
 func (c *Call) Input(in tools.Input, notify func(taken bool)) *message.Error {
 	c.mu.Lock()
 	running := c.capture != nil && !c.done

@@ -14,8 +14,8 @@ import (
 
 const endedShown = 100
 
-// List returns a client's unanswered calls, the oldest first; an empty client means
-// all clients'. With ended, the latest answered calls come before them.
+// List returns a client's unanswered calls, the oldest first; an empty client means all clients'. With ended,
+// the latest answered calls come before them.
 func (d *Dispatcher) List(ctx context.Context, client string, ended bool) ([]message.CallInfo, error) {
 	calls := d.Find(client, "")
 	list := []message.CallInfo{}
@@ -112,15 +112,14 @@ func (c *Call) stepped(name string, from time.Time) {
 	c.steps = append(c.steps, Step{name, from, time.Now()})
 }
 
-// Steps returns the steps of an ended call. It is for functions of Observe that
-// receive a Final.
+// Steps returns the steps of an ended call. It is for functions of Observe that receive a Final.
 func (c *Call) Steps() []Step { return c.steps }
 
 // Received returns when the call was received.
 func (c *Call) Received() time.Time { return c.born }
 
-// Tool returns the tool's canonical name, or "other" if there is no such tool:
-// never a string that a client can choose.
+// Tool returns the tool's canonical name, or "other" if there is no such tool: never a string that a client can
+// choose.
 func (c *Call) Tool() string {
 	if !c.listed {
 		return "other"

@@ -13,16 +13,14 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// lookTime bounds the duration of a Look, and lookLines the reads that its return
-// lists.
+// lookTime bounds the duration of a Look, and lookLines the reads that its return lists.
 const (
 	lookTime  = time.Second
 	lookLines = 500
 )
 
-// A Look is a series of reads that is recorded as one call; each read is judged.
-// Its intent is durable before anything is sent. It ends with Close, or after
-// lookTime.
+// A Look is a series of reads that is recorded as one call; each read is judged. Its intent is durable before
+// anything is sent. It ends with Close, or after lookTime.
 type Look struct {
 	d       *Dispatcher
 	call    *Call
@@ -48,8 +46,7 @@ type LookError struct{ Text string }
 
 func (e *LookError) Error() string { return e.Text }
 
-// Look begins a series of reads with the call of its first one, which it does not
-// carry out yet.
+// Look begins a series of reads with the call of its first one, which it does not carry out yet.
 func (d *Dispatcher) Look(first Submission) (*Look, error) {
 	c, ctx := d.newCall(first)
 	d.mu.Lock()
@@ -123,8 +120,8 @@ func (l *Look) Over() bool {
 	return l.shut
 }
 
-// At carries out one read, a call of the same client that changes nothing. The
-// error is ErrLookOver, ErrAsks or a *LookError.
+// At carries out one read, a call of the same client that changes nothing. The error is ErrLookOver, ErrAsks or
+// a *LookError.
 func (l *Look) At(sub Submission) (tools.Result, error) {
 	if !l.enter() {
 		return tools.Result{}, ErrLookOver

@@ -189,9 +189,9 @@ type lentLoopback struct {
 	calls int // background calls
 }
 
-// loopback returns the servers of the conversation's background calls that a call
-// may reach, and under which name it lends its own. A call with an escalation, or
-// in another sandbox, has none: its servers could pass that on.
+// loopback returns the servers of the conversation's background calls that a call may reach, and under which
+// name it lends its own. A call with an escalation, or in another sandbox, has none: its servers could pass
+// that on.
 func (d *Dispatcher) loopback(c *Call) (l *sandbox.Loopback, lends string, giveBack func()) {
 	if c.escalation != nil || c.profile != "" || !c.limit.IsZero() {
 		return nil, "", func() {}

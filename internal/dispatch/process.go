@@ -107,9 +107,8 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	return d.execute(ctx, c, inv, out)
 }
 
-// prepare lets an invocation prepare while the journal records the intent. ready
-// waits for that, and panics if it has; drop waits and discards it, which does
-// nothing once the call has run.
+// prepare lets an invocation prepare while the journal records the intent. ready waits for that, and panics if
+// it has; drop waits and discards it, which does nothing once the call has run.
 func (d *Dispatcher) prepare(c *Call, inv tools.Invocation) (ready, drop func()) {
 	p, ok := inv.(tools.Preparing)
 	if !ok || inv.Traits().Background {
@@ -146,8 +145,8 @@ func (d *Dispatcher) rescue(c *Call, out *outcome) {
 	out.refused = &refusal{message.InternalError, "a fault in toold ended the call; report it with the reference " + ref}
 }
 
-// awaitSlot waits for a slot among the running calls, and notifies the watchers of
-// the call's position. The caller leaves the slot.
+// awaitSlot waits for a slot among the running calls, and notifies the watchers of the call's position. The
+// caller leaves the slot.
 func (d *Dispatcher) awaitSlot(ctx context.Context, c *Call) (leave func(), refused *refusal) {
 	t := d.slots.enter(c.conn)
 	leave = func() { d.slots.leave(t) }
@@ -180,9 +179,8 @@ func (d *Dispatcher) awaitSlot(ctx context.Context, c *Call) (leave func(), refu
 	}
 }
 
-// hasSlot returns the slot of a call that has not ended meanwhile. Shutdown stops
-// one call after the other: a call that gets the slot of a stopped one waits until
-// all are stopped, so that it counts as waiting.
+// hasSlot returns the slot of a call that has not ended meanwhile. Shutdown stops one call after the other: a
+// call that gets the slot of a stopped one waits until all are stopped, so that it counts as waiting.
 func (d *Dispatcher) hasSlot(ctx context.Context, leave func()) (func(), *refusal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -213,8 +211,7 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 	return inv, refused
 }
 
-// build builds an invocation, once admitted and before ctx ends. It records
-// nothing.
+// build builds an invocation, once admitted and before ctx ends. It records nothing.
 func (d *Dispatcher) build(ctx context.Context, w *Workspace, asked message.ToolCall) (tools.Invocation, *refusal) {
 	select {
 	case d.builds <- struct{}{}:

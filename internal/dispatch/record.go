@@ -36,8 +36,7 @@ func (c *Call) message(kind string, d journal.Direction, body []byte) journal.Me
 	}
 }
 
-// recordedRequest returns the request in the form of list_messages: one call in any
-// dialect.
+// recordedRequest returns the request in the form of list_messages: one call in any dialect.
 func (c *Call) recordedRequest() []byte {
 	from := c.req.Origin
 	from.ID = "" // the journal assigns it
@@ -85,8 +84,7 @@ func journalOutcome(ret message.ToolReturn, out outcome) journal.Outcome {
 	return o
 }
 
-// Delivered records that a call's return was written to a client. It is called once
-// for each.
+// Delivered records that a call's return was written to a client. It is called once for each.
 func (d *Dispatcher) Delivered(c *Call) {
 	if c.rec == 0 {
 		return
@@ -106,11 +104,10 @@ func building(ret message.ToolReturn) journal.Builder {
 	}
 }
 
-// Recording is the output of one call: of a running one in its capture, of an ended
-// one in its files.
+// Recording is the output of one call: of a running one in its capture, of an ended one in its files.
 type Recording interface {
-	// ReadAt reads at most most bytes from an offset, or from the next one that is
-	// kept. eof reports that no more follow.
+	// ReadAt reads at most most bytes from an offset, or from the next one that is kept. eof reports that no more
+	// follow.
 	ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool)
 	// Total returns how many bytes the stream has had so far, kept or not.
 	Total(s tools.Stream) int64
@@ -163,8 +160,7 @@ func (e *past) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from in
 	return p, offset, offset+int64(len(p)) >= e.spool.Size(s)
 }
 
-// Total returns the count in the return, or the size of the files if that is
-// larger, as after a crash.
+// Total returns the count in the return, or the size of the files if that is larger, as after a crash.
 func (e *past) Total(s tools.Stream) int64 {
 	counted := [...]int64{e.totals[0], e.totals[1], e.totals[0] + e.totals[1]}[s]
 	if e.spool == nil {

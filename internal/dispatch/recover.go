@@ -14,15 +14,14 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// asksWithin is how long Recover waits for questions to be asked again: a workspace
-// that cannot be opened must not block the start of a daemon.
+// asksWithin is how long Recover waits for questions to be asked again: a workspace that cannot be opened must
+// not block the start of a daemon.
 const asksWithin = 30 * time.Second
 
-// Recover restores from the journal what earlier daemons left: early cancels and
-// open calls. A kept call continues once its client is back; a question about it
-// can be answered again when Recover returns, unless ctx ended before. Each other
-// call is killed and gets its one return, which a repeat of its id receives.
-// Recover must be called once, before any call is submitted.
+// Recover restores from the journal what earlier daemons left: early cancels and open calls. A kept call
+// continues once its client is back; a question about it can be answered again when Recover returns, unless ctx
+// ended before. Each other call is killed and gets its one return, which a repeat of its id receives. Recover
+// must be called once, before any call is submitted.
 func (d *Dispatcher) Recover(ctx context.Context) error {
 	asked, cancel := context.WithTimeout(ctx, asksWithin)
 	defer cancel()
@@ -111,8 +110,8 @@ func waits(r *journal.Record) bool {
 	return r.Kept != "" && r.State != journal.Intended && r.State != journal.Running
 }
 
-// goOn continues a call that another daemon has kept; nil if it cannot. The call is
-// judged again, by the policy in force.
+// goOn continues a call that another daemon has kept; nil if it cannot. The call is judged again, by the policy
+// in force.
 func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) *Call {
 	arguments, err := d.opt.Journal.Arguments(ctx, rec.Key)
 	var k kept
@@ -161,9 +160,8 @@ func (c *Call) rejoined() {
 	}
 }
 
-// awaitClient waits until the client of a kept call is back: the client may have
-// received a return that could not be recorded, and would not expect the call to
-// run.
+// awaitClient waits until the client of a kept call is back: the client may have received a return that could
+// not be recorded, and would not expect the call to run.
 func (c *Call) awaitClient(ctx context.Context) *refusal {
 	if c.joined == nil {
 		return nil

@@ -9,9 +9,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Rejoin attaches to a running call by its Key, or replays the recorded return of
-// an ended one. If there is neither, the event is an error_message. wake is as for
-// Watch.
+// Rejoin attaches to a running call by its Key, or replays the recorded return of an ended one. If there is
+// neither, the event is an error_message. wake is as for Watch.
 func (d *Dispatcher) Rejoin(key Key, wake func()) *Watcher {
 	d.mu.Lock()
 	c := d.calls[key]

@@ -51,8 +51,7 @@ func (m *memory) add(of conversation, keys []string, by earlier) {
 	}
 }
 
-// covers reports whether answers allow all of the keys, and returns the one for the
-// last.
+// covers reports whether answers allow all of the keys, and returns the one for the last.
 func (m *memory) covers(of conversation, keys []string) (by earlier, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,8 +67,8 @@ func (c *Call) conversation() conversation {
 	return conversation{c.client, c.req.AgentID, c.req.ConversationID}
 }
 
-// askedKeys returns what a yes to a call allows: each effect for which the policy
-// asks. ok is false if an answer cannot apply to later calls.
+// askedKeys returns what a yes to a call allows: each effect for which the policy asks. ok is false if an
+// answer cannot apply to later calls.
 func askedKeys(p *policy.Policy, c *Call, effects []policy.Effect) (keys []string, ok bool) {
 	if p.Decide(effects).Always {
 		return nil, false
@@ -91,8 +90,8 @@ func askedKeys(p *policy.Policy, c *Call, effects []policy.Effect) (keys []strin
 	return keys, len(keys) > 0
 }
 
-// keyOfEffect returns the same key for equal effects. Opaque effects and writes
-// only equal those of the same call: an effect does not include the content.
+// keyOfEffect returns the same key for equal effects. Opaque effects and writes only equal those of the same
+// call: an effect does not include the content.
 func keyOfEffect(c *Call, e policy.Effect) (string, error) {
 	e.Source = ""
 	text, err := json.Marshal(e)
@@ -107,8 +106,7 @@ func keyOfEffect(c *Call, e policy.Effect) (string, error) {
 	return c.workspace.opt.Root + "\x00" + string(text), err
 }
 
-// remembered returns the decision of an earlier answer that covers the question, or
-// nil.
+// remembered returns the decision of an earlier answer that covers the question, or nil.
 func (d *Dispatcher) remembered(q question) *message.Decision {
 	keys, ok := askedKeys(q.rules.policy, q.call, q.effects)
 	if !ok {
@@ -125,8 +123,7 @@ func (d *Dispatcher) remembered(q question) *message.Decision {
 	return &said
 }
 
-// remember stores a yes for the conversation, if the person or the policy wants
-// that.
+// remember stores a yes for the conversation, if the person or the policy wants that.
 func (d *Dispatcher) remember(q question, v approval.Verdict) {
 	byPolicy := v.Remember == "" && q.rules.policy.OncePerConversation() && !v.Before
 	if v.Remember != inConversation && !byPolicy || v.Escalation != (approval.Escalation{}) {
@@ -198,8 +195,7 @@ func textsOf(calls []check.Past) (texts []string) {
 	return texts
 }
 
-// offered returns how the policy file remembers an answer; nil if it does not. The
-// error says why it cannot.
+// offered returns how the policy file remembers an answer; nil if it does not. The error says why it cannot.
 func (d *Dispatcher) offered(q question, v approval.Verdict) (*check.Offer, error) {
 	switch {
 	case v.Remember == "" || v.Remember == onceOnly:

@@ -13,9 +13,8 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// conclude journals the call's return. A return that cannot be journalled is sent
-// anyway: every call is answered. fresh reports that the return is new, and the
-// call's own.
+// conclude journals the call's return. A return that cannot be journalled is sent anyway: every call is
+// answered. fresh reports that the return is new, and the call's own.
 func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	ret := d.makeReturn(c, out)
 	var err error

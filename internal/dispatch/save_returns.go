@@ -21,8 +21,8 @@ type unsaved struct {
 	outcome journal.Outcome
 }
 
-// SaveReturns journals the returns that could not be journalled when their calls
-// ended, at once and then periodically until ctx ends.
+// SaveReturns journals the returns that could not be journalled when their calls ended, at once and then
+// periodically until ctx ends.
 func (d *Dispatcher) SaveReturns(ctx context.Context) {
 	tick := time.NewTicker(saveEvery)
 	defer tick.Stop()
@@ -73,8 +73,7 @@ func (d *Dispatcher) save(ctx context.Context, k journal.Key) (*message.ToolRetu
 	return &u.ret, true
 }
 
-// withoutReturn answers the repeat of a call that has no return and does not run
-// here.
+// withoutReturn answers the repeat of a call that has no return and does not run here.
 func (d *Dispatcher) withoutReturn(c *Call, rec journal.Record) Final {
 	if ret, _ := d.save(context.Background(), rec.Key); ret != nil {
 		again := *ret

@@ -13,8 +13,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Causes for which a call is stopped, besides cancelled. Each becomes an error_type
-// and a cause.
+// Causes for which a call is stopped, besides cancelled. Each becomes an error_type and a cause.
 var (
 	errClientGone = errors.New("the client went away and did not come back")
 	errShutdown   = errors.New("toold is stopping")

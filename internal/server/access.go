@@ -135,9 +135,8 @@ func (s *Server) handler() http.Handler {
 	return s.checkOrigin(mux)
 }
 
-// checkOrigin refuses requests that name another host, or come from a foreign page.
-// A page that rebinds its name to 127.0.0.1 sends its own name in both headers, so
-// comparing them with each other would check nothing.
+// checkOrigin refuses requests that name another host, or come from a foreign page. A page that rebinds its
+// name to 127.0.0.1 sends its own name in both headers, so comparing them with each other would check nothing.
 func (s *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.ours(r.Host) {
@@ -164,8 +163,7 @@ func (s *Server) ours(hostport string) bool {
 	return slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, host) || slices.Contains(s.opt.AllowedHosts, host)
 }
 
-// friendly reports whether a page with an origin may connect: our own, or a listed
-// one.
+// friendly reports whether a page with an origin may connect: our own, or a listed one.
 func (s *Server) friendly(origin string) bool {
 	if slices.Contains(s.opt.AllowedOrigins, origin) {
 		return true

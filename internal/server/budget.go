@@ -13,8 +13,8 @@ const (
 
 var errBusy = errors.New("too much is being received at once")
 
-// budget is the memory that connections share for frames that are being received
-// and for calls that come in fragments, beyond each one's own.
+// budget is the memory that connections share for frames that are being received and for calls that come in
+// fragments, beyond each one's own.
 type budget struct {
 	mu   sync.Mutex
 	left int64
@@ -43,8 +43,7 @@ func (ss *session) receive() (kind int, frame []byte, err error) {
 	return kind, frame, err
 }
 
-// read reads all of r for a user that already has other bytes. It charges received
-// bytes, not announced ones.
+// read reads all of r for a user that already has other bytes. It charges received bytes, not announced ones.
 func (b *budget) read(r io.Reader, held *int64, other int) (all []byte, err error) {
 	for all = make([]byte, 0, firstBytes); ; {
 		if len(all) == cap(all) {

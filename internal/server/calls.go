@@ -41,8 +41,7 @@ func (s *Server) wait(r *http.Request) (*waiting, context.CancelFunc, *message.E
 
 func (w *waiting) poke() { notify(w.wake) }
 
-// end waits for the end of a call; nil if it has not ended in time, or toold stops
-// first.
+// end waits for the end of a call; nil if it has not ended in time, or toold stops first.
 func (w *waiting) end(of *dispatch.Watcher) *dispatch.Final {
 	for {
 		for _, event := range of.Call().Events(0) {
@@ -149,8 +148,8 @@ func (w *waiting) calls(out http.ResponseWriter, sub dispatch.Submission) {
 	}
 }
 
-// item runs the parts of an item while the request waits. A repeated request
-// continues after the parts that ran.
+// item runs the parts of an item while the request waits. A repeated request continues after the parts that
+// ran.
 func (w *waiting) item(out http.ResponseWriter, it *item) {
 	for {
 		watcher := w.srv.opt.Dispatch.Submit(it.sub)

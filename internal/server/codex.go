@@ -28,8 +28,7 @@ func (ss *session) runCodex() {
 		ss.endWriting()
 	}
 	written, gone := make(chan struct{}), make(chan struct{})
-	// Ends when the connection does, or when toold stops and nothing more is owed; then
-	// it ends the reader.
+	// Ends when the connection does, or when toold stops and nothing more is owed; then it ends the reader.
 	go func() {
 		defer close(written)
 		c.Run(ss.wake)

@@ -25,8 +25,8 @@ func (ss *session) follows(c *dispatch.Call) bool {
 	return ss.feed(c) != nil
 }
 
-// show sends the client the events and the output of a background call from their
-// beginning: the client began it, or rejoined it.
+// show sends the client the events and the output of a background call from their beginning: the client began
+// it, or rejoined it.
 func (ss *session) show(c *dispatch.Call) {
 	ss.follow(c.Watch(ss.poke))
 	ss.mu.Lock()
@@ -36,8 +36,8 @@ func (ss *session) show(c *dispatch.Call) {
 	}
 }
 
-// visible reports whether the client receives the events and output of a feed:
-// always for its own calls, on request for background calls.
+// visible reports whether the client receives the events and output of a feed: always for its own calls, on
+// request for background calls.
 func (ss *session) visible(f *feed) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

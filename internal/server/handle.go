@@ -16,8 +16,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// safely handles a frame. A panic is answered and has no other effect on the
-// client.
+// safely handles a frame. A panic is answered and has no other effect on the client.
 func (ss *session) safely(callID string, act func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -142,9 +141,9 @@ func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse)
 	return message.InvalidArguments.Errorf("the answer does not count, and the call still waits: %v", err)
 }
 
-// question returns the id of the question that an answer names. Agents choose
-// tool_call_ids, so one only names the question whether its call runs, and only if
-// no other call has used it: a late answer may be meant for the other.
+// question returns the id of the question that an answer names. Agents choose tool_call_ids, so one only names
+// the question whether its call runs, and only if no other call has used it: a late answer may be meant for the
+// other.
 func (s *Server) question(a message.ApprovalAnswer) (id string, refused *message.Error) {
 	named := slices.DeleteFunc(s.opt.Approvals.Pending(), func(r approval.Request[message.ApprovalRequest]) bool {
 		return a.CallID != "" && r.CallID != a.CallID || a.CallID == "" && !(message.ApprovalRequest{ID: r.ID, CallID: r.CallID}).Named(a.ApprovalID)
@@ -162,8 +161,8 @@ func (s *Server) question(a message.ApprovalAnswer) (id string, refused *message
 	return named[0].ID, nil
 }
 
-// named returns the unanswered calls that a frame names: the one that this session
-// follows, else all, since agents may have chosen the same id.
+// named returns the unanswered calls that a frame names: the one that this session follows, else all, since
+// agents may have chosen the same id.
 func (ss *session) named(callID string) []*dispatch.Call {
 	if it := ss.findItem(func(it *item) bool { return it.sub.Request.Item == callID }); it != nil {
 		callID = it.key().ID
@@ -220,8 +219,8 @@ func (ss *session) input(m *message.ToolInput) {
 	}
 }
 
-// taken returns the function that answers an input with a request_id when its
-// command has the data, or never will. It does not block.
+// taken returns the function that answers an input with a request_id when its command has the data, or never
+// will. It does not block.
 func (ss *session) taken(m *message.ToolInput) func(taken bool) {
 	if m.RequestID == "" {
 		return nil

@@ -29,8 +29,8 @@ type event struct {
 	size         int
 }
 
-// hub keeps the latest events once for all subscribers. Events never wait for a
-// subscriber. Without subscribers it keeps none.
+// hub keeps the latest events once for all subscribers. Events never wait for a subscriber. Without subscribers
+// it keeps none.
 type hub struct {
 	last func() int64 // number of the last message of the journal
 
@@ -121,8 +121,8 @@ func (h *hub) read(s *subscription, most int) (events []event, missed int64) {
 	return events, 0
 }
 
-// catchUp switches a subscriber that has all messages of the journal up to s.seq to
-// the kept events, and reports whether it can.
+// catchUp switches a subscriber that has all messages of the journal up to s.seq to the kept events, and
+// reports whether it can.
 func (h *hub) catchUp(s *subscription) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,8 +168,7 @@ func recordedEvent(m journal.Message) event {
 	return e
 }
 
-// happened publishes an event of a call. Journalled messages are published by the
-// journal.
+// happened publishes an event of a call. Journalled messages are published by the journal.
 func (h *hub) happened(c *dispatch.Call, what any) {
 	e := event{Key: c.Key(), conversation: c.Client().ConversationID, tool: c.ToolName(), call: c, frame: what}
 	switch what := what.(type) {

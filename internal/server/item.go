@@ -7,9 +7,9 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// item is a request whose calls run one after the other, each judged when the one
-// before has ended, with one answer. The parts are separate calls in the journal,
-// so a repeated item receives from there what ran and continues after it.
+// item is a request whose calls run one after the other, each judged when the one before has ended, with one
+// answer. The parts are separate calls in the journal, so a repeated item receives from there what ran and
+// continues after it.
 type item struct {
 	sub     dispatch.Submission // the running part
 	calls   []*dispatch.Call    // the ended ones
@@ -25,8 +25,8 @@ func (it *item) key() dispatch.Key {
 	return dispatch.Key{Client: it.sub.Client, Agent: it.sub.Request.AgentID, ID: it.sub.Call.ID}
 }
 
-// took records how the running part has ended, and reports whether to submit
-// another one: not after a part that failed.
+// took records how the running part has ended, and reports whether to submit another one: not after a part that
+// failed.
 func (it *item) took(call *dispatch.Call, final dispatch.Final) (more bool) {
 	if final.Err != nil {
 		return false
@@ -58,8 +58,7 @@ func (ss *session) findItem(is func(*item) bool) *item {
 	return nil
 }
 
-// requestItem submits the first part of an item. The repeat of a running item
-// receives its answer.
+// requestItem submits the first part of an item. The repeat of a running item receives its answer.
 func (ss *session) requestItem(m *message.Request) {
 	if !ss.may("request calls", m.Item, Agent) {
 		return

@@ -2,18 +2,16 @@ package server
 
 import "sync"
 
-// Bounds of an outbox: messages, and bytes of replies. A client that sends without
-// reading its answers is not read any further; one that does not read events is
-// disconnected.
+// Bounds of an outbox: messages, and bytes of replies. A client that sends without reading its answers is not
+// read any further; one that does not read events is disconnected.
 const (
 	maxReplies    = 256
 	maxReplyBytes = 4 << 20 // a single reply may be larger
 	maxPushed     = 16384
 )
 
-// outbox queues messages, apart from live output. Replies are encoded frames, whose
-// bytes count; other messages are encoded when they are written, so that clients
-// share them.
+// outbox queues messages, apart from live output. Replies are encoded frames, whose bytes count; other messages
+// are encoded when they are written, so that clients share them.
 type outbox struct {
 	poke func()
 
@@ -30,8 +28,8 @@ func newOutbox(poke func()) *outbox {
 	return o
 }
 
-// reply queues the answer to a client's frame, and blocks while too many are
-// unread. It does nothing once the outbox is closed.
+// reply queues the answer to a client's frame, and blocks while too many are unread. It does nothing once the
+// outbox is closed.
 func (o *outbox) reply(v any) {
 	o.mu.Lock()
 	for o.full() && !o.closed {

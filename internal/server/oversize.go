@@ -11,9 +11,9 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// The library refuses a frame by its header, before reading it, and closes the
-// connection without a reason. The types of this file add the reason. Counting the
-// bytes ourselves would require buffering the maximum before refusing.
+// The library refuses a frame by its header, before reading it, and closes the connection without a reason. The
+// types of this file add the reason. Counting the bytes ourselves would require buffering the maximum before
+// refusing.
 
 // hijacker gives the library a connection that adds the reason.
 type hijacker struct {
@@ -29,8 +29,7 @@ func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return otherConn{conn, h.limit}, rw, err
 }
 
-// tcpConn keeps the methods with which a TCP connection writes several buffers at
-// once.
+// tcpConn keeps the methods with which a TCP connection writes several buffers at once.
 type tcpConn struct {
 	*net.TCPConn
 	limit int64
@@ -57,8 +56,7 @@ func (c otherConn) CloseWrite() error {
 // bareTooBig is the library's close frame for a frame that is too large.
 const bareTooBig = "\x88\x02\x03\xf1" // 1009
 
-// writeWithReason writes p or, if p is bareTooBig, an error_message and a close
-// frame that names the limit.
+// writeWithReason writes p or, if p is bareTooBig, an error_message and a close frame that names the limit.
 func writeWithReason(conn net.Conn, p []byte, limit int64) (int, error) {
 	if string(p) != bareTooBig {
 		return conn.Write(p)

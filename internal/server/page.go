@@ -10,9 +10,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// page is the page of a question. Its address is no secret: without a token that
-// may decide, the page shows nothing and accepts no answer. It stores nothing in
-// the browser.
+// page is the page of a question. Its address is no secret: without a token that may decide, the page shows
+// nothing and accepts no answer. It stores nothing in the browser.
 var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
 
 const pageText = `<!doctype html>
@@ -106,8 +105,8 @@ func (s *Server) showQuestion(w http.ResponseWriter, id, secret string) {
 	show(w, http.StatusNotFound, shown{Say: nothingWaits})
 }
 
-// JoinFor calls asked with the questions for which mine returns true, until leave
-// is called: they are answered on their pages.
+// JoinFor calls asked with the questions for which mine returns true, until leave is called: they are answered
+// on their pages.
 func JoinFor(q *approval.Queue[message.ApprovalRequest], mine func(message.ApprovalRequest) bool, asked func(message.ApprovalRequest)) (leave func()) {
 	return q.JoinFor(askedFunc(asked), mine)
 }

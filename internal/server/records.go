@@ -51,8 +51,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request, _ Token) {
 	w.Write([]byte("ok\n"))
 }
 
-// serveReady reports whether new calls are accepted and can be recorded, even
-// without the team store.
+// serveReady reports whether new calls are accepted and can be recorded, even without the team store.
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ Token) {
 	s.mu.Lock()
 	closing := s.closing
@@ -133,8 +132,8 @@ type problem struct {
 	Detail string `json:"detail"`
 }
 
-// serveHistory lists the messages of an agent, a conversation or a run in the form
-// of Letta's API: an array, with message ids as cursors.
+// serveHistory lists the messages of an agent, a conversation or a run in the form of Letta's API: an array,
+// with message ids as cursors.
 func serveHistory(of, order string) func(*Server, http.ResponseWriter, *http.Request, Token) {
 	return func(s *Server, w http.ResponseWriter, r *http.Request, token Token) {
 		m, e := historyQuery(r.URL.Query(), of, r.PathValue("id"), order)
@@ -178,8 +177,8 @@ func (s *Server) history(r *http.Request, token Token, m *message.ListMessages) 
 	}
 }
 
-// historyQuery converts the parameters of Letta's API to a list_messages. It
-// ignores those about messages that toold does not record.
+// historyQuery converts the parameters of Letta's API to a list_messages. It ignores those about messages that
+// toold does not record.
 func historyQuery(q url.Values, of, id, order string) (*message.ListMessages, *message.Error) {
 	fields := url.Values{"order": {order}, "limit": {"100"}}
 	for name, values := range q {

@@ -57,8 +57,8 @@ func (h *history) ended(e ending) {
 	h.ends = append(h.ends, e)
 }
 
-// resumeState is what an ended connection leaves for the one that resumes it: the
-// calls whose end it had still to write, and what it wrote last.
+// resumeState is what an ended connection leaves for the one that resumes it: the calls whose end it had still
+// to write, and what it wrote last.
 type resumeState struct {
 	conn, client string
 	until        time.Time
@@ -84,12 +84,12 @@ func (ss *session) resumeState() resumeState {
 	return t
 }
 
-// knows reports whether every end is known that a client may lack which has
-// received everything up to the piece with number seq.
+// knows reports whether every end is known that a client may lack which has received everything up to the piece
+// with number seq.
 func (t *resumeState) knows(seq int64) bool { return t.lost.at.IsZero() || t.lost.seq < seq }
 
-// after returns the positions of a client that has received everything up to the
-// piece with number seq. Ends that it may not have received are sent again.
+// after returns the positions of a client that has received everything up to the piece with number seq. Ends
+// that it may not have received are sent again.
 func (t *resumeState) after(seq int64) []position {
 	calls := slices.Clone(t.calls)
 	at := func(key dispatch.Key) int {
@@ -129,8 +129,7 @@ func (s *Server) park(t resumeState) {
 	s.resumeStates = append(s.resumeStates, t)
 }
 
-// unpark removes and returns the state of a client's connection, by default the
-// latest.
+// unpark removes and returns the state of a client's connection, by default the latest.
 func (s *Server) unpark(client, conn string) (resumeState, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,9 +142,9 @@ func (s *Server) unpark(client, conn string) (resumeState, bool) {
 	return resumeState{}, false
 }
 
-// hangUp waits for the state of the connection that a client resumes. It ends a
-// named connection; another may be in use by a different program, so it must be
-// ending already. Two connections that resume each other both end.
+// hangUp waits for the state of the connection that a client resumes. It ends a named connection; another may
+// be in use by a different program, so it must be ending already. Two connections that resume each other both
+// end.
 func (s *Server) hangUp(client, conn string, but *session) {
 	most := takeOver
 	if conn != "" {
@@ -179,8 +178,8 @@ func (s *Server) earlier(client, conn string, but *session) (found []*session) {
 	return found
 }
 
-// resume finds where an earlier connection of this client ended; ok is false if
-// that is unknown. goOn then follows its calls from there.
+// resume finds where an earlier connection of this client ended; ok is false if that is unknown. goOn then
+// follows its calls from there.
 func (ss *session) resume(conn string, last int64) (goOn func(), ok bool) {
 	if !ss.token.has(Agent) {
 		return nil, false
@@ -197,8 +196,8 @@ func (ss *session) resume(conn string, last int64) (goOn func(), ok bool) {
 	}, true
 }
 
-// followFrom attaches the session to a call in the middle of its output, unless it
-// follows the background call already or has sent its end.
+// followFrom attaches the session to a call in the middle of its output, unless it follows the background call
+// already or has sent its end.
 func (ss *session) followFrom(w *dispatch.Watcher, p position) {
 	c := w.Call()
 	ss.mu.Lock()

@@ -1,7 +1,7 @@
 // Package server serves agents, approvers and observers over WebSocket and HTTP.
 //
-// It makes no decisions about calls: it checks access, decodes frames, passes them
-// to dispatch, and writes the results at each client's own pace.
+// It makes no decisions about calls: it checks access, decodes frames, passes them to dispatch, and writes the
+// results at each client's own pace.
 package server
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Options configure a Server. All fields but Store, Metrics, Refused, AllowedHosts
-// and AllowedOrigins are required.
+// Options configure a Server. All fields but Store, Metrics, Refused, AllowedHosts and AllowedOrigins are
+// required.
 type Options struct {
 	Dispatch *dispatch.Dispatcher
 	Codex    *codex.Server
@@ -34,23 +34,21 @@ type Options struct {
 	Journal   *journal.Journal
 	Log       *zap.Logger
 	Tokens    func() []Token // those in force now
-	// Greet answers a client that works in dir, "" for none: without ConnID and Roles.
-	// The error says why it cannot.
+	// Greet answers a client that works in dir, "" for none: without ConnID and Roles. The error says why it
+	// cannot.
 	Greet func(dir string) (message.HelloAck, error)
 	// Question describes a call to a person.
 	Question func(message.ApprovalRequest) string
-	// Reload reads and applies the policy files. On an error the last valid policy
-	// stays in force.
+	// Reload reads and applies the policy files. On an error the last valid policy stays in force.
 	Reload func() (Reloaded, error)
 	// Policy returns the result of the last reload.
 	Policy func() Reloaded
-	// Store returns why the team store lacks records, for anyone to read; "": it has
-	// all. May be nil.
+	// Store returns why the team store lacks records, for anyone to read; "": it has all. May be nil.
 	Store func() string
 	// Metrics serves observers; may be nil.
 	Metrics http.Handler
-	// Refused is called for each refused connection and request, with one of the
-	// refused constants; may be nil. It must not block.
+	// Refused is called for each refused connection and request, with one of the refused constants; may be nil. It
+	// must not block.
 	Refused func(why string)
 
 	AllowedHosts   []string // names of this machine besides the loopback ones, without port
@@ -114,9 +112,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Shutdown closes the listeners, and each session with 1001 once it has written
-// what it owes. When ctx ends, clients that have not read that are disconnected,
-// which is no error.
+// Shutdown closes the listeners, and each session with 1001 once it has written what it owes. When ctx ends,
+// clients that have not read that are disconnected, which is no error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true
@@ -148,8 +145,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, token Token
 	s.connect(w, r, token, (*session).run)
 }
 
-// connect upgrades a connection and has run serve it, which returns when it has
-// ended.
+// connect upgrades a connection and has run serve it, which returns when it has ended.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request, token Token, run func(*session)) {
 	if why := s.mayConnect(token); why != "" {
 		s.refused(refusedLimit)
@@ -203,12 +199,11 @@ func (s *Server) remove(ss *session) {
 	delete(s.sessions, ss)
 }
 
-// kept returns how many of all connections are reserved for tokens that decide, so
-// that agents and observers cannot lock out those who supervise them.
+// kept returns how many of all connections are reserved for tokens that decide, so that agents and observers
+// cannot lock out those who supervise them.
 func kept(all int) int { return min((all+15)/16, all-1) }
 
-// share returns how many connections one token that does not decide may have, so
-// that no client takes all.
+// share returns how many connections one token that does not decide may have, so that no client takes all.
 func share(all int) int { return max((all-kept(all))*3/4, 1) }
 
 // refusal returns why a token may not connect now, or "". The caller holds mu.

@@ -15,8 +15,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// maxBadFrames is how many invalid frames in a row a client may send. Each is
-// answered; more is a flood, which answers would amplify.
+// maxBadFrames is how many invalid frames in a row a client may send. Each is answered; more is a flood, which
+// answers would amplify.
 const maxBadFrames = 200
 
 // A session is one connection: one reader (the handler's goroutine), one writer,
@@ -88,9 +88,8 @@ func (ss *session) run() {
 	}
 	gone := make(chan struct{})
 	written := make(chan struct{})
-	// Ends when gone is closed, the session is finished, or a write fails; then it ends
-	// the reader, which may wait for a frame or for room in the outbox. After a close
-	// frame the reader ends it.
+	// Ends when gone is closed, the session is finished, or a write fails; then it ends the reader, which may wait
+	// for a frame or for room in the outbox. After a close frame the reader ends it.
 	go func() {
 		defer close(written)
 		ss.write(gone)
@@ -126,8 +125,8 @@ func (ss *session) read() {
 		kind, frame, err := ss.receive()
 		switch {
 		case errors.Is(err, websocket.ErrReadLimit):
-			// The library has sent the client a close frame, unless the writer was busy: a
-			// client may not read while it writes.
+			// The library has sent the client a close frame, unless the writer was busy: a client may not read while it
+			// writes.
 			why := tooBig(ss.srv.opt.MaxFrameBytes)
 			ss.out.push(tooBigError(why))
 			ss.dismiss(websocket.CloseMessageTooBig, why)
@@ -158,8 +157,8 @@ type goodbye struct {
 	text string
 }
 
-// dismiss ends the connection of a client that breaks the rules: what is owed is
-// written, then the reason. The reader calls it, and returns.
+// dismiss ends the connection of a client that breaks the rules: what is owed is written, then the reason. The
+// reader calls it, and returns.
 func (ss *session) dismiss(code int, text string) {
 	var saying sync.WaitGroup
 	saying.Go(func() { ss.bye(code, text) }) // ends with the connection at the latest
@@ -186,9 +185,8 @@ func (ss *session) limitLingering() {
 	}
 }
 
-// linger reads and ignores frames for a while, so that written data is not lost to
-// a reset: closing a socket with unread data discards sent data. The writer leaves
-// the connection open meanwhile.
+// linger reads and ignores frames for a while, so that written data is not lost to a reset: closing a socket
+// with unread data discards sent data. The writer leaves the connection open meanwhile.
 func (ss *session) linger() {
 	defer ss.conn.Close() // ends a writer whose client does not read
 	raw := ss.conn.NetConn()
@@ -265,8 +263,7 @@ func (ss *session) sendClose(code int, text string, within time.Duration) {
 	}
 }
 
-// dismissed ends a connection whose token is no longer in force, and reports
-// whether it did.
+// dismissed ends a connection whose token is no longer in force, and reports whether it did.
 func (ss *session) dismissed() bool {
 	if !ss.token.revoked() {
 		return false

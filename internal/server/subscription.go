@@ -16,10 +16,9 @@ const (
 	messagesAtOnce = 100 // read from the journal
 )
 
-// subscription is what a connection has subscribed to. It keeps no events: it has
-// positions in the hub, in the journal and in the output of calls, and reads on
-// when its client does. Only the session's writer uses its fields, except those
-// that the hub writes in join.
+// subscription is what a connection has subscribed to. It keeps no events: it has positions in the hub, in the
+// journal and in the output of calls, and reads on when its client does. Only the session's writer uses its
+// fields, except those that the hub writes in join.
 type subscription struct {
 	*message.Subscribe
 	poke func()
@@ -140,8 +139,8 @@ func (w *writer) replay() error {
 	return nil
 }
 
-// viewRunning follows the output of the running calls from now on, and of no other
-// but those whose return is still to come.
+// viewRunning follows the output of the running calls from now on, and of no other but those whose return is
+// still to come.
 func (w *writer) viewRunning() {
 	s := w.sub
 	running := map[dispatch.Key]bool{}

@@ -89,8 +89,8 @@ type writer struct {
 	sub      *subscription
 }
 
-// buffers are for a piece of output between capture and wire. The writers of a
-// server share them: most connections are idle most of the time.
+// buffers are for a piece of output between capture and wire. The writers of a server share them: most
+// connections are idle most of the time.
 type buffers struct {
 	piece [deltaBytes]byte
 	frame []byte
@@ -109,9 +109,8 @@ var errGivenUp = errors.New("the client was given up")
 // errRevoked: the token is no longer in force and the client knows it.
 var errRevoked = errors.New("the token is no longer in force")
 
-// turn writes at most one queued message, and a piece of each followed call. It
-// reports whether there may be more to do at once; ErrCloseSent means that a close
-// frame was the last.
+// turn writes at most one queued message, and a piece of each followed call. It reports whether there may be
+// more to do at once; ErrCloseSent means that a close frame was the last.
 func (w *writer) turn() (busy bool, err error) {
 	if err := w.ping(); err != nil {
 		return false, err
@@ -152,16 +151,15 @@ func (w *writer) ping() error {
 	return w.ss.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(w.ss.srv.opt.Idle))
 }
 
-// advance writes the next piece of a call: its events in order, the live output
-// between them, and the return after the last byte.
+// advance writes the next piece of a call: its events in order, the live output between them, and the return
+// after the last byte.
 func (w *writer) advance(f *feed) (more bool, err error) {
 	call := f.watcher.Call()
 	if of := call.BackgroundOf(); of != nil && w.ss.follows(of) {
 		return false, nil // it follows the return that names it
 	}
 	shown := w.ss.visible(f)
-	// The events are read before the output: if the last one is the return, the output
-	// is complete by then.
+	// The events are read before the output: if the last one is the return, the output is complete by then.
 	events := call.Events(f.events)
 	for _, e := range events {
 		final, last := e.(dispatch.Final)
@@ -232,9 +230,8 @@ func (w *writer) writePiece(f *feed, capture *spool.Capture, s tools.Stream, mos
 	return len(p), nil
 }
 
-// catchUp returns the offset to continue from: a reader that has fallen too far
-// behind skips to near the end, so that live output stays live and the return is
-// not delayed. The gap is marked and can be fetched.
+// catchUp returns the offset to continue from: a reader that has fallen too far behind skips to near the end,
+// so that live output stays live and the return is not delayed. The gap is marked and can be fetched.
 func (w *writer) catchUp(capture *spool.Capture, s tools.Stream, from int64) int64 {
 	stdout, stderr, _ := capture.Totals()
 	total := stdout
@@ -260,9 +257,8 @@ func (w *writer) opened(f *feed, event any) any {
 	return started
 }
 
-// show writes live output p at an offset of its stream; the feed has the client's
-// offset before. A call that started before the client asked for binary output
-// continues as text.
+// show writes live output p at an offset of its stream; the feed has the client's offset before. A call that
+// started before the client asked for binary output continues as text.
 func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	now := piece{call: f.watcher.Call().Key(), stream: s, from: f.offsets[s], seq: noSeq}
 	d := message.OutputDelta{CallID: f.watcher.Call().ID, Stream: s.String(), Offset: at}
@@ -281,8 +277,7 @@ func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	return w.ss.writeFrame(websocket.TextMessage, w.frame)
 }
 
-// conclude writes the call's return in the dialect of its request. It ends the call
-// for this session.
+// conclude writes the call's return in the dialect of its request. It ends the call for this session.
 func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) error {
 	defer f.watcher.Detach()
 	w.ss.last.ended(ending{w.seq, call.Key(), time.Now()})

@@ -18,27 +18,27 @@ import (
 // Agent is the name under which the calls of Claude Code are recorded.
 const Agent = "claude"
 
-// Door answers calls of one Claude Code session through a daemon.
+// Session answers calls of one Claude Code session through a daemon.
 type Session struct {
 	Dial  func(ctx context.Context) (*client.Client, error)
-	Dir   string        // in which Claude Code works
-	ID    string        // its id; "" = not known
-	Again bool          // the call was asked for before: the daemon may have it
+	Dir   string        // working directory of Claude Code
+	ID    string        // the session's id; "": unknown
+	Again bool          // the call was sent before: the daemon may have it
 	Wait  time.Duration // how long Answer waits for a return
-	// Judge decides a call that Claude Code has to carry out itself. It returns why not;
-	// nil allows it.
+	// Judge decides a call that Claude Code has to carry out itself. An error denies
+	// it.
 	Judge func(ctx context.Context, id, tool string, arguments json.RawMessage) error
 }
 
-// Answer is what the mod is to do with a call. One field is set.
+// Answer is the mod's next step for a call. One field is set.
 type Answer struct {
-	Deny   string `json:"deny,omitempty"`   // the call did nothing; why, for the model
-	Result any    `json:"result,omitempty"` // what Claude Code's own tool would have returned
+	Deny   string `json:"deny,omitempty"`   // the call did nothing; the reason for the model
+	Result any    `json:"result,omitempty"` // the result of Claude Code's own tool
 	Allow  bool   `json:"allow,omitempty"`  // Claude Code carries it out itself
-	Wait   bool   `json:"wait,omitempty"`   // it goes on: ask for it again
+	Wait   bool   `json:"wait,omitempty"`   // it still runs: send it again
 }
 
-// event is a call as the mod gets it: the arguments, and these.
+// event is a call from the mod: the arguments, and these.
 type event struct {
 	Tool string `json:"tool"`
 	ID   string `json:"tool_use_id"`
@@ -71,7 +71,7 @@ func (e event) set(name string, value any) {
 	e.arguments[name] = text
 }
 
-// Answer answers one call. When ctx ends before the call does, the call is cancelled.
+// Answer answers one call. If ctx ends before the call does, the call is cancelled.
 func (d Session) Answer(ctx context.Context, text []byte) Answer {
 	e, err := readEvent(text)
 	if err != nil {
@@ -80,7 +80,7 @@ func (d Session) Answer(ctx context.Context, text []byte) Answer {
 	tool := d.adapt(e)
 	switch {
 	case tool == "" && e.Tool == "TaskStop":
-		return Answer{Allow: true} // it is none of toold's commands
+		return Answer{Allow: true} // not one of toold's commands
 	case tool == "":
 		arguments, err := json.Marshal(e.arguments)
 		if err == nil {
@@ -103,8 +103,8 @@ func (d Session) Answer(ctx context.Context, text []byte) Answer {
 
 func denied(format string, args ...any) Answer { return Answer{Deny: fmt.Sprintf(format, args...)} }
 
-// adapt makes the arguments those of the tool of toold that it returns; "" when Claude Code
-// has to carry the call out.
+// adapt converts the arguments to those of the returned tool of toold; "" if Claude
+// Code has to carry the call out.
 func (d Session) adapt(e event) (tool string) {
 	switch e.Tool {
 	case "Bash":
@@ -113,7 +113,7 @@ func (d Session) adapt(e event) (tool string) {
 		return "bash"
 	case "Read":
 		delete(e.arguments, "allow_large")
-		if string(e.arguments["offset"]) == "0" { // the first line, as 1 is
+		if string(e.arguments["offset"]) == "0" { // the first line, like 1
 			delete(e.arguments, "offset")
 		}
 		if pictured(e.text("file_path")) || e.arguments["pages"] != nil {
@@ -142,14 +142,15 @@ func (d Session) adapt(e event) (tool string) {
 	return tool
 }
 
-// pictured reports whether Claude Code shows a file to its model as something else than text.
+// pictured reports whether Claude Code shows a file to its model as an image or
+// document.
 func pictured(path string) bool {
 	return slices.Contains([]string{".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".ipynb"}, strings.ToLower(filepath.Ext(path)))
 }
 
 var errGoesOn = errors.New("the call goes on")
 
-// call makes a call, or attaches to it, and waits for its return for as long as d.Wait.
+// call makes a call, or attaches to it, and waits at most d.Wait for its return.
 func (d Session) call(ctx context.Context, call client.Call) (ret message.ToolReturn, err error) {
 	dialing, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -167,13 +168,13 @@ func (d Session) call(ctx context.Context, call client.Call) (ret message.ToolRe
 	case ctx.Err() != nil:
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		_ = c.Stop(stopping, call.ID, "the user of Claude Code interrupted it") // else it ends after limits.linger
+		_ = c.Stop(stopping, call.ID, "the user of Claude Code interrupted it") // otherwise it ends after limits.linger
 	}
 	return ret, &link.CallError{ID: call.ID, Sent: true, Err: err}
 }
 
-// Tools returns what of toold's tools Claude Code has none of its own for, in the form in
-// which its mod registers tools.
+// Tools returns the tools of toold that Claude Code lacks, in the form in which its
+// mod registers tools.
 func (d Session) Tools(ctx context.Context) ([]byte, error) {
 	c, err := d.Dial(ctx)
 	if err != nil {

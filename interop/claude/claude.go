@@ -1,9 +1,10 @@
-// Package claude has stock Claude Code work in toold: its plugin (a mod) hands the calls of
-// the tools that run commands and change files to a command of toold, which answers them in
-// the form of Claude Code's own tools. When toold does not answer, nothing runs.
+// Package claude makes stock Claude Code work in toold: its plugin (a mod) passes
+// the calls of tools that run commands and change files to a command of toold,
+// which answers them in the form of Claude Code's own tools. If toold does not
+// answer, nothing runs.
 //
-// It needs Claude Code 2.1.287 or later: an older one ignores the plugin. The hook of
-// Setting judges there.
+// It needs Claude Code 2.1.287 or later: an older one ignores the plugin. The hook
+// of Setting judges there.
 package claude
 
 import (
@@ -18,8 +19,9 @@ import (
 //go:embed plugin/.claude-plugin/plugin.json plugin/hooks/hooks.json plugin/hooks/register.js
 var plugin embed.FS
 
-// Files returns the files of the plugin by their paths below its directory. command is the
-// absolute path of toold, and what flags it needs to find its daemon, such as --state-dir.
+// Files returns the files of the plugin by their paths below its directory. command
+// is the absolute path of toold, and the flags for finding its daemon, such as
+// --state-dir.
 func Files(command ...string) (map[string][]byte, error) {
 	words, err := json.Marshal(command)
 	if err != nil {
@@ -37,15 +39,15 @@ func Files(command ...string) (map[string][]byte, error) {
 	return files, err
 }
 
-// Setting is the hook for settings.json of Claude Code: an entry of "PreToolUse" in its
-// "hooks". It judges what the plugin leaves to Claude Code, and all calls where there is no
-// plugin, and blocks when it fails. command is that of Files.
+// Setting returns the hook for settings.json of Claude Code: an entry of
+// "PreToolUse" in its "hooks". It judges what the plugin leaves to Claude Code, and
+// all calls without the plugin, and blocks on failure. command is that of Files.
 func Setting(command ...string) map[string]any {
 	hook := map[string]any{"type": "command", "command": Line(command) + " hook claude --timeout 590s", "timeout": 600, "onFailure": "block"}
 	return map[string]any{"matcher": "*", "hooks": []any{hook}}
 }
 
-// Line is a command line of which a shell makes these words.
+// Line quotes words as a shell command line.
 func Line(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

@@ -9,8 +9,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// answer is the return of a call in the form of Claude Code's own tool. What did nothing is
-// a denial, whose text the model reads as an error.
+// answer converts the return of a call to the form of Claude Code's own tool. A
+// call that did nothing is a denial, whose text the model reads as an error.
 func (e event) answer(ret message.ToolReturn) Answer {
 	if ret.Status != "success" && ret.ExitCode == nil {
 		return Answer{Deny: ret.Result}
@@ -37,16 +37,16 @@ func (e event) answer(ret message.ToolReturn) Answer {
 	return Answer{Result: ret.Result}
 }
 
-// bashResult has both streams in stdout, in the order in which they were written, as toold
-// returns them to a model.
+// bashResult has both streams in stdout, in the order in which they were written,
+// as toold returns them to a model.
 type bashResult struct {
 	Stdout      string `json:"stdout"`
 	Stderr      string `json:"stderr"`
 	Interrupted bool   `json:"interrupted"`
 }
 
-// mostShown is how many bytes of a result Claude Code shows to its model; of a longer one,
-// the first few only.
+// mostShown is how many bytes of a result Claude Code shows to its model; of a
+// longer one, only the first few.
 const mostShown = 28 << 10
 
 func clipped(ret message.ToolReturn) string {
@@ -54,7 +54,7 @@ func clipped(ret message.ToolReturn) string {
 		return ret.Result
 	}
 	head, tail := ret.Result[:mostShown/2], ret.Result[len(ret.Result)-mostShown/2:]
-	// What stands above the output counts too, so that a little is returned twice.
+	// The lines above the output count too, so that a little is returned twice.
 	notice := fmt.Sprintf("\n[… output is left out here; bash_output {\"call_id\": %q, \"stream\": \"combined\", \"offset\": %d} returns it …]\n", ret.CallID, max(0, len(head)-1000))
 	return strings.ToValidUTF8(head, "") + notice + strings.ToValidUTF8(tail, "")
 }
@@ -92,7 +92,7 @@ type editResult struct {
 	FilePath     string  `json:"filePath"`
 	OldString    string  `json:"oldString"`
 	NewString    string  `json:"newString"`
-	OriginalFile *string `json:"originalFile"` // not known here
+	OriginalFile *string `json:"originalFile"` // unknown here
 	Patch        []hunk  `json:"structuredPatch"`
 	UserModified bool    `json:"userModified"`
 	ReplaceAll   bool    `json:"replaceAll"`
@@ -103,7 +103,7 @@ type writeResult struct {
 	FilePath     string  `json:"filePath"`
 	Content      string  `json:"content"`
 	Patch        []hunk  `json:"structuredPatch"`
-	OriginalFile *string `json:"originalFile"` // not known here
+	OriginalFile *string `json:"originalFile"` // unknown here
 }
 
 // hunk is a part of a unified diff, as Claude Code shows it to its user.
@@ -115,7 +115,7 @@ type hunk struct {
 	Lines    []string `json:"lines"`
 }
 
-// hunks reads a unified diff; lines that it does not know it leaves out.
+// hunks parses a unified diff and skips unknown lines.
 func hunks(diff *string) []hunk {
 	list := []hunk{}
 	if diff == nil {
@@ -140,7 +140,7 @@ func hunks(diff *string) []hunk {
 	return list
 }
 
-// span reads "start,lines", or "start" of one line.
+// span parses "start,lines", or "start" for one line.
 func span(text string, start, lines *int) {
 	if n, _ := fmt.Sscanf(text, "%d,%d", start, lines); n == 1 {
 		*lines = 1

@@ -15,8 +15,8 @@ import (
 	"github.com/toold/toold/tools/files"
 )
 
-// Apply makes the change and keeps a record of it. When one file cannot be written those
-// before it are as they were.
+// Apply makes the change and records it. If one file cannot be written, the others
+// are restored.
 func (p Plan) Apply() error {
 	old, err := readRecord(p.setup.StateDir, p.Agent.Name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -36,7 +36,7 @@ func (p Plan) Apply() error {
 		}
 		r.Files = append(r.Files, c)
 	}
-	if err := r.write(p.setup.StateDir); err != nil { // first: what is written can be taken back
+	if err := r.write(p.setup.StateDir); err != nil { // first: what is written can be undone
 		return err
 	}
 	for i, s := range p.steps {
@@ -47,7 +47,8 @@ func (p Plan) Apply() error {
 	return r.write(p.setup.StateDir)
 }
 
-// record describes the change of a file. What an earlier change of it found is kept.
+// record describes the change of a file. It keeps the original of an earlier
+// change.
 func (s *step) record(old record) changed {
 	c := changed{
 		Path: s.target, Vault: s.vault, Existed: s.existed, Mode: s.Mode, After: digest(s.after),
@@ -115,16 +116,16 @@ func restoreRecord(stateDir string, old, failed record) error {
 	return os.Remove(recordFile(stateDir, failed.Agent))
 }
 
-// Undone is what Undo did with one file.
+// Undone is the result of Undo for one file.
 type Undone struct {
 	Path     string   `json:"path"`
-	Restored bool     `json:"restored"`       // it is byte for byte what it was, or gone if it was not there
-	Diff     string   `json:"diff,omitempty"` // what was taken out of a file that others have changed since
-	Kept     []string `json:"kept,omitempty"` // settings that have another value now, and stay
+	Restored bool     `json:"restored"`       // byte for byte the original, or removed if it did not exist
+	Diff     string   `json:"diff,omitempty"` // what was removed from a file that others have changed since
+	Kept     []string `json:"kept,omitempty"` // settings that have another value now, and are kept
 }
 
-// Undo takes back what was changed for an agent, and forgets the record. A file that others
-// have changed since loses only what was written into it.
+// Undo reverts the changes for an agent, and removes the record. A file that others
+// have changed since only loses what was written into it.
 func Undo(stateDir, agent string) (list []Undone, err error) {
 	r, err := readRecord(stateDir, agent)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -206,7 +207,7 @@ func (c changed) forget() {
 	}
 }
 
-// removeDirs removes the directories that were made, unless something is in them.
+// removeDirs removes the created directories if they are empty.
 func (c changed) removeDirs() {
 	for _, dir := range slices.Backward(c.Dirs) {
 		if os.Remove(dir) != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/toold/toold/interop/claude"
 )
 
-// claudeAgent has toold answer the calls of Claude Code by a plugin (interop/claude), which
-// is where Claude Code loads plugins from without further settings, and decide all others
-// by a hook, which also holds where the plugin is not loaded.
+// claudeAgent connects Claude Code by a plugin (interop/claude) in the default
+// plugin directory, which answers calls, and by a hook, which decides all others,
+// and works without the plugin.
 func claudeAgent() Agent {
 	return Agent{
 		Name: "claude", Title: "Claude Code", programs: []string{"claude"},
@@ -39,8 +39,9 @@ func claudeFiles(s Setup) ([]File, error) {
 
 func (s Setup) claudeSettings() string { return filepath.Join(s.claudeHome(), "settings.json") }
 
-// proveClaude runs Claude Code with the plugin and the permissions of the user's settings.
-// Hooks, other plugins and servers of the user are left out: they are other programs.
+// proveClaude runs Claude Code with the plugin and the permissions of the user's
+// settings. It omits the user's hooks, other plugins and servers: they are other
+// programs.
 func proveClaude(ctx context.Context, p *site) error {
 	config := filepath.Join(p.dir, "claude")
 	setup := p.setup

@@ -48,7 +48,7 @@ func include(table, list string, words ...string) (changes []edit.Change) {
 	return changes
 }
 
-// client is an agent with one file of settings in JSON, in which its servers are.
+// client is an agent with one JSON settings file, which lists its servers.
 func client(name, title string, programs []string, dir directory, file string, at edit.Path, shape func([]string) any, off ...edit.Change) Agent {
 	return Agent{
 		Name: name, Title: title, programs: programs, paths: pathsIn(dir),

@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/internal/edit"
 )
 
-// codexAgent runs its commands and opens its files on the daemon (internal/codex).
+// codexAgent runs its commands and opens its files in the daemon (internal/codex).
 func codexAgent() Agent {
 	return Agent{
 		Name: "codex", Title: "Codex", programs: []string{"codex"},
@@ -42,8 +42,8 @@ func codexFiles(s Setup) ([]File, error) {
 	}, nil
 }
 
-// codexProfiles lists the profiles of the user that have settings of their own for what
-// connect sets: in tables of the configuration, and in files beside it.
+// codexProfiles lists the user's profiles that override what connect sets: in
+// tables of the configuration, and in separate files.
 func codexProfiles(s Setup) (list []string) {
 	own := []string{"approval_policy", "sandbox_mode", "default_permissions"}
 	main := filepath.Join(s.codexHome(), "config.toml")
@@ -54,7 +54,7 @@ func codexProfiles(s Setup) (list []string) {
 			}
 		}
 	}
-	files, _ := filepath.Glob(filepath.Join(s.codexHome(), "*.config.toml")) // the pattern is right
+	files, _ := filepath.Glob(filepath.Join(s.codexHome(), "*.config.toml")) // the pattern is valid
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if set := codexSets(string(text), nil, own); err == nil && set != "" {
@@ -68,20 +68,20 @@ func codexSets(text string, at edit.Path, keys []string) string {
 	var set []string
 	for _, key := range keys {
 		var v any
-		if ok, err := edit.Value(edit.TOML, text, append(slices.Clone(at), key), &v); ok || err != nil { // what cannot be read is named too
+		if ok, err := edit.Value(edit.TOML, text, append(slices.Clone(at), key), &v); ok || err != nil { // an unreadable file is listed too
 			set = append(set, key)
 		}
 	}
 	return strings.Join(set, ", ")
 }
 
-// codexKeeps are the settings of Codex that a proof keeps: those that say how commands run.
-// It starts none of the user's other programs.
+// codexKeeps are the settings of Codex that a proof keeps: those for running
+// commands. It starts none of the user's other programs.
 func codexKeeps() []string {
 	return []string{"approval_policy", "sandbox_mode", "sandbox_workspace_write", "features", "shell_environment_policy", "profile", "profiles", "default_permissions", "permissions"}
 }
 
-// proveCodex runs Codex with the user's settings as they will be.
+// proveCodex runs Codex with the user's future settings.
 func proveCodex(ctx context.Context, p *site) error {
 	home := filepath.Join(p.dir, "codex")
 	setup := p.setup
@@ -143,15 +143,16 @@ func codexProfile(config string) ([]string, error) {
 	return []string{"", "profiles." + name + "."}, nil
 }
 
-// The names of the files that the calls of a proof make.
+// Names of the files that the calls of a proof create.
 const (
 	ranFile   = "toold-proof-ran"
 	ranScript = "echo proof-$((6*7)) | tee " + ranFile
 	downFile  = "toold-proof-down"
 )
 
-// prove has the agent make a call that must run, one that must be refused, and, once the
-// daemon has ended, calls that must not run. run runs the agent with a model.
+// prove makes the agent make a call that must run, one that must be refused, and,
+// once the daemon has ended, calls that must not run. run runs the agent with a
+// model.
 func (p *site) prove(run func(*model) (string, error), shell func(string) call, down func() []call) error {
 	m, err := newModel(shell(ranScript), shell("git push origin toold-proof"))
 	if err != nil {
@@ -180,7 +181,7 @@ func (p *site) prove(run func(*model) (string, error), shell func(string) call, 
 	return nil
 }
 
-// ran reports whether the call that must run did, and a model or client was shown its output.
+// ran reports whether the call that must run did, and its output was returned.
 func (p *site) ran(seen string) bool {
 	made, _ := os.ReadFile(filepath.Join(p.workspace, ranFile))
 	return string(made) == "proof-42\n" && strings.Contains(seen, "proof-42")

@@ -1,10 +1,10 @@
-// Package connect sets up agents that are installed on this machine so that they run their
-// tool calls in toold, and takes that back.
+// Package connect sets up installed agents so that they run their tool calls in
+// toold, and undoes that.
 //
-// It knows which files an agent reads and which settings in them do it. It changes the text
-// of these files and nothing else in them, keeps what they were, and proves a change with
-// the agent's own program, a scripted model on loopback and a daemon of its own, before the
-// change is made. It does not start the user's daemon, and asks no one.
+// It knows the agents' configuration files and settings. It changes only these
+// settings, keeps the originals, and before a change proves it with the agent's own
+// program, a scripted model on loopback and a private daemon. It does not start the
+// user's daemon, and asks no questions.
 package connect
 
 import (
@@ -22,11 +22,11 @@ import (
 type Setup struct {
 	Home     string
 	Getenv   func(string) string
-	StateDir string   // where records and backups are kept
-	Program  string   // toold, by its absolute path
-	Flags    []string // of Program, with which it finds the daemon; usually none
-	URL      string   // of the daemon, as ws://127.0.0.1:7717
-	Token    string   // of the agent
+	StateDir string   // directory of records and backups
+	Program  string   // absolute path of toold
+	Flags    []string // of Program, for finding the daemon; usually none
+	URL      string   // of the daemon, such as ws://127.0.0.1:7717
+	Token    string   // the agent's
 }
 
 func (s Setup) config(elements ...string) string {
@@ -44,39 +44,39 @@ func (s Setup) directory(variable, otherwise string) string {
 	return filepath.Join(s.Home, otherwise)
 }
 
-// command is toold as an agent starts it, with the agent's token.
+// command returns toold's command line for an agent, with the agent's token.
 func (s Setup) command(agent string) []string {
 	return append(append([]string{s.Program}, s.Flags...), "--token="+agent)
 }
 
-// File is a file that is to have some settings, or some content.
+// File is a file with the required settings, or the required content.
 type File struct {
 	Path    string
 	Format  edit.Format
 	Changes []edit.Change
-	Content []byte      // of a file that is toold's alone; Format and Changes are not used
-	Mode    fs.FileMode // of a file that does not exist
-	// Secret: it contains the token. It is kept in the state directory, which no call can
-	// read, and at Path there is a link to it.
+	Content []byte      // of a file that only toold uses, without Format and Changes
+	Mode    fs.FileMode // of a new file
+	// Secret: it contains the token. It is stored in the state directory, which no call
+	// can read, and Path is a link to it.
 	Secret bool
 }
 
 // Agent is a program that can be connected.
 type Agent struct {
-	Name  string // as people write it, and of its token
+	Name  string // as people write it; also that of its token
 	Title string
-	Notes []string // what else a person has to know, such as what connecting does not do
+	Notes []string // what else a person should know, such as limits of connecting
 
-	programs []string // any of which is looked for on PATH
+	programs []string // searched on PATH; any is enough
 	paths    func(Setup) []string
 	files    func(Setup) ([]File, error)
 	prove    func(context.Context, *site) error
-	partly   string               // what prove cannot show; "" = it runs the agent itself
-	warn     func(Setup) []string // what in the user's own settings goes around the change; nil = nothing
+	partly   string               // what prove cannot show; "": it runs the agent itself
+	warn     func(Setup) []string // which of the user's own settings bypass the change; may be nil
 }
 
-// Found returns where an agent is installed: its program, else a directory with its
-// configuration; "" when it is not.
+// Found returns where an agent is installed: its program, else its configuration
+// directory, or "".
 func (a Agent) Found(s Setup) string {
 	if program := a.program(); program != "" {
 		return program
@@ -98,7 +98,7 @@ func (a Agent) program() string {
 	return ""
 }
 
-// Warnings are what in the user's own settings may go around the change.
+// Warnings lists the user's own settings that may bypass the change.
 func (a Agent) Warnings(s Setup) []string {
 	if a.warn == nil {
 		return nil
@@ -106,10 +106,10 @@ func (a Agent) Warnings(s Setup) []string {
 	return a.warn(s)
 }
 
-// Agents are all that connect knows.
+// Agents returns all supported agents.
 func Agents() []Agent { return append([]Agent{codexAgent(), claudeAgent()}, clients()...) }
 
-// Named is the agent of a name.
+// Named returns the agent with a name.
 func Named(name string) (Agent, bool) {
 	all := Agents()
 	i := slices.IndexFunc(all, func(a Agent) bool { return a.Name == name })

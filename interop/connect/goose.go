@@ -31,9 +31,9 @@ type gooseServer struct {
 	Timeout int      `json:"timeout"` // seconds
 }
 
-// gooseOwn are the extensions of Goose that are switched off: the one with a shell, what
-// switches that on again, for the model or for a subagent of it, and what reads files.
-// Goose has them without being configured.
+// gooseOwn are the built-in extensions of Goose to disable: the shell, those that
+// can enable it again, for the model or for a subagent, and the one that reads
+// files.
 func gooseOwn() []string { return []string{"developer", "extensionmanager", "summon", "analyze"} }
 
 func gooseExtension(name string) edit.Path { return edit.Path{"extensions", name} }
@@ -65,9 +65,9 @@ func gooseFiles(s Setup) ([]File, error) {
 	return []File{f}, nil
 }
 
-// proveGoose runs Goose with the extensions of the user's settings that connect writes; the
-// others are left out: they are other programs. Where Goose is not installed its server is
-// proved.
+// proveGoose runs Goose with the extensions of the user's settings that connect
+// writes; it omits the others: they are other programs. If Goose is not installed
+// it proves its server.
 func proveGoose(ctx context.Context, p *site) error {
 	at := gooseExtension("toold")
 	if p.program == "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/toold/toold/interop/claude"
 )
 
-// lettaAgent has each use of a tool of Letta Code decided by a hook, also of its subagents.
-// toold's own tools come with package interop/letta, which serves a running server.
+// lettaAgent decides each tool use of Letta Code and its subagents by a hook.
+// Package interop/letta adds toold's own tools to a running server.
 func lettaAgent() Agent {
 	return Agent{
 		Name: "letta", Title: "Letta Code", programs: []string{"letta"}, paths: pathsIn(home(".letta")),

@@ -17,9 +17,10 @@ type call struct {
 	Arguments map[string]any
 }
 
-// model plays calls, one an answer, and then says that it is done. It speaks the Responses and
-// the Chat Completions API of OpenAI, the Messages API of Anthropic and the API of Gemini, as far as an agent needs,
-// and listens on loopback. It keeps what it is shown of the calls.
+// model plays calls, one an answer, and then says that it is done. It implements
+// the Responses and the Chat Completions API of OpenAI, the Messages API of
+// Anthropic and the API of Gemini, as far as an agent needs, on loopback. It
+// records the results of the calls.
 type model struct {
 	url    string
 	server *http.Server
@@ -28,7 +29,7 @@ type model struct {
 
 	mu   sync.Mutex
 	turn int
-	seen map[string]string // what came of a call, by its id
+	seen map[string]string // results of calls, by id
 }
 
 func newModel(calls ...call) (*model, error) {
@@ -124,17 +125,17 @@ func (m *model) look(content any) {
 	}
 }
 
-// plain is a text as it is, and anything else as JSON.
+// plain returns a string as it is, and anything else as JSON.
 func plain(v any) string {
 	if text, ok := v.(string); ok {
 		return text
 	}
-	text, _ := json.Marshal(v) // maps, lists and texts
+	text, _ := json.Marshal(v) // maps, lists and strings
 	return string(text)
 }
 
-// next is the call of this turn; ok is false when all were made, and for a request
-// without tools, which is no turn.
+// next returns the call of this turn; ok is false when all were made, and for a
+// request without tools, which is no turn.
 func (m *model) next(turn bool) (id string, c call, ok bool) {
 	if !turn || m.turn >= len(m.calls) {
 		return "", c, false
@@ -165,7 +166,8 @@ func (m *model) respond(e events) {
 	}}})
 }
 
-// message answers in the form of the Messages API. A request without tools is no turn.
+// message answers in the form of the Messages API. A request without tools is no
+// turn.
 func (m *model) message(e events, turn bool) {
 	block, delta, reason := fields{"type": "text", "text": ""}, fields{"type": "text_delta", "text": "done"}, "end_turn"
 	if id, c, ok := m.next(turn); ok {
@@ -200,14 +202,14 @@ func (m *model) complete(w http.ResponseWriter, turn bool) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// content is a message in the form of Gemini, which has no ids of calls.
+// content is a message in the form of Gemini, which has no call ids.
 type content struct {
 	Parts []struct {
 		FunctionResponse *struct{ Response any }
 	}
 }
 
-// lookAt keeps the results of calls in messages of Gemini, which are all in their order.
+// lookAt records the results of calls in messages of Gemini, which are in order.
 func (m *model) lookAt(list []content) {
 	n := 0
 	for _, c := range list {

@@ -13,7 +13,7 @@ import (
 	"github.com/toold/toold/tools/files"
 )
 
-// Plan is what connecting an agent changes.
+// Plan is the change for connecting an agent.
 type Plan struct {
 	Agent Agent
 	steps []step
@@ -22,17 +22,17 @@ type Plan struct {
 
 type step struct {
 	File
-	target  string // where links lead
-	vault   string // where target is to lead, of a Secret; else ""
-	linked  bool   // it does
+	target  string // the target of links
+	vault   string // the new target, of a Secret; else ""
+	linked  bool   // already a link to it
 	existed bool
 	before  []byte
 	after   []byte
 	done    []edit.Done
 }
 
-// Plan reads the files of an agent and works out what to change in them. It changes
-// nothing. The error says which file cannot be changed, and why.
+// Plan reads the files of an agent and computes the change, without changing
+// anything. The error names the file that cannot be changed.
 func (a Agent) Plan(s Setup) (Plan, error) {
 	p := Plan{Agent: a, setup: s}
 	list, err := a.files(s)
@@ -97,7 +97,7 @@ func (s *step) changes() bool {
 	return !s.existed || !bytes.Equal(s.before, s.after) || s.Secret && !s.linked
 }
 
-// target follows links, also one that leads to no file yet, up to the one that leads to vault.
+// target follows links, also dangling ones, up to the one that points to vault.
 func target(path, vault string) (at string, linked bool, err error) {
 	for range 40 {
 		to, err := os.Readlink(path)
@@ -116,7 +116,7 @@ func target(path, vault string) (at string, linked bool, err error) {
 	return "", false, fmt.Errorf("cannot follow the links of %s", path)
 }
 
-// Empty reports whether everything is as it is to be.
+// Empty reports whether nothing needs to change.
 func (p Plan) Empty() bool {
 	for _, s := range p.steps {
 		if s.changes() {

@@ -26,21 +26,21 @@ type changed struct {
 	Path    string      `json:"path"`
 	Existed bool        `json:"existed"`
 	Mode    fs.FileMode `json:"mode"`
-	Backup  string      `json:"backup"`          // the file with the content before
-	Vault   string      `json:"vault,omitempty"` // where the content is, and Path leads
-	After   string      `json:"after"`           // SHA-256 of the content that was written
-	Whole   bool        `json:"whole"`           // the file is toold's alone
+	Backup  string      `json:"backup"`          // the file with the original content
+	Vault   string      `json:"vault,omitempty"` // the file with the content, to which Path links
+	After   string      `json:"after"`           // SHA-256 of the written content
+	Whole   bool        `json:"whole"`           // only toold uses the file
 	Format  edit.Format `json:"format,omitempty"`
 	Done    []edit.Done `json:"done,omitempty"`
-	Edited  bool        `json:"edited,omitempty"` // others wrote between two changes: Backup is not what was before the first
-	Dirs    []string    `json:"dirs,omitempty"`   // that were made, the outermost first
+	Edited  bool        `json:"edited,omitempty"` // others wrote between two changes: Backup is not the original of the first
+	Dirs    []string    `json:"dirs,omitempty"`   // created ones, the outermost first
 }
 
 func recordFile(stateDir, agent string) string {
 	return filepath.Join(stateDir, "connect", agent+".json")
 }
 
-// Connected lists the names of the agents that are connected.
+// Connected lists the names of the connected agents.
 func Connected(stateDir string) (names []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(stateDir, "connect"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,7 @@ func replace(path string, text []byte, mode fs.FileMode) error {
 func link(to, path string) error {
 	beside := path + ".new-link"
 	err := os.Symlink(to, beside)
-	if errors.Is(err, fs.ErrExist) { // of one that was killed
+	if errors.Is(err, fs.ErrExist) { // of a killed process
 		err = errors.Join(os.Remove(beside), os.Symlink(to, beside))
 	}
 	if err == nil {
@@ -104,7 +104,7 @@ func link(to, path string) error {
 	return err
 }
 
-// makeDirs makes a directory and returns those that did not exist, the outermost first.
+// makeDirs creates a directory and returns the created ones, the outermost first.
 func makeDirs(dir string) (made []string, err error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(at); err == nil || at == filepath.Dir(at) {

@@ -17,14 +17,14 @@ import (
 	"github.com/toold/toold/internal/tokens"
 )
 
-// site is where a proof happens: a daemon of its own below a temporary directory.
+// site is the environment of a proof: a private daemon below a temporary directory.
 type site struct {
 	dir, home, workspace string
-	program              string   // of the agent; "" when it is not installed
-	agent                Agent    // that is proved
-	setup                Setup    // that connects to the site's daemon
-	user                 Setup    // that connects to the user's
-	after                [][]byte // the user's files as they will be
+	program              string   // the agent's; "": not installed
+	agent                Agent    // the agent to prove
+	setup                Setup    // for the site's daemon
+	user                 Setup    // for the user's daemon
+	after                [][]byte // the user's files after the change
 	daemon               *exec.Cmd
 }
 
@@ -38,18 +38,19 @@ commands:
 `
 )
 
-// How long one run of an agent, and the start and the end of its daemon, may take.
+// Time limits for one run of an agent, and the start and the end of its daemon.
 const (
 	runWithin   = 3 * time.Minute
 	startWithin = time.Minute
 )
 
-// ErrNoProgram says that the program of an agent is not installed, so that nothing can be
-// proved with it.
+// ErrNoProgram is returned if the program of an agent is not installed, so that
+// nothing can be proved with it.
 var ErrNoProgram = errors.New("its program is not on PATH")
 
-// Prove tries the change in a temporary directory, with the agent's own program, a scripted model
-// and a daemon: a call that runs, one that is refused, and one without the daemon.
+// Prove tests the change in a temporary directory, with the agent's own program, a
+// scripted model and a daemon: a call that runs, one that is refused, and one
+// without the daemon.
 func (p Plan) Prove(ctx context.Context) error {
 	if p.Agent.partly == "" && p.Agent.program() == "" {
 		return ErrNoProgram
@@ -62,7 +63,8 @@ func (p Plan) Prove(ctx context.Context) error {
 	return p.Agent.prove(ctx, s)
 }
 
-// Partly says what a proof of the agent cannot show; "" when the agent itself runs.
+// Partly returns what a proof of the agent cannot show; "" if the agent itself
+// runs.
 func (a Agent) Partly() string { return a.partly }
 
 func newSite(ctx context.Context, p Plan) (*site, error) {
@@ -163,10 +165,11 @@ func (s *site) remove() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// nowhere is a proxy that does not exist: what is not on loopback cannot be reached.
+// nowhere is a proxy that does not exist: only loopback can be reached.
 const nowhere = "http://127.0.0.1:1"
 
-// environment is what the programs of a proof get: nothing of the user's but PATH.
+// environment returns the environment of a proof's programs: only PATH of the
+// user's.
 func (s *site) environment(more []string) []string {
 	env := []string{
 		"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "TMPDIR=" + os.TempDir(),

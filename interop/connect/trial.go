@@ -9,18 +9,18 @@ import (
 	"github.com/toold/toold/internal/edit"
 )
 
-// trial is how an agent with one file of settings in JSON is run in a proof.
+// trial is how an agent with one JSON settings file runs in a proof.
 type trial struct {
-	shell     string                   // the name of the shell, as its model calls it
-	described bool                     // it wants a description of each command
-	own       func(file string) []call // the client's own tools, which would make a file
-	keeps     map[string]func(any) any // of the user's settings, by their name: what takes part
-	more      map[string]any           // settings of the proof alone
+	shell     string                   // name of the shell tool
+	described bool                     // it requires a description of each command
+	own       func(file string) []call // calls of the client's own tools that would create a file
+	keeps     map[string]func(any) any // the user's settings to keep, by name
+	more      map[string]any           // additional settings
 	args      []string
-	env       func(url string) []string // for a model there
+	env       func(url string) []string // environment for the model
 }
 
-// provedBy has the client itself run in a proof, where it is installed.
+// provedBy makes a proof run the client itself, if it is installed.
 func (a Agent) provedBy(t trial) Agent {
 	if a.program() == "" {
 		return a
@@ -30,8 +30,8 @@ func (a Agent) provedBy(t trial) Agent {
 	return a
 }
 
-// proveClient runs an agent with what connects it and with the settings of the user that a trial
-// keeps; the others are left out: they name other programs.
+// proveClient runs an agent with the change and the settings of the user that a
+// trial keeps; it omits the others: they name other programs.
 func (p *site) proveClient(ctx context.Context, t trial) error {
 	list, err := p.agent.files(p.setup)
 	if err != nil {
@@ -129,7 +129,7 @@ func only(names ...string) func(any) any {
 	}
 }
 
-// each does so for all tables of one.
+// each applies part to each table of a table.
 func each(part func(any) any) func(any) any {
 	return func(v any) any {
 		table, _ := v.(map[string]any)

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Dialects lists them. An agent without a version was set up by its documentation or source
-// alone.
+// Dialects lists them. A dialect without a version is based on documentation or
+// source only.
 func Dialects() []Dialect {
 	before := []string{"PreToolUse"}
 	return []Dialect{
-		// "ask" is never answered: without a terminal it denies, and with one it asks a second
-		// time (2.1.330).
+		// It never answers "ask": without a terminal that denies, and with one it asks a
+		// second time (2.1.330).
 		{Name: "claude", Wait: 590 * time.Second, events: before, answer: permission},
-		// It takes "ask" for yes, which is never answered, and lets the call go on where nothing
-		// is printed (0.169.0).
+		// It takes "ask", which is never sent, as yes, and allows the call if nothing is
+		// printed (0.169.0).
 		{Name: "codex", Wait: 590 * time.Second, events: before, answer: denialOnly(permission)},
 		{Name: "crush", Wait: 25 * time.Second, events: before, answer: decision},
-		// It has an event of its own for each kind of call.
+		// It has a separate event for each kind of call.
 		{
 			Name: "cursor", Wait: 25 * time.Second, adapt: ofCursor, answer: cursorPermission,
 			events: []string{"preToolUse", "beforeShellExecution", "beforeReadFile", "beforeMCPExecution"},
 		},
 		// A hook may take 60 s (0.61.0).
 		{Name: "gemini", Wait: 55 * time.Second, events: []string{"BeforeTool"}, answer: decision},
-		// Only "block" and exit code 2 are a no.
+		// Only "block" and exit code 2 deny.
 		{Name: "goose", Wait: 25 * time.Second, events: before, answer: denialOnly(block)},
-		// Exit code 2 is the only no.
+		// Only exit code 2 denies.
 		{Name: "letta", Wait: 55 * time.Second, events: before, answer: permission},
 		{Name: "qwen", Wait: 55 * time.Second, events: before, answer: permission}, // 0.15.10
 		// A hook may take 30 s.
@@ -48,7 +48,8 @@ type specific struct {
 	HookSpecificOutput map[string]string `json:"hookSpecificOutput"`
 }
 
-// permission is the answer in the form of Claude Code, which others have taken over.
+// permission returns the answer in the form of Claude Code, which others use as
+// well.
 func permission(event, deny string) any {
 	out := map[string]string{"hookEventName": event, "permissionDecision": "allow"}
 	if deny != "" {
@@ -57,7 +58,7 @@ func permission(event, deny string) any {
 	return specific{out}
 }
 
-// decision is an answer of one word, with a reason for a denial.
+// decision returns an answer of one word, with a reason for a denial.
 func decision(_, deny string) any {
 	if deny != "" {
 		return map[string]string{"decision": "deny", "reason": deny}
@@ -76,8 +77,8 @@ func cursorPermission(_, deny string) any {
 	return map[string]string{"permission": "allow"}
 }
 
-// ofCursor makes the usual fields of those of an event. The arguments of a tool of an MCP
-// server may be a text.
+// ofCursor converts the fields of an event. The arguments of an MCP server's tool
+// may be a string.
 func ofCursor(event string, f fields) fields {
 	switch event {
 	case "beforeShellExecution":

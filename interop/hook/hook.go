@@ -1,7 +1,8 @@
-// Package hook answers the hooks of agents that run their tools themselves: before each call
-// the agent starts `toold hook DIALECT`, which has the daemon decide and record the call, and
-// answers in the agent's form. Whatever goes wrong, the answer is a denial; what the agent
-// does with it, and whether it starts the hook at all, is the agent's affair.
+// Package hook answers the hooks of agents that run their tools themselves: before
+// each call the agent starts `toold hook DIALECT`, which has the daemon decide and
+// record the call, and answers in the agent's form. On any failure the answer is a
+// denial; the agent decides what to do with it, and whether to start the hook at
+// all.
 package hook
 
 import (
@@ -20,25 +21,25 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// A Dialect is how an agent describes a call, and how it is answered.
+// A Dialect is how an agent describes a call, and how to answer it.
 type Dialect struct {
 	Name string
-	// Wait is how long people have to answer, unless the command says otherwise: less than
-	// the agent lets a hook take that says nothing about it.
+	// Wait is how long people have to answer, unless the command says otherwise: less
+	// than the agent's default limit for hooks.
 	Wait time.Duration
 
 	events []string                                  // before a call; others are denied
-	adapt  func(event string, fields fields) fields  // makes the usual fields; nil = they are
-	answer func(event string, deny string) (out any) // deny is why not, "" = allowed; nil prints nothing
+	adapt  func(event string, fields fields) fields  // converts the fields to the usual ones; may be nil
+	answer func(event string, deny string) (out any) // deny is the reason, "": allowed; nil prints nothing
 }
 
 // Call is a call that an agent is about to make.
 type Call struct {
-	ID      string // "" = it has none
+	ID      string // "": none
 	Tool    string
-	Dir     string // absolute; in which the agent works
+	Dir     string // absolute working directory of the agent
 	Session string
-	Agent   string          // "" = the program
+	Agent   string          // "": the program
 	Input   json.RawMessage // an object
 }
 
@@ -49,18 +50,18 @@ type Answer struct {
 	Code   int
 }
 
-// denied is the exit code that all of these agents take for no, whatever is printed.
+// denied is the exit code that denies in all of these agents, whatever is printed.
 const denied = 2
 
-// Judge says how calls are decided.
+// Judge decides calls through a daemon.
 type Judge struct {
 	Program string // the agent's name in the record
 	Dial    func(ctx context.Context) (*client.Client, error)
-	Wait    time.Duration // for people
+	Wait    time.Duration // how long people have to answer
 }
 
-// Answer reads one call from in and answers it. dir is where the agent works if it does not
-// say so.
+// Answer reads one call from in and answers it. dir is the default working
+// directory of the agent.
 func (d Dialect) Answer(ctx context.Context, j Judge, dir string, in io.Reader) Answer {
 	event, c, err := d.read(dir, in)
 	if err != nil {
@@ -82,7 +83,7 @@ func (d Dialect) write(event string, deny error) (a Answer) {
 		return a
 	}
 	text, err := json.Marshal(out)
-	if err != nil { // cannot happen: there are only strings in it
+	if err != nil { // cannot happen: it has only strings
 		return Answer{Stderr: err.Error() + "\n", Code: denied}
 	}
 	a.Stdout = append(text, '\n')
@@ -91,7 +92,7 @@ func (d Dialect) write(event string, deny error) (a Answer) {
 
 type fields map[string]json.RawMessage
 
-// text returns the first of the fields that is there and is a string; "" when none is.
+// text returns the first of the fields that is a string, or "".
 func (f fields) text(names ...string) (s string) {
 	for _, name := range names {
 		if raw, ok := f[name]; ok && json.Unmarshal(raw, &s) == nil {
@@ -101,7 +102,7 @@ func (f fields) text(names ...string) (s string) {
 	return ""
 }
 
-// maxEvent bounds what an agent says of one call, in bytes.
+// maxEvent bounds the description of one call, in bytes.
 const maxEvent = 64 << 20
 
 func (d Dialect) read(dir string, in io.Reader) (event string, c Call, err error) {
@@ -127,8 +128,8 @@ func (d Dialect) read(dir string, in io.Reader) (event string, c Call, err error
 		ID: f.text("tool_use_id", "tool_call_id"), Tool: f.text("tool_name"), Dir: f.text("cwd", "working_directory", "working_dir"),
 		Session: f.text("session_id", "sessionId", "conversation_id"), Input: f["tool_input"],
 	}
-	if d.Name == "letta" && kindOf(c.Tool) != starts { // whose arguments the two get in other forms
-		c.Agent = f.text("agent_id") // as toold letta has it: what both are asked is decided once
+	if d.Name == "letta" && kindOf(c.Tool) != starts { // whose arguments differ between the two
+		c.Agent = f.text("agent_id") // as in toold letta: a call that both receive is decided once
 	}
 	if c.Dir == "" {
 		c.Dir = dir
@@ -145,8 +146,8 @@ func (d Dialect) read(dir string, in io.Reader) (event string, c Call, err error
 	return event, c, err
 }
 
-// Decide has the daemon decide a call, which waits for a person where the policy asks. The
-// error is why it is denied.
+// Decide has the daemon decide a call, which waits for a person if the policy asks.
+// An error denies it.
 func (j Judge) Decide(ctx context.Context, c Call) error {
 	waiting, cancel := context.WithTimeout(ctx, j.Wait)
 	defer cancel()
@@ -171,6 +172,6 @@ func (j Judge) Decide(ctx context.Context, c Call) error {
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_ = daemon.Stop(stopping, id, j.Program+" does not wait for the decision any more") // else it ends after limits.linger
+	_ = daemon.Stop(stopping, id, j.Program+" does not wait for the decision any more") // otherwise it ends after limits.linger
 	return fmt.Errorf("nobody decided the call within %s, so it is denied. Do not repeat it unasked: tell the user what you wanted to do", j.Wait)
 }

@@ -7,22 +7,23 @@ import (
 	"strings"
 )
 
-// What a tool of an agent does, as far as its name says.
+// What an agent's tool does, according to its name.
 const (
-	unknown  = iota // a rule about its name decides, or a person
+	unknown  = iota // a rule for its name decides, or a person
 	shell           // runs a script
 	write           // changes files
 	read            // reads files
 	search          // reads everything below a directory
 	names           // reads the names below a directory
-	editor          // reads or changes a file, by the argument "command"
+	editor          // reads or changes a file, depending on the argument "command"
 	patch           // changes the files that a patch names
 	fetch           // contacts the host of a URL
 	starts          // starts other agents
-	harmless        // does nothing but for the agent itself
+	harmless        // does not affect the machine
 )
 
-// kindOf returns what a tool does. Names that several agents use mean the same in all.
+// kindOf returns what a tool does. Names that several agents use mean the same in
+// all.
 func kindOf(tool string) int {
 	for kind, list := range map[int]string{
 		shell: `Bash bash shell Shell local_shell shell_command ShellCommand RunShellCommand run_shell_command ExecCommand exec_command
@@ -48,12 +49,12 @@ func kindOf(tool string) int {
 	return unknown
 }
 
-// Arguments returns those of toold's tool judge for a call of an agent, which has the name
-// program in the record.
+// Arguments returns the arguments of toold's tool judge for a call of an agent,
+// which is recorded under the name program.
 func Arguments(program string, c Call) map[string]any {
 	dir := c.Dir
 	if canonical, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = canonical // the same call is the same in another spelling
+		dir = canonical // other spellings of the path are the same call
 	}
 	a := map[string]any{"program": program, "tool": c.Tool, "cwd": dir, "input": c.Input}
 	var f fields
@@ -70,7 +71,7 @@ func Arguments(program string, c Call) map[string]any {
 			known = below(a, f, kind, dir)
 		case editor, write, read:
 			known = files(a, f, kind)
-		case starts: // the tools of its agents are judged too, but for Letta Code whose agents are programs of their own
+		case starts: // the tools of its agents are judged too, except for Letta Code, whose agents are separate programs
 			a["harmless"], known = true, program != "letta"
 		case harmless:
 			a["harmless"] = true
@@ -85,7 +86,8 @@ func Arguments(program string, c Call) map[string]any {
 	return a
 }
 
-// script takes the script of a call, which may be a list of words, and its directory.
+// script sets the script of a call, which may be a list of words, and its
+// directory.
 func script(a map[string]any, f fields) bool {
 	for _, name := range []string{"command", "cmd", "script"} {
 		if f[name] != nil && string(f[name]) != "null" {
@@ -148,7 +150,8 @@ func files(a map[string]any, f fields, kind int) bool {
 	return put(a, "write", list)
 }
 
-// paths are the files and directories that arguments name, also in lists of objects.
+// paths returns the files and directories that arguments name, also in lists of
+// objects.
 func paths(f fields) (list []string) {
 	for _, name := range []string{"file_path", "filePath", "path", "notebook_path", "absolute_path", "target_file", "target_notebook", "dir_path", "dirPath", "directory", "target_directory", "relative_workspace_path"} {
 		if path := f.text(name); path != "" {

@@ -21,12 +21,12 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// batch has what answers each call of a step, by its id. The server takes the answers of a
-// step all at once.
+// batch contains the answer to each call of a step, by its id. The server accepts
+// only all answers of a step together.
 type batch map[string]fields
 
-// answer runs the calls for which the model waits, sends what came of them, and follows the
-// run that goes on. It returns the calls for which the model waits then.
+// answer runs the calls for which the model waits, sends the results, and follows
+// the run. It returns the next calls for which the model waits.
 func (h *follower) answer(ctx context.Context, calls []message.ToolCall) ([]message.ToolCall, error) {
 	all, wanted := h.perform(ctx, calls)
 	answers := all
@@ -52,8 +52,8 @@ func (h *follower) answer(ctx context.Context, calls []message.ToolCall) ([]mess
 	return nil, ctx.Err()
 }
 
-// perform has the daemon run the calls, or decide on those that the server runs itself.
-// wanted is false when the server had answers meanwhile.
+// perform has the daemon run the calls, or decide on those that the server runs
+// itself. wanted is false if the server had answers meanwhile.
 func (h *follower) perform(ctx context.Context, calls []message.ToolCall) (answers batch, wanted bool) {
 	ids := make(map[string]bool)
 	for _, c := range calls {
@@ -100,7 +100,7 @@ func (h *follower) answerTo(ctx context.Context, c message.ToolCall, tooMany boo
 		return returned(c.ID, outcome{text: "Error: " + c.Invalid + "; nothing ran"})
 	}
 	if h.isOwn(c.Name) {
-		// As a string the daemon gets the very text of the arguments.
+		// As a string the arguments stay byte for byte the same.
 		o := h.bridge.perform(ctx, client.Call{ID: c.ID, Tool: c.Name, Arguments: string(c.Arguments)}, nil)
 		if o.denied {
 			return decided(c.ID, o)
@@ -115,7 +115,8 @@ func (h *follower) answerTo(ctx context.Context, c message.ToolCall, tooMany boo
 	return decided(c.ID, h.bridge.perform(ctx, client.Call{ID: c.ID, Tool: "judge", Arguments: hook.Arguments("letta", call)}, nil))
 }
 
-// returned is the result of a call. A list as tool_return would be read back as a success.
+// returned is the result of a call. A list in tool_return would be read back as a
+// success.
 func returned(id string, o outcome) fields {
 	status := "error"
 	if o.ok {
@@ -124,7 +125,7 @@ func returned(id string, o outcome) fields {
 	return fields{"type": "tool", "tool_call_id": id, "tool_return": shortened(o.text), "status": status}
 }
 
-// decided says whether the server may run a call, which o allows if it is ok.
+// decided allows the server to run a call if o is ok.
 func decided(id string, o outcome) fields {
 	if o.ok {
 		return fields{"type": "approval", "tool_call_id": id, "approve": true}
@@ -135,8 +136,8 @@ func decided(id string, o outcome) fields {
 
 func (a batch) ids() []string { return slices.Sorted(maps.Keys(a)) }
 
-// post sends the answers. Sent again they have the same otid, by which the server knows
-// them.
+// post sends the answers. A repetition has the same otid, by which the server
+// recognises it.
 func (h *follower) post(ctx context.Context, a batch) (*http.Response, error) {
 	var list []fields
 	sum := sha256.New()
@@ -158,14 +159,14 @@ func (h *follower) post(ctx context.Context, a batch) (*http.Response, error) {
 	return resp, err
 }
 
-// expected is how a server says for which calls it waits.
+// expected matches the server's message about the calls for which it waits.
 var expected = regexp.MustCompile(`Expected '?(\[[^]]*\])`)
 
-// quoted is one of their ids.
+// quoted matches one of their ids.
 var quoted = regexp.MustCompile(`['"]([^'"]+)['"]`)
 
-// repair makes the answers that the server expects, of all, when it says so and a was sent;
-// nil when it does not.
+// repair selects from all the answers that the server expects, if err names them
+// and a was sent; otherwise it returns nil.
 func repair(err error, a, all batch) batch {
 	if statusOf(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "Invalid tool call IDs") {
 		return nil
@@ -187,8 +188,8 @@ func repair(err error, a, all batch) batch {
 	return again
 }
 
-// temporary reports whether sending the same again may succeed: the server did not answer,
-// is busy with another run, or has a fault.
+// temporary reports whether a retry may succeed: the server did not answer, is busy
+// with another run, or has a fault.
 func temporary(err error) bool {
 	code := statusOf(err)
 	switch {

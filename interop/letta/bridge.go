@@ -20,19 +20,20 @@ type bridge struct {
 	mu      sync.Mutex
 	agent   string
 	dir     string              // of the conversation
-	own     []string            // tools of toold that the server has taken on this connection
+	own     []string            // tools of toold that the server has accepted on this connection
 	running map[string]*running // by tool_call_id, and by request_id of permissions
 }
 
 const maxCalls = 64
 
 type running struct {
-	permission bool   // it is a question
+	permission bool   // a permission request
 	seen       bool   // the server has listed it
-	cancel     func() // the agent does not want it any more
+	cancel     func() // for calls that the agent no longer needs
 }
 
-// serve serves the conversation on one connection. reached reports that all was set up.
+// serve serves the conversation on one connection. reached reports that the setup
+// succeeded.
 func (b *bridge) serve(ctx context.Context) (reached bool, err error) {
 	c, err := dial(ctx, b.URL, b.Token)
 	if err != nil {
@@ -70,7 +71,7 @@ func (b *bridge) serve(ctx context.Context) (reached bool, err error) {
 	}
 }
 
-// keep leaves the latest status in a channel of one.
+// keep stores the latest status in a channel of capacity 1.
 func keep(latest chan device, d device) {
 	select {
 	case <-latest:
@@ -79,7 +80,8 @@ func keep(latest chan device, d device) {
 	latest <- d
 }
 
-// setUp makes the connection the gate and the executor of the conversation.
+// setUp registers the connection as the one that decides about tools and executes
+// toold's.
 func (b *bridge) setUp(ctx context.Context, c *connection, status <-chan device) error {
 	info, err := c.request(ctx, fields{"type": "app_server_info"})
 	switch {
@@ -156,8 +158,8 @@ func (b *bridge) findAgent(agents func() ([]named, error)) error {
 	return fmt.Errorf("%w: it has %d agents; name one by --agent: %s", errRefused, len(names), strings.Join(names, ", "))
 }
 
-// demandStrict waits until the server asks before each use of a tool: in every other mode it
-// runs some without asking. follow switches the mode.
+// demandStrict waits until the server asks before each use of a tool: in every
+// other mode it runs some without asking. follow switches the mode.
 func (b *bridge) demandStrict(ctx context.Context, status <-chan device) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -173,8 +175,8 @@ func (b *bridge) demandStrict(ctx context.Context, status <-chan device) error {
 	}
 }
 
-// offered are the daemon's tools, but for those that Letta Code has under the same name: a
-// question about one must have one meaning.
+// offered returns the daemon's tools without those that Letta Code has under the
+// same name: a question about one must be unambiguous.
 func (b *bridge) offered(ctx context.Context) (list []fields, err error) {
 	agent, err := b.daemon.Get(ctx, b.Dir)
 	if err != nil {
@@ -189,14 +191,14 @@ func (b *bridge) offered(ctx context.Context) (list []fields, err error) {
 	return list, nil
 }
 
-// builtIn are names that tools of Letta Code have, or had, and that begin in lower case as
-// toold's do.
+// builtIn lists current and former names of Letta Code's tools in lower case, like
+// toold's.
 func builtIn() []string {
 	return []string{"apply_patch", "shell", "exec_command", "write_stdin", "memory", "task", "agent", "list_dir", "grep_files"}
 }
 
-// isOwn reports whether a tool is one of those that toold executes. Until the server has
-// taken them, a tool of the same name is another program's.
+// isOwn reports whether toold executes a tool. Until the server has accepted them,
+// a tool of the same name is another program's.
 func (b *bridge) isOwn(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -223,10 +225,10 @@ func (b *bridge) handle(ctx context.Context, c *connection, f frame) {
 	}
 }
 
-// crowded is why a call is refused beyond maxCalls.
+// crowded is the refusal of calls beyond maxCalls.
 const crowded = "toold has too many calls of this conversation; nothing ran. Wait for their results"
 
-// begin does something for a call in a goroutine of its own, or returns why not.
+// begin handles a call in its own goroutine, or returns why not.
 func (b *bridge) begin(ctx context.Context, id string, permission bool, do func(context.Context)) (why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -251,8 +253,8 @@ func (b *bridge) begin(ctx context.Context, id string, permission bool, do func(
 	return ""
 }
 
-// listed cancels what the server has listed and does not list any more. over says that the
-// turn has ended: what is not listed then never will be.
+// listed cancels calls that the server no longer lists. over means that the turn
+// has ended: unlisted calls will not be listed.
 func (b *bridge) listed(ids []string, permissions, over bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -269,7 +271,7 @@ func (b *bridge) listed(ids []string, permissions, over bool) {
 	}
 }
 
-// follow takes over what the server says of the conversation.
+// follow applies the server's status of the conversation.
 func (b *bridge) follow(c *connection, d device) {
 	dir := d.Dir
 	if dir == "" {

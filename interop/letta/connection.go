@@ -18,17 +18,17 @@ const (
 	silentWithin = 100 * time.Second
 	writeWithin  = 30 * time.Second
 	answerWithin = 30 * time.Second
-	maxFrame     = 100 << 20 // bytes; what the server's library takes
+	maxFrame     = 100 << 20 // bytes; limit of the server's library
 )
 
-// connection is one WebSocket. Its methods may be called from several goroutines.
+// connection is one WebSocket. Methods may be called concurrently.
 type connection struct {
 	ws *websocket.Conn
 
 	mu      sync.Mutex // of writes and waiting
 	next    int        // number of the next request
 	waiting map[string]chan frame
-	gone    bool // no response comes any more
+	gone    bool // no response will arrive any more
 }
 
 func dial(ctx context.Context, url, token string) (*connection, error) {
@@ -54,7 +54,7 @@ func dial(ctx context.Context, url, token string) (*connection, error) {
 	return &connection{ws: ws, waiting: make(map[string]chan frame)}, nil
 }
 
-// read returns the next frame that answers no request, for one goroutine.
+// read returns the next frame that is no response, for one goroutine.
 func (c *connection) read() (frame, error) {
 	for {
 		_, text, err := c.ws.ReadMessage()
@@ -65,7 +65,7 @@ func (c *connection) read() (frame, error) {
 		c.ws.SetReadDeadline(time.Now().Add(silentWithin))
 		var f frame
 		if json.Unmarshal(text, &f) != nil {
-			continue // one of a kind that is not looked at
+			continue // of a kind that is ignored
 		}
 		if !c.answers(f) {
 			return f, nil
@@ -137,7 +137,7 @@ func (c *connection) send(f fields) error {
 	return c.write(f)
 }
 
-// write writes a frame, with mu held.
+// write writes a frame. The caller holds mu.
 func (c *connection) write(f fields) error {
 	c.ws.SetWriteDeadline(time.Now().Add(writeWithin))
 	return c.ws.WriteJSON(f)

@@ -15,9 +15,10 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// A server of Letta's older protocol has a message stream over HTTP in place of a WebSocket
-// (letta-ai/letta: rest_api/routers/v1; letta-client 1.12). What waits is always in its list
-// of messages, so a follower that missed something finds it there.
+// A server with Letta's older protocol has a message stream over HTTP instead of a
+// WebSocket (letta-ai/letta: rest_api/routers/v1; letta-client 1.12). Pending calls
+// are always in its list of messages, so a follower that missed something finds it
+// there.
 
 const lookAfter = time.Second
 
@@ -25,12 +26,12 @@ const lookAfter = time.Second
 type follower struct {
 	*bridge
 	http  http.Client
-	tools []fields // of the daemon, in the form of client_tools
+	tools []fields // the daemon's, in the form of client_tools
 	alone bool     // the server has no background runs
 }
 
-// sameServer follows a redirection within the server. Another server would get the results
-// of calls, and another method would lose them.
+// sameServer follows redirects within the server. Another server would receive the
+// results of calls, and another method would lose them.
 func sameServer(r *http.Request, via []*http.Request) error {
 	first := via[0]
 	if len(via) > 3 || r.Method != first.Method || r.URL.Scheme != first.URL.Scheme || r.URL.Host != first.URL.Host {
@@ -48,7 +49,7 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the server answered %d %s: %s", e.code, http.StatusText(e.code), e.text)
 }
 
-// statusOf is the status of an answer that is no success; 0 for another error.
+// statusOf returns the HTTP status of an error; 0 for another error.
 func statusOf(err error) int {
 	var status *statusError
 	if errors.As(err, &status) {
@@ -61,8 +62,8 @@ func isHTTP(address string) bool {
 	return strings.HasPrefix(address, "http://") || strings.HasPrefix(address, "https://")
 }
 
-// request sends a request. An answer that is no success is an error. The caller must close
-// the body.
+// request sends a request. A status other than success is an error. The caller must
+// close the body.
 func (h *follower) request(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
@@ -112,8 +113,8 @@ func (h *follower) get(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// messages is the path of the conversation's messages. The default conversation is that of
-// the agent, which is all that the oldest servers have.
+// messages returns the path of the conversation's messages. The default
+// conversation is the agent's, the only one in the oldest servers.
 func (h *follower) messages() string {
 	of := h.runtime()
 	if of.Conversation == "default" {
@@ -122,7 +123,8 @@ func (h *follower) messages() string {
 	return "/v1/conversations/" + url.PathEscape(of.Conversation) + "/messages"
 }
 
-// serveStream serves the conversation until it fails. reached reports that all was set up.
+// serveStream serves the conversation until it fails. reached reports that the
+// setup succeeded.
 func (b *bridge) serveStream(ctx context.Context) (reached bool, err error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = silentWithin
@@ -170,8 +172,8 @@ func (h *follower) setUp(ctx context.Context) error {
 	return nil
 }
 
-// turn answers what waits, follows the run that is active, if any, and answers what the
-// model wants in it.
+// turn answers pending calls, follows the active run, if any, and answers its
+// calls.
 func (h *follower) turn(ctx context.Context) error {
 	calls, err := h.pending(ctx)
 	if err == nil && len(calls) == 0 {
@@ -183,8 +185,8 @@ func (h *follower) turn(ctx context.Context) error {
 	return err
 }
 
-// attach follows the active run. Without one, or with one that cannot be followed, there is
-// nothing: what waits is in the list.
+// attach follows the active run. If there is none, or it cannot be followed, it
+// returns nothing: pending calls are in the list.
 func (h *follower) attach(ctx context.Context) ([]message.ToolCall, error) {
 	r := &run{follower: h}
 	resp, err := r.resume(ctx)
@@ -197,7 +199,7 @@ func (h *follower) attach(ctx context.Context) ([]message.ToolCall, error) {
 	return r.follow(ctx, resp)
 }
 
-// listed are the messages of the conversation that are looked at, the newest first.
+// listed are the messages of the conversation that are used, the newest first.
 type listed struct {
 	Kind    string `json:"message_type"`
 	CallID  string `json:"tool_call_id"` // of a tool_return_message
@@ -237,12 +239,12 @@ func (h *follower) pending(ctx context.Context) ([]message.ToolCall, error) {
 	return waiting.calls, nil
 }
 
-// settled reports whether the server has an answer to one of the calls: that of another
-// client, or its own because the run was cancelled.
+// settled reports whether the server has an answer to one of the calls: from
+// another client, or its own after a cancel.
 func (h *follower) settled(ctx context.Context, wanted map[string]bool) bool {
 	list, err := h.latest(ctx)
 	if err != nil {
-		return false // as far as is known
+		return false // as far as known
 	}
 	for _, l := range list {
 		if l.Kind == "tool_return_message" && wanted[l.CallID] {

@@ -1,10 +1,11 @@
-// Package letta connects conversations of an App Server of Letta Code with a toold daemon:
-// the server's model gets toold's tools, and the tools that Letta Code has itself run only
-// where the daemon allows it.
+// Package letta connects conversations of an App Server of Letta Code with a toold
+// daemon: the server's model gets toold's tools, and Letta Code's own tools run
+// only if the daemon allows it.
 //
-// It speaks version 1 of the App Server's protocol (letta-ai/letta-code:
-// src/types/protocol_v2.ts and external-tool-protocol.ts), observed with 0.32.18, and, with a
-// server of http:// or https://, the older protocol of message streams, by its source.
+// It implements version 1 of the App Server's protocol (letta-ai/letta-code:
+// src/types/protocol_v2.ts and external-tool-protocol.ts), observed with 0.32.18,
+// and, for a server of http:// or https://, the older protocol of message streams,
+// according to its source.
 package letta
 
 import (
@@ -18,36 +19,36 @@ import (
 	"github.com/toold/toold/interop/link"
 )
 
-// Options say what is connected.
+// Options describe what is connected.
 type Options struct {
 	URL           string   // of the server: ws:// or wss:// of an App Server, or http:// or https://
-	Token         string   // capability token of the App Server; "" = none
+	Token         string   // capability token of the App Server; "": none
 	Agent         string   // its id
 	Conversations []string // their ids, or "default"
 
-	// AnswerAfter is when an App Server, which gives up after 300 s, gets an answer to a call
+	// AnswerAfter is when an App Server, whose limit is 300 s, gets an answer to a call
 	// that still runs.
 	AnswerAfter time.Duration
 
-	// Dial connects to the daemon. Calls of the connection work in dir, an absolute path.
+	// Dial connects to the daemon. Calls of the connection work in dir, an absolute
+	// path.
 	Dial func(ctx context.Context, dir string) (*client.Client, error)
-	Dir  string // for a conversation of which no directory is known
+	Dir  string // for a conversation without a known directory
 
-	Say func(text string) // what a person should know
+	Say func(text string) // receives messages for a person
 }
 
-// errRefused is wrapped by errors that another attempt does not change.
+// errRefused is wrapped by errors that a retry does not change.
 var errRefused = errors.New("the server cannot be used")
 
-// Attempts to connect, and to send the same again, are a pause apart, which doubles.
+// Pause between attempts, which doubles.
 const (
 	firstPause = 500 * time.Millisecond
 	mostPause  = 15 * time.Second
 )
 
-// Run serves the conversations until ctx ends, and connects again when a connection to the
-// App Server was lost. It returns an error when the server cannot be used, or was never
-// reached.
+// Run serves the conversations until ctx ends, and reconnects to the App Server. It
+// returns an error if the server cannot be used, or was never reached.
 func Run(ctx context.Context, o Options) error {
 	daemon := link.New(o.Dial)
 	defer daemon.Close()
@@ -60,7 +61,7 @@ func Run(ctx context.Context, o Options) error {
 		all.Go(func() {
 			defer b.calls.Wait()
 			if errs[i] = b.run(ctx); errs[i] != nil {
-				fail(errs[i]) // one that is not served would run its tools unasked
+				fail(errs[i]) // an unserved one would run its tools without decisions
 			}
 		})
 	}
@@ -68,7 +69,7 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(errs...)
 }
 
-// run serves one conversation, on a connection of its own.
+// run serves one conversation, on its own connection.
 func (b *bridge) run(ctx context.Context) error {
 	serve := b.serve
 	if isHTTP(b.URL) {

@@ -19,18 +19,19 @@ import (
 type run struct {
 	*follower
 	id      string
-	seq     int64           // of the latest message; 0 = they are not numbered
-	decoder message.Decoder // has the calls that come in fragments
+	seq     int64           // of the latest message; 0: not numbered
+	decoder message.Decoder // collects calls that come in fragments
 	calls   gathered
 	stopped bool // by stop_reason
 	act     bool // the model waits for the calls
-	over    bool // nothing comes any more
+	over    bool // no more messages follow
 }
 
 // gathered are calls, each id once.
 type gathered struct{ calls []message.ToolCall }
 
-// add takes the calls of a message. One that has no id cannot be answered.
+// add adds the calls of a message, except those without an id, which cannot be
+// answered.
 func (g *gathered) add(frame []byte, d *message.Decoder) {
 	in, _ := d.Decode(frame)
 	for _, one := range in {
@@ -55,8 +56,8 @@ func (g *gathered) put(c message.ToolCall) {
 	g.calls = append(g.calls, c)
 }
 
-// resume asks for the stream of the run behind what has come; of the active run, at the
-// beginning.
+// resume requests the stream of the run after what was received; at first, of the
+// active run.
 func (r *run) resume(ctx context.Context) (*http.Response, error) {
 	of, path := r.runtime(), "/v1/runs/"+url.PathEscape(r.id)+"/stream"
 	body := fields{"include_pings": true}
@@ -68,14 +69,14 @@ func (r *run) resume(ctx context.Context) (*http.Response, error) {
 	}
 	if r.seq > 0 {
 		body["starting_after"] = r.seq
-	} else { // it begins again
+	} else { // it starts over
 		r.decoder, r.calls = message.Decoder{}, gathered{}
 	}
 	return r.request(ctx, http.MethodPost, path, body)
 }
 
-// follow reads the run to its end, over lost connections, and returns the calls for which
-// the model waits.
+// follow reads the run to its end, over lost connections, and returns the calls for
+// which the model waits.
 func (r *run) follow(ctx context.Context, resp *http.Response) ([]message.ToolCall, error) {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		had := r.seq
@@ -92,7 +93,7 @@ func (r *run) follow(ctx context.Context, resp *http.Response) ([]message.ToolCa
 		r.Say(fmt.Sprintf("the message stream was lost (%v); asking for the rest", err))
 		if resp, err = r.resume(ctx); err != nil {
 			if code := statusOf(err); code/100 == 4 && code != http.StatusTooManyRequests {
-				return nil, nil // what waits is in the list
+				return nil, nil // pending calls are in the list
 			}
 			return nil, err
 		}
@@ -103,14 +104,15 @@ func (r *run) follow(ctx context.Context, resp *http.Response) ([]message.ToolCa
 	return r.calls.calls, nil
 }
 
-// maxMessage bounds a message of a stream, in bytes. A call in fragments has 16 MiB at most.
+// maxMessage bounds a message of a stream, in bytes. A call in fragments has 16 MiB
+// at most.
 const maxMessage = 32 << 20
 
-// read reads one connection. The server sends pings, so one that is silent is lost.
+// read reads one connection. The server sends pings, so a silent one is lost.
 func (r *run) read(resp *http.Response) error {
 	defer resp.Body.Close()
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		r.over = true // an answer as a whole: what waits is in the list
+		r.over = true // a complete answer: pending calls are in the list
 		return nil
 	}
 	silent := time.AfterFunc(silentWithin, func() { resp.Body.Close() })
@@ -158,7 +160,7 @@ func (r *run) take(frame []byte) {
 		r.Say("the server says: " + head.Message)
 	}
 	if r.stopped && head.Kind == "ping" {
-		r.over = true // it has nothing more to say
+		r.over = true // the stream has ended
 	}
 	if head.Kind == "ping" || r.stopped || head.Seq != 0 && head.Seq <= r.seq {
 		return
@@ -169,6 +171,6 @@ func (r *run) take(frame []byte) {
 		r.calls.add(frame, &r.decoder)
 	case "stop_reason":
 		r.stopped, r.act = true, head.Reason == "requires_approval" || head.Reason == "end_turn"
-		r.calls.add(frame, &r.decoder) // those in fragments are whole now
+		r.calls.add(frame, &r.decoder) // those in fragments are complete now
 	}
 }

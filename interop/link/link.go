@@ -1,4 +1,4 @@
-// Package link keeps connections to a daemon and makes them again when they were lost.
+// Package link keeps connections to a daemon and reconnects lost ones.
 package link
 
 import (
@@ -19,8 +19,8 @@ type Link struct {
 	open map[string]*client.Client
 }
 
-// New returns a Link that dials when a connection is first asked for. What a key says is
-// for dial to know: a role, or a directory.
+// New returns a Link that dials when a connection is first needed. dial interprets
+// the key: a role, or a directory.
 func New(dial func(ctx context.Context, key string) (*client.Client, error)) *Link {
 	return &Link{dial: dial, open: make(map[string]*client.Client)}
 }
@@ -46,8 +46,9 @@ func (l *Link) Get(ctx context.Context, key string) (*client.Client, error) {
 	return c, nil
 }
 
-// Call makes a call by the connection of a key. When that is lost it asks once more by the same
-// id: the daemon runs a call once. events is called before each try. The error is a *CallError.
+// Call makes a call over the connection of a key. If that is lost it retries once
+// with the same id: the daemon runs a call once. events is called before each try.
+// The error is a *CallError.
 func (l *Link) Call(ctx context.Context, key string, call client.Call, events func() client.Events) (ret message.ToolReturn, err error) {
 	sent := false
 	for range 2 {
@@ -70,7 +71,7 @@ func (l *Link) Call(ctx context.Context, key string, call client.Call, events fu
 	return ret, err
 }
 
-// A CallError is why no return of a call came. Its text is for a model.
+// A CallError is why a call has no return. Its text is for a model.
 type CallError struct {
 	ID   string
 	Sent bool // the daemon may have the call

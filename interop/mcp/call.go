@@ -20,15 +20,15 @@ type call struct {
 	client.Call
 	form  bool           // the client can show a form to its user
 	url   bool           // it can send its user to a page
-	asked chan *question // has the question about the call, once
-	quit  chan string    // capacity 1: why it is to end
+	asked chan *question // receives the question about the call, once
+	quit  chan string    // capacity 1: why it must end
 	done  chan struct{}  // closed when it has ended
 	ret   message.ToolReturn
-	err   error // no return came; set before done is closed
+	err   error // there is no return; set before done is closed
 
 	mu   sync.Mutex
-	now  string // what it does, for the person who waits
-	page string // the key of the question for which the user was sent to its page
+	now  string // description for the waiting person
+	page string // the key of the question whose page the user was sent to
 
 	questions sync.WaitGroup // openQuestions
 }
@@ -57,7 +57,7 @@ func (s *server) begin(req *mcp.CallToolRequest) (*call, error) {
 	if err := s.calls.enter(c); err != nil {
 		return nil, err
 	}
-	// Ends with the return, which cancel brings about; calls.end waits.
+	// Ends with the return, which cancel causes; calls.end waits.
 	go func() {
 		defer s.calls.leave(c)
 		defer close(c.done)
@@ -81,21 +81,21 @@ func (c *call) run() {
 		return
 	case reason := <-c.quit:
 		if !c.stop(reason) {
-			finished() // the daemon cannot be asked: it ends the call itself when no one returns
+			finished() // the connection is lost: the daemon ends the call itself if no one reconnects
 		}
 	}
 	<-made
 }
 
-// cancel lets the call end soon. It does not wait.
+// cancel makes the call end soon. It does not wait.
 func (c *call) cancel(reason string) {
 	select {
 	case c.quit <- reason:
-	default: // it is to end already
+	default: // it is ending already
 	}
 }
 
-// arguments are those of a request, which may leave them out.
+// arguments returns those of a request, which may omit them.
 func arguments(p *mcp.CallToolParamsRaw) json.RawMessage {
 	if len(p.Arguments) == 0 || string(p.Arguments) == "null" {
 		return json.RawMessage(`{}`)
@@ -103,7 +103,7 @@ func arguments(p *mcp.CallToolParamsRaw) json.RawMessage {
 	return p.Arguments
 }
 
-// callID is the id that the client's model gave to the call, where the client passes it on.
+// callID returns the client model's id of the call, if the client passes it on.
 func callID(p *mcp.CallToolParamsRaw) string {
 	if id, ok := p.Meta["claudecode/toolUseId"].(string); ok && id != "" {
 		return id
@@ -160,7 +160,8 @@ func (c *call) saying() string {
 	return c.now
 }
 
-// await waits for the end of the call, or for a question that this client may answer.
+// await waits for the end of the call, or for a question that this client may
+// answer.
 func (c *call) await(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -189,7 +190,7 @@ func (c *call) progress(ctx context.Context, req *mcp.CallToolRequest, since tim
 	if token == nil {
 		return
 	}
-	// One that does not arrive is followed by another.
+	// If one is lost another follows.
 	req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: since.Seconds(), Message: c.saying()})
 }
 

@@ -7,8 +7,8 @@ import (
 
 const maxCalls = 64
 
-// calls are those that have not ended. The question of some is with the client, which asks
-// its user and repeats the request with the answer and with the key.
+// calls are those that have not ended. For some the client is asking its user, and
+// repeats the request with the answer and with the key.
 type calls struct {
 	running sync.WaitGroup // one per call
 
@@ -16,7 +16,7 @@ type calls struct {
 	closed bool
 	all    map[*call]struct{}
 	held   map[string]waiting // by key
-	ended  []string           // keys of calls that have ended, the oldest first
+	ended  []string           // keys of ended calls, the oldest first
 }
 
 type waiting struct {
@@ -42,8 +42,8 @@ func (s *calls) enter(c *call) error {
 	return nil
 }
 
-// leave removes a call that has ended. Its keys stay for a while: a client that repeats its
-// request after others have answered gets the result.
+// leave removes an ended call. Its keys are kept for a while: a client that repeats
+// its request after others have answered gets the result.
 func (s *calls) leave(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

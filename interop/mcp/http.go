@@ -14,34 +14,35 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// HTTPOptions say how a Handler reaches the daemon.
+// HTTPOptions configure a Handler.
 type HTTPOptions struct {
 	// Dial connects with a token.
 	Dial func(ctx context.Context, p Caller) (*client.Client, error)
-	// Attend has asked called with the questions that are mine, until leave is called. They
-	// wait for an answer at their page.
+	// JoinFor calls asked with the questions for which mine returns true, until leave
+	// is called. They are answered on their pages.
 	JoinFor joinFor
 	MaxBody int64         // bytes of a request
-	Linger  time.Duration // how long what requests share is kept after the last of them
+	Linger  time.Duration // how long shared state is kept after the last request
 	Options               // without Dial
 }
 
 type joinFor = func(mine func(message.ApprovalRequest) bool, asked func(message.ApprovalRequest)) (leave func())
 
-// Peer is the client that sends a request, as its token says.
+// Caller is the client that sends a request, according to its token.
 type Caller struct {
-	Token   string // its name
+	Token   string // the token's name
 	Secret  string
-	Decides bool   // the token may decide on calls as well: a form counts
+	Decides bool   // the token may decide on calls as well, so a form counts
 	Dir     string // selects the workspace, see client.Options
 }
 
-// A session of a client that says nothing for this long is ended.
+// sessionIdle is how long a session may be idle.
 const sessionIdle = 2 * time.Hour
 
-// A Handler answers clients over streamable HTTP. Those of 2025-11-25 and before have
-// sessions; since 2026-07-28 each request is alone, and those of one token share a server.
-// When a request is lost its call is cancelled, and a session that ends cancels its calls.
+// A Handler answers clients over streamable HTTP. Clients of 2025-11-25 and before
+// have sessions; since 2026-07-28 each request is independent, and those of one
+// token share a server. A lost request cancels its call, and the end of a session
+// its calls.
 type Handler struct {
 	options  HTTPOptions
 	entry    http.Handler
@@ -50,7 +51,7 @@ type Handler struct {
 
 	mu      sync.Mutex
 	closed  bool
-	lasting map[string]*server // by the id of their session
+	lasting map[string]*server // by session id
 	common  map[common]*server
 	servers map[*server]struct{}
 	under   sync.WaitGroup // requests and servers
@@ -59,7 +60,7 @@ type Handler struct {
 	ended  chan struct{}
 }
 
-// common is what requests have in common that share a server.
+// common is what requests of one server have in common.
 type common struct{ token, dir string }
 
 // NewHandler returns a Handler that must be closed.
@@ -67,7 +68,7 @@ func NewHandler(o HTTPOptions) *Handler {
 	h := &Handler{
 		options: o, lasting: map[string]*server{}, common: map[common]*server{}, servers: map[*server]struct{}{}, ended: make(chan struct{}),
 	}
-	// Host and Origin have been checked, with the names that the configuration allows.
+	// Host and Origin have been checked, with the configured names.
 	settings := mcp.StreamableHTTPOptions{DisableLocalhostProtection: true, MaxRequestBodyBytes: o.MaxBody, SessionTimeout: sessionIdle}
 	h.sessions = mcp.NewStreamableHTTPHandler(serverOf, &settings)
 	settings.Stateless = true
@@ -81,7 +82,7 @@ type (
 	serverKey struct{}
 )
 
-// serverOf is the server of a request, nil for one of a session.
+// serverOf returns the server of a request, nil for one of a session.
 func serverOf(r *http.Request) *mcp.Server {
 	if s, ok := r.Context().Value(serverKey{}).(*server); ok {
 		return s.mcp
@@ -89,8 +90,8 @@ func serverOf(r *http.Request) *mcp.Server {
 	return nil
 }
 
-// identify names the holder of a token, which has been checked: no one else may use a
-// session. The calls of a request see its end.
+// identify names the owner of a token, which has been checked: no one else may use
+// a session. The calls of a request see its end.
 func identify(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 	p, ok := ctx.Value(callerKey{}).(Caller)
 	if !ok {
@@ -101,7 +102,8 @@ func identify(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, 
 
 const goneKey = "gone"
 
-// lost is closed when the request over HTTP that brought another is over; nil, over stdio.
+// lost returns a channel that is closed when the HTTP request is over; nil over
+// stdio.
 func lost(req mcp.Request) <-chan struct{} {
 	extra := req.GetExtra()
 	if extra == nil || extra.TokenInfo == nil {
@@ -185,11 +187,11 @@ func (h *Handler) serveFirst(w http.ResponseWriter, r *http.Request, p Caller) {
 		})
 		return
 	}
-	h.drop(s) // no session began
+	h.drop(s) // no session was created
 }
 
-// look ends the calls of a session that its client ends, and a session whose token has been
-// replaced.
+// look ends the calls of a session that its client ends, and a session whose token
+// has been replaced.
 func (h *Handler) look(id string, p Caller, method string) {
 	h.mu.Lock()
 	s := h.lasting[id]
@@ -202,7 +204,7 @@ func (h *Handler) look(id string, p Caller, method string) {
 		s.end()
 	}
 	if replaced {
-		_ = s.session.Close() // the client is sent that there is none
+		_ = s.session.Close() // the client gets a not-found error
 	}
 }
 
@@ -216,7 +218,7 @@ func (h *Handler) serveAlone(w http.ResponseWriter, r *http.Request, p Caller) {
 	h.alone.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), serverKey{}, s)))
 }
 
-// shared is the server of a token's requests. The caller must leave it.
+// shared returns the server of a token's requests. The caller must leave it.
 func (h *Handler) shared(ctx context.Context, p Caller) (*server, error) {
 	if s := h.join(p); s != nil {
 		return s, nil
@@ -258,8 +260,8 @@ func (h *Handler) leave(s *server) {
 	}
 }
 
-// retire ends a server that no request uses and whose calls have ended. With one of its
-// calls a client may go on by another request.
+// retire ends a server without requests and calls. A client may continue one of its
+// calls with another request.
 func (h *Handler) retire(s *server) {
 	h.mu.Lock()
 	_, open := h.servers[s]
@@ -291,8 +293,8 @@ func (h *Handler) drop(s *server) {
 	s.close()
 }
 
-// Close cancels all calls, ends the sessions, and waits for the requests until ctx ends:
-// some may wait for a client that does not read.
+// Close cancels all calls, ends the sessions, and waits for the requests until ctx
+// ends: some may wait for a client that does not read.
 func (h *Handler) Close(ctx context.Context) {
 	h.ending.Do(func() {
 		// Ends when the connections of all clients have.

@@ -1,8 +1,9 @@
-// Package mcp lets clients of the Model Context Protocol run tools through a toold daemon:
-// https://modelcontextprotocol.io, in the versions 2025-11-25 and 2026-07-28.
+// Package mcp lets clients of the Model Context Protocol run tools through a toold
+// daemon: https://modelcontextprotocol.io, in the versions 2025-11-25 and
+// 2026-07-28.
 //
-// Each tools/call is one call of the daemon: judged by its policy, run in its sandbox and
-// recorded by it. When the daemon does not answer, nothing runs.
+// Each tools/call is one call of the daemon, judged by its policy, run in its
+// sandbox and recorded. If the daemon does not answer, nothing runs.
 package mcp
 
 import (
@@ -18,24 +19,24 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Options say how the daemon is reached.
+// Options configure the connection to the daemon.
 type Options struct {
 	// Dial connects to the daemon with a token that has the role.
 	Dial func(ctx context.Context, role string) (*client.Client, error)
-	// Question describes a call to the person who is to decide it.
+	// Question describes a call to the person who decides it.
 	Question func(message.ApprovalRequest) string
-	// Page is the address at which a person decides on an approval; nil: there is none.
+	// Page returns the page on which a person decides an approval; may be nil.
 	Page    func(approvalID string) string
 	Version string // of toold
-	// Fault is given what a request panicked with, and returns the words for the client.
+	// Fault receives the value of a panic, and returns the text for the client.
 	Fault func(panicked any) string
 }
 
 const instructions = "These tools work on the user's machine, in a sandbox and under a policy. " +
 	"A result that begins with the reason of a refusal is final: do not try to get around it; say what you wanted to do and let the user decide."
 
-// Serve answers one client that writes to in and reads from out, one JSON object a line,
-// until in ends or ctx does. Calls that run then are cancelled, and Serve waits for their ends.
+// Serve answers one client that writes to in and reads from out, one JSON object a
+// line, until in or ctx ends. It cancels running calls and waits for them.
 func Serve(ctx context.Context, o Options, in io.ReadCloser, out io.WriteCloser) error {
 	s, err := newServer(ctx, o)
 	if err != nil {
@@ -43,7 +44,7 @@ func Serve(ctx context.Context, o Options, in io.ReadCloser, out io.WriteCloser)
 	}
 	defer s.close()
 	served := make(chan error, 1)
-	// Ends with in. After ctx no one waits: the client may never answer what it was asked.
+	// Ends with in. After ctx no one waits: the client may never answer a question.
 	go func() { served <- s.mcp.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out}) }()
 	select {
 	case err := <-served:
@@ -61,7 +62,7 @@ type server struct {
 
 	conversation string // of all calls
 
-	over    chan struct{} // closed when all its requests are to end
+	over    chan struct{} // closed to end all its requests
 	endOnce sync.Once
 
 	// Over HTTP:
@@ -69,7 +70,7 @@ type server struct {
 	joinFor joinFor
 	shared  bool               // by the requests of a token
 	session *mcp.ServerSession // the only one; guarded by Handler.mu
-	users   int                // requests under way of a shared one; guarded by Handler.mu
+	users   int                // current requests of a shared one; guarded by Handler.mu
 }
 
 func newServer(ctx context.Context, o Options) (*server, error) {
@@ -94,8 +95,8 @@ func newServer(ctx context.Context, o Options) (*server, error) {
 	return s, nil
 }
 
-// bound ends a request with the server, and with the request over HTTP that brought it. A
-// fault in it is an answer and no end of the daemon.
+// bound ends a request with the server, and with its HTTP request. A panic in it is
+// answered and does not end the daemon.
 func (s *server) bound(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (r mcp.Result, err error) {
 		defer func() {
@@ -123,7 +124,7 @@ func (s *server) bound(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// end cancels the calls that run or wait, and what their clients are asked.
+// end cancels all calls, and the questions to their clients.
 func (s *server) end() {
 	s.calls.end()
 	s.endOnce.Do(func() { close(s.over) })
@@ -134,7 +135,7 @@ func (s *server) close() {
 	s.link.Close()
 }
 
-// hints are what a client may show about a tool. They decide nothing.
+// hints are annotations of a tool for display only.
 func hints(tool string) *mcp.ToolAnnotations {
 	no := false
 	switch tool {

@@ -14,16 +14,16 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// question is a call that waits for a person, and the connection to answer it. Without one it
-// is answered at its page.
+// question is a call that awaits approval, and the connection to answer it. Without
+// a connection it is answered on its page.
 type question struct {
 	message.ApprovalRequest
 	person *client.Client
 }
 
-// openQuestions has the question about the call passed on, until ctx ends. It is connected
-// before the call is made: the daemon asks no one who comes later. Where the client cannot
-// ask its user, or no token may answer, others are asked.
+// openQuestions passes on the question about the call, until ctx ends. It connects
+// before the call is made: the daemon does not ask approvers who join later. If the
+// client cannot ask its user, or no token may answer, others are asked.
 func (c *call) openQuestions(ctx context.Context) {
 	if !c.form && !c.url {
 		return
@@ -57,7 +57,8 @@ func (c *call) openQuestions(ctx context.Context) {
 	}
 }
 
-// asks reports whether a client can show a form to its user, or send the user to a page.
+// asks reports whether a client can show a form to its user, or send the user to a
+// page.
 func asks(s *mcp.ServerSession) (form, url bool) {
 	p := s.InitializeParams()
 	if p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil {
@@ -74,14 +75,15 @@ const (
 	deny         = "deny"
 )
 
-// ask returns the result that has the client ask its user; nil when the call has ended.
+// ask returns the result that makes the client ask its user; nil if the call has
+// ended.
 func (c *call) ask(ctx context.Context, q *question, s *mcp.ServerSession) *mcp.CallToolResult {
 	key := rand.Text()
 	if !c.server.calls.hold(key, waiting{c, q}) {
 		return nil // a person elsewhere was faster, or the time is over
 	}
 	if !repeats(s) {
-		// The request goes on until it is answered; when it is cancelled the call is.
+		// The request goes on until it is answered; cancelling it cancels the call.
 		context.AfterFunc(ctx, func() {
 			if _, waits := c.server.calls.take(key); waits {
 				c.cancel("the client has cancelled it")
@@ -99,40 +101,41 @@ func (c *call) ask(ctx context.Context, q *question, s *mcp.ServerSession) *mcp.
 	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{approvalKey: question}, RequestState: key}
 }
 
-// atPage reports whether a question is answered at its page: the token of the client decides
-// nothing, or the client shows no forms.
+// atPage reports whether a question is answered on its page: the client's token may
+// not decide, or the client shows no forms.
 func (c *call) atPage(q *question) bool {
 	return c.url && c.server.options.Page != nil && (q.person == nil || !c.form)
 }
 
-// notifyComplete has the client know that its user need not go to the page any more.
+// notifyComplete notifies the client that its user need not visit the page any
+// more.
 func (c *call) notifyComplete(ctx context.Context, s *mcp.ServerSession) {
 	c.mu.Lock()
 	key := c.page
 	c.mu.Unlock()
 	if key != "" && !repeats(s) {
-		_ = s.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: key}) // a courtesy
+		_ = s.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: key}) // best effort
 	}
 }
 
-// requestsAlone is the version of the protocol since which a request belongs to no session.
+// requestsAlone is the first version of the protocol without sessions.
 const requestsAlone = "2026-07-28"
 
-// repeats reports whether a client repeats its request with the answer, as clients do since
+// repeats reports whether a client repeats its request with the answer, as since
 // 2026-07-28.
 func repeats(s *mcp.ServerSession) bool {
 	p := s.InitializeParams()
 	return p == nil || p.ProtocolVersion >= requestsAlone
 }
 
-// form is what the user fills in. What requests of several programs share is no
+// form is what the user fills in. Requests that several programs share have no
 // conversation.
 func (s *server) form(r message.ApprovalRequest) json.RawMessage {
 	choices := []string{allowOnce, deny}
 	if !s.shared && r.Remembers("conversation") {
 		choices = []string{allowOnce, allowSession, deny}
 	}
-	text, _ := json.Marshal(map[string]any{ // strings alone
+	text, _ := json.Marshal(map[string]any{ // only strings
 		"type": "object", "required": []string{"decision"},
 		"properties": map[string]any{
 			"decision": map[string]any{"type": "string", "title": "Decision", "enum": choices},
@@ -142,8 +145,8 @@ func (s *server) form(r message.ApprovalRequest) json.RawMessage {
 	return text
 }
 
-// resumed is the call that a request goes on with, after its user's answer was passed on;
-// nil when it begins one. The key counts once, and for the same call alone.
+// resumed returns the call that a request continues, after its user's answer was
+// passed on; nil if it begins one. A key is valid once, and for the same call only.
 func (s *server) resumed(ctx context.Context, req *mcp.CallToolRequest) (*call, error) {
 	if req.Params.RequestState == "" {
 		return nil, nil
@@ -162,11 +165,11 @@ func (s *server) resumed(ctx context.Context, req *mcp.CallToolRequest) (*call, 
 		w.answer(ctx, decision(given))
 	case given == nil || given.Action != "accept":
 		w.cancel("the user did not go to the page of the question")
-	} // else the answer comes from the page
+	} // otherwise the answer comes from the page
 	return w.call, nil
 }
 
-// decision is the user's answer. What is no clear yes is a no.
+// decision returns the user's answer. Anything but a clear yes is a no.
 func decision(given *mcp.ElicitResult) client.Decision {
 	d := client.Decision{Reason: "the question was dismissed"}
 	if given == nil || given.Action == "cancel" {
@@ -183,8 +186,8 @@ func decision(given *mcp.ElicitResult) client.Decision {
 	return d
 }
 
-// answer passes the decision on. When that fails the call waits for other people, or for the
-// end of its time.
+// answer passes the decision on. If that fails the call waits for other people, or
+// for its deadline.
 func (w waiting) answer(ctx context.Context, d client.Decision) {
 	if w.person == nil {
 		w.cancel(d.Reason)

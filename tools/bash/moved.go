@@ -12,9 +12,9 @@ import (
 // isSource reports whether an operand of a moving command is a source.
 func isSource(o programs.Operand) bool { return o.Kind == programs.Read || o.Link }
 
-// staysAfter reports whether files are moved to a path that outlasts the call. An
-// unknown destination counts if the sources are unknown too, as in a loop that
-// renames files, and the script mentions no temporary files.
+// staysAfter reports whether files are moved to a path that outlasts the call. An unknown
+// destination counts if the sources are unknown too, as in a loop that renames files, and the
+// script mentions no temporary files.
 func (t *tool) staysAfter(c *programs.Command, dirs []string, script string, effects []policy.Effect) bool {
 	known := slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return isSource(o) && o.Word.Text != "" })
 	script = strings.ToLower(script)

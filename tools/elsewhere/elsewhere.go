@@ -1,6 +1,5 @@
-// Package elsewhere provides the tool judge: it decides and records a call that
-// another program carries out, and runs nothing. Hooks of agents with their own
-// executors call it.
+// Package elsewhere provides the tool judge: it decides and records a call that another program
+// carries out, and runs nothing. Hooks of agents with their own executors call it.
 package elsewhere
 
 import (
@@ -17,8 +16,8 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// New returns the tool. registry returns the tools that analyse scripts and paths;
-// it is called when calls are built.
+// New returns the tool. registry returns the tools that analyse scripts and paths; it is called
+// when calls are built.
 func New(registry func() *tools.Registry) tools.Tool { return tool{registry} }
 
 type tool struct{ registry func() *tools.Registry }
@@ -38,8 +37,7 @@ type arguments struct {
 	Part    string          `json:"part"`    // which part of them; see policy.Effect
 	Hosts   []string        `json:"hosts"`
 	Other   bool            `json:"other"` // only its name is known
-	// Harmless means that it does not affect the machine: only rules against its name
-	// apply.
+	// Harmless means that it does not affect the machine: only rules against its name apply.
 	Harmless bool `json:"harmless"`
 }
 
@@ -171,8 +169,7 @@ func (v *verdict) add(registry *tools.Registry, p part) error {
 	return nil
 }
 
-// Traits reports that judging changes nothing, and that toold's sandbox does not
-// confine the call.
+// Traits reports that judging changes nothing, and that toold's sandbox does not confine the call.
 func (v verdict) Traits() tools.Traits { return tools.Traits{ReadOnly: true, Elsewhere: true} }
 
 func (v verdict) Effects() []policy.Effect { return v.effects }

@@ -130,8 +130,8 @@ func (v look) sight(ctx context.Context) (s Sight, held sandbox.Report, err erro
 	return s, held, err
 }
 
-// stat opens the path as a command would, and does not follow a link that replaced
-// it meanwhile. If it cannot be opened, such as a pipe, it returns the kind.
+// stat opens the path as a command would, and does not follow a link that replaced it meanwhile. If
+// it cannot be opened, such as a pipe, it returns the kind.
 func (v look) stat(ctx context.Context) (s Sight, held sandbox.Report, err error) {
 	if err := v.o.Profile.CanRead(v.file.canonical); err != nil {
 		return s, held, err

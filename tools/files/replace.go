@@ -73,8 +73,7 @@ func replaceAt(content []byte, spans []extent, text string, endings bool) []byte
 	return append(out, content[last:]...)
 }
 
-// lineEndings finds the line ending in use at a span. Spans must be queried in
-// order.
+// lineEndings finds the line ending in use at a span. Spans must be queried in order.
 type lineEndings struct {
 	content []byte
 	next    int // the first " " at or after the last span

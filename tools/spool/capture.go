@@ -23,10 +23,9 @@ type Options struct {
 	Call       string   // tool_call_id, for the notice of omitted output
 }
 
-// Capture records the output of one call, for concurrent use. It masks secrets of
-// known shapes (package redact) in the files, and in memory only if the other
-// stream splits one; offsets count the bytes after other secrets were replaced. If
-// the disk fails it only counts.
+// Capture records the output of one call, for concurrent use. It masks secrets of known shapes
+// (package redact) in the files, and in memory only if the other stream splits one; offsets count
+// the bytes after other secrets were replaced. If the disk fails it only counts.
 type Capture struct {
 	dir  string
 	call string
@@ -86,8 +85,8 @@ func (c *Capture) record(s tools.Stream, p []byte) {
 	c.notify()
 }
 
-// maskSplit masks in Combined a secret that starts at an offset of a stream, if
-// output of the other stream splits it: it could not be recognised there any more.
+// maskSplit masks in Combined a secret that starts at an offset of a stream, if output of the other
+// stream splits it: it could not be recognised there any more.
 func (c *Capture) maskSplit(s tools.Stream, offset int64, x redact.Span) {
 	from := offset + int64(x.From)
 	if x.Rest {

@@ -8,15 +8,14 @@ import (
 
 const redacted = "[redacted]"
 
-// Redact returns text with every secret replaced by "[redacted]", including the
-// start of one that was cut before a mark of omission. The longest match counts.
+// Redact returns text with every secret replaced by "[redacted]", including the start of one that
+// was cut before a mark of omission. The longest match counts.
 func Redact(text string, secrets []string) string {
 	r := newRedactor(secrets)
 	return r.text(text)
 }
 
-// Replacer returns a function that does what Redact does with these secrets; nil if
-// there are none.
+// Replacer returns a function that does what Redact does with these secrets; nil if there are none.
 func Replacer(secrets []string) func(text string) string {
 	r := newRedactor(secrets)
 	if len(r.secrets) == 0 {
@@ -35,8 +34,8 @@ type redactor struct {
 	held    []byte    // the end of the input, while it may begin a secret
 }
 
-// alone is the length from which a single line of a secret is itself redacted:
-// tools print lines with numbers and marks between them, and not all of them.
+// alone is the length from which a single line of a secret is itself redacted: tools print lines
+// with numbers and marks between them, and not all of them.
 const alone = 16
 
 func newRedactor(secrets []string) redactor {

@@ -66,8 +66,8 @@ func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 	w.stopped = w.left <= 0
 }
 
-// maskWritten writes a mask over recorded bytes of a stream, from an offset. The
-// limit may have cut a secret before it was recognised.
+// maskWritten writes a mask over recorded bytes of a stream, from an offset. The limit may have cut
+// a secret before it was recognised.
 func (w *spoolWriter) maskWritten(s tools.Stream, offset int64, mask []byte) {
 	mask = mask[:max(0, min(int64(len(mask)), w.sizes[s]-offset))]
 	if len(mask) == 0 {

@@ -57,8 +57,8 @@ func spoolInfo(dir, name string) Info {
 	return i
 }
 
-// Remove removes the recorded output of a call atomically for readers. Leftovers of
-// a crash are listed under a name of no call, and removed with it.
+// Remove removes the recorded output of a call atomically for readers. Leftovers of a crash are
+// listed under a name of no call, and removed with it.
 func Remove(dir string) error {
 	gone := filepath.Join(filepath.Dir(dir), "-"+strings.TrimPrefix(filepath.Base(dir), "-"))
 	err := os.RemoveAll(gone)

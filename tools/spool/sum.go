@@ -12,8 +12,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Sum returns a checksum of the files of a call, like Capture.Sum; "" if there are
-// none.
+// Sum returns a checksum of the files of a call, like Capture.Sum; "" if there are none.
 func Sum(dir string) (string, error) {
 	var all [3]digest
 	for i, name := range []string{tools.Stdout.String(), tools.Stderr.String(), orderName} {
@@ -35,8 +34,8 @@ func Sum(dir string) (string, error) {
 	return sumOf(&all[0], &all[1], &all[2]), nil
 }
 
-// Sum returns a checksum of what was written to files; "" if nothing was. The
-// Capture must be closed.
+// Sum returns a checksum of what was written to files; "" if nothing was. The Capture must be
+// closed.
 func (c *Capture) Sum() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,8 +53,8 @@ func sumOf(stdout, stderr, order *digest) string {
 	return string(all.Sum(nil))
 }
 
-// maskedLater is the largest distance from the end of a file at which bytes may
-// turn out to belong to a secret.
+// maskedLater is the largest distance from the end of a file at which bytes may turn out to belong
+// to a secret.
 const maskedLater = 4 << 10
 
 // digest is the SHA-256 of a file whose end may still be overwritten.

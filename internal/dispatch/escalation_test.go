@@ -20,7 +20,7 @@ import (
 )
 
 // Widens says what its test wants.
-func (p *probe) Widens(b escalation.Limits) escalation.Limits {
+func (p *probe) EscalationLimits(b escalation.Limits) escalation.Limits {
 	if !p.confined {
 		return escalation.Limits{}
 	}
