@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,14 +25,27 @@ func TestDenyWinsOverAskAndAllow(t *testing.T) {
 	}
 }
 
-func TestTheStrictestEffectDecidesTheCall(t *testing.T) {
+func TestTheStrictestEffectDecidesTheCallWhereverItIs(t *testing.T) {
 	t.Parallel()
-	p := rules(t, asking(), Rule{ID: "ls", Action: Allow, Run: []string{"ls"}}, Rule{ID: "rm", Action: Deny, Run: []string{"rm **"}})
-	for _, effects := range [][]Effect{{run("ls"), run("rm x")}, {run("rm x"), run("ls")}} {
-		d := p.Decide(effects)
-		if d.Action != Deny || d.Rule != "rm" || d.Effect.Argv[0].Text != "rm" {
-			t.Errorf("%+v", d)
+	p := rules(t, asking(), Rule{ID: "ls", Action: Allow, Run: []string{"ls"}},
+		Rule{ID: "cp", Action: Ask, Run: []string{"cp **"}}, Rule{ID: "rm", Action: Deny, Run: []string{"rm **"}})
+	const most = 40
+	for _, c := range []struct {
+		command string
+		want    Action
+	}{{"cp x y", Ask}, {"rm x", Deny}} {
+		for before := range most {
+			effects := slices.Repeat([]Effect{run("ls")}, most)
+			effects[before] = run(c.command)
+			d := p.Decide(effects)
+			program, _, _ := strings.Cut(c.command, " ")
+			if d.Action != c.want || d.Rule != program || d.Effect.Argv[0].Text != program {
+				t.Errorf("%s behind %d effects: %+v", c.command, before, d)
+			}
 		}
+	}
+	if d := p.Decide([]Effect{run("cp x y"), run("ls"), run("rm x")}); d.Action != Deny {
+		t.Errorf("%+v", d)
 	}
 }
 
