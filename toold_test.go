@@ -111,6 +111,8 @@ var layers = []row{
 		"interop/claude", "interop/connect", "interop/hook", "interop/letta", "interop/mcp",
 	}, []string{"cobra", "zap"}},
 
+	{"conformance/suite", nil, nil},
+
 	// Directories of tests only.
 	{".", nil, nil},
 	{"conformance", []string{"internal/journal"}, []string{"websocket", "go-sdk"}},

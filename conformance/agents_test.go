@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/conformance/suite"
 	"github.com/toold/toold/message"
 )
 
@@ -93,7 +94,7 @@ func (r *agentRig) person(t *testing.T) {
 	go func() {
 		_ = r.approver.Approvals(t.Context(), client.ApprovalEvents{Requested: func(q message.ApprovalRequest) {
 			yes := !strings.Contains(string(q.ToolCall.Arguments), "made")
-			if yes && elapse(t.Context(), after) != nil {
+			if yes && suite.Elapse(t.Context(), after) != nil {
 				return
 			}
 			if _, err := r.approver.Decide(t.Context(), client.Decision{ApprovalID: q.ID, Approve: yes, Reason: "make no directories"}); err != nil && t.Context().Err() == nil {
@@ -215,7 +216,7 @@ func (r *agentRig) long(t *testing.T, a stock) (do move, begun chan struct{}) {
 	do, _ = a.call(deed{run: "touch started; sleep 1000; touch made"})
 	begun = make(chan struct{})
 	go func() {
-		for elapse(t.Context(), 20*time.Millisecond) == nil {
+		for suite.Elapse(t.Context(), 20*time.Millisecond) == nil {
 			if os.Remove(r.file("started")) == nil {
 				close(begun)
 				return

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // BenchmarkCodexCommand is "true" from process/start to process/closed, laid beside the same
@@ -92,7 +94,7 @@ func codexServer(b *testing.B, program, dir string) (dial func() *codexConn, ali
 		var ws *websocket.Conn
 		for ws == nil {
 			var err error
-			if ws, _, err = websocket.DefaultDialer.DialContext(b.Context(), url, nil); err != nil && elapse(b.Context(), 20*time.Millisecond) != nil {
+			if ws, _, err = websocket.DefaultDialer.DialContext(b.Context(), url, nil); err != nil && suite.Elapse(b.Context(), 20*time.Millisecond) != nil {
 				b.Fatal(err)
 			}
 		}

@@ -4,21 +4,19 @@ package conformance
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/gorilla/websocket"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/conformance/suite"
 	"github.com/toold/toold/message"
 )
 
@@ -127,7 +125,7 @@ func bareBulk(b *testing.B, script, terminal string, size int64) {
 	} else {
 		// As toold has it: a terminal that changes nothing.
 		cmd.Args[2] = "stty -opost; " + script
-		master, terminal, err := openTerminal()
+		master, terminal, err := suite.OpenTerminal()
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -146,25 +144,6 @@ func bareBulk(b *testing.B, script, terminal string, size int64) {
 	if err := cmd.Wait(); err != nil {
 		b.Fatal(err)
 	}
-}
-
-// openTerminal makes a pseudo-terminal (ioctl_tty(2)).
-func openTerminal() (master, terminal *os.File, err error) {
-	master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	const setLock, getPeer = 0x40045431, 0x5441 // TIOCSPTLCK, TIOCGPTPEER
-	var unlocked int32
-	_, _, no := syscall.Syscall(syscall.SYS_IOCTL, master.Fd(), setLock, uintptr(unsafe.Pointer(&unlocked)))
-	if no != 0 {
-		return nil, nil, errors.Join(no, master.Close())
-	}
-	fd, _, no := syscall.Syscall(syscall.SYS_IOCTL, master.Fd(), getPeer, syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC)
-	if no != 0 {
-		return nil, nil, errors.Join(no, master.Close())
-	}
-	return master, os.NewFile(fd, "terminal"), nil
 }
 
 // BenchmarkBesideFlood is a small call beside one that prints all the time, laid

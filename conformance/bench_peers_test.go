@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/conformance/suite"
 )
 
 // peers are ways to have "true" run by bash, each of which opens as many clients as are asked
@@ -61,11 +62,11 @@ func BenchmarkPeers(b *testing.B) {
 
 // turn runs one command and its floor, each after a pause.
 func (s *samples) turn(b *testing.B, pause time.Duration, run func(int)) {
-	elapse(b.Context(), pause)
+	suite.Elapse(b.Context(), pause)
 	begun := time.Now()
 	run(0)
 	s.ours = append(s.ours, time.Since(begun))
-	elapse(b.Context(), pause)
+	suite.Elapse(b.Context(), pause)
 	s.floor = append(s.floor, floor(b))
 }
 
@@ -139,7 +140,7 @@ func sshClients(b *testing.B, n int) func(int) {
 	}
 	for who := range n {
 		for call(who, "-fNM", "127.0.0.1").Run() != nil {
-			if err := elapse(b.Context(), 20*time.Millisecond); err != nil {
+			if err := suite.Elapse(b.Context(), 20*time.Millisecond); err != nil {
 				b.Fatal("sshd does not answer: ", err)
 			}
 		}

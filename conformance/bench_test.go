@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/conformance/suite"
 	"github.com/toold/toold/message"
 )
 
@@ -70,11 +71,11 @@ func BenchmarkSmallCall(b *testing.B) {
 				var s samples
 				for b.Loop() {
 					for range 100 {
-						elapse(b.Context(), c.think)
+						suite.Elapse(b.Context(), c.think)
 						begun := time.Now()
 						r.bash(agent, "true", terminal, client.Events{})
 						s.ours = append(s.ours, time.Since(begun))
-						elapse(b.Context(), c.think)
+						suite.Elapse(b.Context(), c.think)
 						s.floor = append(s.floor, floor(b))
 					}
 				}
@@ -192,7 +193,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 	var took []time.Duration
 	for b.Loop() {
-		site, err := newExecSite(b.TempDir(), execCase{})
+		site, err := newExecSite(b.TempDir(), suite.ExecCase{})
 		if err != nil {
 			b.Fatal(err)
 		}

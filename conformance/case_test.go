@@ -5,9 +5,9 @@ package conformance
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"os"
 	"strings"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // wireCase is one line of a case file.
@@ -120,26 +120,7 @@ type line struct {
 }
 
 // readCases reads case files.
-func readCases(paths ...string) ([]line, error) { return readLines(readCase, paths) }
-
-// readLines reads what stands on each line of files that is not empty; place is the
-// file and the number of the line.
-func readLines[T any](read func(place string, text []byte) T, paths []string) ([]T, error) {
-	var out []T
-	for _, path := range paths {
-		src, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the cases: %w", err)
-		}
-		n := 0
-		for text := range bytes.Lines(src) {
-			if n++; len(bytes.TrimSpace(text)) > 0 {
-				out = append(out, read(fmt.Sprintf("%s:%d", path, n), bytes.TrimSpace(text)))
-			}
-		}
-	}
-	return out, nil
-}
+func readCases(paths ...string) ([]line, error) { return suite.ReadLines(readCase, paths) }
 
 // readCase reads one case. What the runner does not know is an error: a case
 // half understood would pass for the wrong reason. Only the name and dialect of

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/conformance/suite"
 	"github.com/toold/toold/message"
 )
 
@@ -73,7 +74,7 @@ func newWreck(t *testing.T, settings map[string]any) *wreck {
 	if w.program, err = underTest.get(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	if w.site, err = newExecSite(t.TempDir(), execCase{}); err != nil {
+	if w.site, err = newExecSite(t.TempDir(), suite.ExecCase{}); err != nil {
 		t.Fatal(err)
 	}
 	if err = w.site.add(settings); err != nil {
@@ -125,7 +126,7 @@ func (w *wreck) crash() time.Duration {
 		})
 	}
 	moment := time.Duration(rand.Int64N(int64(150 * time.Millisecond)))
-	if err := elapse(limit, moment); err != nil {
+	if err := suite.Elapse(limit, moment); err != nil {
 		w.t.Fatal(err)
 	}
 	took := w.kill(d)
@@ -186,7 +187,7 @@ func (w *wreck) kill(d *daemon) time.Duration {
 	d.ended = true
 	w.dead = append(w.dead, d.pid)
 	syscall.Kill(d.pid, syscall.SIGSTOP)
-	within(patience, func() bool { return startOf(d.pid) == "" || stateOf(d.pid) == "T" })
+	suite.Within(patience, func() bool { return startOf(d.pid) == "" || stateOf(d.pid) == "T" })
 	children := map[int]string{}
 	for _, c := range childrenOf(d.pid) {
 		children[c.pid] = startOf(c.pid)
@@ -202,7 +203,7 @@ func (w *wreck) kill(d *daemon) time.Duration {
 		}
 		return true
 	}
-	if !within(patience, gone) || !within(patience, func() bool { return len(survivors(w.mark)) == 0 }) {
+	if !suite.Within(patience, gone) || !suite.Within(patience, func() bool { return len(survivors(w.mark)) == 0 }) {
 		w.t.Errorf("round %d: %v and %q live on", w.round, children, survivors(w.mark))
 	}
 	return time.Since(begun)
@@ -291,7 +292,7 @@ func BenchmarkCrash(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {
-				site, err := newExecSite(b.TempDir(), execCase{})
+				site, err := newExecSite(b.TempDir(), suite.ExecCase{})
 				if err != nil {
 					b.Fatal(err)
 				}

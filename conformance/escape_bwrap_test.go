@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 var attackedBwrap = attacks{title: "escape in tier A-bwrap"}
@@ -23,20 +25,20 @@ func TestEscapeCasesThatLoadInTierBwrap(t *testing.T) {
 }
 
 // bwrapWorld is a world with bwrap; without one the test is skipped.
-func bwrapWorld(t *testing.T) worldJob {
+func bwrapWorld(t *testing.T) suite.World {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "/usr/bin/bwrap", "--unshare-user", "--disable-userns", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc",
 		"--size", "4096", "--tmpfs", "/tmp", "true").CombinedOutput()
 	if err != nil {
 		t.Skipf("tier A-bwrap needs bubblewrap 0.8 or later: %v: %s", err, out)
 	}
-	return worldJob{Bwrap: true}
+	return suite.World{Bwrap: true}
 }
 
 // notInTierBwrap tells what of a case tier A-bwrap has nothing of, "" if nothing.
-func (c escapeCase) notInTierBwrap() string {
+func notInTierBwrap(c suite.EscapeCase) string {
 	switch kind, _, _ := strings.Cut(c.ID, "-"); {
-	case kind == "eg" || c.byName():
+	case kind == "eg" || c.ByName():
 		return "there are no connections by name"
 	case kind == "dg":
 		return "the case is about another kernel"

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 var attacked, attackedB, attackedC = attacks{title: "escape"}, attacks{title: "escape in tier B"}, attacks{title: "escape in tier C"}
@@ -22,15 +24,15 @@ var attacked, attackedB, attackedC = attacks{title: "escape"}, attacks{title: "e
 // when something else escapes or breaks, and when something on the list does not.
 func TestEscapeCases(t *testing.T) {
 	t.Parallel()
-	playEscapes(t, &attacked, "escape-open.json", 1, worldJob{}, false)
+	playEscapes(t, &attacked, "escape-open.json", 1, suite.World{}, false)
 }
 
 // TestEscapeCasesThatLoad plays those that take all that the machine has, one after
 // the other and before all that run side by side, in the tiers that have limits.
 func TestEscapeCasesThatLoad(t *testing.T) {
-	playEscapes(t, &attacked, "escape-open.json", 1, worldJob{}, true)
+	playEscapes(t, &attacked, "escape-open.json", 1, suite.World{}, true)
 	t.Run("InTierB", func(t *testing.T) {
-		playEscapes(t, &attackedB, "escape-open-tier-b.json", sample(t), worldJob{Masked: true}, true)
+		playEscapes(t, &attackedB, "escape-open-tier-b.json", sample(t), suite.World{Masked: true}, true)
 	})
 }
 
@@ -38,7 +40,7 @@ func TestEscapeCasesThatLoad(t *testing.T) {
 // own, as default containers do. testdata/escape-open-tier-b.json is what is open there.
 func TestEscapeCasesInTierB(t *testing.T) {
 	t.Parallel()
-	playEscapes(t, &attackedB, "escape-open-tier-b.json", sample(t), worldJob{Masked: true}, false)
+	playEscapes(t, &attackedB, "escape-open-tier-b.json", sample(t), suite.World{Masked: true}, false)
 }
 
 // TestEscapeCasesInTierC plays them for an ordinary user on a machine without user
@@ -50,7 +52,7 @@ func TestEscapeCasesInTierC(t *testing.T) {
 	if v := landlockVersion(); v < 6 {
 		t.Skipf("tier C needs version 6 of Landlock, and this kernel has %d", v)
 	}
-	playEscapes(t, &attackedC, "escape-open-tier-c.json", every, worldJob{Bare: true}, false)
+	playEscapes(t, &attackedC, "escape-open-tier-c.json", every, suite.World{Bare: true}, false)
 }
 
 // sample is which part of the cases is played in the lower tiers: one of eight, or all
@@ -79,8 +81,8 @@ func landlockVersion() int {
 // playEscapes plays cases in such worlds, one of so many and all that are open, and
 // compares what comes of them with the list of these. Alone are those that load the
 // machine; the others run side by side.
-func playEscapes(t *testing.T, all *attacks, list string, every int, world worldJob, alone bool) {
-	cases, err := readEscapeCases(namedFiles("TOOLD_CASES_ESCAPE", "escape.jsonl", "escape-own.jsonl")...)
+func playEscapes(t *testing.T, all *attacks, list string, every int, world suite.World, alone bool) {
+	cases, err := suite.ReadEscape(namedFiles("TOOLD_CASES_ESCAPE", "escape.jsonl", "escape-own.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,12 +90,12 @@ func playEscapes(t *testing.T, all *attacks, list string, every int, world world
 	if err != nil {
 		t.Fatal(err)
 	}
-	world.Daemon, world.Escape = daemonOrSkip(t), escapeHelper(t)
+	world.Programs = escapePrograms(t)
 	all.begin(every)
 	for i, c := range cases {
 		long := strings.HasPrefix(c.ID, "tm-") // a race, tried often
 		_, listed := open[c.ID]
-		listed = listed || c.inEveryTier()
+		listed = listed || inEveryTier(c)
 		if every > 1 && !listed && (long || i%every != 0) || strings.HasPrefix(c.ID, "rs-") != alone {
 			continue
 		}
@@ -103,7 +105,7 @@ func playEscapes(t *testing.T, all *attacks, list string, every int, world world
 			}
 			job := world
 			job.Case = c
-			got := outcome{Verdict: "not applicable", Why: job.cannotPlay()}
+			got := suite.Outcome{Verdict: "not applicable", Why: cannotPlay(job)}
 			if got.Why == "" {
 				got = playCase(t, job)
 			}
@@ -112,7 +114,7 @@ func playEscapes(t *testing.T, all *attacks, list string, every int, world world
 			switch {
 			case listed && !known.holds(got.Verdict):
 				t.Errorf("it is %s now, not %s: take it from the list of open cases (%s)\n%s", got.Verdict, known.Verdict, got.Why, got.Output)
-			case got.bad() && !listed:
+			case got.Bad() && !listed:
 				t.Errorf("%s: %s\n%s", got.Verdict, got.Why, got.Output)
 			case got.Verdict == "not applicable":
 				t.Skip("not applicable: " + got.Why)
@@ -123,7 +125,7 @@ func playEscapes(t *testing.T, all *attacks, list string, every int, world world
 
 // inEveryTier tells that a case is always played in all tiers, since what it is about is done
 // in another way there.
-func (c escapeCase) inEveryTier() bool {
+func inEveryTier(c suite.EscapeCase) bool {
 	return slices.Contains([]string{"pr-27", "pr-33", "pr-34", "lo-01", "lo-05", "rd-23", "rd-24"}, c.ID)
 }
 
@@ -131,11 +133,11 @@ func (c escapeCase) inEveryTier() bool {
 // Each must be seen: where one is not, "blocked" would mean nothing.
 func TestEscapeRunnerSeesEscapes(t *testing.T) {
 	t.Parallel()
-	cases, err := readEscapeCases(filepath.Join("testdata", "escape-false.jsonl"))
+	cases, err := suite.ReadEscape(filepath.Join("testdata", "escape-false.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin, helper := daemonOrSkip(t), escapeHelper(t)
+	programs := escapePrograms(t)
 	for _, c := range cases {
 		t.Run(c.ID, func(t *testing.T) {
 			t.Parallel()
@@ -143,7 +145,7 @@ func TestEscapeRunnerSeesEscapes(t *testing.T) {
 			if c.MustNotHappen == "" {
 				want = "broken"
 			}
-			got := playCase(t, worldJob{Daemon: bin, Escape: helper, Case: c, Profile: "full"})
+			got := playCase(t, suite.World{Programs: programs, Case: c, Profile: "full"})
 			if got.Verdict != want {
 				t.Errorf("nothing confines it, and it is %s, not %s: %s\n%s", got.Verdict, want, got.Why, got.Output)
 			}
@@ -152,23 +154,23 @@ func TestEscapeRunnerSeesEscapes(t *testing.T) {
 }
 
 // playCase plays a case in a world of its own.
-func playCase(t *testing.T, job worldJob) outcome {
+func playCase(t *testing.T, job suite.World) suite.Outcome {
 	defer turn(false)()
-	got, err := playInWorld(t.Context(), job)
+	got, err := job.Play(t.Context())
 	if err != nil {
-		return outcome{Verdict: "broken", Why: err.Error()}
+		return suite.Outcome{Verdict: "broken", Why: err.Error()}
 	}
 	return got
 }
 
-// escapeHelper returns the program that the attacks run.
-func escapeHelper(t *testing.T) string {
+// escapePrograms are the daemon and the program that the attacks run.
+func escapePrograms(t *testing.T) map[string]string {
 	t.Helper()
-	path, err := attacker.get(context.WithoutCancel(t.Context()))
+	helper, err := attacker.get(context.WithoutCancel(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return map[string]string{"toold": daemonOrSkip(t), "e": helper}
 }
 
 // attacks counts what became of the cases.
@@ -190,7 +192,7 @@ func (a *attacks) begin(every int) {
 	}
 }
 
-func (a *attacks) count(id string, o outcome, known bool) {
+func (a *attacks) count(id string, o suite.Outcome, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	why, _, _ := strings.Cut(o.Why, "\n")

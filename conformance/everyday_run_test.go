@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/conformance/suite"
 	"github.com/toold/toold/executor"
 )
 
@@ -146,7 +147,7 @@ func (e *everyday) plainly(command string) ending {
 	cmd := exec.CommandContext(e.t.Context(), "bash", "-c", command)
 	cmd.Dir = e.site.workspace
 	cmd.Env = executor.BaseEnv(executor.EnvOptions{From: []string{"HOME=" + e.site.home, "PATH=" + os.Getenv("PATH")}, Workspace: e.site.workspace})
-	cmd.SysProcAttr = worldAttributes(false)
+	cmd.SysProcAttr = suite.WorldAttributes(false)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

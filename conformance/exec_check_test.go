@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // execCheck holds a call against one thing that is expected of it and tells what
@@ -39,13 +41,13 @@ func execChecks() map[string]execCheck {
 		"side_effects":   (*run).checkSideEffects,
 		"leftover_reported": value(func(r *run, want bool) string {
 			list, _ := r.ret["leftovers"].([]any)
-			return differs(len(list) > 0, want)
+			return suite.Differs(len(list) > 0, want)
 		}),
 		"reassembled_exact":          value((*run).checkReassembled),
 		"stream_text_no_replacement": value((*run).checkLiveText),
 		"stdout_only_token":          value((*run).checkOnlyToken),
 		"rlimit_nofile_equals_daemon_start": value(func(r *run, _ bool) string {
-			return differs(r.output["stdout"], fmt.Sprintln(startLimit))
+			return suite.Differs(r.output["stdout"], fmt.Sprintln(startLimit))
 		}),
 		// These hold once every repetition is over; see afterwards.
 		"no_process_after_s": nothing, "no_leak": nothing, "daemon_rss_growth_mb_max": nothing, "daemon_alive": nothing,
@@ -67,32 +69,16 @@ func value[T any](check func(r *run, want T) string) execCheck {
 
 // field checks a field of the return.
 func field(name string) execCheck {
-	return value(func(r *run, want any) string { return differs(r.ret[name], want) })
+	return value(func(r *run, want any) string { return suite.Differs(r.ret[name], want) })
 }
 
 // checkExitCode compares the exit code. What runs on in the background has none
 // yet: that it began well counts as 0.
 func (r *run) checkExitCode(want any) string {
 	if r.outputID() != r.id && r.ret["status"] == "success" {
-		return differs(0.0, want)
+		return suite.Differs(0.0, want)
 	}
-	return differs(r.ret["exit_code"], want)
-}
-
-func differs(got, want any) string {
-	if got == want {
-		return ""
-	}
-	return fmt.Sprintf("is %s, want %s", short(got), short(want))
-}
-
-// knownExpectation tells whether there is a check for a name.
-func knownExpectation(name string) bool {
-	if _, ok := execChecks()[name]; ok {
-		return true
-	}
-	_, check := streamCheck(name)
-	return check != nil
+	return suite.Differs(r.ret["exit_code"], want)
 }
 
 // check holds the call against all that is expected and against what holds for
@@ -101,7 +87,7 @@ func (r *run) check(ctx context.Context, expect map[string]json.RawMessage) (rea
 	checks := execChecks()
 	for _, name := range slices.Sorted(maps.Keys(expect)) {
 		check := checks[name]
-		stream, c := streamCheck(name)
+		stream, c := suite.StreamCheck(name)
 		if check == nil {
 			check = func(r *run, _ context.Context, want json.RawMessage) string { return c(r.text(stream), want) }
 		}
@@ -109,7 +95,7 @@ func (r *run) check(ctx context.Context, expect map[string]json.RawMessage) (rea
 		switch {
 		case why == "":
 		case stream != "" && r.status() == "timeout":
-			r.p.late.add(fmt.Sprintf("at the end of its time %s %s", name, why)) // it printed too late
+			r.p.late.Add(fmt.Sprintf("at the end of its time %s %s", name, why)) // it printed too late
 		default:
 			reasons = append(reasons, fmt.Sprintf("%s %s", name, why))
 		}
@@ -135,7 +121,7 @@ func (r *run) always() (reasons []string) {
 		}
 		shown, _ := join(r.ret[stream])
 		if r.ret["truncated"] == false && shown != strings.ToValidUTF8(got, "\ufffd") && utf8.ValidString(got) {
-			reasons = append(reasons, fmt.Sprintf("%s of the return is %s, the record is %s", stream, short(shown), short(got)))
+			reasons = append(reasons, fmt.Sprintf("%s of the return is %s, the record is %s", stream, suite.Short(shown), suite.Short(got)))
 		}
 		live, seen, err := r.live(stream, len(got))
 		if err != nil {
@@ -160,7 +146,7 @@ func (r *run) always() (reasons []string) {
 func (r *run) oneAnswer() (reasons []string) {
 	for _, f := range r.about {
 		if m := f.value.(map[string]any); isReturn(m) && m["id"] != r.ret["id"] {
-			reasons = append(reasons, fmt.Sprintf("two different returns: %s and %s", short(m["id"]), short(r.ret["id"])))
+			reasons = append(reasons, fmt.Sprintf("two different returns: %s and %s", suite.Short(m["id"]), suite.Short(r.ret["id"])))
 		}
 	}
 	return reasons
@@ -202,7 +188,7 @@ func (r *run) checkStatus(want string) string {
 		// toold tells that.
 		got = want
 	}
-	return differs(got, want)
+	return suite.Differs(got, want)
 }
 
 // checkReason compares the error that the client got.
@@ -231,7 +217,7 @@ func (r *run) took() time.Duration {
 
 func (r *run) checkWithin(seconds float64) string {
 	if r.ret != nil {
-		r.p.late.check("within_s is", r.took(), time.Duration(seconds*float64(time.Second)))
+		r.p.late.Check("within_s is", r.took(), time.Duration(seconds*float64(time.Second)))
 	}
 	return ""
 }
@@ -251,5 +237,5 @@ func (r *run) checkResults(want int) string {
 			n++
 		}
 	}
-	return differs(n, want)
+	return suite.Differs(n, want)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // eventTypes are the frames behind the words of the cases; other words name the
@@ -46,7 +48,7 @@ func (r *run) checkEvents(want []map[string]any) string {
 			return fmt.Sprintf("lacks %s", text(event))
 		}
 		if s, ok := event["within_s"].(float64); ok {
-			r.p.late.check(text(event), r.about[i].at.Sub(r.started()), time.Duration(s*float64(time.Second)))
+			r.p.late.Check(text(event), r.about[i].at.Sub(r.started()), time.Duration(s*float64(time.Second)))
 		}
 	}
 	return ""
@@ -88,7 +90,7 @@ func (r *run) checkNoEvents(words []string) string {
 }
 
 // checkSpool compares how many bytes of stdout are recorded.
-func (r *run) checkSpool(want int) string { return differs(len(r.output["stdout"]), want) }
+func (r *run) checkSpool(want int) string { return suite.Differs(len(r.output["stdout"]), want) }
 
 // checkReassembled puts together what was seen live on all lives of the
 // connection; what came while there was none is fetched. Every byte is there.
@@ -106,7 +108,7 @@ func (r *run) checkReassembled(want string) string {
 			live[i] = recorded[i]
 		}
 	}
-	return differs(string(live), want)
+	return suite.Differs(string(live), want)
 }
 
 // checkLiveText checks that live output was text and that nothing in it stands
@@ -126,7 +128,7 @@ func (r *run) checkLiveText(bool) string {
 	case all.Len() == 0:
 		return "cannot be checked: nothing was seen live"
 	case strings.ContainsRune(all.String(), utf8.RuneError):
-		return "does not hold: " + short(all.String())
+		return "does not hold: " + suite.Short(all.String())
 	}
 	return ""
 }
@@ -136,7 +138,7 @@ func (r *run) checkOnlyToken(string) string {
 	lines := strings.Split(strings.TrimSuffix(r.output["stdout"], "\n"), "\n")
 	for _, line := range lines {
 		if line != r.id {
-			return fmt.Sprintf("does not hold: a line is %s, want %s", short(line), r.id)
+			return fmt.Sprintf("does not hold: a line is %s, want %s", suite.Short(line), r.id)
 		}
 	}
 	return ""

@@ -56,3 +56,12 @@ func (l *launcher) daemonPID() (int, error) {
 
 // quoted makes one word of a shell's language.
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// inWindow makes a command that starts in a terminal window of the user.
+func inWindow(cmd *exec.Cmd, window *os.File) {
+	if window == nil {
+		return
+	}
+	cmd.Stdin = window
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+}

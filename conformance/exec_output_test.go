@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // fetchLimit is how much of a stream is fetched: of more, only the end.
@@ -31,7 +33,7 @@ func (r *run) fetch(ctx context.Context) error {
 		})
 	}
 	for _, stream := range []string{"stdout", "stderr", "combined"} {
-		asked := r.c.asks(stream+"_") || stream == "stdout" && r.c.asks("spool_", "reassembled_", "exit_code")
+		asked := r.c.Asks(stream+"_") || stream == "stdout" && r.c.Asks("spool_", "reassembled_", "exit_code")
 		if !asked || stream == "combined" && !r.ran() {
 			continue
 		}
@@ -149,4 +151,22 @@ func (r *run) live(stream string, size int) (got []byte, seen []bool, err error)
 		}
 	}
 	return got, seen, nil
+}
+
+// text returns a stream of the call. The result, which a model reads, is not
+// recorded as a stream.
+func (r *run) text(stream string) suite.Printed {
+	if stream == "result" {
+		text, _ := r.ret["result"].(string)
+		return suite.Printed{All: text, Shown: text, Bytes: int64(len(text))}
+	}
+	p := suite.Printed{All: r.output[stream], Bytes: int64(len(r.output[stream]))}
+	p.Shown, _ = join(r.ret[stream])
+	if size, ok := r.ret[stream+"_bytes"].(float64); ok {
+		p.Bytes = int64(size)
+	}
+	if stream == "combined" {
+		p.Shown = p.All
+	}
+	return p
 }

@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // execPlayer plays one exec case against a daemon of its own.
 type execPlayer struct {
-	c       execCase
+	c       suite.ExecCase
 	program string
 	mark    string // tells the processes of this case from others
 	base    string
@@ -28,14 +30,14 @@ type execPlayer struct {
 	rec     *recorder
 	conn    *conn   // of the agent
 	lives   []*conn // every connection there was, to be ended
-	late    lateness
+	late    suite.Lateness
 	before  int64 // resident memory of the daemon, bytes
 	usage   usage // what the daemon held when it had served one call
 }
 
 // playExec plays a case in a folder and returns the reasons why it fails, and what
 // was only too late. found gives the cases to which others refer.
-func playExec(ctx context.Context, program, base string, c execCase, found func(id string) (execCase, bool)) (reasons, late []string) {
+func playExec(ctx context.Context, program, base string, c suite.ExecCase, found func(id string) (suite.ExecCase, bool)) (reasons, late []string) {
 	p := &execPlayer{c: c, program: program, base: base, rec: newRecorder(), mark: fmt.Sprintf("%09d", time.Now().UnixNano()%1e9)}
 	defer func() {
 		if err := p.end(); err != nil {
@@ -45,17 +47,17 @@ func playExec(ctx context.Context, program, base string, c execCase, found func(
 	if reasons = p.play(ctx, found); len(reasons) > 0 {
 		reasons = append(reasons, p.daemon.scene())
 	}
-	return reasons, p.late.all()
+	return reasons, p.late.All()
 }
 
-func (p *execPlayer) play(ctx context.Context, found func(id string) (execCase, bool)) []string {
+func (p *execPlayer) play(ctx context.Context, found func(id string) (suite.ExecCase, bool)) []string {
 	if err := p.prepare(ctx); err != nil {
 		return []string{"cannot prepare: " + err.Error()}
 	}
 	if id := p.c.Options.ReuseIDOf; id != "" {
 		other, ok := found(id)
 		if !ok {
-			other = execCase{ID: id, Tool: "bash", Arguments: map[string]json.RawMessage{"command": json.RawMessage(`"true"`)}}
+			other = suite.ExecCase{ID: id, Tool: "bash", Arguments: map[string]json.RawMessage{"command": json.RawMessage(`"true"`)}}
 		}
 		if err := p.first(ctx, other); err != nil {
 			return []string{"cannot use the id first: " + err.Error()}
@@ -69,7 +71,7 @@ func (p *execPlayer) play(ctx context.Context, found func(id string) (execCase, 
 }
 
 func (p *execPlayer) prepare(ctx context.Context) (err error) {
-	if err := p.c.own(p.mark, filepath.Join(p.base, "ws")); err != nil {
+	if err := p.c.Mark(p.mark, filepath.Join(p.base, "ws")); err != nil {
 		return err
 	}
 	if p.site, err = newExecSite(p.base, p.c); err != nil {
@@ -80,8 +82,8 @@ func (p *execPlayer) prepare(ctx context.Context) (err error) {
 	}
 	// The daemon has served a call before it is measured: what it keeps ready from
 	// then on is no leak.
-	if p.c.asks("no_leak", "daemon_rss") {
-		if err := p.first(ctx, execCase{ID: "warm", Tool: "bash", Arguments: map[string]json.RawMessage{"command": json.RawMessage(`"true"`)}, Options: execOptions{TTY: p.c.Options.TTY}}); err != nil {
+	if p.c.Asks("no_leak", "daemon_rss") {
+		if err := p.first(ctx, suite.ExecCase{ID: "warm", Tool: "bash", Arguments: map[string]json.RawMessage{"command": json.RawMessage(`"true"`)}, Options: suite.ExecOptions{TTY: p.c.Options.TTY}}); err != nil {
 			return err
 		}
 		p.usage = settledUsage(ctx, p.daemon.pid)
@@ -178,13 +180,13 @@ func (p *execPlayer) once(ctx context.Context, w, n int) []string {
 	c := p.c
 	if b := c.Options.Before; b != nil {
 		folder := filepath.Join(p.site.workspace, fmt.Sprint("worker-", w))
-		if err := b.prepare(folder); err != nil {
+		if err := prepareBefore(b, folder); err != nil {
 			return []string{err.Error()}
 		}
 		if c.Options.CWD == "" {
 			c.Options.CWD = folder
 		}
-		if err := p.first(ctx, b.asCase(fmt.Sprintf("before-%d", n), folder)); err != nil {
+		if err := p.first(ctx, asCase(b, fmt.Sprintf("before-%d", n), folder)); err != nil {
 			return []string{"the call before it: " + err.Error()}
 		}
 	}
@@ -211,9 +213,9 @@ func (p *execPlayer) once(ctx context.Context, w, n int) []string {
 	return reasons
 }
 
-// prepare makes the folder of a worker and, where the case names a mode, the file
+// prepareBefore makes the folder of a worker and, where the case names a mode, the file
 // with it: toold keeps the mode of a file that is there.
-func (b *execBefore) prepare(folder string) error {
+func prepareBefore(b *suite.ExecBefore, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil || b.Mode == "" {
 		return err
 	}
@@ -231,18 +233,18 @@ func (b *execBefore) prepare(folder string) error {
 	return os.Chmod(path, os.FileMode(mode)) // whatever the umask would take
 }
 
-func (b *execBefore) asCase(id, folder string) execCase {
+func asCase(b *suite.ExecBefore, id, folder string) suite.ExecCase {
 	args := map[string]json.RawMessage{"command": json.RawMessage(text(b.Command)), "cwd": json.RawMessage(text(folder))}
 	if b.Tool != "bash" {
 		path := filepath.Join(folder, b.Path)
 		args = map[string]json.RawMessage{"file_path": json.RawMessage(text(path)), "content": json.RawMessage(text(b.Content))}
 	}
-	return execCase{ID: id, Tool: b.Tool, Arguments: args}
+	return suite.ExecCase{ID: id, Tool: b.Tool, Arguments: args}
 }
 
 // first makes a call that must succeed before the case begins.
-func (p *execPlayer) first(ctx context.Context, c execCase) error {
-	c.Options = execOptions{TTY: c.Options.TTY}
+func (p *execPlayer) first(ctx context.Context, c suite.ExecCase) error {
+	c.Options = suite.ExecOptions{TTY: c.Options.TTY}
 	r, err := p.run(ctx, c, c.ID)
 	if err != nil {
 		return err

@@ -7,19 +7,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // run is one call of a case, as its client saw it.
 type run struct {
 	p        *execPlayer
-	c        execCase
+	c        suite.ExecCase
 	id       string
 	request  []byte
 	sent     time.Time
@@ -30,11 +31,11 @@ type run struct {
 }
 
 // run makes the call of a case and waits until it is over.
-func (p *execPlayer) run(ctx context.Context, c execCase, id string) (*run, error) {
+func (p *execPlayer) run(ctx context.Context, c suite.ExecCase, id string) (*run, error) {
 	r := &run{p: p, c: c, id: id, output: map[string]string{}}
 	wait := patience
 	if c.Options.TimeoutMS != nil {
-		wait += time.Duration(c.timeout(*c.Options.TimeoutMS)) * time.Millisecond
+		wait += time.Duration(c.Timeout(*c.Options.TimeoutMS)) * time.Millisecond
 	}
 	limit, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -87,7 +88,7 @@ func (r *run) begin(ctx context.Context) error {
 	if o.ClientPauseMS > 0 {
 		r.p.conn.pause()
 		defer r.p.conn.resume()
-		return elapse(ctx, time.Duration(o.ClientPauseMS)*time.Millisecond)
+		return suite.Elapse(ctx, time.Duration(o.ClientPauseMS)*time.Millisecond)
 	}
 	r.p.rec.wait(ctx, func(frames []frame) bool {
 		return r.over(frames) || !r.p.conn.open() || slices.ContainsFunc(frames, func(f frame) bool {
@@ -142,31 +143,24 @@ func (r *run) actions() (list []action) {
 // act waits for the time of an action, which counts from the start of the
 // command, and does it.
 func (r *run) act(ctx context.Context, a action) error {
-	if err := elapse(ctx, time.Until(r.started().Add(a.at))); err != nil {
+	if err := suite.Elapse(ctx, time.Until(r.started().Add(a.at))); err != nil {
 		return err
 	}
 	return a.do(ctx)
 }
 
-// announcement is what a script prints when it has prepared itself for what comes:
-// an echo of a plain word, which stands in no trap.
-var announcement = regexp.MustCompile(`(?:^|[;&] *)echo ([a-z]+)(?:;|$)`)
-
-// quotedWord is what a script quotes.
-var quotedWord = regexp.MustCompile(`'[^']*'|"[^"]*"`)
-
 // announced waits until the command has printed what it does before it waits, if it
 // does: the time that a case leaves for that is too short for a busy machine.
 func (r *run) announced(ctx context.Context) {
-	found := announcement.FindStringSubmatch(quotedWord.ReplaceAllString(r.c.command(), "''"))
-	if silent := r.c.Options.Stream != nil && !*r.c.Options.Stream; found == nil || silent {
+	word := suite.Announcement(r.c.Command())
+	if silent := r.c.Options.Stream != nil && !*r.c.Options.Stream; word == "" || silent {
 		return
 	}
 	r.p.rec.wait(ctx, func(frames []frame) bool {
 		return r.over(frames) || !r.p.conn.open() || slices.ContainsFunc(frames, func(f frame) bool {
 			m, _ := f.value.(map[string]any)
 			data, _ := m["data"].(string)
-			return r.concerns(f) && typeIs(m, "tool_output_delta") && strings.Contains(data, found[1])
+			return r.concerns(f) && typeIs(m, "tool_output_delta") && strings.Contains(data, word)
 		})
 	})
 }
@@ -210,7 +204,7 @@ func (r *run) cancel(times int) error {
 
 // again lets time pass, connects and asks for the same call.
 func (r *run) again(ctx context.Context, after time.Duration) error {
-	if err := elapse(ctx, after); err != nil {
+	if err := suite.Elapse(ctx, after); err != nil {
 		return err
 	}
 	if err := r.p.connect(ctx); err != nil {

@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // newExecSite writes the folders, the configuration and the policy of a case.
 // Its policy allows everything, and an approver agrees to what no policy can
 // allow.
-func newExecSite(base string, c execCase) (*site, error) {
+func newExecSite(base string, c suite.ExecCase) (*site, error) {
 	s, policy, err := newFolders(base, setup{})
 	if err != nil {
 		return nil, err
@@ -29,7 +30,10 @@ func newExecSite(base string, c execCase) (*site, error) {
 	if err := os.WriteFile(s.config, settings, 0o600); err != nil {
 		return nil, err
 	}
-	return s, s.execFiles(c.Options)
+	if c.Options.HomeWithBashrc == "" {
+		return s, nil
+	}
+	return s, suite.WriteStartFiles(s.home, c.Options.HomeWithBashrc)
 }
 
 // startLimit is the soft limit of open files with which the daemon is started
@@ -37,7 +41,7 @@ func newExecSite(base string, c execCase) (*site, error) {
 const startLimit = 1000
 
 // launchOf is how the daemon is started, nil for directly.
-func launchOf(base string, c execCase) *launcher {
+func launchOf(base string, c suite.ExecCase) *launcher {
 	l := &launcher{dir: filepath.Join(base, "bin"), how: c.Options.DaemonStart}
 	if l.how == "" {
 		l.how = "exec toold"
@@ -52,7 +56,7 @@ func launchOf(base string, c execCase) *launcher {
 }
 
 // execSettings renders the configuration.
-func execSettings(o execOptions, policy string, tokens []token) ([]byte, error) {
+func execSettings(o suite.ExecOptions, policy string, tokens []token) ([]byte, error) {
 	all := map[string]any{"version": 1, "policy": policy, "tokens": tokens}
 	limits, box, calls := map[string]any{}, map[string]any{}, map[string]any{}
 	if o.GraceMS > 0 {
@@ -90,20 +94,8 @@ func execSettings(o execOptions, policy string, tokens []token) ([]byte, error) 
 	return json.Marshal(all)
 }
 
-// execFiles writes what lies in the home folder and the workspace.
-func (s *site) execFiles(o execOptions) error {
-	if o.HomeWithBashrc != "" {
-		for _, name := range []string{".bashrc", ".bash_profile", ".profile"} {
-			if err := os.WriteFile(filepath.Join(s.home, name), []byte(o.HomeWithBashrc+"\n"), 0o644); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // execArguments are what the call of a case says to toold.
-func execArguments(c execCase, token string) (map[string]any, error) {
+func execArguments(c suite.ExecCase, token string) (map[string]any, error) {
 	args := map[string]any{}
 	for name, value := range c.Arguments {
 		args[name] = value
@@ -111,10 +103,10 @@ func execArguments(c execCase, token string) (map[string]any, error) {
 	if c.Tool != "bash" {
 		return args, nil
 	}
-	command := c.command()
+	command := c.Command()
 	if _, ok := c.Expect["stdout_only_token"]; ok {
 		// toold has no variable of a call: the token stands in the script.
-		command = tokenName.ReplaceAllLiteralString(command, token)
+		command = suite.TokenName.ReplaceAllLiteralString(command, token)
 	}
 	args["command"] = command
 	terminals := map[string]string{"off": "off", "single": "single", "split": "split", "split_pipe": "split", "": "split"}
@@ -124,7 +116,7 @@ func execArguments(c execCase, token string) (map[string]any, error) {
 	}
 	args["terminal"] = terminal
 	if c.Options.TimeoutMS != nil {
-		args["timeout"] = c.timeout(*c.Options.TimeoutMS)
+		args["timeout"] = c.Timeout(*c.Options.TimeoutMS)
 	}
 	if c.Options.CWD != "" {
 		args["cwd"] = c.Options.CWD
@@ -142,24 +134,4 @@ func execArguments(c execCase, token string) (map[string]any, error) {
 		return nil, fmt.Errorf("unknown leftover %q", c.Options.Leftover)
 	}
 	return args, nil
-}
-
-// timeout is the time of a call, ms. Where the end of it is not the point of a case
-// it is long enough for a busy machine: what takes too long is late, not wrong.
-func (c *execCase) timeout(ms int64) int64 {
-	acted := c.Options.CancelAtMS != nil || c.Options.SignalAtMS != nil || c.Options.StepClockAtMS != nil
-	if ms <= 0 || acted || string(c.Expect["status"]) == `"timeout"` {
-		return ms
-	}
-	return max(ms, patience.Milliseconds())
-}
-
-// asks tells whether a case expects something of which a name begins so.
-func (c *execCase) asks(prefixes ...string) bool {
-	for name := range c.Expect {
-		if slices.ContainsFunc(prefixes, func(p string) bool { return len(name) >= len(p) && name[:len(p)] == p }) {
-			return true
-		}
-	}
-	return false
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // TestExecCases plays the case files against the daemon. Cases that take minutes
@@ -24,53 +26,53 @@ func TestExecCases(t *testing.T) {
 func TestExecCasesThatLoad(t *testing.T) { playExecs(t, true) }
 
 func playExecs(t *testing.T, alone bool) {
-	lines, err := readExecCases(namedFiles("TOOLD_CASES_EXEC", "exec.jsonl", "exec-own.jsonl")...)
+	lines, err := suite.ReadExec(namedFiles("TOOLD_CASES_EXEC", "exec.jsonl", "exec-own.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	bin := daemonOrSkip(t)
 	found := finder(slices.Clone(lines))
-	lines = slices.DeleteFunc(lines, func(l execLine) bool { return loads(l.c) != alone })
+	lines = slices.DeleteFunc(lines, func(l suite.ExecLine) bool { return loads(l.Case) != alone })
 	executed.begin(len(lines))
 	slow := map[string]chan []string{}
 	for _, l := range lines {
-		if l.err == nil && l.c.Options.Slow && !testing.Short() {
+		if l.Err == nil && l.Case.Options.Slow && !testing.Short() {
 			base, result := t.TempDir(), make(chan []string, 1)
-			slow[l.c.ID] = result
-			try := execTrial(context.WithoutCancel(t.Context()), bin, l.c, found)
+			slow[l.Case.ID] = result
+			try := execTrial(context.WithoutCancel(t.Context()), bin, l.Case, found)
 			// Ends with the case; its test below waits for it.
-			go func() { result <- try.play(l.c.ID, base, beside) }()
+			go func() { result <- try.Play(base, beside, again(l.Case.ID)) }()
 		}
 	}
 	for _, l := range lines {
-		t.Run(l.c.ID, func(t *testing.T) {
+		t.Run(l.Case.ID, func(t *testing.T) {
 			if why := execNotApplicable(l); why != "" {
-				executed.skip(l.c.ID, why)
+				executed.skip(l.Case.ID, why)
 				t.Skip("not applicable: " + why)
 			}
 			if !alone {
 				t.Parallel()
 			}
-			if result := slow[l.c.ID]; result != nil {
-				report(t, l.c.ID, <-result)
+			if result := slow[l.Case.ID]; result != nil {
+				report(t, l.Case.ID, <-result)
 				return
 			}
-			if l.err != nil {
-				report(t, l.c.ID, []string{fmt.Sprintf("%s: cannot read the case: %v", l.place, l.err)})
+			if l.Err != nil {
+				report(t, l.Case.ID, []string{fmt.Sprintf("%s: cannot read the case: %v", l.Place, l.Err)})
 				return
 			}
-			try := execTrial(t.Context(), bin, l.c, found)
-			report(t, l.c.ID, try.play(l.c.ID, t.TempDir(), turn))
+			try := execTrial(t.Context(), bin, l.Case, found)
+			report(t, l.Case.ID, try.Play(t.TempDir(), turn, again(l.Case.ID)))
 		})
 	}
 }
 
-func execTrial(ctx context.Context, bin string, c execCase, found func(string) (execCase, bool)) trial {
+func execTrial(ctx context.Context, bin string, c suite.ExecCase, found func(string) (suite.ExecCase, bool)) suite.Trial {
 	return func(base string) (reasons, late []string) { return playExec(ctx, bin, base, c, found) }
 }
 
 // loads tells whether a case loads the machine: what others measure would be its.
-func loads(c execCase) bool { return c.Options.MaxProcesses > 0 || c.Options.Parallel > 1 }
+func loads(c suite.ExecCase) bool { return c.Options.MaxProcesses > 0 || c.Options.Parallel > 1 }
 
 // report counts a case and tells why it failed.
 func report(t *testing.T, id string, reasons []string) {
@@ -81,24 +83,24 @@ func report(t *testing.T, id string, reasons []string) {
 }
 
 // finder finds the cases to which others refer.
-func finder(lines []execLine) func(id string) (execCase, bool) {
-	return func(id string) (execCase, bool) {
-		i := slices.IndexFunc(lines, func(l execLine) bool { return l.c.ID == id && l.err == nil })
+func finder(lines []suite.ExecLine) func(id string) (suite.ExecCase, bool) {
+	return func(id string) (suite.ExecCase, bool) {
+		i := slices.IndexFunc(lines, func(l suite.ExecLine) bool { return l.Case.ID == id && l.Err == nil })
 		if i < 0 {
-			return execCase{}, false
+			return suite.ExecCase{}, false
 		}
-		return lines[i].c, true
+		return lines[i].Case, true
 	}
 }
 
 // execNotApplicable tells why a case cannot be played here, "" if it can.
-func execNotApplicable(l execLine) string {
+func execNotApplicable(l suite.ExecLine) string {
 	switch {
-	case l.err != nil:
+	case l.Err != nil:
 		return ""
-	case l.c.Options.Slow && testing.Short():
+	case l.Case.Options.Slow && testing.Short():
 		return "it takes minutes, and the tests run with -short"
-	case l.c.Options.StepClockAtMS != nil:
+	case l.Case.Options.StepClockAtMS != nil:
 		return stepRefused()
 	}
 	return ""
@@ -108,7 +110,7 @@ func execNotApplicable(l execLine) string {
 // runner that passes one of them would pass anything.
 func TestExecRunnerFailsFalseCases(t *testing.T) {
 	t.Parallel()
-	lines, err := readExecCases(filepath.Join("testdata", "exec-false.jsonl"))
+	lines, err := suite.ReadExec(filepath.Join("testdata", "exec-false.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,19 +119,19 @@ func TestExecRunnerFailsFalseCases(t *testing.T) {
 	}
 	bin := daemonOrSkip(t)
 	for _, l := range lines {
-		t.Run(l.c.ID, func(t *testing.T) {
+		t.Run(l.Case.ID, func(t *testing.T) {
 			t.Parallel()
 			var reasons []string
-			if l.err != nil {
-				reasons = []string{l.err.Error()}
+			if l.Err != nil {
+				reasons = []string{l.Err.Error()}
 			} else {
 				defer turn(false)()
-				bad, late := playExec(t.Context(), bin, t.TempDir(), l.c, finder(lines))
+				bad, late := playExec(t.Context(), bin, t.TempDir(), l.Case, finder(lines))
 				reasons = append(bad, late...)
 			}
 			all := strings.Join(reasons, "\n")
-			if l.c.MustFail == "" || !regexp.MustCompile(l.c.MustFail).MatchString(all) {
-				t.Errorf("the case failed with %q, want %q", all, l.c.MustFail)
+			if l.Case.MustFail == "" || !regexp.MustCompile(l.Case.MustFail).MatchString(all) {
+				t.Errorf("the case failed with %q, want %q", all, l.Case.MustFail)
 			}
 		})
 	}

@@ -6,124 +6,40 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // checkNoProcess checks that no process of the case has a command line that
 // begins so: at once, and if the case says so some time later.
 func (r *run) checkNoProcess(prefix string) string {
+	soon := time.Duration(0)
 	if r.c.Options.KillDaemonAtMS != nil {
-		// What a dead daemon leaves is killed by the kernel, in its own time.
-		within(patience, func() bool { return r.p.alive(prefix) == "" })
+		soon = patience // what a dead daemon leaves is killed by the kernel, in its own time
 	}
-	if line := r.p.alive(prefix); line != "" {
-		return "is still there: " + line
-	}
-	var after float64
-	if raw, ok := r.c.Expect["no_process_after_s"]; ok && json.Unmarshal(raw, &after) == nil {
-		elapse(context.Background(), time.Duration(after*float64(time.Second)))
-		if line := r.p.alive(prefix); line != "" {
-			return "came back: " + line
-		}
-	}
-	return ""
-}
-
-// alive returns the command line of a process of this case that begins with
-// prefix, "" if there is none. The name of the program may be given in full.
-func (p *execPlayer) alive(prefix string) string {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range files {
-		raw, err := os.ReadFile(path)
-		if err != nil || len(raw) == 0 {
-			continue
-		}
-		line := strings.TrimRight(strings.ReplaceAll(string(raw), "\x00", " "), " ")
-		program, rest, _ := strings.Cut(line, " ")
-		if !strings.HasPrefix(filepath.Base(program)+" "+rest, prefix) && !strings.HasPrefix(line, prefix) {
-			continue
-		}
-		if p.mine(filepath.Dir(path), line) {
-			return path + ": " + line
-		}
-	}
-	return ""
-}
-
-// mine tells whether a process belongs to this case: by its mark, by its
-// environment, or by its folder.
-func (p *execPlayer) mine(proc, line string) bool {
-	env, _ := os.ReadFile(filepath.Join(proc, "environ"))
-	dir, _ := os.Readlink(filepath.Join(proc, "cwd"))
-	return strings.Contains(line, p.mark) || bytes.Contains(env, []byte(p.base)) || strings.HasPrefix(dir, p.base)
+	return suite.NoProcess(r.c, prefix, r.p.mark, r.p.base, soon)
 }
 
 // checkSideEffects looks at files and processes.
 func (r *run) checkSideEffects(ctx context.Context, raw json.RawMessage) string {
-	var want struct {
-		NoFile           string            `json:"no_file"`
-		File             string            `json:"file"`
-		FileLines        map[string]int    `json:"file_lines"`
-		FileContent      map[string]string `json:"file_content"`
-		ProcessAlive     string            `json:"process_alive"`
-		ListedAsLeftover bool              `json:"listed_as_leftover"`
-		KillableByID     bool              `json:"killable_by_id"`
-		Cleanup          string            `json:"cleanup"`
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&want); err != nil {
-		return "cannot be understood: " + err.Error()
-	}
-	defer r.cleanUp(ctx, want.Cleanup)
-	if _, err := os.Lstat(r.path(want.NoFile)); want.NoFile != "" && !errors.Is(err, fs.ErrNotExist) {
-		return want.NoFile + " is there"
-	}
-	if _, err := os.Lstat(r.path(want.File)); want.File != "" && err != nil {
+	want, err := suite.ReadEffects(raw)
+	if err != nil {
 		return err.Error()
 	}
-	for name, content := range want.FileContent {
-		if got, err := os.ReadFile(r.path(name)); err != nil || string(got) != content {
-			return fmt.Sprintf("%s holds %s (%v)", name, short(string(got)), err)
-		}
+	defer want.CleanUp(r.p.site.workspace)
+	if why := want.Check(r.p.site.workspace); why != "" || want.ProcessAlive == "" {
+		return why
 	}
-	for name, lines := range want.FileLines {
-		got, err := os.ReadFile(r.path(name))
-		if n := strings.Count(string(got), "\n"); err != nil || n != lines {
-			return fmt.Sprintf("%s has %d lines, want %d (%v)", name, n, lines, err)
-		}
-	}
-	if want.ProcessAlive != "" {
-		return r.checkKept(ctx, want.ProcessAlive, want.ListedAsLeftover, want.KillableByID)
-	}
-	return ""
-}
-
-// path is where a file of the case lies.
-func (r *run) path(name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(r.p.site.workspace, name)
-}
-
-func (r *run) cleanUp(ctx context.Context, script string) {
-	if script == "" {
-		return
-	}
-	cmd := exec.CommandContext(ctx, "sh", "-c", script)
-	cmd.Dir = r.p.site.workspace
-	cmd.Run()
+	return r.checkKept(ctx, want.ProcessAlive, want.ListedAsLeftover, want.KillableByID)
 }
 
 // usage is what a daemon holds.
@@ -137,9 +53,9 @@ const warmShells = 2
 // settledUsage is what a daemon holds when it has stopped to change: when its shells
 // are ready, unless it cannot keep any here.
 func settledUsage(ctx context.Context, pid int) usage {
-	within(time.Minute, func() bool { return usageOf(pid).Children >= warmShells })
+	suite.Within(time.Minute, func() bool { return usageOf(pid).Children >= warmShells })
 	last, same := usageOf(pid), 0
-	for same < 20 && elapse(ctx, 50*time.Millisecond) == nil {
+	for same < 20 && suite.Elapse(ctx, 50*time.Millisecond) == nil {
 		now := usageOf(pid)
 		if same++; now != last {
 			last, same = now, 0
@@ -237,7 +153,7 @@ func (p *execPlayer) daemonCheck(ctx context.Context, name string, want json.Raw
 	if p.c.MustFail != "" {
 		limit = time.Second
 	}
-	within(limit, func() bool {
+	suite.Within(limit, func() bool {
 		now = usageOf(p.daemon.pid)
 		grown = leaked(p.usage, now, names)
 		return grown == ""
@@ -292,19 +208,6 @@ func (p *execPlayer) answers(ctx context.Context) error {
 	return nil
 }
 
-// within looks again and again until something is so, or the time is over: for
-// what the kernel tells nobody about.
-func within(limit time.Duration, done func() bool) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	for !done() {
-		if elapse(ctx, 10*time.Millisecond) != nil {
-			return done()
-		}
-	}
-	return true
-}
-
 // clockStep is by how much the wall clock is set forward while a command runs:
 // more than the time limits of the cases.
 const clockStep = time.Hour
@@ -320,7 +223,7 @@ func (r *run) stepClock(ctx context.Context) error {
 		return err
 	}
 	defer step(-clockStep)
-	return elapse(ctx, 500*time.Millisecond)
+	return suite.Elapse(ctx, 500*time.Millisecond)
 }
 
 // stepRefused tells why the clock must not be set, "" if it may.
@@ -342,7 +245,7 @@ func stepRefused() string {
 // its own it is listed and can be cancelled.
 func (r *run) checkKept(ctx context.Context, prefix string, listed, killable bool) string {
 	// A background call may be answered before its shell has started it.
-	if !within(patience, func() bool { return r.p.alive(prefix) != "" || r.outputID() == r.id }) || r.p.alive(prefix) == "" {
+	if !suite.Within(patience, func() bool { return suite.Alive(prefix, r.p.mark, r.p.base) != "" || r.outputID() == r.id }) || suite.Alive(prefix, r.p.mark, r.p.base) == "" {
 		return prefix + " is not there any more"
 	}
 	limit, cancel := context.WithTimeout(ctx, patience)
@@ -365,7 +268,7 @@ func (r *run) checkKept(ctx context.Context, prefix string, listed, killable boo
 			return m["tool_call_id"] == r.outputID() && typeIs(m, "background_ended")
 		})
 	})
-	if line := r.p.alive(prefix); err != nil || line != "" {
+	if line := suite.Alive(prefix, r.p.mark, r.p.base); err != nil || line != "" {
 		return fmt.Sprintf("is not ended by a cancel: %s (%v)", line, err)
 	}
 	return ""

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/conformance/suite"
 	"github.com/toold/toold/message"
 )
 
@@ -137,7 +138,7 @@ func (r *rig) same(c *client.Client, call client.Call, result string) message.To
 func (r *rig) ready(status int, text string) {
 	r.tb.Helper()
 	var last string
-	if !within(patience, func() bool {
+	if !suite.Within(patience, func() bool {
 		res, err := http.Get(r.daemon.http + "/readyz")
 		if err != nil {
 			r.tb.Fatal(err)

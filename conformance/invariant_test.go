@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // invariant checks a property that a case states in words. Texts that are not
@@ -121,7 +123,7 @@ func newWatch(ctx context.Context, p *player) (*watch, error) {
 
 // talk asks until ctx ends, which is when the steps of the case have been played.
 func (w *watch) talk(ctx context.Context, c *conn) {
-	for elapse(ctx, 20*time.Millisecond) == nil {
+	for suite.Elapse(ctx, 20*time.Millisecond) == nil {
 		if err := w.ask(c); err != nil {
 			w.mu.Lock()
 			w.fault = err
@@ -162,7 +164,7 @@ func (p *player) othersAnswered(_ context.Context, words []string) error {
 	p.watch.mu.Lock()
 	defer p.watch.mu.Unlock()
 	ms, _ := strconv.Atoi(words[0])
-	p.late.check("the slowest answer may take", p.watch.worst, time.Duration(ms)*time.Millisecond)
+	p.late.Check("the slowest answer may take", p.watch.worst, time.Duration(ms)*time.Millisecond)
 	return p.watch.fault
 }
 
@@ -242,7 +244,7 @@ func (p *player) limitAnnounced(ctx context.Context, _ []string) error {
 	}
 	got, _ := lookup("limits.max_frame_bytes", f.value)
 	if got != float64(p.frameLimit()) {
-		return fmt.Errorf("limits.max_frame_bytes is %s, want %d", short(got), p.frameLimit())
+		return fmt.Errorf("limits.max_frame_bytes is %s, want %d", suite.Short(got), p.frameLimit())
 	}
 	return nil
 }
@@ -374,7 +376,7 @@ func (p *player) otidDiffers(_ context.Context, words []string) error {
 	}
 	a, b := otids[words[0]], otids[words[1]]
 	if a == nil || b == nil || a == b {
-		return fmt.Errorf("they are %s and %s", short(a), short(b))
+		return fmt.Errorf("they are %s and %s", suite.Short(a), suite.Short(b))
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // listed is one message of a listing.
@@ -81,7 +83,7 @@ func (p *player) allHave(ctx context.Context, words []string) error {
 	list, err := p.listing(ctx, "")
 	for _, l := range list {
 		if got := l.body[words[0]]; got != words[1] {
-			return fmt.Errorf("message %d has %s", l.seq, short(got))
+			return fmt.Errorf("message %d has %s", l.seq, suite.Short(got))
 		}
 	}
 	return err

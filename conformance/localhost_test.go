@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // networkVariable makes this test binary play one test in a network of its own, in which
@@ -42,7 +44,7 @@ func TestNoResolverSaysWhereLocalhostIs(t *testing.T) {
 func playInNetwork(t *testing.T, job networkJob) {
 	t.Helper()
 	probe := exec.CommandContext(t.Context(), "true")
-	probe.SysProcAttr = worldAttributes(false)
+	probe.SysProcAttr = suite.WorldAttributes(false)
 	if err := probe.Run(); err != nil {
 		t.Skip("this machine gives no network of the test's own: " + err.Error())
 	}
@@ -57,7 +59,7 @@ func playInNetwork(t *testing.T, job networkJob) {
 	}
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), networkVariable+"="+string(text), "GODEBUG=netdns=go")
-	cmd.SysProcAttr = worldAttributes(false)
+	cmd.SysProcAttr = suite.WorldAttributes(false)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -199,7 +201,7 @@ func (j networkJob) enter() error {
 	if err := syscall.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return err
 	}
-	if err := makeNetwork(); err != nil {
+	if err := suite.MakeNetwork(); err != nil {
 		return err
 	}
 	c, err := net.ListenPacket("udp", "127.0.0.53:53")

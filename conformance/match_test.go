@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // matcher describes a frame: the keys are paths into it ("a.b.0", -1 = last),
@@ -69,7 +71,7 @@ func (v vars) matchValue(want, got any) string {
 	case []any:
 		list, ok := got.([]any)
 		if !ok || len(list) != len(w) {
-			return fmt.Sprintf("is %s, want a list of %d", short(got), len(w))
+			return fmt.Sprintf("is %s, want a list of %d", suite.Short(got), len(w))
 		}
 		for i := range w {
 			if why := v.matchPath(strconv.Itoa(i), w[i], list); why != "" {
@@ -79,7 +81,7 @@ func (v vars) matchValue(want, got any) string {
 		return ""
 	}
 	if !reflect.DeepEqual(want, got) {
-		return fmt.Sprintf("is %s, want %s", short(got), short(want))
+		return fmt.Sprintf("is %s, want %s", suite.Short(got), suite.Short(want))
 	}
 	return ""
 }
@@ -104,7 +106,7 @@ func (v vars) matchOperators(ops map[string]any, got any, there bool, frame any)
 		switch {
 		case op == "$absent":
 			if absent := !there || got == nil; absent != (arg == true) {
-				why = fmt.Sprintf("is %s", short(got))
+				why = fmt.Sprintf("is %s", suite.Short(got))
 			}
 		case !there:
 			return "is missing"
@@ -123,7 +125,7 @@ func (v vars) matchOperators(ops map[string]any, got any, there bool, frame any)
 func (v vars) matchEqualPath(path, got, frame any) string {
 	other, there := lookup(fmt.Sprint(path), frame)
 	if !there || !reflect.DeepEqual(got, other) {
-		return fmt.Sprintf("is %s, but %v is %s", short(got), path, short(other))
+		return fmt.Sprintf("is %s, but %v is %s", suite.Short(got), path, suite.Short(other))
 	}
 	return ""
 }
@@ -156,7 +158,7 @@ func (v vars) matchOperator(op string, arg, got any) string {
 		return "has the unknown operator " + op
 	}
 	if !ok {
-		return fmt.Sprintf("is %s, want %s %s", short(got), op, short(arg))
+		return fmt.Sprintf("is %s, want %s %s", suite.Short(got), op, suite.Short(arg))
 	}
 	return ""
 }
@@ -304,19 +306,17 @@ func holdsAny(got, want any) bool {
 	return slices.ContainsFunc(each(want), func(w any) bool { return holds(got, w) })
 }
 
-// short renders a value for a reason.
-func short(v any) string {
-	s := fmt.Sprintf("%#v", v)
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case string:
-		s = strconv.Quote(v)
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
+func matchPattern(pattern, got any) string {
+	text, ok := got.(string)
+	if !ok {
+		return fmt.Sprintf("is %s, want a text", suite.Short(got))
 	}
-	if len(s) > 300 {
-		s = s[:200] + " … " + s[len(s)-80:]
+	found, err := suite.Find(fmt.Sprint(pattern), text)
+	if err != nil {
+		return err.Error()
 	}
-	return s
+	if !found {
+		return fmt.Sprintf("is %s, want it to match %v", suite.Short(got), pattern)
+	}
+	return ""
 }

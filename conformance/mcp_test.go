@@ -21,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/conformance/suite"
 )
 
 // mcpClient is a client of the Model Context Protocol.
@@ -468,7 +469,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for !so() {
-		if elapse(ctx, 20*time.Millisecond) != nil {
+		if suite.Elapse(ctx, 20*time.Millisecond) != nil {
 			t.Fatalf("not in time: %s", what)
 		}
 	}

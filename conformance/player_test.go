@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/toold/toold/conformance/suite"
 	"github.com/toold/toold/internal/journal"
 )
 
@@ -37,13 +38,12 @@ type player struct {
 	repeated bool            // one of them in several frames
 	statuses []int           // of the HTTP steps
 	begun    time.Time
-	late     lateness
+	late     suite.Lateness
 	notes    []string // what went wrong on the way, in case the expectations fail
 	secret   string   // marks the processes of this case
 }
 
-// patience bounds every wait of a case that has no limit of its own.
-const patience = 4 * time.Minute
+const patience = suite.Patience
 
 // play plays a case in base and returns the reasons why it fails, and what was only
 // too late.
@@ -72,7 +72,7 @@ func play(ctx context.Context, program, base string, c wireCase) (reasons, late 
 		reasons = append(reasons, p.notes...)
 		reasons = append(reasons, "the clients saw:"+story(frames, p.begun), p.daemon.scene())
 	}
-	return reasons, p.late.all()
+	return reasons, p.late.All()
 }
 
 func (p *player) prepare(ctx context.Context, base string) (err error) {
@@ -263,7 +263,7 @@ func (p *player) await(ctx context.Context, name string, m matcher) (found frame
 		return c != nil && !c.open()
 	})
 	if err != nil || found.value == nil {
-		return found, fmt.Errorf("no frame on connection %s matches %s", name, short(map[string]any(m)))
+		return found, fmt.Errorf("no frame on connection %s matches %s", name, suite.Short(map[string]any(m)))
 	}
 	return found, p.vars.keep(m, found.value)
 }

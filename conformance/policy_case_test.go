@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // policyCase is one line of a file of policy cases: a call, the policy that
@@ -35,7 +37,7 @@ type policyLine struct {
 
 // readPolicyCases reads case files; p stands for the placeholders in them.
 func readPolicyCases(p places, paths ...string) ([]policyLine, error) {
-	return readLines(func(place string, text []byte) policyLine {
+	return suite.ReadLines(func(place string, text []byte) policyLine {
 		l := policyLine{place: place}
 		if l.err = json.Unmarshal([]byte(p.fill(string(text))), &l.c); l.err == nil {
 			l.err = l.c.check()

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // step does one step of the case.
@@ -276,19 +278,7 @@ func (p *player) pause(ctx context.Context, spec json.RawMessage) error {
 	default:
 		return fmt.Errorf("cannot wait %s", spec)
 	}
-	return elapse(ctx, wait)
-}
-
-// elapse lets time pass.
-func elapse(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return suite.Elapse(ctx, wait)
 }
 
 func (p *player) killDaemon(name string) error {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/conformance/suite"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools/spool"
@@ -69,7 +70,7 @@ func newSiege(t *testing.T) *siege {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if s.site, err = newExecSite(dir, execCase{}); err != nil {
+	if s.site, err = newExecSite(dir, suite.ExecCase{}); err != nil {
 		t.Fatal(err)
 	}
 	rules, err := policyText(setup{Default: "allow", Policy: json.RawMessage(`[{"ask": "bash sleep 0.001*"}]`)})
@@ -128,7 +129,7 @@ func (s *siege) raid(last bool) {
 	if s.round%8 == 7 {
 		most *= 8 // long enough for a question to be made, also on a machine with much to do
 	}
-	if err := elapse(limit, time.Duration(rand.Int64N(int64(most)))); err != nil {
+	if err := suite.Elapse(limit, time.Duration(rand.Int64N(int64(most)))); err != nil {
 		s.t.Fatal(err)
 	}
 	signal := syscall.SIGKILL

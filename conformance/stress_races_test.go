@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // TestStressConnectsThatChangeWhileTheyAreJudged lets a program connect to a socket of
@@ -15,11 +17,11 @@ import (
 // a socket of the machine, which must hear nothing.
 func TestStressConnectsThatChangeWhileTheyAreJudged(t *testing.T) {
 	tries := amount(t, "TOOLD_STRESS_RACES", 1000)
-	job := worldJob{Daemon: daemonOrSkip(t), Escape: escapeHelper(t)}
+	job := suite.World{Programs: escapePrograms(t)}
 	for mode, what := range []string{"the address", "a link", "the descriptor", "a folder", "nothing, but another thread writes"} {
 		t.Run(what, func(t *testing.T) {
 			bad := "@HOME@/.app/ipc.sock"
-			job.Case = escapeCase{
+			job.Case = suite.EscapeCase{
 				ID: fmt.Sprintf("race-%d", mode), Profile: "workspace-write", Setup: "cp @RACER@ @WS@/",
 				Command:       fmt.Sprintf("cd @WS@ && timeout 250 ./racer %d @WS@/g.sock %s 0 %d", mode, bad, tries),
 				MustNotHappen: "grep -q 'RACEHIT\\|unix:.*ipc.sock' @LOG@", MustHappen: "grep -q 'mode' $SBOUT",

@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/conformance/suite"
 	"github.com/toold/toold/message"
 )
 
@@ -86,7 +87,7 @@ func (r *rig) request(c *conn, id, script string) {
 // awaitFile waits until a command has made a file in the workspace.
 func (r *rig) awaitFile(name string) {
 	r.tb.Helper()
-	if !within(patience, func() bool {
+	if !suite.Within(patience, func() bool {
 		_, err := os.Stat(filepath.Join(r.site.workspace, name))
 		return err == nil
 	}) {
@@ -99,7 +100,7 @@ func (r *rig) awaitFile(name string) {
 func (r *rig) returnedBytes(c *client.Client, id string) int64 {
 	r.tb.Helper()
 	var ret message.ToolReturn
-	if !within(patience, func() bool {
+	if !suite.Within(patience, func() bool {
 		page, err := c.ListMessages(r.tb.Context(), message.ListMessages{CallID: id, MessageTypes: []string{"tool_return_message"}})
 		if err != nil {
 			r.tb.Fatal(err)

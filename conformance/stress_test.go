@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/conformance/suite"
 	"github.com/toold/toold/message"
 )
 
@@ -214,7 +215,7 @@ func TestStressLoadLeavesNothing(t *testing.T) {
 	before.Ptys, before.FDs = max(before.Ptys, 4), before.FDs+4
 	load(n)
 	var now usage
-	if !within(patience, func() bool {
+	if !suite.Within(patience, func() bool {
 		now = usageOf(r.daemon.pid)
 		return leaked(before, now, []string{"fds", "ptys", "children", "zombies", "cgroups"}) == ""
 	}) {

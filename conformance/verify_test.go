@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // verify checks all that the case expects and returns what does not hold.
@@ -37,7 +39,7 @@ func (p *player) verify(ctx context.Context) []string {
 	}()
 	held := p.arrive(limit, e, alternatives)
 	if e.MaxMS > 0 {
-		p.late.check("max_ms is", time.Since(p.begun), time.Duration(e.MaxMS)*time.Millisecond)
+		p.late.Check("max_ms is", time.Since(p.begun), time.Duration(e.MaxMS)*time.Millisecond)
 	}
 	reasons := <-settled
 	reasons = append(reasons, p.check(ctx, e)...)
@@ -166,12 +168,12 @@ func (p *player) settle(ctx context.Context) (all bool, reasons []string) {
 	if p.repeated {
 		// A return that is given again leaves no trace in the journal: all that
 		// can be done is to give it time.
-		elapse(limit, 300*time.Millisecond)
+		suite.Elapse(limit, 300*time.Millisecond)
 	}
 	switch {
 	case p.yield != "": // the call goes on behind its answer
 	case p.peer != nil && len(p.c.Expect.None) > 0:
-		elapse(limit, 300*time.Millisecond) // what has no answer stays
+		suite.Elapse(limit, 300*time.Millisecond) // what has no answer stays
 	default:
 		if err := p.quiet(limit); err != nil {
 			reasons = append(reasons, err.Error())

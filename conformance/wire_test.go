@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/toold/toold/conformance/suite"
 	"github.com/toold/toold/internal/race"
 )
 
@@ -36,7 +37,7 @@ var (
 const daemonSource = "../cmd/toold"
 
 func TestMain(m *testing.M) {
-	if world() || inNetwork() {
+	if suite.InWorld(newEscapeTarget) || inNetwork() {
 		return
 	}
 	if race.Enabled {
@@ -156,8 +157,8 @@ func playLine(t *testing.T, bin string, l line) {
 	case !known(l.c.Dialect):
 		reasons = []string{fmt.Sprintf("%s: unknown dialect %q", l.place, l.c.Dialect)}
 	default:
-		try := trial(func(base string) (reasons, late []string) { return play(t.Context(), bin, base, l.c) })
-		reasons = try.play(l.id, t.TempDir(), turn)
+		try := suite.Trial(func(base string) (reasons, late []string) { return play(t.Context(), bin, base, l.c) })
+		reasons = try.Play(t.TempDir(), turn, again(l.id))
 	}
 	results.count(l.id, reasons)
 	for _, why := range reasons {

@@ -1,6 +1,6 @@
 //go:build linux
 
-package conformance
+package suite
 
 import (
 	"bytes"
@@ -14,12 +14,14 @@ import (
 	"time"
 )
 
-// execCase is one line of a file of exec cases.
-type execCase struct {
+// ExecCase is one line of a file of exec cases.
+type ExecCase struct {
 	ID, Group, Title, Tool, Why string
 
+	Own string // why it is about toold only; empty: it is about any implementation
+
 	Arguments map[string]json.RawMessage
-	Options   execOptions
+	Options   ExecOptions
 	Expect    map[string]json.RawMessage // see execChecks and streamChecks
 
 	Auto          bool            // not used: every case is played
@@ -27,9 +29,9 @@ type execCase struct {
 	MustFail      string          `json:"must_fail"`      // only in exec-false.jsonl: the reason with which the case fails
 }
 
-// execOptions is how a case is played. Times named …_at_ms count from the moment
+// ExecOptions is how a case is played. Times named …_at_ms count from the moment
 // at which the client is told that the command runs.
-type execOptions struct {
+type ExecOptions struct {
 	TTY       string            `json:"tty"` // off, single, split; split_pipe is played as split
 	TimeoutMS *int64            `json:"timeout_ms"`
 	CWD       string            `json:"cwd"`
@@ -39,8 +41,8 @@ type execOptions struct {
 
 	Repeat   int           `json:"repeat"`
 	Parallel int           `json:"parallel"`
-	Before   *execBefore   `json:"before"`
-	Then     *execFollowUp `json:"then"`
+	Before   *ExecBefore   `json:"before"`
+	Then     *ExecFollowUp `json:"then"`
 	Slow     bool          `json:"slow"`
 
 	SendTimes   int    `json:"send_times"`
@@ -79,8 +81,8 @@ type execOptions struct {
 	Redact         []string `json:"redact"`
 }
 
-// execBefore is a call that comes before each repetition.
-type execBefore struct {
+// ExecBefore is a call that comes before each repetition.
+type ExecBefore struct {
 	Tool    string `json:"tool"`
 	Path    string `json:"path"`
 	Content string `json:"content"`
@@ -88,14 +90,15 @@ type execBefore struct {
 	Command string `json:"command"`
 }
 
-// execFollowUp is a command that the same daemon runs afterwards, and what is
+// ExecFollowUp is a command that the same daemon runs afterwards, and what is
 // expected of it.
-type execFollowUp struct {
+type ExecFollowUp struct {
 	Command string
 	Expect  map[string]json.RawMessage
 }
 
-func (f *execFollowUp) UnmarshalJSON(text []byte) error {
+// UnmarshalJSON reads the command and keeps the rest as what is expected of it.
+func (f *ExecFollowUp) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &f.Expect); err != nil {
 		return err
 	}
@@ -107,39 +110,40 @@ func (f *execFollowUp) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(command, &f.Command)
 }
 
-// execLine is a case as it stands in a file. A case that cannot be read fails.
-type execLine struct {
-	place string
-	c     execCase
-	err   error
+// ExecLine is a case as it stands in a file. A case that cannot be read fails.
+type ExecLine struct {
+	Place string // file:line
+	Case  ExecCase
+	Err   error
 }
 
-func readExecCases(paths ...string) ([]execLine, error) { return readLines(readExecCase, paths) }
+// ReadExec reads files of exec cases.
+func ReadExec(paths ...string) ([]ExecLine, error) { return ReadLines(readExecCase, paths) }
 
 // readExecCase reads one case. What the runner does not know is an error, since a
 // case half understood would pass for the wrong reason.
-func readExecCase(place string, text []byte) execLine {
-	l := execLine{place: place}
+func readExecCase(place string, text []byte) ExecLine {
+	l := ExecLine{Place: place}
 	var head struct{ ID string }
-	if l.err = json.Unmarshal(text, &head); l.err != nil {
-		l.c.ID = place
+	if l.Err = json.Unmarshal(text, &head); l.Err != nil {
+		l.Case.ID = place
 		return l
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	l.err = d.Decode(&l.c)
-	if l.c.ID = head.ID; l.c.ID == "" {
-		l.c.ID = place
+	l.Err = d.Decode(&l.Case)
+	if l.Case.ID = head.ID; l.Case.ID == "" {
+		l.Case.ID = place
 	}
-	if l.err == nil {
-		l.err = l.c.complete()
+	if l.Err == nil {
+		l.Err = l.Case.complete()
 	}
 	return l
 }
 
 // complete generates what is too long to be written down and refuses a case that
 // expects what nobody checks.
-func (c *execCase) complete() error {
+func (c *ExecCase) complete() error {
 	for name, value := range c.Arguments {
 		target, ok := strings.CutSuffix(name, "_generator")
 		if !ok {
@@ -167,25 +171,25 @@ func (c *execCase) complete() error {
 		expected = slices.AppendSeq(expected, maps.Keys(c.Options.Then.Expect))
 	}
 	for _, name := range expected {
-		if !knownExpectation(name) {
+		if !known(name) {
 			return fmt.Errorf("nobody knows how to check %q", name)
 		}
 	}
 	return nil
 }
 
-// command is the script of the case.
-func (c *execCase) command() string {
+// Command is the script of the case.
+func (c *ExecCase) Command() string {
 	var s string
 	json.Unmarshal(c.Arguments["command"], &s)
 	return s
 }
 
-// own makes a case one that can be played beside others. Its long sleeps carry its
+// Mark makes a case one that can be played beside others. Its long sleeps carry its
 // mark, so that its own processes can be told from others. Files that it names in
 // /tmp lie in its workspace instead, since commands have a /tmp of their own. A
 // variable of the case does not have the prefix that toold keeps for itself.
-func (c *execCase) own(mark, workspace string) error {
+func (c *ExecCase) Mark(mark, workspace string) error {
 	c.Arguments = maps.Clone(c.Arguments)
 	if text, ok := c.Arguments["command"]; ok {
 		c.Arguments["command"] = sleeping.ReplaceAllFunc(text, func(found []byte) []byte {
@@ -197,13 +201,13 @@ func (c *execCase) own(mark, workspace string) error {
 	}
 	replacer := strings.NewReplacer("/tmp/toold-", workspace+"/toold-", "TOOLD_TEST_", "CASE_TEST_")
 	return errors.Join(
-		rewrite(&c.Arguments, replacer), rewrite(&c.Expect, replacer),
-		rewrite(&c.Options.Before, replacer), rewrite(&c.Options.Env, replacer),
+		Rewrite(&c.Arguments, replacer), Rewrite(&c.Expect, replacer),
+		Rewrite(&c.Options.Before, replacer), Rewrite(&c.Options.Env, replacer),
 	)
 }
 
-// rewrite replaces text in a part of a case.
-func rewrite[T any](part *T, r *strings.Replacer) error {
+// Rewrite replaces text in a part of a case.
+func Rewrite[T any](part *T, r *strings.Replacer) error {
 	text, err := json.Marshal(*part)
 	if err != nil {
 		return err
@@ -224,4 +228,24 @@ var sleeping = regexp.MustCompile(`\bsleep (\d+\.\d+)`)
 func longSleep(text string) bool {
 	d, err := time.ParseDuration(strings.TrimPrefix(text, "sleep ") + "s")
 	return err == nil && d > time.Minute
+}
+
+// Asks tells whether a case expects something of which a name begins so.
+func (c *ExecCase) Asks(prefixes ...string) bool {
+	for name := range c.Expect {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return len(name) >= len(p) && name[:len(p)] == p }) {
+			return true
+		}
+	}
+	return false
+}
+
+// Timeout is the time of a call, ms. Where the end of it is not the point of a case
+// it is long enough for a busy machine: what takes too long is late, not wrong.
+func (c *ExecCase) Timeout(ms int64) int64 {
+	acted := c.Options.CancelAtMS != nil || c.Options.SignalAtMS != nil || c.Options.StepClockAtMS != nil
+	if ms <= 0 || acted || string(c.Expect["status"]) == `"timeout"` {
+		return ms
+	}
+	return max(ms, Patience.Milliseconds())
 }

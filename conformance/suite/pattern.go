@@ -1,6 +1,6 @@
 //go:build linux
 
-package conformance
+package suite
 
 import (
 	"fmt"
@@ -8,30 +8,15 @@ import (
 	"slices"
 )
 
-func matchPattern(pattern, got any) string {
-	text, ok := got.(string)
-	if !ok {
-		return fmt.Sprintf("is %s, want a text", short(got))
-	}
-	found, err := find(fmt.Sprint(pattern), text)
-	if err != nil {
-		return err.Error()
-	}
-	if !found {
-		return fmt.Sprintf("is %s, want it to match %v", short(got), pattern)
-	}
-	return ""
-}
-
 var (
 	patternFlags = regexp.MustCompile(`^\(\?[imsU]+\)`)
 	lookahead    = regexp.MustCompile(`^\(\?[=!]`)
 )
 
-// find searches with a regular expression. Go's have no look-ahead; the cases
+// Find searches with a regular expression. Go's have no look-ahead; the cases
 // use it at the beginning to say "all of these, in any order", which is done
 // here: at some position every look-ahead and the rest must match.
-func find(pattern, text string) (bool, error) {
+func Find(pattern, text string) (bool, error) {
 	flags := patternFlags.FindString(pattern)
 	rest := pattern[len(flags):]
 	var want, refuse []*regexp.Regexp

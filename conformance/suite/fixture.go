@@ -1,11 +1,10 @@
 //go:build linux
 
-package conformance
+package suite
 
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -31,10 +29,10 @@ type fixture struct {
 	places                       *strings.Replacer // of the names that cases use
 }
 
-func newFixture(ctx context.Context, job worldJob) (*fixture, error) {
-	at := func(name string) string { return filepath.Join(job.Base, name) }
+func newFixture(ctx context.Context, w World) (*fixture, error) {
+	at := func(name string) string { return filepath.Join(w.Base, name) }
 	f := &fixture{
-		base: job.Base, home: at("home"), ws: at("ws"), out: at("out"), bin: at("bin"),
+		base: w.Base, home: at("home"), ws: at("ws"), out: at("out"), bin: at("bin"),
 		log: at("log"), pwned: at("pwned"), output: at("output"), ret: at("return"),
 		events: at("events"),
 	}
@@ -45,11 +43,11 @@ func newFixture(ctx context.Context, job worldJob) (*fixture, error) {
 	if f.window, f.slave, err = openWindow(); err != nil {
 		return nil, fmt.Errorf("terminal: %w", err)
 	}
-	if err := f.startOther(job.Escape); err != nil {
+	if err := f.startOther(w.program("e")); err != nil {
 		return nil, fmt.Errorf("the other daemon: %w", err)
 	}
 	f.places = strings.NewReplacer("@WS@", f.ws, "@OUT@", f.out, "@HOME@", f.home, "@DPID@", strconv.Itoa(f.pid),
-		"@E@", job.Escape, "@LOG@", f.log, "@PWNED@", f.pwned, "@BASE@", f.base, "@RACER@", filepath.Join(f.bin, "racer"))
+		"@E@", w.program("e"), "@LOG@", f.log, "@PWNED@", f.pwned, "@BASE@", f.base, "@RACER@", filepath.Join(f.bin, "racer"))
 	return f, f.repositories(ctx)
 }
 
@@ -169,89 +167,7 @@ func (f *fixture) outside(ctx context.Context, text string, vars map[string]stri
 }
 
 // calls are those of a case, with the places that it names.
-func (f *fixture) calls(c escapeCase) ([]toolCall, int, error) {
+func (f *fixture) calls(c EscapeCase) ([]Call, int, error) {
 	c.Command, c.Setup = f.places.Replace(script(c.Command, wordedCommands())), f.places.Replace(c.Setup)
 	return c.calls()
-}
-
-// site writes the configuration of the daemon: its policy allows everything, so
-// that only the sandbox is between the attack and the world.
-func (f *fixture) site(job worldJob) (*site, error) {
-	s := &site{
-		home: f.home, workspace: f.ws, state: filepath.Join(f.home, ".local", "state", "toold"),
-		config: filepath.Join(f.home, ".config", "toold", "config.yaml"), window: f.slave,
-		env: []string{"SERVICE_API_KEY=ENVSECRET", "DAEMONENV=1", "GIT_CONFIG_NOSYSTEM=1"},
-	}
-	// What is in the workspace is kept from programs by a rule, and what file tools read is
-	// what a policy allows: these cases need one that does not allow all.
-	set := setup{}
-	switch kind, _, _ := strings.Cut(job.Case.ID, "-"); kind {
-	case "rd":
-		set.Policy, set.Default = json.RawMessage(`[{"deny":"read_file `+f.ws+`/**/.env"}]`), "allow"
-	case "ft":
-		set.Policy, set.Default = json.RawMessage(`[{"deny":"read_file `+f.out+`/**"}]`), "allow"
-	}
-	if job.Case.widens() {
-		set.Policy = json.RawMessage(`"ask_all"`)
-	}
-	rules, err := policyText(set)
-	if err != nil {
-		return nil, err
-	}
-	if job.Case.byName() {
-		if rules, err = egressPolicy(rules); err != nil {
-			return nil, err
-		}
-	}
-	policy := filepath.Join(f.home, ".config", "toold", "policy.yaml")
-	if err := os.WriteFile(policy, rules, 0o600); err != nil {
-		return nil, err
-	}
-	box := map[string]any{}
-	if job.Bare {
-		attack := filepath.Join(f.base, attackFile)
-		box["allow_degraded"], box["read"] = "tier-c", []string{filepath.Dir(job.Escape), attack, "~/.gitconfig"}
-		if err := os.WriteFile(attack, nil, 0o644); err != nil { // what can be read must be there
-			return nil, err
-		}
-	}
-	if job.Bwrap {
-		box["launcher"] = "bwrap"
-	}
-	if job.Case.takesMemory() {
-		box["limits"] = map[string]any{"memory_bytes": "1GiB"}
-	}
-	profile := job.Case.Profile
-	if job.Profile != "" {
-		profile = job.Profile
-	}
-	switch profile {
-	case "full":
-		box["profile"] = "danger-full-access"
-		box["i_understand_full_access"] = job.Case.Command != "daemon start"
-	case "network-off":
-		box["profile"], box["network"] = "workspace-write", "off"
-	default:
-		box["profile"] = profile
-	}
-	if job.Case.byName() {
-		egressSettings(job.Case, box)
-	}
-	settings, err := json.Marshal(map[string]any{
-		"version": 1, "policy": policy, "tokens": s.chooseTokens(setup{}), "sandbox": box,
-		"approval": map[string]any{"widen": map[string]any{"write": []string{f.out}}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return s, os.WriteFile(s.config, settings, 0o600)
-}
-
-// inWindow makes a command that starts in a terminal window of the user.
-func inWindow(cmd *exec.Cmd, window *os.File) {
-	if window == nil {
-		return
-	}
-	cmd.Stdin = window
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 }

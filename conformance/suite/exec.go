@@ -1,0 +1,234 @@
+//go:build linux
+
+package suite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// execPlayer plays one exec case on a target.
+type execPlayer struct {
+	c       ExecCase
+	base    string
+	mark    string // tells the processes of this case from others
+	session Session
+	late    Lateness
+}
+
+// PlayExec plays a case on a target in a folder. reasons tell why it fails, late what was
+// only too late; err is NotApplicable if the target cannot play it.
+func PlayExec(ctx context.Context, t Target, base string, c ExecCase) (reasons, late []string, err error) {
+	if why := c.needs(); why != "" {
+		return nil, nil, NotApplicable(why)
+	}
+	p := &execPlayer{c: c, base: base, mark: fmt.Sprintf("%09d", time.Now().UnixNano()%1e9)}
+	at := Workspace{Dir: filepath.Join(base, "ws"), Home: filepath.Join(base, "home"), Scratch: filepath.Join(base, "target"), Profile: "workspace-write"}
+	if err := p.prepare(&at); err != nil {
+		return nil, nil, fmt.Errorf("cannot prepare: %w", err)
+	}
+	if p.session, err = t.Open(ctx, at); err != nil {
+		return nil, nil, err
+	}
+	reasons, err = p.repeat(ctx)
+	if e := p.session.Close(); e != nil && err == nil {
+		reasons = append(reasons, e.Error())
+	}
+	return reasons, p.late.All(), err
+}
+
+// needs says what no Session has of that which a case needs, "" if nothing.
+func (c *ExecCase) needs() string {
+	switch o := c.Options; {
+	case c.Own != "":
+		return "own: " + c.Own
+	case o.StdinAtMS != nil:
+		return "adapters give commands no input"
+	case o.ResizeAtMS != nil:
+		return "adapters do not change the size of terminals"
+	case o.SignalAtMS != nil:
+		return "adapters send no signals"
+	}
+	return ""
+}
+
+func (p *execPlayer) prepare(at *Workspace) error {
+	for _, dir := range []string{at.Dir, at.Home, at.Scratch} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if o := p.c.Options; o.HomeWithBashrc != "" {
+		if err := WriteStartFiles(at.Home, o.HomeWithBashrc); err != nil {
+			return err
+		}
+	}
+	for name, value := range p.c.Options.DaemonEnv {
+		at.Env = append(at.Env, name+"="+value)
+	}
+	return p.c.Mark(p.mark, at.Dir)
+}
+
+// WriteStartFiles writes what shells read when they start.
+func WriteStartFiles(home, text string) (err error) {
+	for _, name := range []string{".bashrc", ".bash_profile", ".profile"} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(home, name), []byte(text+"\n"), 0o644))
+	}
+	return err
+}
+
+// repeat plays the case as often as it says, so many at once as it says.
+func (p *execPlayer) repeat(ctx context.Context) (reasons []string, err error) {
+	workers := max(1, p.c.Options.Parallel)
+	for left := max(1, p.c.Options.Repeat, workers); left > 0 && len(reasons) == 0 && err == nil; left -= workers {
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for range workers {
+			// Ends with the case.
+			all.Go(func() {
+				whys, e := p.once(ctx)
+				mu.Lock()
+				defer mu.Unlock()
+				reasons, err = append(reasons, whys...), errors.Join(err, e)
+			})
+		}
+		all.Wait()
+	}
+	return reasons, err
+}
+
+// once plays the case one time.
+func (p *execPlayer) once(ctx context.Context) ([]string, error) {
+	reasons, err := p.run(ctx, p.c.Command(), p.c.Expect)
+	then := p.c.Options.Then
+	if err != nil || then == nil || len(reasons) > 0 {
+		return reasons, err
+	}
+	reasons, err = p.run(ctx, then.Command, then.Expect)
+	for i, why := range reasons {
+		reasons[i] = "the command afterwards: " + why
+	}
+	return reasons, err
+}
+
+// execRun is one command of a case and how it ended.
+type execRun struct {
+	p      *execPlayer
+	result Result
+	status string // exited, timeout, cancelled or spawn_error
+	took   time.Duration
+	token  string
+}
+
+// run runs a command and compares what comes of it with what is expected.
+func (p *execPlayer) run(ctx context.Context, script string, expect map[string]json.RawMessage) (reasons []string, err error) {
+	r := execRun{p: p, status: "exited", token: fmt.Sprintf("token-%s-%d", p.mark, time.Now().UnixNano())}
+	limit, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	o := p.c.Options
+	c := Command{
+		Script: TokenName.ReplaceAllLiteralString(script, r.token),
+		Dir:    o.CWD, Env: o.Env, Terminal: strings.TrimSuffix(o.TTY, "_pipe"),
+	}
+	if o.TimeoutMS != nil {
+		c.Timeout = time.Duration(p.c.Timeout(*o.TimeoutMS)) * time.Millisecond
+	}
+	cancelled := make(chan struct{})
+	if o.CancelAtMS != nil {
+		c.Live = p.canceller(limit, script, func() { close(cancelled); cancel() })
+	}
+	begun := time.Now()
+	r.result, err = p.session.Run(limit, c)
+	r.took = time.Since(begun)
+	var inapt NotApplicable
+	switch {
+	case errors.As(err, &inapt):
+		return nil, err
+	case closed(cancelled):
+		r.status = "cancelled"
+	case limit.Err() != nil:
+		return []string{fmt.Sprintf("it did not end within %v", Patience)}, nil
+	case err != nil:
+		r.status = "spawn_error"
+		r.result.Text = err.Error()
+	case r.result.TimedOut:
+		r.status = "timeout"
+	}
+	return r.check(expect), nil
+}
+
+// canceller cancels a command at its time, which is not before it has said that it has
+// prepared itself, if it does. It returns what must hear what the command prints.
+func (p *execPlayer) canceller(ctx context.Context, script string, cancel func()) (live func([]byte)) {
+	word := Announcement(script)
+	ready, once := make(chan struct{}), sync.Once{}
+	if word == "" {
+		close(ready)
+	}
+	// Ends when it has cancelled the command, or with the command.
+	go func() {
+		if Elapse(ctx, time.Duration(*p.c.Options.CancelAtMS)*time.Millisecond) != nil {
+			return
+		}
+		select {
+		case <-ready:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if word == "" {
+		return nil
+	}
+	return func(data []byte) {
+		if strings.Contains(string(data), word) {
+			once.Do(func() { close(ready) })
+		}
+	}
+}
+
+func closed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// check holds the run against what is expected of it. What only toold's own protocol
+// shows is not.
+func (r *execRun) check(expect map[string]json.RawMessage) (reasons []string) {
+	for _, name := range slices.Sorted(maps.Keys(expect)) {
+		why := ""
+		if stream, check := StreamCheck(name); check != nil {
+			why = check(r.stream(stream), expect[name])
+		} else if check := runChecks()[name]; check != nil {
+			why = check(r, expect[name])
+		}
+		if why != "" {
+			reasons = append(reasons, name+" "+why)
+		}
+	}
+	if len(reasons) > 0 {
+		reasons = append(reasons, fmt.Sprintf("it ended as %s after %v with %.600q", r.status, r.took.Round(time.Millisecond), fmt.Sprintf("%+v", r.result)))
+	}
+	return reasons
+}
+
+func (r *execRun) stream(name string) Printed {
+	text := map[string]string{"stdout": r.result.Stdout, "stderr": r.result.Stderr, "combined": r.result.Stdout + r.result.Stderr}[name]
+	return Printed{text, text, int64(len(text))}
+}
+
+// TokenName is how the script of a case names the token of its call.
+var TokenName = regexp.MustCompile(`\$\{?RUN_ID\}?`)

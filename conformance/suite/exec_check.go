@@ -1,0 +1,181 @@
+//go:build linux
+
+package suite
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// runChecks lists what can be expected of a command on any target, beside its output; see
+// StreamCheck.
+func runChecks() map[string]func(r *execRun, want json.RawMessage) string {
+	return map[string]func(r *execRun, want json.RawMessage) string{
+		"status":    func(r *execRun, want json.RawMessage) string { return compare(r.status, want) },
+		"exit_code": func(r *execRun, want json.RawMessage) string { return compare(float64(r.result.Exit), want) },
+		"signal":    func(r *execRun, want json.RawMessage) string { return compare(r.result.Signal, want) },
+		"within_s": number(func(r *execRun, s float64) string {
+			r.p.late.Check("within_s is", r.took, time.Duration(s*float64(time.Second)))
+			return ""
+		}),
+		"min_s": number(func(r *execRun, s float64) string {
+			if r.took.Seconds() < s {
+				return fmt.Sprintf("is %v: it took %v", s, r.took)
+			}
+			return ""
+		}),
+		"stdout_only_token": func(r *execRun, _ json.RawMessage) string {
+			return Differs(strings.ReplaceAll(r.result.Stdout, r.token+"\n", ""), "")
+		},
+		"no_process": func(r *execRun, want json.RawMessage) string { return r.noProcess(texts(want)[0]) },
+		"no_process_after_s": func(r *execRun, _ json.RawMessage) string {
+			return "" // noProcess looks
+		},
+		"side_effects": func(r *execRun, want json.RawMessage) string {
+			e, err := ReadEffects(want)
+			if err != nil {
+				return err.Error()
+			}
+			defer e.CleanUp(r.dir())
+			return e.Check(r.dir())
+		},
+	}
+}
+
+// ownExpectations are those that only the protocol of toold shows, or its daemon.
+var ownExpectations = strings.Fields(`exit_codes_all truncated error_type reason results last_event events events_not spool_bytes
+	leftover_reported reassembled_exact stream_text_no_replacement rlimit_nofile_equals_daemon_start no_leak daemon_rss_growth_mb_max daemon_alive`)
+
+// known tells whether there is a check for an expectation.
+func known(name string) bool {
+	_, check := StreamCheck(name)
+	return check != nil || runChecks()[name] != nil || slices.Contains(ownExpectations, name)
+}
+
+func number(check func(r *execRun, n float64) string) func(r *execRun, raw json.RawMessage) string {
+	return func(r *execRun, raw json.RawMessage) string {
+		var n float64
+		if err := json.Unmarshal(raw, &n); err != nil {
+			return "cannot be understood: " + err.Error()
+		}
+		return check(r, n)
+	}
+}
+
+func (r *execRun) dir() string { return filepath.Join(r.p.base, "ws") }
+
+func (r *execRun) noProcess(prefix string) string {
+	return NoProcess(r.p.c, prefix, r.p.mark, r.p.base, time.Second)
+}
+
+// NoProcess tells which process of a case has a command line that begins so, after soon
+// at the latest, or comes back after the time that the case names; "" is none.
+func NoProcess(c ExecCase, prefix, mark, base string, soon time.Duration) string {
+	Within(soon, func() bool { return Alive(prefix, mark, base) == "" })
+	if line := Alive(prefix, mark, base); line != "" {
+		return "is still there: " + line
+	}
+	var after float64
+	if raw, ok := c.Expect["no_process_after_s"]; ok && json.Unmarshal(raw, &after) == nil {
+		Within(time.Duration(after*float64(time.Second)), func() bool { return Alive(prefix, mark, base) != "" })
+		if line := Alive(prefix, mark, base); line != "" {
+			return "came back: " + line
+		}
+	}
+	return ""
+}
+
+// Alive returns the command line of a process that begins with prefix and belongs to a
+// case by its mark, its environment or its folder; "" if there is none. The name of the
+// program may be given in full.
+func Alive(prefix, mark, base string) string {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range files {
+		raw, err := os.ReadFile(path)
+		if err != nil || len(raw) == 0 {
+			continue
+		}
+		line := strings.TrimRight(strings.ReplaceAll(string(raw), "\x00", " "), " ")
+		program, rest, _ := strings.Cut(line, " ")
+		if !strings.HasPrefix(filepath.Base(program)+" "+rest, prefix) && !strings.HasPrefix(line, prefix) {
+			continue
+		}
+		env, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "environ"))
+		dir, _ := os.Readlink(filepath.Join(filepath.Dir(path), "cwd"))
+		if strings.Contains(line, mark) || bytes.Contains(env, []byte(base)) || strings.HasPrefix(dir, base) {
+			return path + ": " + line
+		}
+	}
+	return ""
+}
+
+// Effects are the files that a case expects, and what it expects of what goes on.
+type Effects struct {
+	NoFile      string            `json:"no_file"`
+	File        string            `json:"file"`
+	FileLines   map[string]int    `json:"file_lines"`
+	FileContent map[string]string `json:"file_content"`
+	Cleanup     string            `json:"cleanup"`
+
+	// Of a call in the background, which only toold has:
+	ProcessAlive     string `json:"process_alive"`
+	ListedAsLeftover bool   `json:"listed_as_leftover"`
+	KillableByID     bool   `json:"killable_by_id"`
+}
+
+// ReadEffects reads the expectation side_effects.
+func ReadEffects(raw json.RawMessage) (e Effects, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&e); err != nil {
+		return e, fmt.Errorf("cannot be understood: %w", err)
+	}
+	return e, nil
+}
+
+// Check tells which file in a workspace is not as expected, "" if all are.
+func (e Effects) Check(dir string) string {
+	at := func(name string) string {
+		if filepath.IsAbs(name) {
+			return name
+		}
+		return filepath.Join(dir, name)
+	}
+	if _, err := os.Lstat(at(e.NoFile)); e.NoFile != "" && !errors.Is(err, fs.ErrNotExist) {
+		return e.NoFile + " is there"
+	}
+	if _, err := os.Lstat(at(e.File)); e.File != "" && err != nil {
+		return err.Error()
+	}
+	for name, content := range e.FileContent {
+		if got, err := os.ReadFile(at(name)); err != nil || string(got) != content {
+			return fmt.Sprintf("%s holds %s (%v)", name, Short(string(got)), err)
+		}
+	}
+	for name, lines := range e.FileLines {
+		got, err := os.ReadFile(at(name))
+		if n := strings.Count(string(got), "\n"); err != nil || n != lines {
+			return fmt.Sprintf("%s has %d lines, want %d (%v)", name, n, lines, err)
+		}
+	}
+	return ""
+}
+
+// CleanUp runs the script that removes what the case has made.
+func (e Effects) CleanUp(dir string) {
+	if e.Cleanup == "" {
+		return
+	}
+	cmd := exec.Command("sh", "-c", e.Cleanup)
+	cmd.Dir = dir
+	cmd.Run()
+}
