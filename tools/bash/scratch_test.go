@@ -51,7 +51,7 @@ func TestAPrivateTmpNeedsNoRule(t *testing.T) {
 		{sandbox.WorkspaceWrite, "echo x > to-etc/../tmp/" + free, policy.Ask},
 		{sandbox.WorkspaceWrite, "echo x > /tmp/" + free + ".key", policy.Deny},
 		{sandbox.WorkspaceWrite, "cp /etc/passwd /tmp/" + free, policy.Ask},
-		{sandbox.WorkspaceWrite, "ln -s /opt /tmp/" + free + "; cat /tmp/" + free + "/x", policy.Ask},
+		{sandbox.WorkspaceWrite, "ln -s /media/" + free + " /tmp/" + free + "; cat /tmp/" + free + "/x", policy.Ask},
 	} {
 		o := Options{Workspace: ws, Profile: sandbox.Profile{Mode: c.mode, Workspace: ws}}
 		inv, err := New(o).Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, c.script)))
