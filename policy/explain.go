@@ -29,7 +29,7 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 	case v.rule != nil && v.rule.Action < v.action && e.Kind == Exec: // a word is unknown
 		d.Reason = fmt.Sprintf("It would %s, which may be what rule %q denies%s.", what, v.rule.ID, why)
 	case v.rule != nil && v.rule.Action < v.action: // for a part of what is read
-		d.Reason = fmt.Sprintf("It would %s and all in it, of which rule %q denies some%s. Less is not asked: a folder without that, or files of some names.", what, v.rule.ID, why)
+		d.Reason = fmt.Sprintf("It would %s and all in it, and rule %q denies part of that%s. Search a narrower directory, or files of some names, to avoid the question.", what, v.rule.ID, why)
 	case v.rule != nil && v.action == Ask:
 		d.Reason = fmt.Sprintf("It would %s%s.", what, why)
 	case v.rule != nil:

@@ -14,7 +14,7 @@ func TestAQuestionAboutAFolderNamesWhatIsDeniedInIt(t *testing.T) {
 		{ID: "state", Action: Deny, Paths: []string{"/w/**/*.tfstate"}, Reason: "it holds credentials"},
 	}})
 	d := p.Decide([]Effect{tree(read("/w"))})
-	want := `It would read /w and all in it, of which rule "state" denies some: it holds credentials. Less is not asked: a folder without that, or files of some names. A person decides.`
+	want := `It would read /w and all in it, and rule "state" denies part of that: it holds credentials. Search a narrower directory, or files of some names, to avoid the question. A person decides.`
 	if d.Action != Ask || d.Reason != want {
 		t.Errorf("%v: %s", d.Action, d.Reason)
 	}

@@ -77,7 +77,7 @@ func checkGlob(pattern, text string, parts []string) error {
 			return fmt.Errorf("path pattern %q is not clean: it has an empty, . or .. component", pattern)
 		}
 		if part != "**" && strings.Contains(part, "**") {
-			return fmt.Errorf("path pattern %q: ** must stand alone between slashes", pattern)
+			return fmt.Errorf("path pattern %q: ** must be alone between slashes", pattern)
 		}
 	}
 	return nil

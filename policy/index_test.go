@@ -140,7 +140,7 @@ func TestLookingForRulesCountsAsWork(t *testing.T) {
 	for _, text := range []string{"nice push nice push", "npm publish x", "npm -x y z"} {
 		argv := words(text)
 		s := search{policy: p, noted: make(map[*rule]bool), left: maxScan, consider: func(r *rule, _ Action, _ bool, _ []Word) { t.Errorf("%s matches %s", r.ID, text) }}
-		s.tail(argv, true)
+		s.suffix(argv, true)
 		if used := maxScan - s.left; used < len(argv) {
 			t.Errorf("%s: %d words were counted", text, used)
 		}

@@ -127,7 +127,7 @@ func (p *Policy) concerned(e Effect, r *rule) (texts []string) {
 func (p *Policy) whyNone(e Effect) string {
 	switch {
 	case e.Kind == Opaque, e.Kind == Exec && (len(e.Argv) == 0 || e.Argv[0].Dynamic):
-		return "what cannot be analysed is never allowed; write the command so that its programs and files stand in it literally"
+		return "what cannot be analysed is never allowed; write the command so that its programs and files are literal words"
 	case e.Kind == Exec && programs.Parse(e.Argv).Code:
 		return "no rule names code that is in the command; put the code into a file and allow that"
 	case e.Kind == Exec:

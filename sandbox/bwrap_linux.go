@@ -159,21 +159,21 @@ func (b *bwrap) command(control *os.File) *exec.Cmd {
 // find waits until bwrap has started the process that becomes the helper.
 func (b *bwrap) find(pid int) error {
 	b.info.Close() // so that EOF follows if bwrap ends
-	var told struct {
+	var started struct {
 		PID int `json:"child-pid"`
 	}
-	err := json.NewDecoder(io.LimitReader(b.status, 4<<10)).Decode(&told)
+	err := json.NewDecoder(io.LimitReader(b.status, 4<<10)).Decode(&started)
 	if err != nil {
 		return err // bwrap has ended
 	}
-	fd, err := unix.PidfdOpen(told.PID, 0)
+	fd, err := unix.PidfdOpen(started.PID, 0)
 	if err != nil {
 		return err
 	}
-	found, err := os.FindProcess(told.PID) // a pidfd, so it never refers to another process
-	row, gone := helper.Process(told.PID)
+	found, err := os.FindProcess(started.PID) // a pidfd, so it never refers to another process
+	row, gone := helper.Process(started.PID)
 	if err == nil && gone == nil && row.Parent == pid {
-		b.helper, b.pid, b.pidfd = found, told.PID, fd
+		b.helper, b.pid, b.pidfd = found, started.PID, fd
 		return nil
 	}
 	unix.Close(fd)

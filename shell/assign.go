@@ -126,7 +126,7 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	if len(v.text) > maxScript || old.array {
 		v = unknown()
 	} else if old.integer && v == (value{}) {
-		v = value{dynamic: true, number: true, blank: true} // bash converts it to 0
+		v = value{dynamic: true, number: true, orEmpty: true} // bash converts it to 0
 	}
 	old.value, old.exported, old.unset = v, old.exported || exported, false
 	w.put(s, name, old)

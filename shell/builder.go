@@ -23,7 +23,7 @@ func (b *builder) literal(text string, quoted bool) {
 	if text == "" {
 		return
 	}
-	if b.cur.number, b.cur.blank, b.cur.fresh = false, false, false; b.cur.dynamic {
+	if b.cur.number, b.cur.orEmpty, b.cur.fresh = false, false, false; b.cur.dynamic {
 		ends := b.bracket && strings.Contains(text, "]")
 		b.cur.glob = b.cur.glob || !quoted && (ends || strings.ContainsAny(text, "*?["))
 		return
@@ -52,12 +52,12 @@ func (b *builder) unknown(quoted bool) {
 	b.present = true
 	b.cur.many = b.cur.many || !quoted
 	b.cur.glob = b.cur.glob || b.bracket && !quoted
-	b.cur.dynamic, b.cur.number, b.cur.blank, b.cur.fresh = true, false, false, false
+	b.cur.dynamic, b.cur.number, b.cur.orEmpty, b.cur.fresh = true, false, false, false
 }
 
 func (b *builder) value(v value, quoted bool, s *state) {
 	begins, all := !b.present, b.raw.Len() == 0 && !b.cur.dynamic
-	number := v.number && !v.blank
+	number := v.number && !v.orEmpty
 	switch {
 	case len(v.text)+b.raw.Len() > maxScript:
 		b.unknown(false)
@@ -70,7 +70,7 @@ func (b *builder) value(v value, quoted bool, s *state) {
 	case quoted, number, v.fresh:
 		b.literal(v.text, true)
 		b.unknown(quoted || number)
-		b.cur.number, b.cur.blank, b.cur.fresh = number && begins, v.blank && begins, v.fresh && all
+		b.cur.number, b.cur.orEmpty, b.cur.fresh = number && begins, v.orEmpty && begins, v.fresh && all
 	case v.dynamic:
 		b.unknown(false)
 	default:

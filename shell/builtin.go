@@ -278,7 +278,7 @@ func (w *walker) readVariables(name string, args []word, s *state, source string
 	case name == "wait" && len(args) > 0 && args[0].number:
 		return // an operand: no flag follows
 	case name == "wait":
-		v = value{dynamic: true, number: true, blank: true}
+		v = value{dynamic: true, number: true, orEmpty: true}
 	}
 	switch {
 	case slices.ContainsFunc(flags, func(a word) bool { return a.many || a.glob }):

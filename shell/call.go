@@ -164,7 +164,7 @@ func (w *walker) globbedProgram(args []word, source string) {
 // starts follows the commands that a program starts, according to its specification: commands in
 // its words or in those of find's expression, scripts for a shell, its input. It reports whether
 // the program does nothing else.
-func (w *walker) starts(args []word, c *programs.Command, s *state, source string) bool {
+func (w *walker) followStarted(args []word, c *programs.Command, s *state, source string) bool {
 	for _, o := range c.Operands {
 		switch o.Role {
 		case "variable":
@@ -203,7 +203,7 @@ func (w *walker) starts(args []word, c *programs.Command, s *state, source strin
 }
 
 func (w *walker) start(args []word, run programs.Run, s *state, source string) {
-	words := w.given(args, run)
+	words := w.startedWords(args, run)
 	switch {
 	case run.Language == "text":
 		w.opaque("a text is split by rules of the program's own", source)
@@ -244,7 +244,7 @@ func (w *walker) startedIn(dir word, s *state, source string) *state {
 }
 
 // given returns the words of the started command: input appends words, or replaces a mark.
-func (w *walker) given(args []word, run programs.Run) []word {
+func (w *walker) startedWords(args []word, run programs.Run) []word {
 	out := make([]word, 0, len(run.Argv)+1)
 	if run.At > 0 {
 		out = append(out, args[run.At:run.At+len(run.Argv)]...)

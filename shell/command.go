@@ -147,7 +147,7 @@ func (w *walker) pipe(c *syntax.BinaryCmd, s *state) {
 	w.printed, w.said = nil, ""
 	w.alongside(s, func(sub *state) { w.stmt(c.X, sub) })
 	w.alongside(s, func(sub *state) {
-		sub.fed, sub.input = slices.Concat(s.fed, w.printed), w.said
+		sub.pipedNames, sub.input = slices.Concat(s.pipedNames, w.printed), w.said
 		w.stmt(c.Y, sub)
 	})
 	w.printed, w.said = slices.Concat(printed, w.printed), said

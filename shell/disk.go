@@ -361,7 +361,7 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 		s.disk.runs() // programs do more
 	}
 	locale := listed("LANG LC_ALL LC_CTYPE", name) && !(v.known() && plainLocale.MatchString(v.text))
-	if locale || listed(readingNames, name) || strings.HasPrefix(name, "BASH_FUNC_") {
+	if locale || listed(parsingNames, name) || strings.HasPrefix(name, "BASH_FUNC_") {
 		w.opaque("a shell reads a text otherwise by what "+name+" is", name)
 	}
 	_, last, _ := strings.Cut(strings.TrimPrefix(name, "GIT_"), "_")
@@ -377,7 +377,7 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 
 // readingNames are variables that change how shells parse text, contain code, or change what names
 // match; plainLocale are values of the language variables without such effects.
-const readingNames = "POSIXLY_CORRECT POSIX_PEDANTIC SHELLOPTS BASHOPTS BASH_COMPAT BASH_CMDS BASH_ALIASES PS4 GLOBIGNORE LOCPATH"
+const parsingNames = "POSIXLY_CORRECT POSIX_PEDANTIC SHELLOPTS BASHOPTS BASH_COMPAT BASH_CMDS BASH_ALIASES PS4 GLOBIGNORE LOCPATH"
 
 var plainLocale = regexp.MustCompile(`^(?i:|C|POSIX|en_[A-Z]+|.*\.utf-?8)$`)
 

@@ -36,7 +36,7 @@ func (w *walker) program(args []word, s *state, source string) {
 	if toolchain := listed("cargo rustc rustfmt rustup", c.Name); toolchain && c.Covers != programs.CoversNone {
 		w.toolchain(c.Name, s, source)
 	}
-	if c.Name != "" && w.starts(args, &c, s, source) {
+	if c.Name != "" && w.followStarted(args, &c, s, source) {
 		// A rule may still match the program itself.
 		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Follow: true, Source: source})
 		if len(c.Sub) == 0 && !slices.ContainsFunc(c.Runs, func(r programs.Run) bool { return r.Language != "" }) {
@@ -134,7 +134,7 @@ func (w *walker) fromPipe(s *state, source string) {
 			w.mayRead(name, s, source)
 		}
 	}
-	for _, o := range s.fed[:min(len(s.fed), maxNames)] {
+	for _, o := range s.pipedNames[:min(len(s.pipedNames), maxNames)] {
 		if o.Word.Dynamic {
 			continue
 		}

@@ -11,23 +11,23 @@ import (
 // state is all that is known at one point of a script. join must handle every field; a test checks
 // that.
 type state struct {
-	dead    bool // unreachable; joining such a state changes nothing
-	vars    table[variable]
-	funcs   table[function]
-	params  params
-	locals  table[local]       // variables of the function being followed
-	dirs    []string           // possible working directories; nil = unknown
-	failed  []string           // possible working directories if the last command failed, if different
-	left    []string           // possible values of OLDPWD; nil = unknown
-	split   bool               // IFS may have changed: words are split differently
-	noglobs bool               // a pattern without matches may expand to no word
-	closed  bool               // a descriptor may have been closed
-	strange bool               // unknown variables may be set
-	input   string             // known standard input of the next command
-	shown   bool               // standard output may be a terminal
-	fed     []programs.Operand // trees whose names are on standard input
-	traps   []string           // of this process, as texts
-	disk    *disk              // what the script has changed on the disk
+	dead       bool // unreachable; joining such a state changes nothing
+	vars       table[variable]
+	funcs      table[function]
+	params     params
+	locals     table[local]       // variables of the function being followed
+	dirs       []string           // possible working directories; nil = unknown
+	failed     []string           // possible working directories if the last command failed, if different
+	left       []string           // possible values of OLDPWD; nil = unknown
+	split      bool               // IFS may have changed: words are split differently
+	noglobs    bool               // a pattern without matches may expand to no word
+	closed     bool               // a descriptor may have been closed
+	strange    bool               // unknown variables may be set
+	input      string             // known standard input of the next command
+	shown      bool               // standard output may be a terminal
+	pipedNames []programs.Operand // trees whose names are on standard input
+	traps      []string           // of this process, as texts
+	disk       *disk              // what the script has changed on the disk
 }
 
 // function is the body of a function, or nil if it may be one of several, or none.
@@ -82,7 +82,7 @@ func (w *walker) join(s, o *state) (changed bool) {
 	}
 	for _, c := range []bool{
 		s.input != input, joinDirs(&s.dirs, o.dirs), joinDirs(&s.left, o.left), joinFlag(&s.split, o.split), joinFlag(&s.noglobs, o.noglobs),
-		joinFlag(&s.closed, o.closed), joinFlag(&s.strange, o.strange), joinFlag(&s.shown, o.shown), joinList(&s.fed, o.fed), joinList(&s.traps, o.traps), s.disk.join(o.disk),
+		joinFlag(&s.closed, o.closed), joinFlag(&s.strange, o.strange), joinFlag(&s.shown, o.shown), joinList(&s.pipedNames, o.pipedNames), joinList(&s.traps, o.traps), s.disk.join(o.disk),
 	} {
 		changed = changed || c
 	}

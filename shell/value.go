@@ -10,7 +10,7 @@ type value struct {
 	dynamic bool
 	glob    bool // text is a pattern, and the value one of the names it matches
 	number  bool // an unknown number; implies dynamic
-	blank   bool // a number or empty
+	orEmpty bool // a number or empty
 	fresh   bool // the path of a file or directory that mktemp made, or empty; implies dynamic
 }
 
@@ -31,9 +31,9 @@ func (v value) or(o value) value {
 		return v
 	}
 	fresh := (v.fresh || v == value{}) && (o.fresh || o == value{})
-	blank := v.blank || o.blank || v == value{} || o == value{}
+	blank := v.orEmpty || o.orEmpty || v == value{} || o == value{}
 	number := v.isNumeric() && o.isNumeric()
-	return value{dynamic: true, number: number, blank: number && blank, fresh: fresh}
+	return value{dynamic: true, number: number, orEmpty: number && blank, fresh: fresh}
 }
 
 // variable is a value with its attributes. Each attribute may hold.

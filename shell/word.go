@@ -19,18 +19,18 @@ type word struct {
 	dynamic bool
 	many    bool // any number of words, or none; it is then dynamic, or a glob
 	number  bool // an unknown number; implies dynamic
-	blank   bool // or that, or empty
+	orEmpty bool // or that, or empty
 	fresh   bool // as in value
 	glob    bool // text is a pattern of file names, with quoted characters escaped
 }
 
 // wordOf returns a value as exactly one word.
 func wordOf(v value) word {
-	return word{text: v.text, dynamic: v.dynamic, glob: v.glob, number: v.number && !v.blank, blank: v.blank, fresh: v.fresh}
+	return word{text: v.text, dynamic: v.dynamic, glob: v.glob, number: v.number && !v.orEmpty, orEmpty: v.orEmpty, fresh: v.fresh}
 }
 
 func (wd word) value() value {
-	return value{text: wd.text, dynamic: wd.dynamic, glob: wd.glob, number: wd.number || wd.blank, blank: wd.blank, fresh: wd.fresh}
+	return value{text: wd.text, dynamic: wd.dynamic, glob: wd.glob, number: wd.number || wd.orEmpty, orEmpty: wd.orEmpty, fresh: wd.fresh}
 }
 
 func (wd word) known() bool { return !wd.dynamic && !wd.glob }
@@ -289,7 +289,7 @@ func (w *walker) prints(p *syntax.CmdSubst, s *state) value {
 	switch {
 	case other:
 	case counts.MatchString(w.text(last)) && path.known():
-		return value{dynamic: true, number: true, blank: name != "nproc" && name != "getconf"}
+		return value{dynamic: true, number: true, orEmpty: name != "nproc" && name != "getconf"}
 	case temporary.MatchString(text) && dir.known() && (dir.text == "" || dir.text == "/tmp"):
 		return value{text: "/tmp/", dynamic: true, fresh: true}
 	case m != nil && path.known():

@@ -51,7 +51,7 @@ func (d *Dispatcher) Join(client string, begun func(*Call)) (leave func()) {
 func (d *Dispatcher) unnotified(client string, followed []*Call) (list []*Call) {
 	records, err := d.opt.Journal.Untold(context.Background(), client, maxNotifiedAtOnce)
 	if err != nil {
-		d.opt.Log.Error("cannot find what a client was not told", zap.String("client", client), zap.Error(err))
+		d.opt.Log.Error("cannot find the background calls to notify a client of", zap.String("client", client), zap.Error(err))
 	}
 	for _, rec := range records {
 		if slices.ContainsFunc(followed, func(c *Call) bool { return c.ID == rec.ID }) {

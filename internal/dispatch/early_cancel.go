@@ -34,7 +34,7 @@ func (f earlyCancels) take(client, id string) bool {
 func (d *Dispatcher) CancelEarly(ctx context.Context, client, id string) bool {
 	cancelled, err := d.opt.Journal.Fence(context.WithoutCancel(ctx), client, id, maxEarlyCancels)
 	if err != nil {
-		d.opt.Log.Error("cannot journal a fence", zap.String("call", id), zap.Error(err))
+		d.opt.Log.Error("cannot journal an early cancel", zap.String("call", id), zap.Error(err))
 	}
 	if !cancelled {
 		return false
@@ -63,6 +63,6 @@ func (d *Dispatcher) takeEarlyCancel(c *Call) {
 		return
 	}
 	d.opt.Journal.Unfence(c.client, c.ID, func(err error) {
-		d.opt.Log.Warn("cannot journal that a fence is gone", zap.String("call", c.ID), zap.Error(err))
+		d.opt.Log.Warn("cannot journal the end of an early cancel", zap.String("call", c.ID), zap.Error(err))
 	})
 }

@@ -248,7 +248,7 @@ func TestAQuestionExpiresByTheClockOnTheWall(t *testing.T) {
 	halt(t, first)
 	second := l.next(t, policy.Ask, func(o *Options) { o.Limits.ApprovalTimeout = time.Nanosecond })
 	w, wake := second.kept("call_1")
-	wantError(t, final(t, w, wake), message.ApprovalTimeout, "nobody answered")
+	wantError(t, final(t, w, wake), message.ApprovalTimeout, "no one answered")
 }
 
 func TestAKeptCallRunsOnlyForItsClient(t *testing.T) {

@@ -173,5 +173,5 @@ func (j Judge) Decide(ctx context.Context, c Call) error {
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_ = daemon.Stop(stopping, id, j.Program+" does not wait for the decision any more") // otherwise it ends after limits.linger
-	return fmt.Errorf("nobody decided the call within %s, so it is denied. Do not repeat it unasked: tell the user what you wanted to do", j.Wait)
+	return fmt.Errorf("no one decided the call within %s, so it is denied. Do not repeat it unasked: tell the user what you wanted to do", j.Wait)
 }

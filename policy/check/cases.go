@@ -13,7 +13,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// Case is one line of a case file: a call and the decision that it should get. Expect or MustNot is set.
+// Case is one line of a case file: a call and its expected decision. Expect or MustNot is set.
 type Case struct {
 	ID        string          `json:"id"`
 	Policy    string          `json:"policy"` // a file, from the directory of the cases
@@ -56,7 +56,7 @@ func ReadCase(line []byte) (Case, error) {
 	return c, c.complete()
 }
 
-// complete turns command and cwd into the arguments of a call.
+// complete converts command and cwd to the arguments of a call.
 func (c *Case) complete() error {
 	arguments := make(map[string]any)
 	if c.Command != "" {
@@ -74,7 +74,8 @@ func (c *Case) complete() error {
 	return err
 }
 
-// Failure says how the decision differs from the expected one. A call that is refused before the policy sees it is denied.
+// Failure returns how the decision differs from the expected one, or "". A call that is refused before the policy sees it counts as
+// denied.
 func (c *Case) Failure(j *Judge) string {
 	d := policy.Decision{Action: policy.Deny, Reason: "the call is refused before the policy sees it"}
 	effects, err := j.Effects(c.Tool, c.Arguments)
@@ -91,7 +92,7 @@ func (c *Case) Failure(j *Judge) string {
 	return fmt.Sprintf("got %s, want %s: %s [%s]", got, want, d.Reason, d.Rule)
 }
 
-// Examples tries the examples in a policy file, each rule's by itself. The error is one of the file without them.
+// Examples tests the examples in a policy file, each rule's separately. The error concerns the file without them.
 func Examples(o policy.Options, f policy.File) (passed int, failures []string, err error) {
 	bare := f
 	bare.Commands = slices.Clone(f.Commands)

@@ -1,9 +1,7 @@
-// Package check tries policies: it finds rules that do not do what they seem to,
-// says what must change for a call to be allowed, replays recorded calls, and proposes
-// rules. Everything that it says of a policy, it has asked the policy.
+// Package check tests policies: it finds rules with unexpected effects, finds what must change for a call to be allowed, replays
+// recorded calls, and proposes rules. Every result is verified with the policy.
 //
-// It decides nothing, runs nothing and writes nothing. It knows neither tools nor the
-// journal nor the format of policy files: a Judge brings what it needs of them.
+// It runs and writes nothing. A Judge provides the tools, the journal and the format of policy files.
 package check
 
 import (
@@ -18,7 +16,7 @@ type Judge struct {
 	// Effects returns what a call of a tool does.
 	Effects func(tool string, arguments json.RawMessage) ([]policy.Effect, error)
 
-	Client, Agent string // whose calls are judged
+	Client, Agent string // client of the calls
 }
 
 // Decide judges effects as those of the client.
@@ -36,7 +34,7 @@ func (j *Judge) script(text string) ([]policy.Effect, error) {
 
 func (j *Judge) rules(p *policy.Policy) *policy.Policy { return p.For(j.Client, j.Agent) }
 
-// With returns the judge with those changes that are of the user's file, or an error when that is no policy.
+// With returns the judge with those changes that concern the user's file, or an error if the result is no policy.
 func (j *Judge) With(changes ...policy.Change) (*Judge, error) {
 	next, user := *j, j.Policy.User()
 	name := user.Name

@@ -76,7 +76,7 @@ func TestWhatIsMissingIsReadable(t *testing.T) {
 		{runs("deploy"), `an exception in rule "no-deploy": except: ["deploy"] in /etc/toold/policy.yaml; and under commands: {id: allow-deploy, decision: allow, run: ["deploy"]}`},
 		{append(runs("x"), written("/w/.git/config")), `under commands: {id: allow-x, decision: allow, run: ["x"]}; and builtin: {disable: ["builtin:git-config"]}, which takes the whole of a built-in rule away; and under paths: {id: allow-write-config, decision: allow, ops: [write], match: ["/w/.git/config"]}; then it is allowed`},
 		{[]policy.Effect{{Kind: policy.Env, Name: "X"}, {Kind: policy.Net, Host: "a.test", Port: 443}}, `env: {allow: ["X"]}; and an exception in rule "meta": except: ["a.test"]; and under net: {id: allow-net-a-test, decision: allow, hosts: ["a.test"], ports: [443]}; then it is allowed`},
-		{append(runs("x"), policy.Effect{Kind: policy.Opaque, Why: "y"}), `none in the policy: what cannot be analysed is never allowed; write the command so that its programs and files stand in it literally`},
+		{append(runs("x"), policy.Effect{Kind: policy.Opaque, Why: "y"}), `none in the policy: what cannot be analysed is never allowed; write the command so that its programs and files are literal words`},
 	} {
 		m := j.Missing(c.effects)
 		if got := m.String("p.yaml"); got != c.want {

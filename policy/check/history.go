@@ -11,34 +11,34 @@ import (
 // Event is one recorded call.
 type Event struct {
 	ID, Client, Agent string
-	Hash              string // of tool and arguments: calls with the same one are the same
+	Hash              string // of tool and arguments: calls with the same hash are equal
 	Text              string // the call in one line, for people
 	At                time.Time
 
-	ByPerson bool // a person decided, or said so beforehand
+	ByPerson bool // a person decided, possibly beforehand
 	Allowed  bool
 	Widened  bool // it needed a wider sandbox
 	Worked   bool // it ran and did not fail
 }
 
-// Past is a call of the record that may have been made several times.
+// Past is a recorded call, possibly made several times.
 type Past struct {
-	Event    // the latest decision by a person, else the latest
+	Event    // the latest one decided by a person, else the latest
 	Effects  []policy.Effect
 	Count    int       // how often it was made
-	Approved int       // how often a person let it run and it worked
+	Approved int       // how often a person approved it and it worked
 	Last     time.Time // the latest of those
 	Refused  bool      // a person refused it after that
 }
 
-// History is the recorded calls that can be judged. The zero History is empty.
+// History contains the recorded calls that can be judged. The zero value is empty.
 type History struct {
 	Calls []Past
 	index map[string]int
 }
 
-// Add takes a call into the history; calls come in the order in which they were made. effects is asked for what a call does that
-// is not known yet; a call that cannot be judged any more is left out.
+// Add adds a call to the history, in order of time. effects returns what a new call does; a call that can no longer be judged is
+// skipped.
 func (h *History) Add(e Event, effects func() ([]policy.Effect, error)) {
 	i, known := h.index[e.Hash]
 	if !known {
@@ -66,7 +66,7 @@ func (h *History) Add(e Event, effects func() ([]policy.Effect, error)) {
 	}
 }
 
-// Difference is a recorded call that another policy decides otherwise.
+// Difference is a recorded call with another decision under another policy.
 type Difference struct {
 	Call   string        `json:"tool_call_id"`
 	Text   string        `json:"call"`
@@ -76,7 +76,7 @@ type Difference struct {
 	Source string        `json:"source"`
 }
 
-// Compare returns the calls of the history that next decides otherwise than j.
+// Compare returns the calls of the history for which next decides differently from j.
 func (j *Judge) Compare(h *History, next *Judge) []Difference {
 	list := []Difference{}
 	for _, c := range h.Calls {
@@ -97,7 +97,7 @@ func (c Past) decidedBy(p *policy.Policy) policy.Decision {
 //go:embed everyday.txt
 var everyday string
 
-// Shift is an everyday command that two policies decide otherwise.
+// Shift is an everyday command with different decisions under two policies.
 type Shift struct {
 	Command string        `json:"command"`
 	Before  policy.Action `json:"before"`
@@ -105,7 +105,7 @@ type Shift struct {
 	Rule    string        `json:"rule"`
 }
 
-// Shifts returns the everyday commands that next decides otherwise than j.
+// Shifts returns the everyday commands for which next decides differently from j.
 func (j *Judge) Shifts(next *Judge) (list []Shift) {
 	for command := range strings.Lines(everyday) {
 		command = strings.TrimSpace(command)

@@ -11,7 +11,7 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// linter tries rules, and finds those that do not do what they seem to.
+// linter finds rules with unexpected effects by trying them.
 type linter struct {
 	*Judge
 	findings []*oddity
@@ -19,12 +19,12 @@ type linter struct {
 
 type oddity struct {
 	policy.Fault
-	subjects []string // what {} stands for in the problem
+	subjects []string // replace {} in the problem
 }
 
 const maxSubjects = 3
 
-// Lint returns what is odd about the rules of the user's file.
+// Lint returns warnings about the rules of the user's file.
 func (j *Judge) Lint() []*policy.Fault {
 	l, f := &linter{Judge: j}, j.Policy.User()
 	for _, r := range f.Commands {
@@ -49,8 +49,8 @@ func (j *Judge) Lint() []*policy.Fault {
 	return faults
 }
 
-// warn notes a problem of a rule, in value, a text of it. {} in the problem stands for the subject; the same problem with another
-// subject is no second warning.
+// warn records a problem of a rule, in its text value. The subject replaces {} in the problem; the same problem with another subject is
+// not a second warning.
 func (l *linter) warn(r policy.Rule, value, subject, problem string) {
 	l.note(policy.Fault{File: l.Policy.User().Name, Line: r.Line, Rule: r.ID, Value: value, Problem: problem}, subject)
 }
@@ -67,7 +67,7 @@ func (l *linter) note(fault policy.Fault, subject string) {
 	l.findings = append(l.findings, &oddity{fault, []string{subject}})
 }
 
-// tried warns when a stricter decision than a rule's holds for what it names.
+// tried warns if a stricter decision than a rule's applies to what it names.
 func (l *linter) tried(r policy.Rule, value, sample string, e policy.Effect) {
 	subject := fmt.Sprintf("%q", sample)
 	switch d := l.Decide([]policy.Effect{e}); {
@@ -124,7 +124,7 @@ func (l *linter) variables(patterns []string) {
 	}
 }
 
-// host tries a rule about hosts on hosts of its own patterns, and warns of what no host is ever called.
+// host tries a host rule on hosts of its own patterns, and warns about patterns that match no valid host.
 func (l *linter) host(r policy.Rule) {
 	for _, port := range r.Ports {
 		if port < 1 || port > 65535 {
@@ -154,7 +154,7 @@ func exampleOf(r policy.Rule, host string) policy.Effect {
 
 func firstOf[T any](list []T, otherwise T) T { return append(slices.Clip(list), otherwise)[0] }
 
-// known warns of words of which none of the known ones is meant.
+// known warns about unknown words.
 func (l *linter) known(r policy.Rule, what string, fold func(string) string, words []string, list string) {
 	for _, word := range words {
 		if !programs.IsField(list, fold(word)) {

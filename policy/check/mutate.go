@@ -9,7 +9,7 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// mutations returns other spellings of a command that do the same.
+// mutations returns other spellings of a command with the same effect.
 func mutations(words []string) (list []string) {
 	add := func(words ...string) {
 		if text := strings.TrimSpace(strings.Join(words, " ")); !slices.Contains(list, text) {
@@ -54,11 +54,10 @@ func mutations(words []string) (list []string) {
 	return list
 }
 
-// longFlags are programs whose flags of several letters begin with one dash.
+// longFlags are programs whose long flags begin with one dash.
 const longFlags = " go gofmt find java javac terraform tofu openssl gcc cc g++ clang make "
 
-// bundles returns other spellings of one word: the letters of bundled flags apart and the other way round, and the value of a
-// long flag in the next word.
+// bundles returns other spellings of one word: bundled flags apart and in another order, and the value of a long flag in the next word.
 func bundles(w string) (list [][]string) {
 	name, value, valued := strings.Cut(w, "=")
 	switch {
@@ -74,8 +73,8 @@ func bundles(w string) (list [][]string) {
 	return [][]string{apart, {"-" + strings.Join(turned, "")}}
 }
 
-// intruders returns commands that a pattern with a wildcard at its end must not allow though they begin like one that it names:
-// with another value of a flag that the pattern names, and with a refspec.
+// intruders returns commands that a pattern with a final wildcard must not allow though they begin like one that it matches: with
+// another value of a flag in the pattern, and with a refspec.
 func intruders(pattern string, words []string) (list []string) {
 	add := func(words ...string) { list = append(list, strings.Join(words, " ")) }
 	c := programs.Parse(programs.Words(words))
@@ -94,9 +93,9 @@ func intruders(pattern string, words []string) (list []string) {
 	return list
 }
 
-// slips tries an allowing rule on commands that it should not allow, and warns of those that it does.
+// slips warns about commands that an allow rule should not allow but does.
 func (l *linter) slips(r policy.Rule, pattern string, words []string) {
-	r.PermitFlags = nil // what is named is meant
+	r.PermitFlags = nil // what is named is intended
 	alone := l.alone(r, policy.Ask)
 	if alone == nil {
 		return
@@ -108,7 +107,7 @@ func (l *linter) slips(r policy.Rule, pattern string, words []string) {
 	}
 }
 
-// alone is a policy of one rule, beside a default for commands; nil where that is none.
+// alone returns a policy of one rule and a default for commands; nil if it is invalid.
 func (l *linter) alone(r policy.Rule, commands policy.Action) *policy.Policy {
 	open := policy.Defaults{Bash: commands, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, Unanalysable: policy.Ask, UnknownRead: policy.Allow, UnknownWrite: policy.Allow, UnknownEnv: policy.Allow}
 	r.Match, r.NotMatch = nil, nil
@@ -119,8 +118,8 @@ func (l *linter) alone(r policy.Rule, commands policy.Action) *policy.Policy {
 	return p
 }
 
-// mutate tries a rule on other spellings of a command that it names: it warns of those that pass an asking or denying rule, and
-// of what slips into an allowing one.
+// mutate tries a rule on other spellings of a command that it matches: it warns about those that bypass an ask or deny rule, and about
+// unintended ones that an allow rule covers.
 func (l *linter) mutate(r policy.Rule, pattern, sample string) {
 	words := strings.Fields(sample)
 	if len(r.Dirs) > 0 || len(r.Except) > 0 || len(words) == 0 {
@@ -153,8 +152,8 @@ func (l *linter) stops(p *policy.Policy, script string) bool {
 
 const maxSamples = 32
 
-// samples are commands that a pattern names: each alternative of a word once, an operand for *, nothing for **. A pattern with
-// quotes gives none.
+// samples returns commands that a pattern matches: each alternative of a word once, an operand for *, nothing for **; none for a
+// pattern with quotes.
 func samples(pattern string) []string {
 	if strings.ContainsAny(pattern, `'"\`) {
 		return nil
@@ -174,12 +173,12 @@ func samples(pattern string) []string {
 		list = next[:min(len(next), maxSamples)]
 	}
 	if list[0] == "" {
-		return nil // of any program
+		return nil // for any program
 	}
 	return list
 }
 
-// alternatives are the choices of the braces in a text, up to maxSamples.
+// alternatives returns the choices of the braces in a text, up to maxSamples.
 func alternatives(text string) []string {
 	list, _ := policy.ExpandBraces(text)
 	return list[:min(len(list), maxSamples)]

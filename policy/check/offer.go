@@ -10,19 +10,19 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Offer is a way to remember a yes to a call in the user's policy file. It was tried: with its changes the call is allowed.
+// Offer is a way to remember a yes to a call in the user's policy file. With its changes the call was allowed in a test.
 type Offer struct {
-	Scope   string // "command": just this one; "prefix": all that begin like it; "rule": as a person wrote it
+	Scope   string // "command": just this one; "prefix": all with the same beginning; "rule": as a person wrote it
 	Covers  []string
 	Changes []policy.Change
 
 	Allows  []Past   // other calls of the history that it would have allowed
-	Refused []Past   // of these, the calls that a person refused
-	Not     []string // commands near to this one that it does not allow
+	Refused []Past   // those of them that a person refused
+	Not     []string // similar commands that it does not allow
 }
 
-// Offers returns the ways to remember a yes to a call with these effects: none where a rule asks every time, where a built-in
-// rule or another's file asks, or where no rule can name what the call does.
+// Offers returns the ways to remember a yes to a call with these effects: none if a rule asks every time, a built-in rule or another
+// file asks, or no rule can name what the call does.
 func (j *Judge) Offers(effects []policy.Effect, h *History) (list []Offer) {
 	needs, err := j.needs(effects)
 	if err != nil {
@@ -41,7 +41,7 @@ func (j *Judge) Offers(effects []policy.Effect, h *History) (list []Offer) {
 	return list
 }
 
-// Offer returns the way to remember a yes by a person's pattern of commands, or why the call would not run by it.
+// Offer returns the way to remember a yes by a person's pattern of commands, or why the call would not be allowed by it.
 func (j *Judge) Offer(pattern string, effects []policy.Effect, h *History) (Offer, error) {
 	needs, err := j.needs(effects)
 	if err != nil {
@@ -82,7 +82,7 @@ func (j *Judge) needs(effects []policy.Effect) ([]policy.Obstacle, error) {
 	return m.Obstacles, nil
 }
 
-// broad returns why what takes an obstacle away is not proposed: it allows more than the call shows.
+// broad returns why a change is not proposed: it allows more than the call shows.
 func broad(o policy.Obstacle) error {
 	c := o.Change
 	switch {
@@ -96,7 +96,7 @@ func broad(o policy.Obstacle) error {
 	return nil
 }
 
-// covering is the change that takes the obstacle away for a command, or for more.
+// covering returns the change that removes the obstacle for a command, or for more.
 func covering(n policy.Obstacle, scope, pattern string) policy.Change {
 	c := n.Change
 	if n.Effect.Kind != policy.Exec || scope == "command" {
@@ -117,8 +117,8 @@ func covering(n policy.Obstacle, scope, pattern string) policy.Change {
 
 const maxPrefix = 3
 
-// prefix is the pattern of the commands that begin like one: with its program and the plain words behind it. It is "" for
-// programs that run what their arguments say.
+// prefix returns the pattern of the commands with the same program and the same plain words after it; "" for programs that run their
+// arguments.
 func prefix(argv []policy.Word) string {
 	if len(argv) == 0 || programs.RunsAnything(argv[0].Text) {
 		return ""
@@ -138,7 +138,7 @@ func prefix(argv []policy.Word) string {
 	return strings.Join(append(words, "**"), " ")
 }
 
-// proves tries an offer on the call and on the history.
+// proves tests an offer on the call and on the history.
 func (j *Judge) proves(o *Offer, needs []policy.Obstacle, effects []policy.Effect, h *History) bool {
 	next, err := j.With(o.Changes...)
 	if err != nil || next.Decide(effects).Action != policy.Allow {
@@ -166,7 +166,7 @@ func (j *Judge) proves(o *Offer, needs []policy.Obstacle, effects []policy.Effec
 
 const maxNear = 4
 
-// near returns commands that differ little from one, and are not allowed.
+// near returns similar commands that are not allowed.
 func (j *Judge) near(e policy.Effect) (list []string) {
 	if e.Kind != policy.Exec || len(e.Argv) == 0 {
 		return nil

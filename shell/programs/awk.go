@@ -23,7 +23,7 @@ func (c *Command) awk(words []Word) {
 			program = true
 			safe = safe && safeAwkProgram(w)
 		default:
-			// name=value between files is an assignment; as a path it is judged too.
+			// name=value between files is an assignment; it is judged as a path, too.
 			c.Operands = append(c.Operands, Operand{Word: w, Kind: Read})
 		}
 	}

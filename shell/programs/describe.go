@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// describe says what a command does with its operands, and what covers it.
+// describe sets what a command does with its operands, and which preset covers it.
 func (r *reader) describe(c *Command, s *spec, own []Word) {
 	if !r.trusted {
 		s = nil
@@ -19,7 +19,7 @@ func (r *reader) describe(c *Command, s *spec, own []Word) {
 		c.Operands = hosts(r.argv)
 	case special(c, s, r, own):
 	default:
-		r.byForm(c, s, own)
+		r.byParser(c, s, own)
 		if s.has("module") {
 			r.module(c, s)
 		}
@@ -51,20 +51,20 @@ func (r *reader) describe(c *Command, s *spec, own []Word) {
 	}
 }
 
-// carries reports whether any of the words may begin a command that runs.
+// carries reports whether any of the words may start a command that runs.
 func (r *reader) carries(s *spec) bool {
 	root := s.root()
 	known := r.trusted && r.specified && !root.bare()
 	return !known || root.has("runs") || root.has("carries") || s.has("carries") || s.has("code")
 }
 
-// MayRun returns words of a command, each end of which may be a command that it runs: all
-// of them, or what comes after flags that carry a command.
+// MayRun returns words of a command of which each suffix may be a command that it
+// runs: all of them, or those after flags with a command.
 func (c *Command) MayRun(argv []Word) (words []Word) {
 	root := c.spec.root()
 	if c.Carries {
 		words = slices.DeleteFunc(slices.Clone(argv[1:]), func(w Word) bool { return IsField("::: :::+ {}", w.Text) })
-		if len(words) < len(argv)-1 { // parallel puts its command together
+		if len(words) < len(argv)-1 { // parallel assembles its command
 			words = append(words, Word{Text: joined(words)})
 		}
 		return words
@@ -81,24 +81,24 @@ func (c *Command) MayRun(argv []Word) (words []Word) {
 	return words
 }
 
-// module describes what a module of a program is given: files that it may read.
+// module adds the arguments of a Python module: files that it may read.
 func (r *reader) module(c *Command, s *spec) {
 	for _, run := range c.Runs {
 		if inner := Parse(run.Argv); !inner.Known {
-			f := form{describe: true, roles: []string{"read*"}, spec: s}
+			f := parser{describe: true, roles: []string{"read*"}, spec: s}
 			c.Operands = append(c.Operands, f.parse(inner.Suspects).operands...)
 		}
 	}
 }
 
-// bare reports whether no more is known of a program than how to name it: its words
-// may be anything.
+// bare reports whether the specification only names a program: its words may be
+// anything.
 func (s *spec) bare() bool {
 	return len(s.forms)+len(s.subs)+len(s.unsafe)+len(s.globals) == 0 && s.special == ""
 }
 
-// coversNone reports whether an option before the subcommand, or what is not known
-// of the command, keeps a preset from covering it.
+// coversNone reports whether an option before the subcommand, or an unknown part of
+// the command, keeps presets from covering it.
 func (s *spec) coversNone(c *Command) bool {
 	if s == nil || c.Opaque != "" || len(c.Runs) > 0 && s.special == "" {
 		return true
@@ -111,24 +111,24 @@ func (s *spec) coversNone(c *Command) bool {
 	})
 }
 
-// byForm describes a command by the forms of its specification.
-func (r *reader) byForm(c *Command, s *spec, own []Word) {
+// byParser describes a command by the parsers of its specification.
+func (r *reader) byParser(c *Command, s *spec, own []Word) {
 	if s.forms == nil && s.parent != nil {
-		r.withoutForm(c, s, own)
+		r.withoutParser(c, s, own)
 		return
 	}
 	if s.parent == nil && len(c.Sub)+len(c.Runs) == 0 && (s.stopsAt() < 0 || s.has("shell")) {
 		own = r.words
 	}
-	var best *form
+	var best *parser
 	var as parsed
 	for _, f := range s.forms {
 		p := f.parse(own)
 		if p.covered && !f.describe && (c.Covers == CoversNone || f.level < c.Covers) {
 			c.Covers = f.level
 		}
-		// The form that writes knows the most flags. One that needs a flag, such as
-		// "unzip -l", is not the one that is meant without.
+		// The parser for writing knows the most flags. One that requires a flag, such as
+		// "unzip -l", does not apply without it.
 		if best != nil && f.required && !p.covered {
 			continue
 		}
@@ -149,9 +149,9 @@ func (r *reader) byForm(c *Command, s *spec, own []Word) {
 	}
 }
 
-// withoutForm describes a subcommand of which only the flags are known: its operands
-// may be files that it reads.
-func (r *reader) withoutForm(c *Command, s *spec, own []Word) {
+// withoutParser describes a subcommand of which only the flags are known: its
+// operands may be files that it reads.
+func (r *reader) withoutParser(c *Command, s *spec, own []Word) {
 	c.Operands = hosts(r.argv)
 	if c.Known = len(s.root().forms) > 0; !c.Known {
 		return
@@ -164,12 +164,12 @@ func (r *reader) withoutForm(c *Command, s *spec, own []Word) {
 	}
 	c.Suspects = suspects(r.argv)
 	own = slices.DeleteFunc(slices.Clone(own), func(w Word) bool { return isURL(w.Text) })
-	f := form{describe: true, roles: []string{"read*"}, spec: s}
+	f := parser{describe: true, roles: []string{"read*"}, spec: s}
 	c.Operands = append(c.Operands, f.parse(own).operands...)
 }
 
-// printed returns the trees that a command lists or searches, with all that is in
-// them.
+// printed returns the trees that a command lists or searches, with all their
+// contents.
 func printed(operands []Operand) (out []Operand) {
 	for _, o := range operands {
 		if o.Kind != Read || !o.Tree && o.Part == "" {
@@ -184,7 +184,7 @@ func printed(operands []Operand) (out []Operand) {
 	return out
 }
 
-// special describes the commands whose arguments are a language of their own.
+// special describes commands whose arguments are a language.
 func special(c *Command, s *spec, r *reader, own []Word) bool {
 	switch attribute := s.root().special; attribute {
 	case "find":
@@ -197,9 +197,9 @@ func special(c *Command, s *spec, r *reader, own []Word) bool {
 		c.tar(own)
 	case "test":
 		c.test(own)
-		r.byForm(c, s, own)
+		r.byParser(c, s, own)
 	case "ln":
-		r.byForm(c, s, own)
+		r.byParser(c, s, own)
 		c.links(own)
 	case "mktemp":
 		c.temporary()
@@ -232,7 +232,7 @@ func suspects(argv []Word) []Word {
 			i++
 			continue
 		case s.has("packages") && w.Text != "" && w.Text[0] != '-' && !w.Dynamic:
-			// The package is a program with words of its own.
+			// The package is a program with its own words.
 			return append(out, suspects(Unversioned(argv[i:]))...)
 		}
 		out = append(out, w)
@@ -245,7 +245,8 @@ func suspects(argv []Word) []Word {
 	return out
 }
 
-// flagBeginnings are the beginnings of flags whose value follows in the same word.
+// flagBeginnings returns the prefixes of flags whose value follows in the same
+// word.
 func (s *spec) flagBeginnings() (out []string) {
 	if s == nil {
 		return nil
@@ -258,8 +259,8 @@ func (s *spec) flagBeginnings() (out []string) {
 	return out
 }
 
-// named returns where the words are that name what a program shall do: the index of
-// the first, and how many there are.
+// named returns the words that name what a program should do: the index of the
+// first, and their number.
 func (s *spec) named(argv []Word) (first, count int) {
 	if s == nil || s.has("packages") {
 		return 0, 0
@@ -274,7 +275,7 @@ func (s *spec) named(argv []Word) (first, count int) {
 	r := reader{argv: argv, words: argv[1:]}
 	start := 0
 	if len(s.globals) > 0 {
-		start = r.starts(s)[0]
+		start = r.subcommandIndexes(s)[0]
 	} else if start = slices.IndexFunc(argv[1:], func(w Word) bool { return w.Dynamic || !strings.HasPrefix(w.Text, "-") }); start < 0 {
 		start = len(argv) - 1
 	} else if start > 0 && !strings.Contains(argv[start].Text, "=") {
@@ -293,7 +294,7 @@ func (s *spec) named(argv []Word) (first, count int) {
 	return 1 + start, count
 }
 
-// isSubcommand reports whether a word looks like a name and like no path.
+// isSubcommand reports whether a word looks like a name and not like a path.
 func isSubcommand(w Word) bool {
 	if w.Dynamic || w.Text == "" || w.Text[0] == '-' {
 		return false
@@ -306,8 +307,7 @@ func isSubcommand(w Word) bool {
 	return true
 }
 
-// Unversioned takes the version away from the package that is run: prisma@latest
-// runs what prisma does.
+// Unversioned removes the version of the package to run: prisma@latest runs prisma.
 func Unversioned(words []Word) []Word {
 	if len(words) == 0 {
 		return words

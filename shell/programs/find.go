@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// findTests are the words of find's expression that run and change nothing, with the number
-// of words that follow them.
+// findTests are the parts of find's expression that change nothing, with their
+// number of arguments.
 var findTests = map[string]int{
 	"-name": 1, "-iname": 1, "-path": 1, "-ipath": 1, "-wholename": 1, "-iwholename": 1, "-regex": 1, "-iregex": 1, "-regextype": 1,
 	"-type": 1, "-xtype": 1, "-size": 1, "-mtime": 1, "-mmin": 1, "-atime": 1, "-amin": 1, "-ctime": 1, "-cmin": 1, "-used": 1,
@@ -66,27 +66,28 @@ type findReader struct {
 	opaque       bool // a word may belong to the structure
 	safe         bool
 	deletes      bool
-	runs         bool // commands that may read what is found
+	runs         bool // commands that may read the found files
 	rooted       bool
 	inExpression bool
 
-	lists []findList // those that are open, outermost first
-	names []string   // that tests give in full
+	lists []findList // open ones, outermost first
+	names []string   // full names in tests
 
-	// The ends of the names of what is printed, read by commands, and deleted.
+	// Name endings of what is printed, read by commands, and deleted.
 	printed, ran, deleted []string
 }
 
-// findNames is what is known of that for which a part of the expression holds.
+// findNames describes the files for which a part of the expression is true.
 type findNames struct {
-	ends      []string // of its names; nil = any
-	extension bool     // the names have one such as files have
-	files     bool     // it is files
-	empty     bool     // it is empty
-	again     bool     // it has a name of what tools make again
+	ends      []string // name endings; nil = any
+	extension bool     // the names have an extension
+	files     bool     // they are regular files
+	empty     bool     // they are empty
+	again     bool     // their names are those of what tools recreate
 }
 
-// and is what holds for both. The first test says what the names are; others leave out more.
+// and describes the files for which both hold. The first test determines the names;
+// others may exclude more.
 func (n findNames) and(o findNames) findNames {
 	if n.ends == nil {
 		n.ends, n.extension = o.ends, o.extension
@@ -95,7 +96,7 @@ func (n findNames) and(o findNames) findNames {
 	return n
 }
 
-// or is what holds for either.
+// or describes the files for which either holds.
 func (n findNames) or(o findNames) findNames {
 	ends := slices.Concat(n.ends, o.ends)
 	if n.ends == nil || o.ends == nil || len(ends) > maxParts {
@@ -104,8 +105,8 @@ func (n findNames) or(o findNames) findNames {
 	return findNames{ends, n.extension && o.extension, n.files && o.files, n.empty && o.empty, n.again && o.again}
 }
 
-// read returns the ends of the names of what commands read that are given it. Below a
-// directory that is found there are others.
+// read returns the name endings of what commands read that receive them. Below a
+// found directory there are others.
 func (n findNames) read() []string {
 	if !n.files && !n.extension {
 		return nil
@@ -113,12 +114,12 @@ func (n findNames) read() []string {
 	return n.ends
 }
 
-// findList is a list in find's expression, in brackets or all of it: what holds where it
-// begins, at this point, and after the alternatives before.
+// findList is a list in find's expression, in brackets or all of it: the state at
+// its start, at this point, and after the previous alternatives.
 type findList struct {
 	begin, here, before findNames
-	some                bool // there are alternatives before
-	not                 bool // the next test is turned round
+	some                bool // there are previous alternatives
+	not                 bool // the next test is negated
 }
 
 func (l *findList) all() findNames {
@@ -135,7 +136,7 @@ func (l *findList) narrow(n findNames) {
 	l.not = false
 }
 
-// operator reads a part of the expression that joins others.
+// operator handles an operator of the expression.
 func (f *findReader) operator(name string) {
 	l := &f.lists[len(f.lists)-1]
 	switch name {
@@ -154,7 +155,7 @@ func (f *findReader) operator(name string) {
 	}
 }
 
-// close ends the innermost list that is in brackets.
+// close closes the innermost bracket.
 func (f *findReader) close() {
 	if n := len(f.lists) - 1; n > 0 {
 		all := f.lists[n].all()
@@ -163,10 +164,11 @@ func (f *findReader) close() {
 	}
 }
 
-// here is what is known of that for which the next part is evaluated.
+// here describes the files for which the next part is evaluated.
 func (f *findReader) here() findNames { return f.lists[len(f.lists)-1].here }
 
-// exact returns the files of the names that tests give in full, as if they were in the roots.
+// exact returns the files with the full names in tests, as if they were in the
+// roots.
 func (f *findReader) exact(roots []Operand) (list []Operand) {
 	for _, name := range f.names {
 		for _, root := range roots {
@@ -182,13 +184,13 @@ func (f *findReader) name(w Word, exactly bool) (n findNames) {
 	if !w.Dynamic && len(f.names) < maxNested && !strings.ContainsAny(w.Text, "*?[\\/") {
 		f.names = append(f.names, w.Text)
 		if folded := strings.ToLower(w.Text); !exactly && folded != w.Text {
-			f.names = append(f.names, folded) // as most files, and rules, name them
+			f.names = append(f.names, folded) // as most files and rules spell them
 		}
 	}
 	n.extension, n.again = strings.HasPrefix(w.Text, "*."), exactly && !w.Dynamic && MadeAgain(w.Text)
 	for _, end := range nameEnds(w) {
 		if end == PartNames || !strings.Contains(end, ".") || strings.HasSuffix(strings.ToLower(end), ".git") {
-			end = "" // as good as any
+			end = "" // equivalent to any
 		}
 		n.ends = append(n.ends, end)
 	}
@@ -216,7 +218,7 @@ func (f *findReader) add(w Word, kind Kind) {
 	f.operands = append(f.operands, Operand{Word: w, Kind: kind, Tree: true})
 }
 
-// word reads words[i] and returns how many words after it belong to it.
+// word handles words[i] and returns the number of its arguments.
 func (f *findReader) word(words []Word, i int) int {
 	w := words[i]
 	takes, known := findTests[w.Text]
@@ -237,7 +239,7 @@ func (f *findReader) word(words []Word, i int) int {
 	return 0
 }
 
-// takes reads the values of words[i], and returns how many there are.
+// takes handles n values of words[i], and returns their number.
 func (f *findReader) takes(words []Word, i, n int) int {
 	for _, w := range words[i+1 : min(i+1+n, len(words))] {
 		if w.Many {
@@ -248,7 +250,7 @@ func (f *findReader) takes(words []Word, i, n int) int {
 	return n
 }
 
-// test reads a part of the expression that find only evaluates, or an option.
+// test handles a test or an option.
 func (f *findReader) test(words []Word, i int) {
 	name, value, n := words[i].Text, Word{Dynamic: true}, findNames{}
 	if i+1 < len(words) {
@@ -279,7 +281,7 @@ func (f *findReader) test(words []Word, i int) {
 	f.lists[len(f.lists)-1].narrow(n)
 }
 
-// action reads a part of the expression that does something, or is not known.
+// action handles an action, or an unknown part.
 func (f *findReader) action(words []Word, i int) (taken int) {
 	f.inExpression = true
 	switch name := words[i].Text; {
@@ -298,14 +300,14 @@ func (f *findReader) action(words []Word, i int) (taken int) {
 		taken = f.file(words, i, Write, 2)
 	case IsField("-fprint -fprint0 -fls", name):
 		taken = f.file(words, i, Write, 1)
-	default: // how many words belong to what is not known is not known
+	default: // the number of arguments of an unknown part is unknown
 		f.safe, f.opaque = false, f.opaque || strings.HasPrefix(name, "-")
 	}
 	f.lists[len(f.lists)-1].narrow(findNames{})
 	return taken
 }
 
-// file reads an action of which the first value is a file.
+// file handles an action whose first argument is a file.
 func (f *findReader) file(words []Word, i int, kind Kind, values int) int {
 	if f.safe = false; i+1 < len(words) {
 		f.operands = append(f.operands, Operand{Word: words[i+1], Kind: kind})
@@ -313,7 +315,7 @@ func (f *findReader) file(words []Word, i int, kind Kind, values int) int {
 	return f.takes(words, i, values)
 }
 
-// delete takes note that what was found so far is deleted.
+// delete records that what was found so far is deleted.
 func (f *findReader) delete() {
 	here := f.here()
 	ends := slices.Clone(here.ends)
@@ -328,8 +330,8 @@ func (f *findReader) delete() {
 	f.deletes, f.deleted = true, together(f.deleted, ends)
 }
 
-// command reads the command after -exec, the word of argv at an index. It returns how many
-// words belong to it.
+// command handles the command after -exec, at an index of argv, and returns its
+// number of words.
 func (f *findReader) command(words []Word, at int) int {
 	end := 1
 	for end < len(words) && words[end].Text != ";" && (words[end].Text != "+" || words[end-1].Text != "{}") {
@@ -337,7 +339,7 @@ func (f *findReader) command(words []Word, at int) int {
 		end++
 	}
 	if end < len(words) && words[end].Text == "+" && strings.HasPrefix(words[0].Text, "-ok") {
-		f.opaque = true // where it is one more word for the command, that goes on
+		f.opaque = true // if it is a further word of the command, that continues
 	}
 	run := Run{Argv: words[1:end], At: at + 1, Replaces: "{}", Found: Word{Fresh: f.here().again}}
 	if strings.HasSuffix(words[0].Text, "dir") {
@@ -352,7 +354,7 @@ func (f *findReader) command(words []Word, at int) int {
 	return end
 }
 
-// found says what a command is given: a name in the directory where it runs, or one below
+// found sets what a command receives: a name in its working directory, or one below
 // the root, if there is one.
 func (f *findReader) found(run *Run, roots []Operand) {
 	switch run.Found = (Word{Dynamic: true, Fresh: run.Found.Fresh}); {
@@ -363,19 +365,19 @@ func (f *findReader) found(run *Run, roots []Operand) {
 	}
 }
 
-// MadeAgain reports whether a directory of a name is one that tools make again when it is
-// gone.
+// MadeAgain reports whether tools recreate directories with a name.
 func MadeAgain(name string) bool {
 	return IsField("node_modules __pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox .gradle .next .nuxt .turbo .parcel-cache .terraform .eggs htmlcov", name)
 }
 
-// unknownPart says that it is not known whether a word belongs to the structure of a command.
+// unknownPart is the message for a word that may belong to the structure of a
+// command.
 func unknownPart(program string) string {
 	return "a word of " + program + " that is known only when it runs may be a part of its structure"
 }
 
-// removesFiles reports whether a command removes the files that it is given, and no
-// directories: for all files of a tree that comes to the same.
+// removesFiles reports whether a command removes the files that it receives, and no
+// directories: for all files of a tree the effect is the same.
 func removesFiles(argv []Word) bool {
 	return IsField("rm unlink", baseName(argv[0].Text)) && !slices.ContainsFunc(argv[1:], func(w Word) bool {
 		return strings.HasPrefix(w.Text, "--r") || strings.HasPrefix(w.Text, "-") && strings.ContainsAny(w.Text, "rR") && !strings.HasPrefix(w.Text, "--")

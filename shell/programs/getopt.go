@@ -9,13 +9,13 @@ type getopt struct {
 	reader
 	c        Command
 	spec     *spec
-	stop     int // operands before a command begins; -1 when none does
+	stop     int // number of operands before a command; -1: no command
 	operands int
 	between  []Word // options between the words of the subcommand
 }
 
-// stopsAt returns how many operands come before the command that a program starts;
-// -1 when it starts none so.
+// stopsAt returns the number of operands before the command that a program starts,
+// or -1.
 func (s *spec) stopsAt() int {
 	if s.has("shell") {
 		return 0
@@ -30,11 +30,11 @@ func (s *spec) stopsAt() int {
 	return -1
 }
 
-// read reads words. shift is the index of the first in argv. It returns how many
+// read parses words. shift is the index of the first in argv. It returns how many
 // belong to the program itself: the others are a command that it starts.
 func (g *getopt) read(words []Word, shift int) int {
 	variables := g.spec.has("variables")
-	if g.stop < 0 { // else most of them are another command's
+	if g.stop < 0 { // otherwise most of them are another command's
 		g.c.Words = slices.Grow(g.c.Words, len(words))
 		g.c.Flags = slices.Grow(g.c.Flags, min(flagsIn(words), maxFlags/4))
 	}
@@ -79,14 +79,16 @@ func (g *getopt) read(words []Word, shift int) int {
 	return len(words)
 }
 
-// several records that any flags, and any operands, may come from the word at an index of argv.
+// several records that the word at an index of argv may become any flags and
+// operands.
 func (g *getopt) several(at int) {
 	g.c.Flags = append(g.c.Flags, Flag{At: at, Dynamic: true})
 	g.c.Words = append(g.c.Words, Word{Dynamic: true, Many: true})
 	g.operands++
 }
 
-// flagsIn returns how many flags the words may be at most: one, or one for each letter.
+// flagsIn returns the maximum number of flags in the words: one, or one for each
+// letter.
 func flagsIn(words []Word) (n int) {
 	for _, w := range words {
 		switch {
@@ -99,7 +101,7 @@ func flagsIn(words []Word) (n int) {
 	return n
 }
 
-// literal reads operands that come after "--" up to the command that is started.
+// literal handles operands after "--" up to the started command.
 func (g *getopt) literal(words []Word, i int) int {
 	for ; i < len(words) && g.operands < g.stop; i++ {
 		g.c.Words = append(g.c.Words, words[i])
@@ -108,23 +110,23 @@ func (g *getopt) literal(words []Word, i int) int {
 	return i
 }
 
-// opaque records why the structure of the command is not known.
+// opaque records why the structure of the command is unknown.
 func (g *getopt) opaque(why string) {
 	if g.c.Opaque == "" {
 		g.c.Opaque = why
 	}
 }
 
-// maxFlags bounds the flags of one command that are recorded.
+// maxFlags bounds the recorded flags of one command.
 const maxFlags = 2048
 
-// flag reads words[0]. It returns how many words after it are its values, and
-// whether a command begins after these.
+// flag parses words[0]. It returns how many words after it are its values, and
+// whether a command follows these.
 func (g *getopt) flag(words []Word, at int) (n int, started bool) {
 	w := words[0]
 	if len(g.c.Flags) >= maxFlags {
 		if g.opaque("it has too many flags"); len(g.c.Flags) == maxFlags {
-			g.c.Flags = append(g.c.Flags, Flag{At: at, Dynamic: true}) // any of those that follow
+			g.c.Flags = append(g.c.Flags, Flag{At: at, Dynamic: true}) // any of the following
 		}
 		return 0, false
 	}
@@ -154,7 +156,7 @@ func (g *getopt) named(name string) *flag {
 	return g.spec.flag(name)
 }
 
-// valued records a flag with the values that it takes from the words after it.
+// valued records a flag with its values in the words after it.
 func (g *getopt) valued(f Flag, rest []Word) (n int, started bool) {
 	switch {
 	case f.spec != nil:
@@ -179,7 +181,7 @@ func (g *getopt) valued(f Flag, rest []Word) (n int, started bool) {
 	return n, started
 }
 
-// take gives a flag its values: what is attached to it, then words.
+// take assigns values to a flag: an attached one, then words.
 func (g *getopt) take(f *Flag, values string, rest []Word) (n int, started bool) {
 	if values == "" || f.spec.only {
 		return 0, false
@@ -204,8 +206,8 @@ func (g *getopt) take(f *Flag, values string, rest []Word) (n int, started bool)
 	return n, false
 }
 
-// many notes a value at an index of argv that may become several words: what comes after
-// the first may be an option, or an operand.
+// many records that a value at an index of argv may become several words: further
+// ones may be options or operands.
 func (g *getopt) many(f *Flag, value Word, at int) {
 	if !value.Many {
 		return
@@ -217,7 +219,7 @@ func (g *getopt) many(f *Flag, value Word, at int) {
 	g.several(at)
 }
 
-// bundle reads flags of one letter in one word.
+// bundle parses one-letter flags in one word.
 func (g *getopt) bundle(w Word, rest []Word, at int) (n int, started bool) {
 	if isNumber(w.Text[1:]) {
 		g.c.Flags = append(g.c.Flags, Flag{Name: w.Text, At: at})
@@ -245,8 +247,8 @@ func (g *getopt) bundle(w Word, rest []Word, at int) (n int, started bool) {
 	return 0, false
 }
 
-// abbreviates returns the long flags for which a flag may be short, each by its
-// first spelling.
+// abbreviates returns the long flags that a flag may abbreviate, each by its first
+// spelling.
 func (s *spec) abbreviates(name string) (out []string) {
 	for at := s; at != nil; at = at.parent {
 		out = abbreviatedIn(out, at.flags, name)

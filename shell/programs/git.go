@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// gitRemote describes git's subcommands that are given a repository. It reports
+// gitRemote describes git's subcommands with a repository argument. It reports
 // whether it is one.
 func (c *Command) gitRemote(s *spec, words []Word) bool {
 	if len(c.Sub) == 0 || !s.remote() {
@@ -32,7 +32,7 @@ func (c *Command) gitRemote(s *spec, words []Word) bool {
 	return c.Known
 }
 
-// remote reports whether the subcommand is given a repository.
+// remote reports whether the subcommand has a repository argument.
 func (s *spec) remote() bool {
 	for ; s != nil; s = s.parent {
 		if s.has("remote") {
@@ -42,7 +42,8 @@ func (s *spec) remote() bool {
 	return false
 }
 
-// harmlessGlobals reports whether the options before git's subcommand change nothing.
+// harmlessGlobals reports whether the options before git's subcommand change
+// nothing.
 func harmlessGlobals(s *spec, c *Command) bool {
 	return !slices.ContainsFunc(c.Flags, func(f Flag) bool {
 		if f.spec == nil || s.globals[f.Name] != f.spec || IsField(s.harmless, f.Name) {
@@ -53,7 +54,8 @@ func harmlessGlobals(s *spec, c *Command) bool {
 	})
 }
 
-// verifies reports whether a word but the first may be a format that checks signatures, with the program gpg.program.
+// verifies reports whether a word but the first may be a format that checks
+// signatures, using gpg.program.
 func verifies(argv []Word, i int) bool {
 	named := func(w Word) bool {
 		return strings.HasPrefix(w.Text, "--format") || strings.HasPrefix(w.Text, "--pretty")
@@ -63,8 +65,8 @@ func verifies(argv []Word, i int) bool {
 
 var signatures = regexp.MustCompile(`%[-+ ]?G|%\(signature`)
 
-// gitConfigured reads the settings before git's subcommand: the commands that they are, and
-// whether they make the words mean something else.
+// gitConfigured handles the settings before git's subcommand: commands in them, and
+// whether they change the meaning of the words.
 func (c *Command) gitConfigured(root *spec) {
 	for _, f := range c.Flags {
 		name, value, _ := strings.Cut(f.Value.Text, "=")
@@ -87,7 +89,8 @@ func (c *Command) gitConfigured(root *spec) {
 	}
 }
 
-// pushed adds the flags that refspecs of a push stand for: +a overwrites, and :a removes.
+// pushed adds the flags that refspecs of a push imply: +a overwrites, and :a
+// removes.
 func (c *Command) pushed(s *spec, argv []Word) {
 	if len(c.Sub) == 0 || c.Sub[0] != "push" {
 		return
@@ -109,8 +112,8 @@ func isLocal(w Word) bool {
 	return isFile || w.Text != "" && strings.IndexByte("./~", w.Text[0]) >= 0
 }
 
-// clonedTo returns the directory that "git clone" makes, or "git submodule add": its last operand, which is
-// the repository where there is only one, and then the last part of its name.
+// clonedTo returns the directory that "git clone" or "git submodule add" creates:
+// its last operand, or if there is only the repository, the last part of its name.
 func clonedTo(operands []Word) []Operand {
 	if len(operands) == 0 {
 		return nil
@@ -124,8 +127,7 @@ func clonedTo(operands []Word) []Operand {
 	return []Operand{{Word: w, Kind: Write, Tree: true}}
 }
 
-// gitSettings returns the hosts that stand before git's subcommand, as in
-// -c url.https://….
+// gitSettings returns the hosts before git's subcommand, as in -c url.https://….
 func gitSettings(words, own []Word) (out []Operand) {
 	for _, w := range words[:max(len(words)-len(own), 0)] {
 		out = append(out, hostWords(w)...)
@@ -140,7 +142,7 @@ func harmlessGitSetting(s string) bool {
 }
 
 // setsGit reports whether git's configuration is changed in a way that may make it
-// run something: what is neither a person, nor a colour, nor a habit.
+// run something: everything but user, color and similar settings.
 func setsGit(words []Word) bool {
 	var operands []string
 	for _, w := range words {
@@ -156,7 +158,7 @@ func setsGit(words []Word) bool {
 		}
 	}
 	if len(operands) < 2 {
-		return false // it shows a setting, or takes one away
+		return false // it shows or removes a setting
 	}
 	section, _, _ := strings.Cut(operands[0], ".")
 	return !IsField("user author committer color advice pull push branch init fetch rebase merge", section) ||

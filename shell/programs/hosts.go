@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// isURL reports whether a word is a URL, or a flag and one, and no path: it does
-// not climb out of a directory that is called "https:".
+// isURL reports whether a word is a URL, or a flag with one, and not a path: it
+// does not lead out of a directory called "https:".
 func isURL(s string) bool {
 	return strings.Contains(s, "://") && !strings.Contains(s, "..") && len(urls(s)) > 0
 }
@@ -18,7 +18,7 @@ func isURL(s string) bool {
 // hosts returns the hosts in the words of a program that may connect to them.
 func hosts(argv []Word) (out []Operand) {
 	if name, _ := System(argv[0].Text); name == "git" {
-		return nil // its subcommands that connect are known
+		return nil // its connecting subcommands are known
 	}
 	proxy := false
 	for _, w := range argv[1:] {
@@ -37,8 +37,7 @@ func hosts(argv []Word) (out []Operand) {
 	return out
 }
 
-// namesHost reports whether the value of a flag is a host without a scheme, or may
-// be one.
+// namesHost reports whether the value of a flag may be a host without a scheme.
 func namesHost(flag string) bool {
 	return IsField("--proxy --https-proxy --http-proxy --registry --index-url --extra-index-url --find-links --trusted-host", flag) ||
 		strings.HasPrefix(flag, "--@") && strings.HasSuffix(flag, ":registry")
@@ -53,7 +52,7 @@ func hostWords(w Word) (out []Operand) {
 	}
 	for _, u := range found {
 		if file, ok := fileURL(Word{Text: u, Dynamic: w.Dynamic}); ok {
-			_, path, _ := strings.Cut(u, "://") // which aws takes from the working directory
+			_, path, _ := strings.Cut(u, "://") // aws reads it from the working directory
 			if !strings.HasPrefix(path, "/") {
 				out = append(out, Operand{Word: Word{Text: path, Dynamic: w.Dynamic}, Kind: Read})
 			}
@@ -73,14 +72,15 @@ func hostWords(w Word) (out []Operand) {
 	case host != "":
 		out = append(out, Operand{Word: Word{Text: "https://" + host + "/"}, Kind: Net})
 	case IsField("http https ftp ftps ws wss git+ssh git+https git+http", before):
-		out = append(out, Operand{Word: Word{Dynamic: true}, Kind: Net}) // https:host is one, for some
+		out = append(out, Operand{Word: Word{Dynamic: true}, Kind: Net}) // for some, https:host is one
 	case strings.IndexByte(before, '@') > 0 && alias != "" && !IsField("npm workspace file link patch portal", alias):
 		out = append(out, Operand{Word: Word{Text: text, Dynamic: w.Dynamic}, Kind: Net})
 	}
 	return out
 }
 
-// fileURL returns the file that a URL names: file:///a, file://localhost/a, file:/a.
+// fileURL returns the file that a URL names: file:///a, file://localhost/a,
+// file:/a.
 func fileURL(w Word) (file Word, ok bool) {
 	scheme, path, _ := strings.Cut(w.Text, ":")
 	if !strings.EqualFold(scheme, "file") || !strings.HasPrefix(path, "/") {
@@ -91,7 +91,7 @@ func fileURL(w Word) (file Word, ok bool) {
 		if i < 0 {
 			return Word{Dynamic: true}, true
 		}
-		path = rest[i:] // of this machine, whatever host it names
+		path = rest[i:] // local, whatever host it names
 	}
 	if plain, err := url.PathUnescape(path); err == nil {
 		path = plain
@@ -99,14 +99,14 @@ func fileURL(w Word) (file Word, ok bool) {
 	return Word{Text: path, Dynamic: w.Dynamic}, true
 }
 
-// forges are what package managers call hosts of repositories.
+// forges are names that package managers use for hosts of repositories.
 var forges = map[string]string{"github": "github.com", "gitlab": "gitlab.com", "bitbucket": "bitbucket.org", "gist": "gist.github.com"}
 
-// maxURLs bounds the URLs that are looked for in one word.
+// maxURLs bounds the URLs searched in one word.
 const maxURLs = 16
 
-// urls returns the URLs that a word holds, one more than maxURLs at most. Those in
-// the middle of prose are text: "see https://example.org".
+// urls returns the URLs in a word, at most maxURLs+1. Those in the middle of prose
+// are text: "see https://example.org".
 func urls(s string) (out []string) {
 	at, blank := 0, strings.IndexAny(s, " \t\n")
 	for len(out) <= maxURLs {
@@ -130,7 +130,7 @@ func urls(s string) (out []string) {
 	return out
 }
 
-// oneURL ends a URL before the next one of a list.
+// oneURL cuts a URL before the next one of a list.
 func oneURL(s string) string {
 	for _, sep := range ",|;\n\t" {
 		before, after, _ := strings.Cut(s, string(sep))
@@ -141,10 +141,10 @@ func oneURL(s string) string {
 	return s
 }
 
-// isSchemeByte reports whether a byte may stand in the scheme of a URL.
+// isSchemeByte reports whether a byte may be in the scheme of a URL.
 func isSchemeByte(c byte) bool { return isLetterOrDigit(c) || c == '+' || c == '-' }
 
-// remotePath splits host:path and URLs, as git and scp read them.
+// remotePath splits host:path and URLs like git and scp.
 func remotePath(s string) (host string, isHost bool, path string) {
 	if strings.Contains(s, "://") {
 		u, err := url.Parse(s)
@@ -160,13 +160,13 @@ func remotePath(s string) (host string, isHost bool, path string) {
 	return before[strings.LastIndexByte(before, '@')+1:], true, path
 }
 
-// copies describes the operands of scp and rsync: the last is where the others go.
+// copies describes the operands of scp and rsync: the last is the destination.
 func (c *Command) copies() (out []Operand) {
 	if len(c.Words) == 0 {
 		return nil
 	}
 	into, sources := c.Words[len(c.Words)-1], c.Words[:len(c.Words)-1]
-	if into.Many { // some of it may be sources, or the last of these be where they go
+	if into.Many { // it may include sources, or the last of these may be the destination
 		out = append(out, Operand{Word: into, Kind: Read, Tree: true}, Operand{Word: into, Kind: Write, Tree: true})
 		if n := len(sources); n > 0 {
 			out = append(out, Operand{Word: sources[n-1], Kind: Write, Tree: true})
@@ -196,7 +196,7 @@ func (c *Command) copies() (out []Operand) {
 	return out
 }
 
-// valueFiles are the files that values of flags name.
+// valueFiles returns the files in values of flags.
 func (c *Command) valueFiles() (out []Operand) {
 	for _, f := range c.Flags {
 		switch {
@@ -210,7 +210,7 @@ func (c *Command) valueFiles() (out []Operand) {
 	return out
 }
 
-// globalFiles are the files that options before the subcommand name.
+// globalFiles returns the files in options before the subcommand.
 func (c *Command) globalFiles(root *spec) (out []Operand) {
 	if root == nil {
 		return nil
@@ -225,8 +225,8 @@ func (c *Command) globalFiles(root *spec) (out []Operand) {
 	return out
 }
 
-// copied says what is written when a source is copied into a directory: its name there,
-// or all of the directory where what is in the source is meant.
+// copied returns what is written when a source is copied into a directory: its name
+// there, or the whole directory if the source's contents are copied.
 func copied(source, into Word, keepsDirs bool) []Operand {
 	name := baseName(strings.TrimRight(source.Text, "/"))
 	all := source.Dynamic || strings.HasSuffix(source.Text, "/") || name == "" || name == "." || name == ".."
@@ -236,15 +236,16 @@ func copied(source, into Word, keepsDirs bool) []Operand {
 	return []Operand{{Word: into, Kind: Write}, {Word: Word{Text: into.Text + "/" + name, Dynamic: into.Dynamic}, Kind: Write, Tree: true}}
 }
 
-// keepsDirs reports whether flags of rsync may keep the directories of its sources, or
-// name more of them.
+// keepsDirs reports whether flags of rsync may keep the directories of its sources,
+// or name more of them.
 func (c *Command) keepsDirs() bool {
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
 		return f.Dynamic || f.Name == "-R" || strings.HasPrefix(f.Name, "--rel") || f.Name == "--files-from"
 	})
 }
 
-// Contact returns what a program connects to at a URL or user@host:path: the host is "" where it is not known.
+// Contact returns what a program connects to at a URL or user@host:path; host is ""
+// if unknown.
 func Contact(target Word, program string) (scheme, host string, port int) {
 	name, _ := System(program)
 	text := target.Text
@@ -264,7 +265,7 @@ func Contact(target Word, program string) (scheme, host string, port int) {
 	return scheme, host, port
 }
 
-// hostOfURL returns "" for what programs may read differently.
+// hostOfURL returns "" if programs may parse the URL differently.
 func hostOfURL(text string) (string, int) {
 	u, err := url.Parse(text)
 	if err != nil || strings.ContainsAny(text, "{}[]\\") || u.User != nil && !plainUser.MatchString(text) {
@@ -277,13 +278,13 @@ func hostOfURL(text string) (string, int) {
 	return CleanHost(u.Hostname()), port
 }
 
-// plainUser is a URL of which every program ends the user at the same @.
+// plainUser matches URLs in which every program ends the user at the same @.
 var plainUser = regexp.MustCompile(`^[^:]*://[\w.~%+=!*,:-]*@[^@?#/]*(?:/|$)`)
 
-// plainHost is a host in plain writing, which 0x7f.1 and 2130706433 are not.
+// plainHost matches hosts in plain notation, unlike 0x7f.1 and 2130706433.
 var plainHost = regexp.MustCompile(`^(?:[a-z0-9-]*\.)*[a-z-][a-z0-9-]*$`)
 
-// CleanHost normalises a host; "" for what is none in plain writing.
+// CleanHost normalises a host; "" if it is not in plain notation.
 func CleanHost(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if ip := net.ParseIP(host); ip != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// marks says what is to be said of a command beside its operands: what it loses,
-// whether it leaves the machine, which flags must be named, and whether it carries
+// marks sets the properties of a command besides its operands: what it loses,
+// whether it sends something, which flags must be named, and whether it contains
 // code.
 func (r *reader) marks(c *Command, s *spec) {
 	for at := s; at != nil; at = at.parent {
@@ -49,7 +49,7 @@ func (r *reader) marks(c *Command, s *spec) {
 	}
 }
 
-// started takes over what is to be said of a command that the command starts.
+// started adds the properties of a started command.
 func (r *reader) started(c *Command, run Run) {
 	inner := parse(run.Argv, r.nested+1, &memory{})
 	c.Leaves, c.Network = c.Leaves || inner.Leaves, c.Network || inner.Network
@@ -63,7 +63,7 @@ func anyHolds(marks []mark, c *Command) bool {
 	return slices.ContainsFunc(marks, func(m mark) bool { return m.holds(c) })
 }
 
-// holds reports whether a mark is true of a command. What is not known may be so.
+// holds reports whether a mark applies to a command. Unknown parts may match.
 func (m *mark) holds(c *Command) bool {
 	for _, name := range m.without {
 		name, value, valued := strings.Cut(name, "=")
@@ -92,8 +92,8 @@ func (m *mark) holds(c *Command) bool {
 	})
 }
 
-// hasOnly reports whether the command certainly has a flag with this value, and with no
-// other.
+// hasOnly reports whether the command certainly has a flag with this value, and
+// with no other.
 func (c *Command) hasOnly(name, value string) bool {
 	found := false
 	for _, f := range c.Flags {
@@ -108,8 +108,8 @@ func (c *Command) hasOnly(name, value string) bool {
 	return found
 }
 
-// MayHave reports whether the command has a flag, or may have it: with -a=x one with a value
-// that the pattern x matches.
+// MayHave reports whether the command may have a flag: for -a=x with a value that
+// the pattern x matches.
 func (c *Command) MayHave(name string) bool {
 	name, value, valued := strings.Cut(name, "=")
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
@@ -123,8 +123,8 @@ func (c *Command) MayHave(name string) bool {
 // blanks are written as _ in the patterns of marks.
 var blanks = strings.NewReplacer(" ", "_", "\t", "_", "\n", "_")
 
-// mayBe reports whether the word is, or could become, what a pattern matches. Case does not
-// matter.
+// mayBe reports whether the word is, or could become, what a pattern matches,
+// ignoring case.
 func (w Word) mayBe(pattern string) bool {
 	w.Text = blanks.Replace(strings.ToLower(w.Text))
 	return w.MayMatch(pattern)
@@ -142,8 +142,8 @@ func (w Word) MayMatch(pattern string) bool {
 	return strings.HasPrefix(before, w.Text) || star && strings.HasPrefix(w.Text, before)
 }
 
-// Matches matches a pattern in which * is any text. It goes back to the last * only,
-// so that its time grows with the product of the lengths.
+// Matches matches a pattern in which * is any text. It only backtracks to the last
+// *, so that its time grows with the product of the lengths.
 func Matches(pattern, s string) bool {
 	t, i, star, mark := 0, 0, -1, 0
 	for i < len(s) {
@@ -184,7 +184,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || host == "[::1]" || strings.HasPrefix(host, "127.") && strings.Trim(host, "0123456789.") == ""
 }
 
-// hostOf returns the host of a URL, or of host:port/path; "" when it is not known.
+// hostOf returns the host of a URL, or of host:port/path; "" if unknown.
 func hostOf(w Word) string {
 	_, rest, ok := strings.Cut(w.Text, "://")
 	if !ok {
@@ -201,7 +201,7 @@ func hostOf(w Word) string {
 	return strings.ToLower(host)
 }
 
-// undone reports whether a flag may be undone by its opposite: --no-dry-run.
+// undone reports whether a flag may be reverted by its opposite: --no-dry-run.
 func (c *Command) undone(name string) bool {
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
 		spellings := []string{name}

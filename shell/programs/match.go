@@ -19,13 +19,13 @@ func (f Flag) MayBe(g Flag) bool {
 	case g.spec != nil && slices.Contains(g.spec.all, f.Name), f.spec != nil && slices.Contains(f.spec.all, g.Name):
 		return true
 	}
-	// An abbreviation is taken as its flag; it may be ambiguous.
+	// An abbreviation counts as its flag; it may be ambiguous.
 	short := strings.HasPrefix(g.Name, "--") && len(g.Name) > 2 && g.spec == nil
 	return short && f.hasSpelling(func(s string) bool { return strings.HasPrefix(s, g.Name) })
 }
 
-// Words returns how many words of its command the flag takes with its value; 0 when its
-// word is another's as well, or cannot be told apart.
+// Words returns how many words of its command the flag takes with its value; 0 if
+// its word is shared, or ambiguous.
 func (f Flag) Words(argv []Word) int {
 	word := argv[f.At].Text
 	spelled := func(name string) bool { return f.hasSpelling(func(s string) bool { return s == name }) }
@@ -44,8 +44,7 @@ func (f Flag) Words(argv []Word) int {
 	return 0
 }
 
-// Together returns lists of flags: a command that has all of one list has what f
-// means.
+// Together returns lists of flags: all of one list together mean f.
 func (f Flag) Together() (lists [][]Flag) {
 	if f.spec == nil {
 		return nil
@@ -70,15 +69,15 @@ func KnowsFlags(program string) bool {
 	return s != nil && (len(s.flags) > 0 || s.has("go"))
 }
 
-// Judged reports whether it is known which flags of a program an allowing rule must name.
+// Judged reports whether it is known which flags of a program an allow rule must
+// name.
 func Judged(program string) bool {
 	s, _ := find([]Word{{Text: program}})
 	return s != nil && (len(s.unsafe)+len(s.forms) > 0 || s.special != "" || len(s.as) > 0)
 }
 
-// RunsAnything reports whether a program runs what its arguments say, or reaches
-// further than one rule can say. A rule that allows it with a wildcard allows more
-// than it names.
+// RunsAnything reports whether a program runs its arguments, or has effects beyond
+// what a rule can express. An allow rule with a wildcard allows more than it names.
 func RunsAnything(program string) bool {
 	s, _ := find([]Word{{Text: program}})
 	if s == nil {
@@ -97,9 +96,9 @@ var known = sync.OnceValue(func() (names []string) {
 	return names
 })
 
-// Near returns the well-known program that was probably meant by a name that is
-// none, or "": one in which two letters are swapped, or one letter is missing, added
-// or another. It is for warnings.
+// Near returns the well-known program with a name one typo away from an unknown
+// one, or "": two letters swapped, or one missing, added or changed. It is for
+// warnings.
 func Near(name string) string {
 	if s, _ := find([]Word{{Text: name}}); s != nil {
 		return ""

@@ -11,7 +11,7 @@ import (
 const systemDirs = "/bin/ /usr/bin/ /usr/local/bin/ /sbin/ /usr/sbin/ /usr/local/sbin/ /opt/homebrew/bin/ /usr/lib/git-core/ /usr/libexec/git-core/"
 
 // System returns the base name of a program that is found by PATH or is in a system
-// directory. ok is false for any other program.
+// directory. ok is false for others.
 func System(program string) (name string, ok bool) {
 	i := strings.LastIndexByte(program, '/') + 1
 	if i > 0 && !IsField(systemDirs, program[:i]) {
@@ -22,22 +22,22 @@ func System(program string) (name string, ok bool) {
 
 func baseName(program string) string { return program[strings.LastIndexByte(program, '/')+1:] }
 
-// Parse reads a command by the specification of its program. It never fails: what
-// it cannot read it says.
+// Parse parses a command by the specification of its program. It never fails: the
+// result marks what is unknown.
 func Parse(argv []Word) Command {
 	return parse(argv, 0, &memory{})
 }
 
-// Spell reads a command only as far as rules that ask or deny need it: its program,
+// Spell parses a command only as far as ask and deny rules need it: its program,
 // subcommand, flags and operands by their canonical names, and what it starts.
 func Spell(argv []Word) Command {
 	return new(Speller).Spell(argv)
 }
 
-// Speller spells many commands in the same memory: each is valid until the next.
+// Speller parses many commands in the same memory: each is valid until the next.
 type Speller struct{ memory memory }
 
-// memory is where the flags and words of a command are put.
+// memory is a buffer for the flags and words of a command.
 type memory struct {
 	flags []Flag
 	words []Word
@@ -57,7 +57,7 @@ const (
 	maxStarted = 256
 )
 
-// maxReadings bounds in how many ways the words of one command are taken.
+// maxReadings bounds the ways to parse one command.
 const maxReadings = 64
 
 func parse(argv []Word, nested int, m *memory) Command {
@@ -73,7 +73,7 @@ func parse(argv []Word, nested int, m *memory) Command {
 	} else {
 		r.specified = true
 	}
-	starts := r.starts(s)
+	starts := r.subcommandIndexes(s)
 	c := r.at(s, starts[0], m)
 	for at, i := &c, 1; i < len(starts); at, i = at.Or, i+1 {
 		next := r.at(s, starts[i], &memory{})
@@ -84,10 +84,10 @@ func parse(argv []Word, nested int, m *memory) Command {
 	return c
 }
 
-// unknown is the specification of a program of which nothing is known.
+// unknown is the specification of an unknown program.
 var unknown = sync.OnceValue(func() *spec { return newSpec("", nil) })
 
-// Canonical returns the name by which rules about a program are found, whatever its
+// Canonical returns the name by which rules about a program are found, for any
 // directory.
 func Canonical(program string) string {
 	if s, _ := find([]Word{{Text: program}}); s != nil {
@@ -102,8 +102,8 @@ func Classed(program string) bool {
 	return s != nil && s.classed
 }
 
-// find returns the specification of a program, and its words. A name that means
-// another program with its subcommand is written out.
+// find returns the specification of a program, and its words. An alias for another
+// program with its subcommand is expanded.
 func find(argv []Word) (*spec, []Word) {
 	words := argv[1:]
 	name := baseName(argv[0].Text)
@@ -130,18 +130,18 @@ func find(argv []Word) (*spec, []Word) {
 }
 
 type reader struct {
-	argv, words []Word // words come after the program
+	argv, words []Word // words are those after the program
 	nested      int
-	trusted     bool // the program is PATH's or a system directory's
-	specified   bool // there is a specification of it
+	trusted     bool // the program is in PATH or a system directory
+	specified   bool // it has a specification
 }
 
-// hasSubcommands reports whether the first operand says what a program shall do.
+// hasSubcommands reports whether the first operand is a subcommand.
 func (s *spec) hasSubcommands() bool { return len(s.globals)+len(s.subs)+len(s.names) > 0 }
 
-// starts returns the indexes of the words at which the subcommand may stand. An
-// option that is not known may take the word after it.
-func (r *reader) starts(s *spec) (out []int) {
+// subcommandIndexes returns the possible indexes of the subcommand. An unknown
+// option may take the word after it.
+func (r *reader) subcommandIndexes(s *spec) (out []int) {
 	if !s.hasSubcommands() {
 		return []int{0}
 	}
@@ -166,7 +166,7 @@ func (r *reader) starts(s *spec) (out []int) {
 		case has:
 		case f != nil && f.values != "" && !f.only:
 			if i++; i < len(r.words) && r.words[i].Many {
-				out = append(out, i) // the subcommand may be among what it becomes
+				out = append(out, i) // the subcommand may be among its words
 			}
 		case next && isTruth(r.words[i+1]):
 			i++
@@ -179,10 +179,10 @@ func (r *reader) starts(s *spec) (out []int) {
 	return append(out, len(r.words))
 }
 
-// isTruth reports whether a word is the value of an option that is on or off.
+// isTruth reports whether a word is the value of a boolean option.
 func isTruth(w Word) bool { return !w.Dynamic && (w.Text == "true" || w.Text == "false") }
 
-// attached reports whether a word is a global option of one letter with its value.
+// attached reports whether a word is a one-letter global option with its value.
 func (s *spec) attached(text string) bool {
 	if len(text) < 2 || text[1] == '-' || s.has("go") {
 		return false
@@ -191,7 +191,7 @@ func (s *spec) attached(text string) bool {
 	return f != nil && (f.values != "" || f.only)
 }
 
-// at reads the command with its subcommand at one of the words.
+// at parses the command with its subcommand at one of the words.
 func (r *reader) at(s *spec, start int, m *memory) Command {
 	g := getopt{reader: *r, spec: s, stop: -1}
 	c := &g.c
@@ -208,7 +208,7 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 	}
 	g.read(r.words[:start], len(r.argv)-len(r.words))
 	c.before = len(c.Flags)
-	c.Words, g.operands = c.Words[:0], 0 // they belong to options that are not known
+	c.Words, g.operands = c.Words[:0], 0 // they belong to unknown options
 	if slices.ContainsFunc(r.words[:start], func(w Word) bool { return w.Many }) {
 		c.Opaque, c.Anything = "the subcommand of "+s.name+" is known only when it runs", true
 	}
@@ -241,8 +241,8 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 	return g.c
 }
 
-// subcommand reads the subcommand, by its canonical name. One that is another name for
-// another program goes on with the specification of that: npm exec is npx.
+// subcommand parses the subcommand, and returns its canonical name. An alias for
+// another program continues with the specification of that: npm exec is npx.
 func (g *getopt) subcommand(s *spec, words []Word) (*spec, []Word) {
 	for s, words = g.descend(s, words); s.as != nil; s, words = g.descend(s, words) {
 		path := s.as[1:]
@@ -259,7 +259,7 @@ func (g *getopt) subcommand(s *spec, words []Word) (*spec, []Word) {
 	return s, words
 }
 
-// descend reads the words of a subcommand, up to one that is another name.
+// descend parses the words of a subcommand, up to an alias.
 func (g *getopt) descend(s *spec, words []Word) (*spec, []Word) {
 	if len(words) == 0 {
 		return s, words
@@ -290,8 +290,8 @@ func (g *getopt) descend(s *spec, words []Word) (*spec, []Word) {
 	return s, words
 }
 
-// joined returns words without the options between the first two words of a subcommand,
-// which it reads: docker compose -f x down.
+// joined parses options between the first two words of a subcommand, and returns
+// the words without them: docker compose -f x down.
 func (g *getopt) joined(s *spec, words []Word) []Word {
 	if len(words) < 3 || words[0].Dynamic || !strings.HasPrefix(words[1].Text, "-") {
 		return words
@@ -323,7 +323,7 @@ func (g *getopt) joined(s *spec, words []Word) []Word {
 	return append([]Word{words[0]}, words[i:]...)
 }
 
-// canonical returns the words with the subcommand by its canonical name.
+// canonical returns the words with the canonical name of the subcommand.
 func (s *spec) canonical(words []Word) []Word {
 	for n := min(2, len(words)); n > 0; n-- {
 		name := joined(words[:n])
@@ -346,7 +346,7 @@ func (s *spec) canonical(words []Word) []Word {
 	return words
 }
 
-// joined writes known words with blanks between; "" when one is not known.
+// joined joins known words with spaces; "" if one is unknown.
 func joined(words []Word) string {
 	var b strings.Builder
 	for i, w := range words {
@@ -370,8 +370,7 @@ func prepend(path []string, rest []Word) []Word {
 	return append(out, rest...)
 }
 
-// abbreviated returns the only subcommand that begins with a text; nil when there
-// is none, or more than one.
+// abbreviated returns the only subcommand with a prefix, or nil.
 func (s *spec) abbreviated(text string) (path []string) {
 	i, _ := slices.BinarySearch(s.firsts, text)
 	for ; i < len(s.firsts) && strings.HasPrefix(s.firsts[i], text); i++ {
@@ -387,7 +386,7 @@ func (s *spec) abbreviated(text string) (path []string) {
 	return path
 }
 
-// kebab writes runScript as run-script, which is one to npm.
+// kebab converts runScript to run-script, which npm treats alike.
 func kebab(s string) string {
 	if strings.ToLower(s) == s {
 		return s

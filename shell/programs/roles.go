@@ -4,9 +4,9 @@ import (
 	"strings"
 )
 
-// assignRoles gives the operands their roles: fixed ones from both ends, a
-// starred one for what is between.
-func (r *reading) assignRoles() {
+// assignRoles assigns roles to the operands: fixed ones from both ends, a starred
+// one to those between.
+func (r *parseState) assignRoles() {
 	roles := r.form.roles
 	if r.replaced && len(roles) > 0 {
 		if roles[len(roles)-1] == "into" {
@@ -35,11 +35,11 @@ func (r *reading) assignRoles() {
 	r.defaultOperand(roles)
 }
 
-// position is how many operands are before one, and after it.
+// position is the number of operands before one, and after it.
 type position struct{ before, after int }
 
-// span is how many operands some words may be: those that may be any number of words are
-// none, or as many as there are roles.
+// span is the number of operands that some words may be: those that may become any
+// number of words count as none, or as many as there are roles.
 type span struct{ least, most int }
 
 func (s *span) add(w Word, roles, sign int) {
@@ -50,7 +50,7 @@ func (s *span) add(w Word, roles, sign int) {
 	s.least, s.most = s.least+sign, s.most+sign
 }
 
-// positions returns where an operand may be, as far as that makes a difference.
+// positions returns the possible positions of an operand, as far as they matter.
 func positions(before, after span, w Word, roles int) (out []position) {
 	if w.Many {
 		before.most, after.most = before.most+roles, after.most+roles
@@ -63,8 +63,8 @@ func positions(before, after span, w Word, roles int) (out []position) {
 	return out
 }
 
-// roleAt gives an operand its role at a position.
-func (r *reading) roleAt(roles []string, star int, at position, w Word, words []Word) {
+// roleAt assigns a role to an operand at a position.
+func (r *parseState) roleAt(roles []string, star int, at position, w Word, words []Word) {
 	fixed := max(len(roles)-star-1, 0) // after the star
 	switch {
 	case star < len(roles) && at.after < fixed:
@@ -80,9 +80,8 @@ func (r *reading) roleAt(roles []string, star int, at position, w Word, words []
 	}
 }
 
-// defaultOperand adds the working directory for commands that walk it when they
-// are given nothing.
-func (r *reading) defaultOperand(roles []string) {
+// defaultOperand adds the working directory for commands that walk it by default.
+func (r *parseState) defaultOperand(roles []string) {
 	if len(roles) == 0 || len(r.words) >= len(roles) || r.write {
 		return
 	}
@@ -94,12 +93,12 @@ func (r *reading) defaultOperand(roles []string) {
 	}
 }
 
-// role turns an operand into what is done to it.
-func (r *reading) role(role string, w Word, before []Word) {
+// role applies a role to an operand.
+func (r *parseState) role(role string, w Word, before []Word) {
 	switch role {
 	case "read":
 		r.add(w, Operand{Kind: Read, Tree: r.tree})
-		if file, ok := strings.CutPrefix(w.Text, "@"); ok { // a file with more words, for some
+		if file, ok := strings.CutPrefix(w.Text, "@"); ok { // for some, a file with more words
 			r.add(Word{Text: file, Dynamic: w.Dynamic}, Operand{Kind: Read})
 			r.unlistedRead = r.unlistedRead || r.form.spec.root().has("options")
 			r.out.covered = r.out.covered && !r.unlistedRead
@@ -127,7 +126,7 @@ func (r *reading) role(role string, w Word, before []Word) {
 		r.add(w, Operand{Kind: Write, Tree: r.tree})
 	case "entry":
 		r.add(w, Operand{Kind: Read, Tree: true, Link: true, Part: PartNames})
-	case "moved": // it can be read where it goes
+	case "moved": // it can be read at its destination
 		r.add(w, Operand{Kind: Read, Tree: true, Link: true})
 		r.add(w, Operand{Kind: Write, Tree: true, Link: true})
 	case "gone":
@@ -148,25 +147,25 @@ func (r *reading) role(role string, w Word, before []Word) {
 	}
 }
 
-// harmlessWord reports whether an operand that is no file is one the command is
-// covered with.
+// harmlessWord reports whether a command is still covered with an operand that is
+// no file.
 func harmlessWord(role string, w Word) bool {
 	switch role {
 	case "mode":
 		return plainMode(w)
 	case "plus": // date: anything but a format sets the clock
 		return strings.HasPrefix(w.Text, "+")
-	case "setting": // one that is named is shown; a word without a dot is a subcommand
+	case "setting": // naming one shows it; a word without a dot is a subcommand
 		return !w.Dynamic && strings.Contains(w.Text, ".")
-	case "jq": // a program that imports reads files
+	case "jq": // a program with imports reads files
 		return !w.Dynamic && !strings.Contains(w.Text, "import") && !strings.Contains(w.Text, "include")
 	}
 	return role == "word"
 }
 
-// into takes a destination that may be a directory: what is written is it, or a
-// name of the sources in it.
-func (r *reading) into(w Word, before []Word) {
+// into handles a destination that may be a directory: the file written is it, or in
+// it by the name of a source.
+func (r *parseState) into(w Word, before []Word) {
 	r.add(w, Operand{Kind: Write})
 	for _, source := range before {
 		name := baseName(strings.TrimRight(source.Text, "/"))
@@ -178,10 +177,10 @@ func (r *reading) into(w Word, before []Word) {
 	}
 }
 
-// gitRevision takes a word that is a revision, a path, or a path in a revision.
-func (r *reading) gitRevision(w Word) {
+// gitRevision handles a word that is a revision, a path, or a path in a revision.
+func (r *parseState) gitRevision(w Word) {
 	r.add(w, Operand{Kind: Read, Tree: r.tree})
-	if strings.ContainsAny(w.Text, "*?[") { // a pattern of paths, in which a wildcard is any depth
+	if strings.ContainsAny(w.Text, "*?[") { // a pattern of paths, in which a wildcard crosses directories
 		for _, part := range nameEnds(w) {
 			r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true, Part: part})
 		}
@@ -194,7 +193,7 @@ func (r *reading) gitRevision(w Word) {
 		r.add(Word{Dynamic: true}, Operand{Kind: Read})
 	}
 	if before == "" {
-		path = strings.TrimLeft(path, "/") // a message that is looked for, or a path from the top
+		path = strings.TrimLeft(path, "/") // a commit message search, or a path from the top
 		// :0:path is a stage of the index
 		if len(path) > 2 && path[1] == ':' && path[0] >= '0' && path[0] <= '3' {
 			path = path[2:]
@@ -203,8 +202,8 @@ func (r *reading) gitRevision(w Word) {
 	r.add(Word{Text: path, Dynamic: w.Dynamic}, Operand{Kind: Read})
 }
 
-// chart takes a chart of helm: a directory, or a reference to another machine.
-func (r *reading) chart(w Word) {
+// chart handles a chart of helm: a directory, or a reference to another machine.
+func (r *parseState) chart(w Word) {
 	if strings.Contains(w.Text, "://") {
 		r.out.covered = false
 		r.add(w, Operand{Kind: Net})
@@ -224,9 +223,9 @@ func plainMode(w Word) bool {
 	return strings.Trim(w.Text, "ugoa+-=rwxX,") == ""
 }
 
-// host takes a host, or a file by its URL. saved is one whose file goes into the working
-// directory, by the last part of its name, unless an option says where.
-func (r *reading) host(role string, w Word) {
+// host handles a host, or a file URL. saved: its file is written to the working
+// directory, by the last part of its name, unless an option says otherwise.
+func (r *parseState) host(role string, w Word) {
 	if file, ok := fileURL(w); ok {
 		r.value('<', file)
 		return
@@ -240,9 +239,9 @@ func (r *reading) host(role string, w Word) {
 	}
 }
 
-// fileIn takes the file that the value of a flag names: for @ after an @ or <, for ( after
+// fileIn handles a file in the value of a flag: for @ after an @ or <, for ( after
 // the last =, for ) the value unless it has a =, for [ a tree before the colon.
-func (r *reading) fileIn(kind byte, w Word) {
+func (r *parseState) fileIn(kind byte, w Word) {
 	o := Operand{Kind: Read}
 	switch text, file, found := strings.Cut(w.Text, "@"); {
 	case kind == '[':
@@ -274,11 +273,11 @@ func (r *reading) fileIn(kind byte, w Word) {
 	}
 }
 
-// Commands that read a tree may read only the files of some names in it.
+// Commands that read a tree may read only files with certain names.
 
-// filter takes the value of a flag that says which files of a tree are read. Those
-// are left out of it when the first such flag names the ones that are not.
-func (r *reading) filter(v usage, w Word) {
+// filter handles a flag that selects files of a tree. If the first such flag
+// excludes files, these are excluded.
+func (r *parseState) filter(v option, w Word) {
 	switch {
 	case v.filter == '+' && !strings.HasPrefix(w.Text, "!"):
 		r.parts = append(r.parts, nameEnds(w)...)
@@ -287,9 +286,8 @@ func (r *reading) filter(v usage, w Word) {
 	}
 }
 
-// nameEnds returns the ends that names have which a pattern matches, "" for any.
-// One that is longer, or has more alternatives, than people write is any: to tell
-// them apart takes long.
+// nameEnds returns the endings of the names that a pattern matches, "" for any. A
+// long pattern, or one with many alternatives, counts as any, to save time.
 func nameEnds(w Word) []string {
 	long := len(w.Text) > 200 || strings.Count(w.Text, "{") > 2 || strings.Count(w.Text, ",") > 24
 	if w.Dynamic || long || strings.ContainsRune(w.Text, '\\') {
@@ -315,18 +313,18 @@ func alternatives(s string) (out []string) {
 	return out
 }
 
-// narrow says of the trees that are read which part is.
-func (r *reading) narrow() {
+// narrow sets which part of the trees is read.
+func (r *parseState) narrow() {
 	if !r.whole && len(r.parts) > 0 {
 		r.out.operands = inParts(r.out.operands, r.parts, func(o Operand) bool { return o.Tree && o.Part == "" })
 	}
 }
 
-// maxParts bounds the trees that are split by the names of the files in them.
+// maxParts bounds the trees that are split by name endings.
 const maxParts = 512
 
-// inParts puts, in the place of some of the trees that are read, the parts of them
-// with certain ends of names. Where those are too many it leaves the trees whole.
+// inParts replaces some of the read trees by their parts with certain name endings.
+// If there are too many it keeps the whole trees.
 func inParts(trees []Operand, ends []string, some func(Operand) bool) []Operand {
 	if len(ends) > 1 && len(trees)*len(ends) > maxParts {
 		ends = []string{""}

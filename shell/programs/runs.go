@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// runs says what a command starts. own are the program's words, started those of the
-// command that comes after them.
+// runs records what a command starts. own are the program's words, started those of
+// the command after them.
 func (g *getopt) runs(own, started []Word) {
 	s, c := g.spec, &g.c
 	root := s.root()
@@ -60,13 +60,13 @@ func (g *getopt) runs(own, started []Word) {
 	c.Runs = append(c.Runs, run)
 }
 
-// replaced says in whose place xargs puts its input: the last mark counts.
+// replaced finds the mark that xargs replaces by its input: the last one counts.
 func (g *getopt) replaced(run *Run) {
 	for _, f := range g.c.Flags {
 		switch f.Name {
 		case "-I":
 			run.Replaces = f.Value.Text
-		case "-i": // which is -I{} without a value
+		case "-i": // -I{} without a value
 			run.Replaces = cmp.Or(f.Value.Text, "{}")
 		case "-L", "-l", "-n":
 			if one := f.Name == "-n" && f.Value == (Word{Text: "1"}); run.Replaces != "" && !one {
@@ -76,7 +76,8 @@ func (g *getopt) replaced(run *Run) {
 	}
 }
 
-// directory is where a flag says that the command runs: the last one.
+// directory returns the directory in which the command runs, from the last flag for
+// it.
 func (c *Command) directory() Word {
 	for _, f := range slices.Backward(c.Flags) {
 		if f.spec != nil && contains(f.spec.all, "--chdir") {
@@ -91,8 +92,8 @@ func (c *Command) hasFlag(name string) bool {
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Name == name })
 }
 
-// shell says what a shell runs: a text after -c, or a file, or its input. With flags that
-// are not harmless it may read these differently.
+// shell handles a shell: a script after -c, or a file, or its input. Unknown flags
+// may change how it reads these.
 func (g *getopt) shell(started []Word) {
 	c, first := &g.c, Word{}
 	c.Words = append(c.Words, started...)

@@ -31,12 +31,12 @@ func (c *Command) sed(words []Word) {
 type sedReader struct {
 	files   []Word
 	safe    bool
-	script  bool // a script was given by a flag
+	script  bool // a flag set the script
 	inPlace bool
-	suffix  string // of the copies that -i keeps
+	suffix  string // of the backups of -i
 }
 
-// word reads words[i] and returns how many words after it belong to it.
+// word handles words[i] and returns how many words after it belong to it.
 func (s *sedReader) word(words []Word, i int) int {
 	w := words[i]
 	switch {
@@ -81,7 +81,7 @@ func (s *sedReader) flag(words []Word, i int) int {
 	return 0
 }
 
-// addScript takes a script given by a flag.
+// addScript adds a script from a flag.
 func (s *sedReader) addScript(w Word) {
 	s.script = true
 	if w.Many {
@@ -90,7 +90,7 @@ func (s *sedReader) addScript(w Word) {
 	s.safe = s.safe && safeSedScript(w)
 }
 
-// isSedFlag reports whether a flag of sed runs and writes nothing by itself.
+// isSedFlag reports whether a flag of sed neither runs nor writes anything.
 func isSedFlag(s string) bool {
 	switch s {
 	case "--quiet", "--silent", "--regexp-extended", "--separate", "--unbuffered", "--null-data", "--posix", "--debug":
@@ -99,8 +99,8 @@ func isSedFlag(s string) bool {
 	return s[1] != '-' && strings.Trim(s[1:], "nrEsuz") == "" || s[1] != '-' && strings.Trim(s[1:len(s)-1], "nrEsuz") == "" && s[len(s)-1] == 'e'
 }
 
-// safeSedScript reports whether a sed script only selects, prints and edits
-// lines: no command that runs a program or names a file.
+// safeSedScript reports whether a sed script only selects, prints and edits lines:
+// no command that runs a program or names a file.
 func safeSedScript(w Word) bool {
 	if w.Dynamic {
 		return false
@@ -140,16 +140,16 @@ func sedAddress(s string) (rest string, ok bool) {
 	return "", true
 }
 
-// sedDelimited returns the text up to an unescaped delimiter and what follows.
-// A line break inside is refused: sed's and our idea of it might differ.
+// sedDelimited returns the text up to an unescaped delimiter and what follows. It
+// rejects line breaks: sed may parse them differently.
 func sedDelimited(s string, delimiter byte) (text, rest string, ok bool) {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '\\':
 			i++
 		case '\n', '[':
-			// A delimiter inside brackets ends the text or not, by version and
-			// context; a bracket that closes before any delimiter is plain.
+			// A delimiter inside brackets may end the text, depending on version and context; a
+			// bracket closed before any delimiter is unambiguous.
 			if s[i] == '\n' {
 				return "", "", false
 			}
@@ -164,9 +164,9 @@ func sedDelimited(s string, delimiter byte) (text, rest string, ok bool) {
 	return "", "", false
 }
 
-// sedBracket returns where the brackets that begin before s end, -1 if they do not.
-// In []x] and [^]x] the first ] is one of the characters; [:alpha:], [=x=] and [.x.]
-// end with their own mark.
+// sedBracket returns where the brackets that begin before s end, or -1. In []x] and
+// [^]x] the first ] is a member; [:alpha:], [=x=] and [.x.] end with their own
+// mark.
 func sedBracket(s string) int {
 	i := 0
 	if strings.HasPrefix(s, "^") {
@@ -216,7 +216,7 @@ func sedSubstitute(s string, flags bool) (rest string, ok bool) {
 		return "", false
 	}
 	if flags {
-		s = strings.TrimLeft(s, "gpIi0123456789") // not e, not w
+		s = strings.TrimLeft(s, "gpIi0123456789") // neither e nor w
 	}
 	return sedEnd(s)
 }

@@ -11,8 +11,8 @@ import (
 //go:embed specs/*.txt
 var texts embed.FS
 
-// library has the specifications by the names of their programs. Each is parsed when it is
-// first needed, and never changes.
+// library contains the specifications by program name. Each is parsed on first use,
+// and immutable.
 var library = sync.OnceValue(func() map[string]func() *spec { return readAll(texts) })
 
 // program returns the specification of a program, nil if there is none.
@@ -29,26 +29,26 @@ type spec struct {
 	parent   *spec // nil for a program
 	as       []string
 	subs     map[string]*spec
-	names    map[string][]string // other names of a subcommand: its canonical words
+	names    map[string][]string // aliases of a subcommand: its canonical words
 	firsts   []string            // the first words of all names, sorted
-	forms    []*form
+	forms    []*parser
 	flags    map[string]*flag // by every spelling
-	globals  map[string]*flag // before the subcommand
+	globals  map[string]*flag // flags before the subcommand
 	harmless string           // globals that presets cover
-	unsafe   []string         // flags that an allowing rule must name
-	safe     string           // letters of flags of the program that are harmless here
-	code     []string         // flags that carry a command
-	inline   string           // flags of an interpreter after which code comes
+	unsafe   []string         // flags that an allow rule must name
+	safe     string           // one-letter flags of the program that are harmless here
+	code     []string         // flags with a command as value
+	inline   string           // flags of an interpreter with code as value
 	input    string           // what keeps it from running its input; see runsInput
 	fetches  string           // flags with which it only fetches
 	settings string           // flags that read settings from "-"
 	starts   string           // subcommands that start a program by its name
-	deeper   string           // subcommands after which another name follows
-	obeys    string           // files of the working directory that say what it runs
-	depth    int              // how many words name what it shall do
+	deeper   string           // subcommands with nested ones
+	obeys    string           // files of the working directory that determine what it runs
+	depth    int              // number of words of the subcommand
 	is       string           // attributes
-	classed  bool             // it, or a subcommand, may be of a class
-	special  string           // the reader of its words in Go
+	classed  bool             // it, or a subcommand, may be in a class
+	special  string           // the name of its parser in Go
 	kinds    map[string]string
 	loses    []mark
 	moves    []mark
@@ -57,31 +57,31 @@ type spec struct {
 	examples []example
 }
 
-// example is a line of a specification that is a test.
+// example is a test line of a specification.
 type example struct{ file, command, want string }
 
-// is reports whether the specification has an attribute.
+// has reports whether the specification has an attribute.
 func (s *spec) has(attribute string) bool { return s != nil && IsField(s.is, attribute) }
 
 type flag struct {
 	name   string
-	values string     // one of valueMarks for each value that follows; see specs/README
+	values string     // one of valueMarks for each following value; see specs/README
 	sets   []string   // flags of which it is another value
 	only   bool       // its value is optional, and in the same word
 	all    []string   // its spellings
-	both   [][]string // flags that together mean the same
+	both   [][]string // flags with the same meaning together
 }
 
 // mark is a condition under which a command loses work, or sends something.
 type mark struct {
-	with    [][]string // one of these sets of flags is there
+	with    [][]string // requires one of these sets of flags
 	without []string   // and none of these
-	args    []string   // patterns, of which an operand matches one
-	least   int        // operands
+	args    []string   // patterns, one of which must match an operand
+	least   int        // minimum number of operands
 	text    string
 }
 
-// stanza is what a file says of some programs: the lines up to those of the next ones.
+// stanza is a section of a file for some programs.
 type stanza struct{ file, text string }
 
 func readAll(fs embed.FS) map[string]func() *spec {
@@ -114,11 +114,11 @@ func readAll(fs embed.FS) map[string]func() *spec {
 	return all
 }
 
-// parseSpec reads the specification of a program.
+// parseSpec parses the specification of a program.
 func parseSpec(name string, stanzas []stanza) *spec {
 	s := newSpec(name, nil)
 	for _, st := range stanzas {
-		open := []*spec{s} // to which the next lines belong
+		open := []*spec{s} // which the next lines belong to
 		for line := range strings.Lines(st.text) {
 			key, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 			switch rest = strings.TrimSpace(rest); key {
@@ -157,7 +157,7 @@ func (s *spec) sub(path []string) *spec {
 func (s *spec) directive(file, key, rest string) {
 	switch key {
 	case "read", "read!", "write", "none":
-		s.forms = append(s.forms, newForm(key, rest))
+		s.forms = append(s.forms, newParser(key, rest))
 	case "flags":
 		for _, f := range flagList(rest) {
 			s.addFlag(s.flags, f)
@@ -195,7 +195,7 @@ func (s *spec) directive(file, key, rest string) {
 	}
 }
 
-// text reads a line that is one text.
+// text handles a line with one text.
 func (s *spec) text(key, rest string) {
 	switch key {
 	case "as":
@@ -227,7 +227,7 @@ func (s *spec) text(key, rest string) {
 	}
 }
 
-// addKinds gives each name of a kind of object the first one.
+// addKinds maps each name of a kind of object to the first one.
 func addKinds(kinds map[string]string, names []string) map[string]string {
 	if kinds == nil {
 		kinds = make(map[string]string)
@@ -238,7 +238,7 @@ func addKinds(kinds map[string]string, names []string) map[string]string {
 	return kinds
 }
 
-// flagList reads flags: spellings with commas between, then marks.
+// flagList parses flags: spellings separated by commas, then marks.
 func flagList(text string) (out []*flag) {
 	for token := range strings.FieldsSeq(text) {
 		names := strings.TrimRight(token, flagMarks)
@@ -261,7 +261,7 @@ func flagList(text string) (out []*flag) {
 	return out
 }
 
-// setMarks takes over what the marks of a flag say of its values.
+// setMarks sets the marks for a flag's values.
 func (f *flag) setMarks(marks string) {
 	for _, mark := range marks {
 		if strings.ContainsRune(valueMarks, mark) {
@@ -271,8 +271,7 @@ func (f *flag) setMarks(marks string) {
 	}
 }
 
-// addFlag adds a flag under its spellings. What one line says of its values holds
-// for all.
+// addFlag adds a flag under its spellings. Marks of one line apply to all.
 func (s *spec) addFlag(to map[string]*flag, f *flag) {
 	for _, name := range f.all {
 		if known := to[name]; known != nil {
@@ -285,7 +284,7 @@ func (s *spec) addFlag(to map[string]*flag, f *flag) {
 	}
 }
 
-// newMark reads "CONDITIONS : text". a+b needs both, !a excludes, =x is an
+// newMark parses "CONDITIONS : text". a+b needs both, !a excludes, =x is an
 // operand, #2 a number of operands.
 func newMark(text string) (m mark) {
 	conditions, why, _ := strings.Cut(" "+text, " : ")
@@ -305,7 +304,7 @@ func newMark(text string) (m mark) {
 	return m
 }
 
-// settle completes a specification whose lines are all read.
+// settle completes a specification after its last line.
 func (s *spec) settle() {
 	for _, f := range s.forms {
 		for name, v := range f.flags {
@@ -333,7 +332,7 @@ func (s *spec) settle() {
 	s.firsts = slices.Compact(s.firsts)
 }
 
-// root is the specification of the program.
+// root returns the specification of the program.
 func (s *spec) root() *spec {
 	for s.parent != nil {
 		s = s.parent
@@ -354,7 +353,7 @@ func (s *spec) flag(name string) *flag {
 	return nil
 }
 
-// IsField reports whether a word is one of a list with blanks between.
+// IsField reports whether a space-separated list has a word.
 func IsField(list, word string) bool {
 	if word == "" {
 		return false

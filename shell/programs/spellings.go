@@ -9,14 +9,14 @@ import (
 // maxSpellings bounds the spellings of one command.
 const maxSpellings = 64
 
-// Spellings returns other ways to write a command, by the specification of its program:
-// each other name of its subcommand, each other spelling of its flags, and an option of the
-// program before the subcommand. It is for trying rules.
+// Spellings returns other ways to write a command, by the specification of its
+// program: each alias of its subcommand, each other spelling of its flags, and an
+// option of the program before the subcommand. It is for testing rules.
 func Spellings(words []string) (list [][]string) {
 	argv := Words(words)
 	s, rest := find(argv)
 	if s == nil || len(rest) != len(words)-1 {
-		return nil // another program's words, or nothing is known
+		return nil // another program's words, or unknown
 	}
 	list = append(list, s.otherNames(words)...)
 	c := Spell(argv)
@@ -31,7 +31,7 @@ func Spellings(words []string) (list [][]string) {
 	return list[:min(len(list), maxSpellings)]
 }
 
-// Words are texts as words of a command, all of them known.
+// Words converts strings to known words of a command.
 func Words(texts []string) []Word {
 	argv := make([]Word, len(texts))
 	for i, text := range texts {
@@ -52,7 +52,7 @@ func (s *spec) otherNames(words []string) (list [][]string) {
 	return list
 }
 
-// otherSpellings replaces a flag, with its value attached and apart.
+// otherSpellings replaces a flag, with its value attached and separate.
 func (f Flag) otherSpellings(words []string) (list [][]string) {
 	if f.spec == nil || !slices.Contains(f.spec.all, strings.SplitN(words[f.At], "=", 2)[0]) {
 		return nil // in a bundle
@@ -83,7 +83,7 @@ func (f Flag) otherSpellings(words []string) (list [][]string) {
 	return list
 }
 
-// anyGlobal is an option of the program, with a value, that changes little.
+// anyGlobal returns an option of the program, with a value, that changes little.
 func (s *spec) anyGlobal() []string {
 	for _, name := range slices.Sorted(maps.Keys(s.globals)) {
 		if f := s.globals[name]; f.values == ":" && !f.only {

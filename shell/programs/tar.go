@@ -10,8 +10,8 @@ func (c *Command) tar(words []Word) {
 	}
 }
 
-// listsArchive reports whether tar only lists an archive: "tar tf name". A colon
-// in the name would mean another host.
+// listsArchive reports whether tar only lists an archive: "tar tf name". A colon in
+// the name would mean another host.
 func listsArchive(words []Word) bool {
 	if len(words) < 2 || words[0].Dynamic || words[1].Dynamic || strings.Contains(words[1].Text, ":") {
 		return false
@@ -28,7 +28,7 @@ func listsArchive(words []Word) bool {
 	return true
 }
 
-// tarOperands names the operands of tar as files that may be read or written. The
+// tarOperands returns the operands of tar as files that may be read or written. The
 // first word may be flags without a dash.
 func tarOperands(words []Word) (out []Operand) {
 	if out, ok := packs(words); ok {
@@ -52,7 +52,7 @@ func tarOperands(words []Word) (out []Operand) {
 			}
 		default:
 			if host, _, ok := strings.Cut(w.Text, ":"); ok && host != "" && !strings.Contains(host, "/") {
-				out = append(out, Operand{Word: w, Kind: Net}) // an archive of another machine
+				out = append(out, Operand{Word: w, Kind: Net}) // an archive on another machine
 			}
 			out = append(out, Operand{Word: w, Kind: kind, Tree: true}, Operand{Word: w, Kind: Read, Tree: true})
 		}
@@ -88,7 +88,7 @@ func packs(words []Word) (out []Operand, ok bool) {
 		}
 		i += p.values(words[i+1:])
 	}
-	return p.usage()
+	return p.result()
 }
 
 type packer struct {
@@ -100,7 +100,7 @@ type packer struct {
 	members []Word
 }
 
-// letters takes bundled flags. It reports whether all of them only pack.
+// letters handles bundled flags. It reports whether all of them only pack.
 func (p *packer) letters(s string) bool {
 	if s == "" || strings.Trim(s, "cvzjJaphfC") != "" {
 		return false
@@ -134,7 +134,7 @@ func (p *packer) long(s string) bool {
 	return true
 }
 
-// values takes the words after a flag that are its values.
+// values handles the words after a flag that are its values.
 func (p *packer) values(words []Word) (taken int) {
 	for _, letter := range p.pending {
 		if taken >= len(words) || words[taken].Many {
@@ -145,7 +145,7 @@ func (p *packer) values(words []Word) (taken int) {
 		if letter == 'f' {
 			p.archive = &w
 		} else {
-			p.dir = p.in(w).Text // a directory known only when it runs is no operand: see usage
+			p.dir = p.in(w).Text // a directory known only at run time is no operand: see result
 			if w.Dynamic {
 				p.members = append(p.members, w)
 			}
@@ -155,7 +155,7 @@ func (p *packer) values(words []Word) (taken int) {
 	return taken
 }
 
-// in is a word as a path from where tar has gone.
+// in returns the path of a word relative to tar's directory.
 func (p *packer) in(w Word) Word {
 	if p.dir != "" && !strings.HasPrefix(w.Text, "/") {
 		w.Text = p.dir + "/" + w.Text
@@ -163,8 +163,8 @@ func (p *packer) in(w Word) Word {
 	return w
 }
 
-// usage is what was read.
-func (p *packer) usage() (out []Operand, ok bool) {
+// result returns the operands.
+func (p *packer) result() (out []Operand, ok bool) {
 	if !p.create || p.archive == nil || strings.Contains(p.archive.Text, ":") {
 		return nil, false
 	}

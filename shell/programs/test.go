@@ -2,7 +2,7 @@ package programs
 
 import "strings"
 
-// test reads the words of test and [. A word that may be an operator makes it
+// test handles the words of test and [. A word that may be an operator makes it
 // opaque: some evaluate their operand.
 func (c *Command) test(words []Word) {
 	const binary = "= == != < > -nt -ot -ef -eq -ne -lt -le -gt -ge"

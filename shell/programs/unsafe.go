@@ -6,7 +6,7 @@ import (
 )
 
 // unsafe finds the flags that run another program, write elsewhere, or load code. A
-// listed name that ends in * is a beginning; a word without "-" is an operand.
+// listed name ending in * is a prefix; a word without "-" is an operand.
 func (r *reader) unsafe(c *Command, s *spec) {
 	root := s.root()
 	if len(root.unsafe)+len(s.unsafe) == 0 {
@@ -29,9 +29,9 @@ func (r *reader) unsafe(c *Command, s *spec) {
 	}
 }
 
-// unnamed adds the words that carry code, or a setting that runs some. A wildcard of
-// a rule is for operands: whoever allows "awk **" allows to print columns, and not
-// whatever awk's language can do.
+// unnamed adds the words that contain code, or a setting that runs some. A wildcard
+// of a rule is for operands: "awk **" allows printing columns, not everything in
+// awk's language.
 func (r *reader) unnamed(c *Command, s *spec) {
 	root, said := s.root(), 0
 	if s != root && s.has("code") {
@@ -80,8 +80,8 @@ func (r *reader) unnamed(c *Command, s *spec) {
 	}
 }
 
-// targets adds the targets that send or lose something: whoever allows "mvn test **" does
-// not mean "mvn test deploy".
+// targets adds the targets that send or lose something: "mvn test **" is not meant
+// to allow "mvn test deploy".
 func (r *reader) targets(c *Command, root *spec) {
 	for i, w := range r.argv[1:] {
 		for _, m := range slices.Concat(root.leaves, root.loses) {
@@ -92,8 +92,8 @@ func (r *reader) targets(c *Command, root *spec) {
 	}
 }
 
-// refspecs adds the operands of a push, or a fetch, that name another branch there than
-// here, or overwrite it.
+// refspecs adds the operands of a push or fetch whose branch names differ, or that
+// overwrite a branch.
 func (r *reader) refspecs(c *Command, at int) {
 	for i := at + 1; i < len(r.argv); i++ {
 		text := r.argv[i].Text
@@ -105,10 +105,10 @@ func (r *reader) refspecs(c *Command, at int) {
 	}
 }
 
-// scripts adds the script of sed or awk, and the flags that may bring another.
-// values are the letters of flags whose value is no script.
+// scripts adds the script of sed or awk, and the flags that may add another. values
+// are the letters of flags whose value is no script.
 func (r *reader) scripts(c *Command, values string) {
-	named := false // the script, by a flag or as the first operand
+	named := false // the script, from a flag or the first operand
 	for i := 1; i < len(r.argv); i++ {
 		w := r.argv[i]
 		flag := len(w.Text) > 1 && w.Text[0] == '-'
@@ -131,12 +131,13 @@ func (r *reader) scripts(c *Command, values string) {
 	}
 }
 
-// codeModules are modules of Python that run code in their arguments, or from
-// their input.
+// codeModules are modules of Python that run code in their arguments, or from their
+// input.
 const codeModules = "timeit code asyncio pdb idlelib cProfile"
 
-// isCodeWord reports whether a word of an interpreter brings code that no rule sees:
-// a flag that code follows, its input under the name of a file, or a module that takes some.
+// isCodeWord reports whether a word of an interpreter brings code that no rule
+// sees: a flag followed by code, its input under a file name, or a module that runs
+// some.
 func (s *spec) isCodeWord(argv []Word, i int) bool {
 	before, text := argv[i-1].Text, argv[i].Text
 	if s.has("modules") && strings.HasSuffix(before, "m") && IsField(codeModules, text) {
@@ -149,8 +150,8 @@ func (s *spec) isCodeWord(argv []Word, i int) bool {
 	return runs && (mayNameInput(argv[i]) || strings.HasPrefix(text, "data:"))
 }
 
-// subcommandAt returns the index of the subcommand in argv; 0 when it has none that
-// is certain.
+// subcommandAt returns the index of the subcommand in argv; 0 if it is uncertain or
+// missing.
 func (r *reader) subcommandAt(c *Command) int {
 	if len(c.Sub) == 0 {
 		return 0
@@ -163,7 +164,7 @@ func (r *reader) subcommandAt(c *Command) int {
 	return 0
 }
 
-// safeLetters are the flags of one letter that mean something else than before the
+// safeLetters returns the one-letter flags with another meaning than before the
 // subcommand.
 func (s *spec) safeLetters() string {
 	for ; s != nil; s = s.parent {
@@ -174,7 +175,8 @@ func (s *spec) safeLetters() string {
 	return ""
 }
 
-// isUnsafe reports whether a word is one of some listed flags, but for some letters.
+// isUnsafe reports whether a word is one of some listed flags, except for some
+// letters.
 func (s *spec) isUnsafe(list []string, word, safe string) bool {
 	return slices.ContainsFunc(list, func(f string) bool {
 		return s.isListed(f, word) && !(len(f) == 2 && strings.Contains(safe, f[1:]))
@@ -204,7 +206,7 @@ func (s *spec) isListed(flag, word string) bool {
 	return false
 }
 
-// camel writes a long flag without dashes in it: --set-up as --setUp.
+// camel converts a long flag: --set-up to --setUp.
 func camel(flag string) string {
 	name, value, _ := strings.Cut(flag[2:], "=")
 	words := strings.Split(name, "-")
@@ -214,7 +216,7 @@ func camel(flag string) string {
 	return "--" + strings.Join(words, "") + "=" + value
 }
 
-// carriesCode reports whether a command carries code that no rule has seen.
+// carriesCode reports whether a command contains code that no rule has seen.
 func (r *reader) carriesCode(c *Command, s *spec) bool {
 	root := s.root()
 	for at := s; at != nil; at = at.parent {
@@ -240,13 +242,13 @@ func (r *reader) carriesCode(c *Command, s *spec) bool {
 		case root.isCodeFlag(w.Text):
 			return true
 		case !strings.HasPrefix(w.Text, "-"):
-			return false // what follows belongs to the program that is run
+			return false // what follows belongs to the started program
 		}
 	}
 	return root.has("stdin")
 }
 
-// runsFlag reports whether a flag of the command carries a command.
+// runsFlag reports whether a flag of the command has a command as value.
 func (r *reader) runsFlag(c *Command, s *spec) bool {
 	root := s.root()
 	if len(root.code)+len(s.code) == 0 {
@@ -265,8 +267,8 @@ func (r *reader) runsFlag(c *Command, s *spec) bool {
 	return false
 }
 
-// isCodeFlag reports whether a word is one of the flags after which code comes, alone, with
-// the code attached, or bundled with other letters.
+// isCodeFlag reports whether a word is a flag with code: followed by it, with the
+// code attached, or bundled with other letters.
 func (s *spec) isCodeFlag(word string) bool {
 	for f := range strings.FieldsSeq(s.inline) {
 		switch {
@@ -283,11 +285,11 @@ func (s *spec) isCodeFlag(word string) bool {
 	return false
 }
 
-// Code may come from a file that is no file: standard input, another descriptor, or
-// a process substitution. No rule sees what it holds.
+// Code may come from a file that is no regular file: standard input, another
+// descriptor, or a process substitution. No rule sees its content.
 
-// takesInput reports whether a command takes code, or settings that may name some,
-// from an open file that its words name, or from its standard input.
+// takesInput reports whether a command reads code, or settings that may contain
+// some, from an open file that its words name, or from its standard input.
 func (r *reader) takesInput(c *Command, s *spec) bool {
 	if s.runsInput(r.words, c) {
 		return true
@@ -299,7 +301,7 @@ func (r *reader) takesInput(c *Command, s *spec) bool {
 		at[i] = true
 	}
 	for i, w := range r.argv[1:] {
-		flag := at[i] && strings.HasPrefix(r.argv[i].Text, "-") // the word before
+		flag := at[i] && strings.HasPrefix(r.argv[i].Text, "-") // the previous word
 		mayBeCode := takes || script || !known || flag || at[i+1]
 		switch {
 		case takes && (w.Many || w.Dynamic && w.Text == "" && !w.Number || namesDash(w.Text)), mayBeCode && mayNameInput(w):
@@ -313,8 +315,8 @@ func (r *reader) takesInput(c *Command, s *spec) bool {
 	return false
 }
 
-// runsInput reports whether a program runs its standard input with these words. It
-// does unless it is given one of some words, or, for a number, as many operands.
+// runsInput reports whether a program with these words runs its standard input. It
+// does unless it has one of some words, or, for a number, as many operands.
 func (s *spec) runsInput(words []Word, c *Command) bool {
 	if s.input == "" {
 		return false
@@ -334,11 +336,11 @@ func namesDash(text string) bool {
 	return text == "-" || strings.HasSuffix(text, "=-") || len(text) == 3 && text[0] == '-' && text[1] != '-' && text[2] == '-'
 }
 
-// inputNames are the names of open files, each exact or a beginning that ends in "/".
+// inputNames are the names of open files, each exact or a prefix that ends in "/".
 const inputNames = "/dev/stdin /dev/fd/ /proc/self/fd/ /proc/thread-self/fd/"
 
-// mayNameInput reports whether a word is, or ends in, the name of an open file, or
-// may become one.
+// mayNameInput reports whether a word is, ends in, or may become the name of an
+// open file.
 func mayNameInput(w Word) bool {
 	if !w.Dynamic && !strings.Contains(w.Text, "/") {
 		return false

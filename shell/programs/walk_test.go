@@ -70,9 +70,9 @@ func check(t *testing.T, s *spec, argv []Word, unknown Word, name string) {
 		return // the value of the flag, whatever it is
 	}
 	reads := slices.ContainsFunc(c.Operands, func(o Operand) bool { return o.Word.Dynamic })
-	harmless := slices.ContainsFunc(s.forms, func(f *form) bool { return f.anyFlags })
-	only := harmless && !slices.ContainsFunc(s.forms, func(f *form) bool { return f.level == CoversWrite })
-	words := only && !slices.ContainsFunc(s.forms, func(f *form) bool { return slices.ContainsFunc(f.roles, isFile) })
+	harmless := slices.ContainsFunc(s.forms, func(f *parser) bool { return f.anyFlags })
+	only := harmless && !slices.ContainsFunc(s.forms, func(f *parser) bool { return f.level == CoversWrite })
+	words := only && !slices.ContainsFunc(s.forms, func(f *parser) bool { return slices.ContainsFunc(f.roles, isFile) })
 	if !only || !reads && !words {
 		t.Errorf("%s is covered", plain(argv...))
 	}
@@ -120,7 +120,7 @@ func checkOneDash(t *testing.T, s *spec, argv []string, long, file string) {
 	if !slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Name == long }) {
 		t.Errorf("%q: %s is not among the flags %v", argv, long, c.Flags)
 	}
-	if slices.ContainsFunc(s.forms, func(f *form) bool { return f.anyFlags }) || !c.Known {
+	if slices.ContainsFunc(s.forms, func(f *parser) bool { return f.anyFlags }) || !c.Known {
 		return
 	}
 	may := slices.ContainsFunc(c.Suspects, func(w Word) bool { return strings.HasSuffix(w.Text, file) })

@@ -80,7 +80,7 @@ func New(o Options) tools.Tool {
 		}
 	}
 	t := &tool{options: o, analyser: shell.New(shell.Options{Workspace: o.Workspace, Env: env, Resolver: o.Resolver})}
-	if !o.guarded(o.Profile) {
+	if !o.protects(o.Profile) {
 		o.Pool.Prepare(t.usual())
 		return t
 	}
@@ -93,7 +93,7 @@ func New(o Options) tools.Tool {
 }
 
 // guarded reports whether commands of a profile can write protected paths.
-func (o Options) guarded(p sandbox.Profile) bool {
+func (o Options) protects(p sandbox.Profile) bool {
 	return o.Protect != nil && p.Mode == sandbox.WorkspaceWrite
 }
 

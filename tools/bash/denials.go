@@ -54,7 +54,7 @@ func (v *invocation) addDenials(r *tools.Result, exit executor.Exit, by refused,
 // addBlind adds a notice if protected names could have been created unseen.
 func (v *invocation) addBlind(r *tools.Result) {
 	o := v.tool.options
-	if !o.guarded(v.profile) || r.Sandbox == nil {
+	if !o.protects(v.profile) || r.Sandbox == nil {
 		return
 	}
 	why, unseen := o.Protect.Blind()

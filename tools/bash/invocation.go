@@ -55,7 +55,7 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 	command.Started, command.Waiting, command.Input = v.started(io), io.Waiting, io.Input
 	out, complaints := &tail{output: output{io, tools.Stdout}}, &tail{output: output{io, tools.Stderr}}
 	command.Stdout, command.Stderr = out, complaints
-	command.Abort = v.guarded.violated
+	command.Abort = v.watched.violated
 	network := v.network(io)
 	command.Connect = network.Serve
 	command.Loopback, command.Lends = io.Loopback, io.Lends

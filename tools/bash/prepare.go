@@ -11,7 +11,7 @@ import (
 type preparation struct {
 	prepared    bool
 	failure     error // why it must not run; the rest is unset then
-	guarded     watch
+	watched     watch
 	seen        seen // result of guarded, once it ended
 	reservation *executor.Reservation
 }
@@ -21,7 +21,7 @@ func (v *invocation) Prepare(io tools.IO) {
 	o := v.tool.options
 	v.prepared = true
 	v.profile = io.Escalation.Escalate(o.Profile.AtMost(io.Profile).Within(io.Limit))
-	if v.guarded, v.failure = o.watch(&v.profile, io, !v.background); v.failure != nil {
+	if v.watched, v.failure = o.watch(&v.profile, io, !v.background); v.failure != nil {
 		return
 	}
 	v.profile = v.profile.Within(sandbox.Limit{ReadOnly: io.Limit.ReadOnly}) // which watch has replaced
@@ -43,8 +43,8 @@ func (v *invocation) Drop() {
 
 // unwatch ends the watch over protected and masked paths and stores its findings in seen.
 func (v *invocation) unwatch() {
-	begun := v.guarded
-	v.guarded = watch{}
+	begun := v.watched
+	v.watched = watch{}
 	v.seen = begun.end()
 }
 

@@ -39,7 +39,7 @@ func (o Options) watch(p *sandbox.Profile, io tools.IO, makes bool) (w watch, er
 	abort := make(chan struct{})
 	end := sync.OnceFunc(func() { close(abort) })
 	w.violated = abort
-	if o.guarded(*p) {
+	if o.protects(*p) {
 		w.existing = []string{}
 		for _, watcher := range []*protect.Watcher{o.Protect, w.beside} {
 			c := watcher.Begin(nil, end) // no exceptions: a script may do more than it shows

@@ -39,7 +39,7 @@ func (p *Policy) blockingCommands(e Effect, consider found) {
 const (
 	maxScan    = 1 << 14
 	scanWindow = 8
-	maxStarts  = 8 // nesting of commands that start commands
+	maxNested  = 8 // nesting of commands that start commands
 )
 
 // run tries a command and those that it starts; with whole, also each suffix of one that starts others. With followed, a script has its
@@ -52,34 +52,34 @@ func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool
 		if run.Script.Text != "" && (run.Language == "text" || !followed) {
 			s.text(run.Script.Text)
 		}
-		if len(run.Argv) > 0 && depth <= maxStarts && s.left > 0 {
+		if len(run.Argv) > 0 && depth <= maxNested && s.left > 0 {
 			s.inner(run.Argv)
 			s.run(run.Argv, nil, depth+1, followed, true)
 		}
 	}
 	if whole {
-		s.ends(c.MayRun(argv))
+		s.suffixes(c.MayRun(argv))
 	}
 }
 
 // ends tries each suffix of some words, and what looks like a script in them.
-func (s *search) ends(words []Word) {
+func (s *search) suffixes(words []Word) {
 	some := s.policy.mayBeNamed(words)
 	for ; len(words) > 0 && !s.denied; words = words[1:] {
 		text := words[0].Text
-		s.tail(words, some)
+		s.suffix(words, some)
 		s.text(text)
 	}
 }
 
 func (s *search) text(text string) {
 	if strings.ContainsAny(text, " \t\n;|&") {
-		s.ends(wordsIn(text))
+		s.suffixes(wordsIn(text))
 	}
 }
 
 // tail tries a suffix, which it may change, as a command. some means that a rule for any program may match it.
-func (s *search) tail(argv []Word, some bool) {
+func (s *search) suffix(argv []Word, some bool) {
 	if argv[0].Dynamic && argv[0].Text == "" {
 		return // no rule is about an unknown program
 	}

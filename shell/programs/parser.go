@@ -10,39 +10,39 @@ const (
 	flagMarks  = valueMarks + "/%^~!+&=*?\""
 )
 
-// form is one line of a specification: the flags with which a preset covers the
-// command, and what its operands are then.
-type form struct {
+// parser is compiled from one line of a specification: the flags with which a
+// preset covers the command, and the roles of its operands.
+type parser struct {
 	level    Level
 	describe bool // no preset covers it: it only describes the operands
-	anyFlags bool // flags that are not listed do no more
-	flags    map[string]usage
-	required bool // one of the flags marked ! must be there
+	anyFlags bool // unlisted flags do no more
+	flags    map[string]option
+	required bool // one of the flags marked ! is required
 	roles    []string
 	listed   []string // the flags, in order
 	spec     *spec
 }
 
-// usage is what a form says of one flag.
-type usage struct {
+// option is what a parser knows about one flag.
+type option struct {
 	values      string
-	others      string // of the other flags that it may be
+	others      string // values of the other flags that it may be
 	optional    bool   // its value is in the same word only
 	tree        bool   // operands are whole trees
 	write       bool   // operands are written
-	replace     bool   // it takes the place of the first (or, for into, the last) operand
-	follows     bool   // links, to wherever they point
+	replace     bool   // it replaces the first (or, for into, the last) operand
+	follows     bool   // links with any target
 	needed      bool
-	directories bool // what is written keeps the directories of what is read
-	named       bool // it writes a file that another machine names
+	directories bool // the written files keep the directories of the sources
+	named       bool // it writes a file named by another machine
 	uncovered   bool // no preset covers it
-	filter      byte // '+' = only files of these names, '&' = all but these
+	filter      byte // '+' = only files with these names, '&' = all but these
 }
 
-// newForm reads "FLAGS | ROLES".
-func newForm(level, text string) *form {
+// newParser parses "FLAGS | ROLES".
+func newParser(level, text string) *parser {
 	flags, roles, _ := strings.Cut(" "+text, " | ")
-	f := &form{flags: make(map[string]usage), roles: strings.Fields(roles), anyFlags: level == "read!"}
+	f := &parser{flags: make(map[string]option), roles: strings.Fields(roles), anyFlags: level == "read!"}
 	switch level {
 	case "read", "read!":
 		f.level = CoversRead
@@ -56,7 +56,7 @@ func newForm(level, text string) *form {
 	}
 	for token := range strings.FieldsSeq(flags) {
 		names := strings.TrimRight(token, flagMarks)
-		v := newUsage(token[len(names):])
+		v := newOption(token[len(names):])
 		f.required = f.required || v.needed
 		for name := range strings.SplitSeq(names, ",") {
 			f.flags[name] = v
@@ -66,8 +66,8 @@ func newForm(level, text string) *form {
 	return f
 }
 
-// newUsage reads the marks of a flag.
-func newUsage(marks string) (v usage) {
+// newOption parses the marks of a flag.
+func newOption(marks string) (v option) {
 	for _, mark := range marks {
 		switch mark {
 		case '/':
@@ -100,9 +100,9 @@ func newUsage(marks string) (v usage) {
 	return v
 }
 
-// find returns what the form says of a flag. listed is false for one that only the
-// specification knows.
-func (f *form) find(name string) (v usage, listed, known bool) {
+// find returns the option for a flag. listed is false if only the specification has
+// it.
+func (f *parser) find(name string) (v option, listed, known bool) {
 	if v, listed = f.flags[name]; listed {
 		return v, true, true
 	}
@@ -110,16 +110,17 @@ func (f *form) find(name string) (v usage, listed, known bool) {
 		return f.find(name[1:])
 	}
 	if other := f.spec.flag(name); other != nil {
-		return usage{values: other.values, optional: other.only}, false, true
+		return option{values: other.values, optional: other.only}, false, true
 	}
 	return v, false, false
 }
 
-// oneDash reports whether long flags have one dash, or two, and letters are no bundle.
-func (f *form) oneDash() bool { return f.spec.root().has("go") }
+// oneDash reports whether long flags have one dash, or two, and letters cannot be
+// bundled.
+func (f *parser) oneDash() bool { return f.spec.root().has("go") }
 
-// spread gives the other spellings of a listed flag what is said of the first.
-func (f *form) spread(s *spec) {
+// spread copies the option of a listed flag to its other spellings.
+func (f *parser) spread(s *spec) {
 	f.spec = s
 	for at := s; at != nil; at = at.parent {
 		for _, name := range f.listed {
@@ -136,8 +137,8 @@ func (f *form) spread(s *spec) {
 	}
 }
 
-// inherit gives the writing form of a command the flags of its reading form.
-func inherit(forms []*form) {
+// inherit copies the flags of a command's reading parser to its writing parser.
+func inherit(forms []*parser) {
 	for _, w := range forms {
 		for _, r := range forms {
 			if w.level != CoversWrite || r.level != CoversRead {
@@ -152,30 +153,30 @@ func inherit(forms []*form) {
 	}
 }
 
-// parsed is a command's words as one form reads them.
+// parsed is the result of one parser.
 type parsed struct {
-	covered  bool // every flag and the number of operands are in the form
+	covered  bool // the parser has every flag and the number of operands
 	operands []Operand
-	suspects []Word // what flags that are not known may read or write
+	suspects []Word // what unknown flags may read or write
 }
 
-// reading is the state of reading words by a form.
-type reading struct {
-	form             *form
+// parseState is the state of a parser.
+type parseState struct {
+	form             *parser
 	out              parsed
-	words            []Word // operands, before their roles are known
+	words            []Word // operands without roles yet
 	tree, write      bool
 	follows          bool
 	replaced, needed bool
 	directories      bool
 	named            bool     // files are written by the names that they have elsewhere
-	unlistedRead     bool     // a flag that is not listed may name a file
-	parts            []string // ends of the names of files that are read below a tree
-	whole            bool     // what is left out below a tree is not known
+	unlistedRead     bool     // an unlisted flag may name a file
+	parts            []string // name endings of files that are read below a tree
+	whole            bool     // unknown which part of a tree is excluded
 }
 
-func (f *form) parse(words []Word) parsed {
-	r := reading{form: f, out: parsed{covered: true, operands: make([]Operand, 0, len(words))}, words: make([]Word, 0, len(words))}
+func (f *parser) parse(words []Word) parsed {
+	r := parseState{form: f, out: parsed{covered: true, operands: make([]Operand, 0, len(words))}, words: make([]Word, 0, len(words))}
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {
@@ -203,8 +204,8 @@ func (f *form) parse(words []Word) parsed {
 	return r.out
 }
 
-// unknownWord takes a word that could be anything: an operand, or a flag.
-func (r *reading) unknownWord(w Word) {
+// unknownWord handles a word that could be anything: an operand, or a flag.
+func (r *parseState) unknownWord(w Word) {
 	r.words, r.whole = append(r.words, w), true
 	if !r.form.anyFlags {
 		r.out.covered = false
@@ -215,14 +216,14 @@ func (r *reading) unknownWord(w Word) {
 	}
 }
 
-// long reads a flag that begins with --. It returns how many of the following
-// words are its values.
-func (r *reading) long(w Word, rest []Word) int {
+// long handles a flag with --. It returns how many of the following words are its
+// values.
+func (r *parseState) long(w Word, rest []Word) int {
 	name, value, has := strings.Cut(w.Text, "=")
 	v, listed, ok := r.form.find(name)
 	_, _, lists := r.form.find("--files0-from")
 	if strings.HasPrefix(name, "--files0") || !ok && lists && len(name) > 2 && strings.HasPrefix("--files0-from", name) {
-		r.unlistedRead = true // it reads the files that are named there
+		r.unlistedRead = true // it reads the files listed there
 	}
 	r.out.covered = r.out.covered && (listed || r.form.anyFlags)
 	if !ok && len(name) > 2 && !r.form.oneDash() {
@@ -255,10 +256,10 @@ func (r *reading) long(w Word, rest []Word) int {
 	return 0
 }
 
-// abbreviated returns what the known flags do that a long flag may be short for. Of
-// several it does what any of them does: which it is, or that it is none, the command will say.
-func (f *form) abbreviated(name string) (all usage, ok bool) {
-	take := func(full string, v usage) {
+// abbreviated returns the combined options of the known flags that a long flag may
+// abbreviate.
+func (f *parser) abbreviated(name string) (all option, ok bool) {
+	take := func(full string, v option) {
 		if !strings.HasPrefix(full, name) {
 			return
 		}
@@ -278,16 +279,16 @@ func (f *form) abbreviated(name string) (all usage, ok bool) {
 	for s := f.spec; s != nil; s = s.parent {
 		for full, other := range s.flags {
 			if _, listed := f.flags[full]; !listed {
-				take(full, usage{values: other.values, optional: other.only})
+				take(full, option{values: other.values, optional: other.only})
 			}
 		}
 	}
 	return all, ok
 }
 
-// suspect takes a flag of which nothing is known: its value, or the next word, may be a
-// file that it writes.
-func (r *reading) suspect(w Word, rest []Word) {
+// suspect handles an unknown flag: its value, or the next word, may be a file that
+// it writes.
+func (r *parseState) suspect(w Word, rest []Word) {
 	if r.form.anyFlags {
 		return
 	}
@@ -297,8 +298,8 @@ func (r *reading) suspect(w Word, rest []Word) {
 	}
 }
 
-// short reads a word of bundled one-letter flags.
-func (r *reading) short(w Word, rest []Word) int {
+// short handles a word of bundled one-letter flags.
+func (r *parseState) short(w Word, rest []Word) int {
 	if v, listed, ok := r.form.find(w.Text); ok && !w.Dynamic {
 		r.out.covered = r.out.covered && (listed || r.form.anyFlags)
 		r.apply(v)
@@ -308,7 +309,7 @@ func (r *reading) short(w Word, rest []Word) int {
 		return r.values(v, rest)
 	}
 	if w.Dynamic {
-		// Letters may follow: it is judged by what is known, and not covered.
+		// Letters may follow: it is judged by its known prefix, and not covered.
 		r.unlisted(w, "", false)
 	}
 	for i := 1; i < len(w.Text); i++ {
@@ -339,8 +340,8 @@ func (r *reading) short(w Word, rest []Word) int {
 	return 0
 }
 
-// unlisted takes a flag that is not in the form.
-func (r *reading) unlisted(w Word, value string, has bool) {
+// unlisted handles an unlisted flag.
+func (r *parseState) unlisted(w Word, value string, has bool) {
 	r.whole = r.whole || w.Dynamic
 	if !r.form.anyFlags {
 		r.out.covered = false
@@ -350,14 +351,15 @@ func (r *reading) unlisted(w Word, value string, has bool) {
 		return
 	}
 	r.add(Word{Text: value, Dynamic: w.Dynamic}, Operand{Kind: Read})
-	// After a sign such as : or @ another path may begin.
+	// Another path may begin after a character such as : or @.
 	i := strings.IndexByte(value, '/')
 	if i > 0 && !isNameByte(value[i-1]) && !strings.HasPrefix(value[i-1:], "://") {
 		r.add(Word{Text: value[i:], Dynamic: w.Dynamic}, Operand{Kind: Read})
 	}
 }
 
-// isNameByte reports whether a byte before a slash belongs to the name of a directory.
+// isNameByte reports whether a byte before a slash belongs to the name of a
+// directory.
 func isNameByte(c byte) bool {
 	return isLetterOrDigit(c) || c == '_' || c == '-' || c == '.'
 }
@@ -367,7 +369,7 @@ func isLetterOrDigit(c byte) bool {
 }
 
 // apply records what a flag does to the operands.
-func (r *reading) apply(v usage) {
+func (r *parseState) apply(v option) {
 	r.tree = r.tree || v.tree
 	r.write = r.write || v.write
 	r.follows = r.follows || v.follows
@@ -381,8 +383,8 @@ func (r *reading) apply(v usage) {
 	}
 }
 
-// values reads the values of a flag from the words after it.
-func (r *reading) values(v usage, rest []Word) int {
+// values handles the values of a flag in the words after it.
+func (r *parseState) values(v option, rest []Word) int {
 	for i := range len(v.values) {
 		if i >= len(rest) {
 			return i
@@ -393,15 +395,15 @@ func (r *reading) values(v usage, rest []Word) int {
 	return len(v.values)
 }
 
-// value reads one value of a flag.
-func (r *reading) value(kind byte, w Word) {
+// value handles one value of a flag.
+func (r *parseState) value(kind byte, w Word) {
 	switch kind {
 	case '<':
 		for _, text := range alternatives(w.Text) { // as curl expands them
 			r.add(Word{Text: text, Dynamic: w.Dynamic, Many: w.Many}, Operand{Kind: Read})
 		}
 	case '>':
-		// It may be a directory into which the sources go, whatever their names.
+		// It may be a directory for all sources.
 		if w != (Word{Text: "-"}) {
 			r.add(w, Operand{Kind: Write, Tree: r.replaced || r.tree})
 		}
@@ -419,14 +421,14 @@ func (r *reading) value(kind byte, w Word) {
 		}
 	}
 	switch {
-	case w.Many: // what comes after the first may be anything
+	case w.Many: // further words may be anything
 		r.unknownWord(w)
 	case w.Dynamic && w.Text == "" && !r.form.anyFlags:
 		r.out.covered = r.out.covered && kind == ':'
 	}
 }
 
-func (r *reading) add(w Word, o Operand) {
+func (r *parseState) add(w Word, o Operand) {
 	o.Word = w
 	r.out.operands = append(r.out.operands, o)
 }
