@@ -11,8 +11,7 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// EnvOptions selects what BaseEnv lets through. The zero value selects only the
-// defaults.
+// EnvOptions selects what BaseEnv lets through. The zero value selects only the defaults.
 type EnvOptions struct {
 	From      []string          // the daemon's environment, as from os.Environ
 	Pass      []string          // further names to take from From; a trailing * matches any rest
@@ -22,9 +21,8 @@ type EnvOptions struct {
 	Others    []string          // further workspaces, treated the same
 }
 
-// BaseEnv returns the sorted environment of commands: only listed variables pass.
-// Variables that make a shell, the loader or git load code, and cloud credentials,
-// never pass; see NeverPass.
+// BaseEnv returns the sorted environment of commands: only listed variables pass. Variables that
+// make a shell, the loader or git load code, and cloud credentials, never pass; see NeverPass.
 func BaseEnv(o EnvOptions) []string {
 	env := defaults()
 	for _, entry := range o.Default {
@@ -53,9 +51,8 @@ func BaseEnv(o EnvOptions) []string {
 	return list
 }
 
-// misread reports whether a variable makes the shell decode a script in another
-// encoding than UTF-8. In some encodings a multi-byte character swallows a
-// following backslash.
+// misread reports whether a variable makes the shell decode a script in another encoding than
+// UTF-8. In some encodings a multi-byte character swallows a following backslash.
 func misread(name, value string) bool {
 	return slices.Contains([]string{"LANG", "LC_ALL", "LC_CTYPE"}, name) && value != "" && !unicodeLocale.MatchString(value)
 }
@@ -89,8 +86,8 @@ func addUser(env map[string]string) {
 	}
 }
 
-// addGitConfig overrides every git configuration: no file watchers, no pager, and
-// no bare repository hidden in a directory. These variables come from here only.
+// addGitConfig overrides every git configuration: no file watchers, no pager, and no bare
+// repository hidden in a directory. These variables come from here only.
 func addGitConfig(env map[string]string) {
 	env["GIT_CONFIG_COUNT"] = "3"
 	for i, kv := range [...][2]string{
@@ -103,8 +100,7 @@ func addGitConfig(env map[string]string) {
 	}
 }
 
-// Passes reports whether commands get a variable of the daemon, given
-// EnvOptions.Pass.
+// Passes reports whether commands get a variable of the daemon, given EnvOptions.Pass.
 func Passes(name string, pass []string) bool {
 	fixed := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TERM", "NO_COLOR"}
 	for _, p := range append(fixed, pass...) {

@@ -10,8 +10,8 @@ import (
 // fillsMemory is less time than any command needs to fill a machine's memory.
 const fillsMemory = 100 * time.Millisecond
 
-// oomKills returns the number of OOM kills since boot (proc_vmstat(5), oom_kill),
-// or false if the kernel does not report it.
+// oomKills returns the number of OOM kills since boot (proc_vmstat(5), oom_kill), or false if the
+// kernel does not report it.
 func oomKills() (n uint64, ok bool) {
 	text, err := os.ReadFile("/proc/vmstat")
 	if err != nil {

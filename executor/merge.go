@@ -6,35 +6,33 @@ import (
 )
 
 const (
-	// tailWait is how long an unfinished line is kept once the other stream is quiet;
-	// tailWaitMax bounds that while the other stream prints.
+	// tailWait is how long an unfinished line is kept once the other stream is quiet; tailWaitMax
+	// bounds that while the other stream prints.
 	tailWait    = 20 * time.Millisecond
 	tailWaitMax = 250 * time.Millisecond
 
 	// reportWait is the longest delay of a write report on a busy machine.
 	reportWait = 50 * time.Millisecond
 
-	// mergeBuffer bounds the buffered bytes of each stream, and so the length of a
-	// line.
+	// mergeBuffer bounds the buffered bytes of each stream, and so the length of a line.
 	mergeBuffer = 64 << 10
 
-	// mergeRuns bounds the pending runs: bytes of reported writes may have been
-	// discarded before they were read.
+	// mergeRuns bounds the pending runs: bytes of reported writes may have been discarded before they
+	// were read.
 	mergeRuns = 2 * mergeBuffer
 )
 
-// merger joins two streams into one, cut at line ends, in the order of their
-// writes. It passes on every byte of a stream, in order.
+// merger joins two streams into one, cut at line ends, in the order of their writes. It passes on
+// every byte of a stream, in order.
 //
-// The order comes from the kernel's reports of writes. A report names a stream but
-// no length, and equal neighbours are reported once: a run. The bytes of a write
-// are readable before its report. So when bytes were read and there is no further
-// report, each run has bytes, and at most the last write of each process is
-// unreported.
+// The order comes from the kernel's reports of writes. A report names a stream but no length, and
+// equal neighbours are reported once: a run. The bytes of a write are readable before its report.
+// So when bytes were read and there is no further report, each run has bytes, and at most the last
+// write of each process is unreported.
 //
-// Each line is an item, and so is the unfinished one at the end. If the items fit
-// the runs in only one way, that is their order; otherwise the merger picks one and
-// sets unsure. It needs a clock with any origin, and one goroutine.
+// Each line is an item, and so is the unfinished one at the end. If the items fit the runs in only
+// one way, that is their order; otherwise the merger picks one and sets unsure. It needs a clock
+// with any origin, and one goroutine.
 type merger struct {
 	emit    func(stream int, p []byte)
 	watched bool // writes are reported; otherwise added calls define the order
@@ -91,8 +89,7 @@ func (m *merger) wrote(stream int) {
 // strayed records a write to stream 0 under another name, at an unknown position.
 func (m *merger) strayed() { m.news, m.stray = true, true }
 
-// space returns the buffer for the next bytes of stream, for added. It is not empty
-// after settle.
+// space returns the buffer for the next bytes of stream, for added. It is not empty after settle.
 func (m *merger) space(stream int) []byte {
 	buf := m.in[stream].buf
 	return buf[len(buf):cap(buf)]
@@ -108,9 +105,9 @@ func (m *merger) added(stream, n int, now time.Duration) {
 	}
 }
 
-// settle emits what is certain and what has waited long enough. The bytes of all
-// reported writes must have been added, unless they did not fit: then the order of
-// what came on both streams is unknown until the rest has been added too.
+// settle emits what is certain and what has waited long enough. The bytes of all reported writes
+// must have been added, unless they did not fit: then the order of what came on both streams is
+// unknown until the rest has been added too.
 func (m *merger) settle(now time.Duration) {
 	m.now = now
 	full := len(m.in[0].buf) == mergeBuffer || len(m.in[1].buf) == mergeBuffer
@@ -139,8 +136,7 @@ func (m *merger) mixed() bool {
 	return len(m.runs) > 1 || m.items(0) > 0 && m.items(1) > 0
 }
 
-// close emits all that is left, once every write is reported and all bytes are
-// added.
+// close emits all that is left, once every write is reported and all bytes are added.
 func (m *merger) close(now time.Duration) {
 	m.now = now
 	m.resolve(true)
@@ -185,8 +181,8 @@ func (m *merger) tailDue(s int) (at time.Duration, waits bool) {
 	return min(max(in.since, m.in[1-s].heard)+tailWait, in.since+tailWaitMax), true
 }
 
-// resolve assigns items to the runs and emits them. Unless final, it keeps an item
-// whose write may not be reported yet, and all that follows.
+// resolve assigns items to the runs and emits them. Unless final, it keeps an item whose write may
+// not be reported yet, and all that follows.
 func (m *merger) resolve(final bool) {
 	if m.holding && !m.news && !final {
 		return
@@ -231,8 +227,8 @@ func (m *merger) resolve(final bool) {
 	}
 }
 
-// noteStray sets unsure if bytes of a stray write may be among the new or
-// unreported ones. Otherwise the write went to an unrelated terminal.
+// noteStray sets unsure if bytes of a stray write may be among the new or unreported ones.
+// Otherwise the write went to an unrelated terminal.
 func (m *merger) noteStray() {
 	in := &m.in[0]
 	if m.stray && (len(in.buf) > in.old || in.owed) {
@@ -241,8 +237,8 @@ func (m *merger) noteStray() {
 	m.stray = false
 }
 
-// takeUnreported resolves bytes without a report after all others: their write is
-// the latest, or is never reported.
+// takeUnreported resolves bytes without a report after all others: their write is the latest, or is
+// never reported.
 func (m *merger) takeUnreported(s int) {
 	in := &m.in[s]
 	if len(in.buf) > in.old {
@@ -261,8 +257,8 @@ func (m *merger) items(s int) int {
 	return n
 }
 
-// share is how many items each run of a stream gets: one, but the first ones may
-// get none, and the first that gets any may get more.
+// share is how many items each run of a stream gets: one, but the first ones may get none, and the
+// first that gets any may get more.
 type share struct {
 	runs, none, more int
 	hold             bool // keep one more item back
@@ -281,9 +277,9 @@ func (h *share) next() int {
 	return n
 }
 
-// share distributes the items of a stream. A first run that continues what was
-// resolved last may be its late report, and have no items. If the last run is the
-// other stream's, the last item may belong to a write that is not reported yet.
+// share distributes the items of a stream. A first run that continues what was resolved last may be
+// its late report, and have no items. If the last run is the other stream's, the last item may
+// belong to a write that is not reported yet.
 func (m *merger) share(s int, final bool) share {
 	var h share
 	for _, r := range m.runs {

@@ -12,28 +12,26 @@ import (
 )
 
 const (
-	// quietFor is how long no call may have begun or ended before a shell is started:
-	// the answer is sent first, and short calls in a row, which could not use a warm
-	// shell anyhow, keep the processors.
+	// quietFor is how long no call may have begun or ended before a shell is started: the answer is
+	// sent first, and short calls in a row, which could not use a warm shell anyhow, keep the
+	// processors.
 	quietFor = 5 * time.Millisecond
 
 	// renewEvery is the maximum age of a warm shell, give or take a factor of two.
 	renewEvery = 5 * time.Minute
 
-	// If a shell cannot start or wait, the pool retries after tryAgain, doubling up to
-	// tryAgainMost.
+	// If a shell cannot start or wait, the pool retries after tryAgain, doubling up to tryAgainMost.
 	tryAgain     = time.Minute
 	tryAgainMost = time.Hour
 )
 
-// Pool runs commands as Run does, but keeps a few warm shells, each in its own
-// sandbox, waiting for the one script it will run. A warm shell saves a call the
-// start of the sandbox and of bash; its script cannot tell it from a fresh one.
+// Pool runs commands as Run does, but keeps a few warm shells, each in its own sandbox, waiting for
+// the one script it will run. A warm shell saves a call the start of the sandbox and of bash; its
+// script cannot tell it from a fresh one.
 //
-// A warm shell fits commands that differ from the last one only in script, times
-// and writers. Without one Run starts the command at once. Shells are started
-// between calls, renewed with age, and not used twice, nor after a directory, mount
-// or hidden file of their sandbox has changed.
+// A warm shell fits commands that differ from the last one only in script, times and writers.
+// Without one Run starts the command at once. Shells are started between calls, renewed with age,
+// and not used twice, nor after a directory, mount or hidden file of their sandbox has changed.
 //
 // A nil Pool keeps none. Methods may be called concurrently.
 type Pool struct {
@@ -60,9 +58,9 @@ type Pool struct {
 // counts are the fields of PoolCounts that only grow.
 type counts struct{ hits, started, ahead atomic.Int64 }
 
-// NewPool returns a pool of at most size warm shells. Close ends it. failed, which
-// may be nil, is called with the reason when a shell could not wait, or could not
-// be used although nothing had changed.
+// NewPool returns a pool of at most size warm shells. Close ends it. failed, which may be nil, is
+// called with the reason when a shell could not wait, or could not be used although nothing had
+// changed.
 func NewPool(size int, failed func(error)) *Pool {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Pool{size: size, failed: failed, wake: make(chan struct{}, 1), stop: stop}
@@ -97,8 +95,8 @@ func (p *Pool) countStart() {
 	}
 }
 
-// Run is the function Run, faster if a warm shell fits c. The slices of c must not
-// be changed afterwards.
+// Run is the function Run, faster if a warm shell fits c. The slices of c must not be changed
+// afterwards.
 func (p *Pool) Run(ctx context.Context, c Command) (Exit, error) {
 	return p.Reserve(c).Run(ctx, c)
 }
@@ -122,8 +120,8 @@ func (p *Pool) Flush() {
 	p.nudge()
 }
 
-// Close ends every warm shell and waits for their processes to end. Run goes on
-// working, without the pool.
+// Close ends every warm shell and waits for their processes to end. Run goes on working, without
+// the pool.
 func (p *Pool) Close() {
 	if p == nil {
 		return
@@ -186,8 +184,8 @@ func (p *Pool) take(c Command) *warmShell {
 	return s
 }
 
-// put adds a fresh shell, unless the pool was flushed or closed since its start
-// began. If the pool is full, a shell of another kind is dropped.
+// put adds a fresh shell, unless the pool was flushed or closed since its start began. If the pool
+// is full, a shell of another kind is dropped.
 func (p *Pool) put(s *warmShell, epoch int) {
 	p.mu.Lock()
 	drop := []*warmShell{s}
@@ -201,8 +199,7 @@ func (p *Pool) put(s *warmShell, epoch int) {
 	p.discard(drop...)
 }
 
-// slotsOf returns the pool's helpers that can run another command; nil without a
-// pool.
+// slotsOf returns the pool's helpers that can run another command; nil without a pool.
 func (p *Pool) slotsOf() *sandbox.Slots {
 	if p == nil {
 		return nil
@@ -218,9 +215,8 @@ func (p *Pool) retirer() func(*sandbox.Process) {
 	return p.retire
 }
 
-// retire queues a helper to be ended between calls: ending its namespaces takes as
-// long as a small command. If there are more than the keeper starts at a time, the
-// oldest end at once.
+// retire queues a helper to be ended between calls: ending its namespaces takes as long as a small
+// command. If there are more than the keeper starts at a time, the oldest end at once.
 func (p *Pool) retire(helper *sandbox.Process) {
 	if helper.Again() {
 		p.aside(func() { helper.End() })
@@ -237,8 +233,7 @@ func (p *Pool) retire(helper *sandbox.Process) {
 	p.dismiss(over)
 }
 
-// idle removes the oldest empty helpers and leaves keep of them. The caller holds
-// mu.
+// idle removes the oldest empty helpers and leaves keep of them. The caller holds mu.
 func (p *Pool) idle(keep int) []*sandbox.Process {
 	n := max(0, len(p.empty)-keep)
 	over := slices.Clone(p.empty[:n])
@@ -266,8 +261,7 @@ func (p *Pool) discard(shells ...*warmShell) {
 	}
 }
 
-// aside runs do in the background, unless the pool is nil or closed: then no one
-// would wait for it.
+// aside runs do in the background, unless the pool is nil or closed: then no one would wait for it.
 func (p *Pool) aside(do func()) {
 	if p == nil {
 		do()
@@ -285,8 +279,7 @@ func (p *Pool) aside(do func()) {
 	}
 }
 
-// keep calls provide until ctx ends. After a failure it pauses, doubling the pause
-// each time.
+// keep calls provide until ctx ends. After a failure it pauses, doubling the pause each time.
 func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, first time.Duration) {
 	renew := time.NewTicker(renewEvery)
 	defer renew.Stop()

@@ -11,18 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// drainLimit bounds what is read of a stream after the end of a command. It exceeds
-// the buffer of a terminal or pipe, so no output of the command is lost, and a
-// leftover that writes endlessly is cut off.
+// drainLimit bounds what is read of a stream after the end of a command. It exceeds the buffer of a
+// terminal or pipe, so no output of the command is lost, and a leftover that writes endlessly is
+// cut off.
 const drainLimit = 1 << 20
 
-// terminalBuffer is the size of a terminal's buffer. A write that met a full buffer
-// arrives only with the second read that finds nothing.
+// terminalBuffer is the size of a terminal's buffer. A write that met a full buffer arrives only
+// with the second read that finds nothing.
 const terminalBuffer = 4 << 10
 
-// mostIdle bounds how often a turn retries when the bytes of a report are missing.
-// Reports also come for writes that were discarded, or that went to another
-// terminal through /dev/tty.
+// mostIdle bounds how often a turn retries when the bytes of a report are missing. Reports also
+// come for writes that were discarded, or that went to another terminal through /dev/tty.
 const mostIdle = 100
 
 // reader reads the streams of a command and passes them on in one order.
@@ -148,9 +147,8 @@ func (r *reader) wait() {
 	})
 }
 
-// awaitReports sets whether a report alone ends wait: it mostly follows bytes that
-// have been passed on, and a wake-up per write would slow down a command that
-// prints much.
+// awaitReports sets whether a report alone ends wait: it mostly follows bytes that have been passed
+// on, and a wake-up per write would slow down a command that prints much.
 func (r *reader) awaitReports(yes bool) {
 	if r.reports == nil || yes == r.awaited {
 		return
@@ -164,9 +162,9 @@ func (r *reader) awaitReports(yes bool) {
 	}
 }
 
-// turn reads and settles all that has arrived: reports and bytes alternately until
-// there are no more reports, so that the bytes of each report have been read. It
-// reports whether there were bytes.
+// turn reads and settles all that has arrived: reports and bytes alternately until there are no
+// more reports, so that the bytes of each report have been read. It reports whether there were
+// bytes.
 func (r *reader) turn(last bool) (some bool) {
 	r.reports.read(r.merger)
 	for again, idle := true, 0; again; {
@@ -192,10 +190,10 @@ func (r *reader) turn(last bool) (some bool) {
 	return some
 }
 
-// readAll reads a stream until it is empty, or its space is full. Reading a
-// terminal waits for a kernel worker, which requeues itself when it met a full
-// buffer. So after much output, and at the end, the stream is empty only when two
-// reads in a row find nothing, and EOF of a terminal counts when it is read twice.
+// readAll reads a stream until it is empty, or its space is full. Reading a terminal waits for a
+// kernel worker, which requeues itself when it met a full buffer. So after much output, and at the
+// end, the stream is empty only when two reads in a row find nothing, and EOF of a terminal counts
+// when it is read twice.
 func (r *reader) readAll(s int, last bool) (total int) {
 	if r.ends[s] >= 2 {
 		return 0

@@ -9,16 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostReports bounds the inotify instances of a Pool; the default limit per user is
-// 128.
+// mostReports bounds the inotify instances of a Pool; the default limit per user is 128.
 const mostReports = 32
 
-// idleReports is how many instances a Pool keeps open. Closing one takes the kernel
-// milliseconds.
+// idleReports is how many instances a Pool keeps open. Closing one takes the kernel milliseconds.
 const idleReports = 4
 
-// reports receives the kernel's reports of writes to the streams of one command, in
-// the order of the writes, at no noticeable cost to the writer. nil receives none.
+// reports receives the kernel's reports of writes to the streams of one command, in the order of
+// the writes, at no noticeable cost to the writer. nil receives none.
 //
 // It is an inotify instance. Closing one takes milliseconds, so a Pool reuses it.
 type reports struct {

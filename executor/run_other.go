@@ -12,9 +12,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// Run runs the command as a child of this process, on pipes, confined by
-// sandbox.Launcher (see runPlain). If that fails, errors.Is finds
-// sandbox.ErrUnavailable.
+// Run runs the command as a child of this process, on pipes, confined by sandbox.Launcher (see
+// runPlain). If that fails, errors.Is finds sandbox.ErrUnavailable.
 func Run(ctx context.Context, c Command) (Exit, error) {
 	if err := c.check(); err != nil {
 		return Exit{}, err
@@ -47,8 +46,7 @@ func privateDir() (string, error) {
 	return paths.Resolve(tmp)
 }
 
-// IsTerminal reports whether f is a character device, the closest check available
-// here.
+// IsTerminal reports whether f is a character device, the closest check available here.
 func IsTerminal(f *os.File) bool {
 	st, err := f.Stat()
 	return err == nil && st.Mode()&os.ModeCharDevice != 0
@@ -59,6 +57,5 @@ func Probe() error {
 	return errors.New(`commands have pipes only on this system; set terminal: off in the configuration`)
 }
 
-// KillIdentity does nothing: commands have no identity here, and most end with the
-// daemon.
+// KillIdentity does nothing: commands have no identity here, and most end with the daemon.
 func KillIdentity(string) (killed bool, err error) { return false, nil }

@@ -155,8 +155,8 @@ func (s *streams) lastOutput() time.Time {
 	return time.Unix(0, last)
 }
 
-// pending reports whether unread output has arrived. A poll of a terminal waits for
-// the kernel worker that delivers writes, which a busy machine delays.
+// pending reports whether unread output has arrived. A poll of a terminal waits for the kernel
+// worker that delivers writes, which a busy machine delays.
 func (s *streams) pending() (yes bool) {
 	for _, o := range s.out {
 		_ = withFD(o.file, func(fd int) error { // a closed stream is read to its end

@@ -14,9 +14,9 @@ type ttyState struct {
 	pending bool // there is something to read
 }
 
-// readTTYState reads the state from the master. It opens the slave for a moment:
-// only a poll there flushes what is still on its way. It reads the mode afterwards,
-// so it is the mode in which nothing was pending, unless it has just changed.
+// readTTYState reads the state from the master. It opens the slave for a moment: only a poll there
+// flushes what is still on its way. It reads the mode afterwards, so it is the mode in which
+// nothing was pending, unless it has just changed.
 func readTTYState(master *os.File) (p ttyState, err error) {
 	err = withFD(master, func(fd int) error {
 		if p.pending, err = hasInput(fd); err != nil {
@@ -66,8 +66,8 @@ func readable(fd int) (bool, error) {
 	return ready[0].Revents&unix.POLLIN != 0, err
 }
 
-// uninterrupted retries a system call on EINTR. Go's runtime sends many signals,
-// and even a call that does not block can be interrupted.
+// uninterrupted retries a system call on EINTR. Go's runtime sends many signals, and even a call
+// that does not block can be interrupted.
 func uninterrupted(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {
@@ -76,9 +76,9 @@ func uninterrupted(call func() error) error {
 	}
 }
 
-// setBypass turns the line editor off or on. With EXTPROC (RFC 1184), a terminal
-// still reports canonical mode, but passes every byte on at once. It ignores
-// errors: a closed terminal has no mode to set.
+// setBypass turns the line editor off or on. With EXTPROC (RFC 1184), a terminal still reports
+// canonical mode, but passes every byte on at once. It ignores errors: a closed terminal has no
+// mode to set.
 func setBypass(master *os.File, on bool) {
 	_ = withFD(master, func(fd int) error {
 		mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// A command that has just printed is working. Only one that was silent for quiet is
-	// checked, so short commands pay nothing.
+	// A command that has just printed is working. Only one that was silent for quiet is checked, so
+	// short commands pay nothing.
 	quiet      = 700 * time.Millisecond
 	lookEvery  = 500 * time.Millisecond
 	lookSeldom = 2 * time.Second // for a command that has long been silent and working
 	longQuiet  = 10 * time.Second
 
-	// starveAfter is how long a program may wait for input that cannot come, and
-	// starveLooks how often it must have been found waiting meanwhile: on a busy
-	// machine the first check may come late, before it received EOF.
+	// starveAfter is how long a program may wait for input that cannot come, and starveLooks how often
+	// it must have been found waiting meanwhile: on a busy machine the first check may come late,
+	// before it received EOF.
 	starveAfter = 5 * time.Second
 	starveLooks = 6
 
@@ -60,8 +60,8 @@ func (r *running) look(ctx context.Context) (again time.Duration, starved bool) 
 	return lookEvery, false
 }
 
-// note reports changes to the caller. A wait ends when its process runs on or gets
-// input; output of others does not end it.
+// note reports changes to the caller. A wait ends when its process runs on or gets input; output of
+// others does not end it.
 func (r *running) note(w sandbox.Wait, waits bool) {
 	before := r.watch.now
 	given := r.streams.lastInputAt()
@@ -97,8 +97,8 @@ func (r *running) report(w Waiting) {
 // ended reports whether the command's input is at EOF.
 func (r *running) ended() bool { return !r.Stdin || r.streams.atEnd.Load() }
 
-// keepEnded writes EOF to a terminal once more: programs that ask for a password
-// discard earlier input. A program that reads single keys gets one key.
+// keepEnded writes EOF to a terminal once more: programs that ask for a password discard earlier
+// input. A program that reads single keys gets one key.
 func (r *running) keepEnded(waits bool) {
 	s := r.streams
 	if s.ctty == nil {

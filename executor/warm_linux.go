@@ -66,8 +66,7 @@ func (s *warmShell) run(ctx context.Context, c Command) (Exit, error) {
 	return h.Run(ctx, c)
 }
 
-// probeScript prints what could differ in a warm shell, and ends with a syntax
-// error.
+// probeScript prints what could differ in a warm shell, and ends with a syntax error.
 const probeScript = `echo "$0|$_|$-|$#|$?|$LINENO|$SECONDS|$BASH_SUBSHELL|${BASH_ENV-}|$BASH_EXECUTION_STRING"
 for fd in /dev/fd/*; do echo "$fd"; done
 shopt; trap -p; alias; declare -F; umask; ulimit -a; env -u TOOLD_CALL

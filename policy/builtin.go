@@ -98,7 +98,6 @@ func newNameSet(patterns []string) *nameSet {
 	return &s
 }
 
-// has reports whether a name matches one of them.
 func (s *nameSet) has(name string) bool {
 	return name != "" && (matchesAny(s[name[0]], name) || matchesAny(s['*'], name))
 }

@@ -21,7 +21,6 @@ type meaning struct {
 
 const maxMeanings = 256
 
-// meanings parses each alternative of a pattern.
 func (p *pattern) meanings() (out []meaning) {
 	for _, argv := range spelledOut(p.tokens) {
 		c := programs.Spell(argv)

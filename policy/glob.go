@@ -98,7 +98,6 @@ func expandPlaces(s string, o Options) string {
 	return s
 }
 
-// escapeMeta escapes a literal path in a pattern.
 func escapeMeta(path string) string { return metaEscapes.Replace(path) }
 
 var metaEscapes = strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, `\`, `\\`)

@@ -179,7 +179,6 @@ func (l *commandList) blocking(c *programs.Command) []int32 {
 	return inOrder(found)
 }
 
-// appendWord appends those that need a word.
 func (f *filed) appendWord(found []int32, w Word) []int32 {
 	switch {
 	case w.Many:

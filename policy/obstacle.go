@@ -100,7 +100,6 @@ func nameless(e Effect) bool {
 	return false
 }
 
-// concerned returns exceptions that exclude an effect from a rule.
 func (p *Policy) concerned(e Effect, r *rule) (texts []string) {
 	switch e.Kind {
 	case Exec:

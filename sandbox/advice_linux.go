@@ -23,9 +23,9 @@ func unavailable(stage string, err error) *StageError {
 	return &StageError{Stage: stage, Err: err, Advice: advise(stage)}
 }
 
-// namespaceLimit guesses the limit that refused a namespace, by its kind, and
-// returns the command that raises it. The kernel does not report which limit it
-// was; each kind has its own, and the lowest is reached first.
+// namespaceLimit guesses the limit that refused a namespace, by its kind, and returns the command
+// that raises it. The kernel does not report which limit it was; each kind has its own, and the
+// lowest is reached first.
 func namespaceLimit() (kind, advice string) {
 	lowest := uint64(math.MaxUint64)
 	for _, k := range []string{"user", "mnt", "pid", "net", "ipc", "uts"} {

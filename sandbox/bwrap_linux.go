@@ -15,12 +15,12 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// bwrapPath is where distributions install bwrap(1), and the path in AppArmor's
-// profile. PATH is not searched: a call may have written there.
+// bwrapPath is where distributions install bwrap(1), and the path in AppArmor's profile. PATH is
+// not searched: a call may have written there.
 const bwrapPath = "/usr/bin/bwrap"
 
-// trustBwrap fails if anyone but root could have changed bwrap, or if calls under p
-// may write its directory.
+// trustBwrap fails if anyone but root could have changed bwrap, or if calls under p may write its
+// directory.
 func trustBwrap(p Profile) error {
 	if p.Mode == WorkspaceWrite && p.inRoot(bwrapPath) {
 		return fmt.Errorf("calls may write the directory of %s", bwrapPath)
@@ -40,8 +40,8 @@ func trustBwrap(p Profile) error {
 	return nil
 }
 
-// rootOwns reports whether root owns a file. In a user namespace that does not map
-// root, root's files have the overflow uid (user_namespaces(7)).
+// rootOwns reports whether root owns a file. In a user namespace that does not map root, root's
+// files have the overflow uid (user_namespaces(7)).
 func rootOwns(st *unix.Stat_t) bool {
 	if st.Uid == 0 {
 		return true
@@ -55,8 +55,7 @@ func rootOwns(st *unix.Stat_t) bool {
 	return err == nil && fmt.Sprint(st.Uid) == setting("kernel/overflowuid") && int(st.Uid) != os.Getuid()
 }
 
-// useBwrap makes bwrap create the namespaces and the view. The helper verifies
-// them.
+// useBwrap makes bwrap create the namespaces and the view. The helper verifies them.
 func useBwrap(spec *helper.Spec) {
 	spec.External = true
 	for _, kind := range spec.NamespaceKinds() {
@@ -91,8 +90,8 @@ type bwrap struct {
 	covers       []*os.File
 }
 
-// newBwrap prepares to start a helper by bwrap, and adds to spec what the helper
-// must verify. The caller must release what only the start needs, and call wait.
+// newBwrap prepares to start a helper by bwrap, and adds to spec what the helper must verify. The
+// caller must release what only the start needs, and call wait.
 func newBwrap(c Command, spec *helper.Spec) (*bwrap, error) {
 	b := &bwrap{}
 	if err := b.prepare(c, spec); err != nil {
@@ -143,8 +142,8 @@ func (b *bwrap) letGo() {
 	}
 }
 
-// command returns the bwrap command, which starts this binary as the first process
-// of the namespaces.
+// command returns the bwrap command, which starts this binary as the first process of the
+// namespaces.
 func (b *bwrap) command(control *os.File) *exec.Cmd {
 	return &exec.Cmd{
 		Path: bwrapPath,
@@ -180,8 +179,7 @@ func (b *bwrap) find(pid int) error {
 	return errors.Join(err, gone, unix.ESRCH) // or its pid was reused
 }
 
-// wait waits until bwrap and the helper are gone, and releases everything. Call it
-// once.
+// wait waits until bwrap and the helper are gone, and releases everything. Call it once.
 func (b *bwrap) wait() {
 	if b == nil {
 		return
@@ -202,8 +200,7 @@ func (b *bwrap) wait() {
 	b.said.Close()
 }
 
-// unavailable returns the error of a helper that is gone, with bwrap's message if
-// any.
+// unavailable returns the error of a helper that is gone, with bwrap's message if any.
 func (p *Process) unavailable(stage string, err error) *StageError {
 	if p.via != nil && p.via.word != "" {
 		stage, err = launcherBwrap, errors.New(p.via.word)

@@ -16,11 +16,11 @@ type Cache struct {
 	Env  string // the variable by which the tool finds the directory if Path does not exist; may be empty
 }
 
-// Caches let calls write to the machine's tool caches without changing them: their
-// changes go to a directory of the daemon, shared by all calls of one Caches.
+// Caches let calls write to the machine's tool caches without changing them: their changes go to a
+// directory of the daemon, shared by all calls of one Caches.
 //
-// With nil, calls can only read the machine's caches. Methods may be called
-// concurrently; Close must be called once no call uses the Caches.
+// With nil, calls can only read the machine's caches. Methods may be called concurrently; Close
+// must be called once no call uses the Caches.
 type Caches struct {
 	now     *atomic.Pointer[cacheSet] // for calls that begin
 	private bool                      // calls cannot have overlays: see withoutOverlays

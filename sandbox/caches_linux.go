@@ -26,10 +26,10 @@ const newCaches = "/run/toold/caches"
 // maxStores bounds how many daemons can have caches for one workspace at a time.
 const maxStores = 16
 
-// OpenCaches prepares the caches of the list. Changes of calls are kept in store,
-// which calls cannot reach otherwise, or beside it while another Caches uses store.
-// An existing directory becomes an overlay (Linux 6.15); if that fails calls see a
-// private one, and Problems has the reason. The caller closes the Caches.
+// OpenCaches prepares the caches of the list. Changes of calls are kept in store, which calls
+// cannot reach otherwise, or beside it while another Caches uses store. An existing directory
+// becomes an overlay (Linux 6.15); if that fails calls see a private one, and Problems has the
+// reason. The caller closes the Caches.
 func OpenCaches(ctx context.Context, store string, list []Cache) (*Caches, error) {
 	set, err := openSet(ctx, store, list, nil)
 	if err != nil {
@@ -40,9 +40,9 @@ func OpenCaches(ctx context.Context, store string, list []Cache) (*Caches, error
 	return c, nil
 }
 
-// Limit resets the caches of new calls to the machine's once the changes of calls
-// exceed most bytes. Running calls keep the earlier directory, which
-// RemoveCacheStore removes later. One goroutine calls it periodically.
+// Limit resets the caches of new calls to the machine's once the changes of calls exceed most
+// bytes. Running calls keep the earlier directory, which RemoveCacheStore removes later. One
+// goroutine calls it periodically.
 func (c *Caches) Limit(ctx context.Context, most int64) error {
 	if c == nil {
 		return nil
@@ -62,8 +62,8 @@ func (c *Caches) Limit(ctx context.Context, most int64) error {
 	return nil
 }
 
-// openSet takes a store and prepares the caches of the list in it. Caches that old
-// ones named by a variable keep it: the environment of calls does not change.
+// openSet takes a store and prepares the caches of the list in it. Caches that old ones named by a
+// variable keep it: the environment of calls does not change.
 func openSet(ctx context.Context, dir string, list []Cache, old []cacheDir) (*cacheSet, error) {
 	store, lock, err := lockStore(dir)
 	if err != nil {
@@ -93,8 +93,8 @@ func openSet(ctx context.Context, dir string, list []Cache, old []cacheDir) (*ca
 // patience is how long the calls of a killed daemon may keep a store.
 const patience = 250 * time.Millisecond
 
-// lockStore locks the first unused directory. Calls inherit the lock: it is free
-// when the last one that can write there is gone, even without a daemon.
+// lockStore locks the first unused directory. Calls inherit the lock: it is free when the last one
+// that can write there is gone, even without a daemon.
 func lockStore(dir string) (string, *os.File, error) {
 	store, wait := dir, patience
 	for i := range maxStores {
@@ -132,8 +132,8 @@ func lockDir(dir string, wait time.Duration) (*os.File, error) {
 	}
 }
 
-// prepare creates the directories of one cache. A cache that does not exist and
-// that no variable names yields none; a named one is treated as missing.
+// prepare creates the directories of one cache. A cache that does not exist and that no variable
+// names yields none; a named one is treated as missing.
 func (c Cache) prepare(store string, i int, named bool) (helper.Overlay, cacheDir, error) {
 	sum := sha256.Sum256([]byte(c.Path))
 	own := filepath.Join(store, strings.TrimLeft(filepath.Base(c.Path), ".")+"-"+hex.EncodeToString(sum[:6]))
@@ -156,8 +156,8 @@ func (c Cache) prepare(store string, i int, named bool) (helper.Overlay, cacheDi
 	return o, f, nil
 }
 
-// mount makes a helper create the overlays. The helper ends at once: a mount lives
-// as long as a descriptor of it, here in the daemon and the sandboxes of its calls.
+// mount makes a helper create the overlays. The helper ends at once: a mount lives as long as a
+// descriptor of it, here in the daemon and the sandboxes of its calls.
 func (s *cacheSet) mount(ctx context.Context, overlays []helper.Overlay) error {
 	spec := helper.Spec{Namespaces: true}
 	for _, o := range overlays {
@@ -241,8 +241,8 @@ func (s *cacheSet) receive(p *Process, overlays []helper.Overlay) error {
 	return nil
 }
 
-// addTo adds the caches to a specification, and returns its descriptors. Caches
-// below a root are skipped: calls may write there anyway.
+// addTo adds the caches to a specification, and returns its descriptors. Caches below a root are
+// skipped: calls may write there anyway.
 func (c *Caches) addTo(spec *helper.Spec) (handed []*os.File) {
 	if c == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CacheStores lists the stores of OpenCaches below dir. A missing dir has none; a
-// store that disappears meanwhile is skipped. It stats every file.
+// CacheStores lists the stores of OpenCaches below dir. A missing dir has none; a store that
+// disappears meanwhile is skipped. It stats every file.
 func CacheStores(dir string) ([]CacheStore, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -49,8 +49,8 @@ func sizeBelow(dir string) (bytes int64) {
 	return bytes
 }
 
-// RemoveCacheStore removes a store, and nothing else. It returns false if the store
-// is in use by an open Caches, or a call that outlived it.
+// RemoveCacheStore removes a store, and nothing else. It returns false if the store is in use by an
+// open Caches, or a call that outlived it.
 func RemoveCacheStore(path string) (bool, error) {
 	if _, err := os.Lstat(filepath.Join(path, lockName)); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -66,8 +66,7 @@ func RemoveCacheStore(path string) (bool, error) {
 		return false, err
 	}
 	defer lock.Close()
-	// Calls may have removed permissions from directories. No one can create links
-	// there any more.
+	// Calls may have removed permissions from directories. No one can create links there any more.
 	_ = filepath.WalkDir(path, func(below string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {
 			if info, err := d.Info(); err == nil && info.Mode().Perm()&0o700 != 0o700 {
@@ -82,8 +81,8 @@ func RemoveCacheStore(path string) (bool, error) {
 	return true, nil
 }
 
-// touchLock updates the store's time, and reports whether the locked file is still
-// the store's: another process may have removed it meanwhile.
+// touchLock updates the store's time, and reports whether the locked file is still the store's:
+// another process may have removed it meanwhile.
 func touchLock(lock *os.File, path string) bool {
 	now := time.Now()
 	ours, err := lock.Stat()

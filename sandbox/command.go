@@ -14,25 +14,23 @@ type Command struct {
 	Argv []string // Argv[0] is an absolute path
 	Env  []string // the whole environment
 	Dir  string   // absolute; entered inside the sandbox
-	// DirIs is the identity Dir must have, from Pin; then no component of Dir may be a
-	// link. "" accepts any.
+	// DirIs is the identity Dir must have, from Pin; then no component of Dir may be a link. "" accepts
+	// any.
 	DirIs string
 
 	Stdin, Stdout, Stderr *os.File
 	Terminal              bool     // Stdin is a terminal and becomes the controlling one
 	Extra                 *os.File // the program's descriptor 3; may be nil
 
-	// Room > 0 starts a bash without its script: Argv ends with -c, Process.SetScript
-	// sets a script of at most Room bytes, and Process.Release runs it. Extra must be
-	// nil then. 0 = Argv is complete.
+	// Room > 0 starts a bash without its script: Argv ends with -c, Process.SetScript sets a script of
+	// at most Room bytes, and Process.Release runs it. Extra must be nil then. 0 = Argv is complete.
 	Room int
 
-	// Slots, if set, may run the command in an earlier command's helper, and gets its
-	// helper back.
+	// Slots, if set, may run the command in an earlier command's helper, and gets its helper back.
 	Slots *Slots
 
-	// Reserve prepares the sandbox but starts the command only on Process.Release. It
-	// has no effect with Room.
+	// Reserve prepares the sandbox but starts the command only on Process.Release. It has no effect
+	// with Room.
 	Reserve bool
 
 	Profile Profile
@@ -41,8 +39,8 @@ type Command struct {
 // Member is one process of a call.
 type Member = helper.Member
 
-// DirError reports that a command cannot start in its directory. errors.Is finds
-// fs.ErrNotExist, fs.ErrPermission or syscall.ENOTDIR.
+// DirError reports that a command cannot start in its directory. errors.Is finds fs.ErrNotExist,
+// fs.ErrPermission or syscall.ENOTDIR.
 type DirError struct {
 	Dir string
 	Err error

@@ -21,8 +21,8 @@ const (
 	DeniedLimit     = "limit"     // one of Limits
 )
 
-// Denial is one thing that the sandbox refused to a call. It is the error for
-// refused paths (see Profile.CanRead).
+// Denial is one thing that the sandbox refused to a call. It is the error for refused paths (see
+// Profile.CanRead).
 type Denial struct {
 	Kind    string // one of the Denied constants
 	Op      string // what was tried, as a verb: "read", "write", "connect to"
@@ -44,8 +44,7 @@ func (d *Denial) name() string {
 	return d.Target
 }
 
-// Notice returns the denial as a sentence for a result. Text from a command is not
-// escaped.
+// Notice returns the denial as a sentence for a result. Text from a command is not escaped.
 func (d *Denial) Notice() string {
 	from := "Refused by the sandbox"
 	if !d.Exact {
@@ -58,9 +57,9 @@ func (d *Denial) Notice() string {
 	return strings.TrimSuffix(text, ".") + "."
 }
 
-// Denied returns the denial of a path that a command could not read or change; nil
-// if the profile allows it. The path comes from the command: the result, which is
-// not Exact, does not depend on what exists there.
+// Denied returns the denial of a path that a command could not read or change; nil if the profile
+// allows it. The path comes from the command: the result, which is not Exact, does not depend on
+// what exists there.
 func (p Profile) Denied(path string, change bool) *Denial {
 	if p.Mode == FullAccess {
 		return nil

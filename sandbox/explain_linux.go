@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// explain adds what failed and the next step to an error. A failed write leaves the
-// old file.
+// explain adds what failed and the next step to an error. A failed write leaves the old file.
 func explain(verb, path string, err error) error {
 	switch {
 	case errors.Is(err, unix.ELOOP):

@@ -36,8 +36,8 @@ func (p *Process) nextFiles() (event helper.Event, files []*os.File, err error) 
 	return event, files, err
 }
 
-// ended reports whether err is the kernel's notice, sent once, that the helper
-// ended with unread orders. Events that it sent before can still be read.
+// ended reports whether err is the kernel's notice, sent once, that the helper ended with unread
+// orders. Events that it sent before can still be read.
 func ended(err error) bool { return errors.Is(err, unix.ECONNRESET) }
 
 func filesOf(oob []byte) ([]*os.File, error) {

@@ -31,9 +31,8 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// KillIdentity kills the helper with this identity, and with it its call, and
-// reports whether it lived. A helper whose daemon died ends by itself; this is a
-// second safeguard.
+// KillIdentity kills the helper with this identity, and with it its call, and reports whether it
+// lived. A helper whose daemon died ends by itself; this is a second safeguard.
 func KillIdentity(identity string) (killed bool, err error) {
 	pid, start, ok := parseIdentity(identity)
 	if !ok {

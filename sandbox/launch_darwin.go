@@ -13,9 +13,9 @@ const (
 		"nothing limits their number or memory, and repositories cannot be made; for all of the sandbox run the daemon on Linux: in a container or a virtual machine"
 )
 
-// Launcher returns the prefix that starts a command confined as p says, and its
-// report: sandbox-exec(1) with a profile; none with danger-full-access. tmp is the
-// call's own temporary directory.
+// Launcher returns the prefix that starts a command confined as p says, and its report:
+// sandbox-exec(1) with a profile; none with danger-full-access. tmp is the call's own temporary
+// directory.
 func Launcher(p Profile, tmp string) (prefix []string, r Report, err error) {
 	if p.Mode == FullAccess {
 		return nil, p.report(0, false), nil
@@ -33,8 +33,8 @@ func Launcher(p Profile, tmp string) (prefix []string, r Report, err error) {
 	}, nil
 }
 
-// Try starts a command that tries to escape, and returns the Report of calls under
-// p. The error is a *StageError.
+// Try starts a command that tries to escape, and returns the Report of calls under p. The error is
+// a *StageError.
 func Try(ctx context.Context, p Profile) (Report, error) {
 	_, report, err := Launcher(p, "")
 	if err != nil || p.Mode == FullAccess {

@@ -72,8 +72,8 @@ func (p *Process) adopt(spec helper.Spec, handed []*os.File) bool {
 	}
 }
 
-// reuseView is instruct for a helper that has run a command: it keeps its view if a
-// new one would be the same.
+// reuseView is instruct for a helper that has run a command: it keeps its view if a new one would
+// be the same.
 func (p *Process) reuseView(spec helper.Spec, handed []*os.File) error {
 	if p.made.fits(p.command, spec.View) {
 		spec.View, spec.Kept = helper.View{}, true
@@ -145,13 +145,12 @@ func (p *Process) clone(spec helper.Spec) error {
 	return nil
 }
 
-// hear waits for the helper's first event, and starts listen for the others. Unless
-// the event says that the command runs, or waits for its script, the helper is
-// gone.
+// hear waits for the helper's first event, and starts listen for the others. Unless the event says
+// that the command runs, or waits for its script, the helper is gone.
 //
-// A helper that took the permit and ended, or was killed, before its first event
-// may have started the command. Such a command counts as one whose helper was lost,
-// not as one that never ran. Its report has the minimum.
+// A helper that took the permit and ended, or was killed, before its first event may have started
+// the command. Such a command counts as one whose helper was lost, not as one that never ran. Its
+// report has the minimum.
 func (p *Process) hear(ctx context.Context) error {
 	event, err := p.await(ctx)
 	if err != nil && !errors.Is(err, errUnheard) {
@@ -168,8 +167,8 @@ func (p *Process) hear(ctx context.Context) error {
 // errUnheard is the error of await for a command that may have started.
 var errUnheard = errors.New("the helper started the command, perhaps, and is gone")
 
-// await waits for the helper's first event. When ctx ends, a command that has not
-// begun to start is prevented; otherwise await goes on waiting for the event.
+// await waits for the helper's first event. When ctx ends, a command that has not begun to start is
+// prevented; otherwise await goes on waiting for the event.
 func (p *Process) await(ctx context.Context) (helper.Event, error) {
 	heard := make(chan struct{})
 	// The setup can hang in a dead network mount; the caller must not.
@@ -286,7 +285,6 @@ func (p *Process) sendSpec(spec []byte, handed []*os.File) error {
 	return p.sendRights(nil, append([]*os.File{file}, handed...))
 }
 
-// sendRights passes files and descriptors.
 func (p *Process) sendRights(fds []int, files []*os.File) error {
 	if len(files) > 0 {
 		raw, err := files[0].SyscallConn()

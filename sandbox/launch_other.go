@@ -4,9 +4,8 @@ package sandbox
 
 import "context"
 
-// Launcher returns the prefix that starts a command confined as p says, and its
-// report. This platform confines nothing: all but danger-full-access, which needs
-// no prefix, fails.
+// Launcher returns the prefix that starts a command confined as p says, and its report. This
+// platform confines nothing: all but danger-full-access, which needs no prefix, fails.
 func Launcher(p Profile, _ string) (prefix []string, r Report, err error) {
 	if p.Mode != FullAccess {
 		return nil, Report{}, Unsupported()

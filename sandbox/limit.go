@@ -7,8 +7,8 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// A Limit is the most that a client lets its own call do, for example the sandbox
-// configured in an agent. The zero value limits nothing.
+// A Limit is the most that a client lets its own call do, for example the sandbox configured in an
+// agent. The zero value limits nothing.
 type Limit struct {
 	Mode     string   // no wider mode, see AtMost; "" = any
 	Write    []string // canonical directories; nothing else is writable. Nil = no limit
@@ -23,8 +23,7 @@ func (l Limit) IsZero() bool {
 	return !lists && l.Mode == "" && !l.Offline
 }
 
-// Keeps returns the entry of ReadOnly that contains a canonical path; "" if none
-// does.
+// Keeps returns the entry of ReadOnly that contains a canonical path; "" if none does.
 func (l Limit) Keeps(canonical string) string {
 	for _, kept := range l.ReadOnly {
 		if paths.Within(canonical, kept) {

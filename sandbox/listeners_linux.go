@@ -14,9 +14,9 @@ type proxyListeners struct {
 	ports []net.Listener
 }
 
-// ProxyListeners returns the sockets that receive the command's DNS queries and
-// connections if its profile has Ports; else nil. The caller may close them early;
-// End closes them. A connection's local address is the one that the command dialed.
+// ProxyListeners returns the sockets that receive the command's DNS queries and connections if its
+// profile has Ports; else nil. The caller may close them early; End closes them. A connection's
+// local address is the one that the command dialed.
 func (p *Process) ProxyListeners() (names net.PacketConn, ports []net.Listener) {
 	return p.proxyListeners.names, p.proxyListeners.ports
 }

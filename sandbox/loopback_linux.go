@@ -11,10 +11,9 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// Loopback lets the calls of one conversation reach the TCP servers of its
-// background calls, at loopback ports on which the call itself does not listen.
-// Calls with network access, or with hosts by name, do not take part. The zero
-// value is ready; nil lends nothing.
+// Loopback lets the calls of one conversation reach the TCP servers of its background calls, at
+// loopback ports on which the call itself does not listen. Calls with network access, or with hosts
+// by name, do not take part. The zero value is ready; nil lends nothing.
 type Loopback struct {
 	mu      sync.Mutex
 	lenders map[*Process]string
@@ -39,7 +38,6 @@ func (p *Process) Lend(l *Loopback, name string) {
 	l.lenders[p], p.lent = name, l
 }
 
-// takeBack ends Lend.
 func (p *Process) takeBack() {
 	if p.lent == nil {
 		return
@@ -49,8 +47,7 @@ func (p *Process) takeBack() {
 	delete(p.lent.lenders, p)
 }
 
-// Borrow lets a command that is about to be released reach all lent servers; see
-// Borrowed.
+// Borrow lets a command that is about to be released reach all lent servers; see Borrowed.
 func (p *Process) Borrow(l *Loopback) {
 	if l == nil || !lendable(p) {
 		return

@@ -7,11 +7,10 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// A MaskSet is what policy rules hide from one call. It is immutable. Every tier
-// with its own view enforces it (not TierC).
+// A MaskSet is what policy rules hide from one call. It is immutable. Every tier with its own view
+// enforces it (not TierC).
 type MaskSet struct {
-	// Hidden cannot be opened: each is covered by a read-only file or directory of mode
-	// 000.
+	// Hidden cannot be opened: each is covered by a read-only file or directory of mode 000.
 	Hidden []Mask
 	// Fixed can be read, but not changed, moved or removed.
 	Fixed []Mask
@@ -37,8 +36,8 @@ func (s *MaskSet) With(other *MaskSet) *MaskSet {
 	return &MaskSet{Hidden: slices.Concat(s.Hidden, other.Hidden), Fixed: slices.Concat(s.Fixed, other.Fixed)}
 }
 
-// Masking reports whether a sandbox of the profile enforces masks: on Linux, in
-// every tier with its own view.
+// Masking reports whether a sandbox of the profile enforces masks: on Linux, in every tier with its
+// own view.
 func (p Profile) Masking() bool {
 	return masking && p.Mode != FullAccess && p.Tier != TierC
 }
@@ -66,8 +65,7 @@ func (p Profile) fixed() []string {
 	return slices.Compact(all)
 }
 
-// masked returns the mask that denies reading, or changing, a canonical path, or
-// nil.
+// masked returns the mask that denies reading, or changing, a canonical path, or nil.
 func (p Profile) masked(canonical string, change bool) *Mask {
 	set := p.masks()
 	for i, m := range set.Hidden {
@@ -98,8 +96,7 @@ func (p Profile) canOpen(canonical string, change bool) error {
 	return nil
 }
 
-// Denial returns the denial for the mask, with the name by which the call used the
-// file.
+// Denial returns the denial for the mask, with the name by which the call used the file.
 func (m Mask) Denial(name string, change bool) *Denial {
 	d := &Denial{Kind: DeniedFile, Op: "read", Target: name, Setting: m.Rule}
 	if change {

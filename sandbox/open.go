@@ -11,9 +11,9 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// CanRead returns a *Denial if a call in this profile may not read a canonical
-// path. A confined process gets the same answer: it reads everything but Hide and
-// the host's version of its private directories.
+// CanRead returns a *Denial if a call in this profile may not read a canonical path. A confined
+// process gets the same answer: it reads everything but Hide and the host's version of its private
+// directories.
 func (p Profile) CanRead(canonical string) error {
 	if setting, why := p.invisible(canonical); why != "" {
 		return &Denial{Kind: DeniedFile, Op: "read", Target: canonical, Setting: setting, Hint: why}
@@ -21,8 +21,8 @@ func (p Profile) CanRead(canonical string) error {
 	return nil
 }
 
-// CanWrite returns a *Denial if a call in this profile may not create, change or
-// remove a canonical path.
+// CanWrite returns a *Denial if a call in this profile may not create, change or remove a canonical
+// path.
 func (p Profile) CanWrite(canonical string) error {
 	setting, why := p.invisible(canonical)
 	switch {
@@ -59,8 +59,8 @@ func (p Profile) invisible(canonical string) (setting, why string) {
 		}
 		return settingRead, "in tier C, without namespaces, a call can read the workspace " + p.Workspace + ", the system's directories and those in sandbox.read; let the user add the directory there"
 	}
-	// A confined process has its own version of these. The host's are invisible, and
-	// the daemon's /proc would show the daemon.
+	// A confined process has its own version of these. The host's are invisible, and the daemon's /proc
+	// would show the daemon.
 	for _, private := range []string{"/proc", "/dev", "/run", "/tmp", "/var/tmp"} {
 		if paths.Within(canonical, private) && !p.inRoot(canonical) {
 			return "sandbox.profile", fmt.Sprintf("in sandbox.profile %s every call has a private %s, gone with the call; use a file in the workspace %s", p.Mode, private, p.Workspace)
@@ -69,8 +69,8 @@ func (p Profile) invisible(canonical string) (setting, why string) {
 	return "", ""
 }
 
-// Scratch reports whether a canonical path is in a temporary directory that is
-// private to each call and removed with it.
+// Scratch reports whether a canonical path is in a temporary directory that is private to each call
+// and removed with it.
 func (p Profile) Scratch(canonical string) bool {
 	if p.Mode == FullAccess || p.Tier == TierC || p.inRoot(canonical) {
 		return false
@@ -89,16 +89,15 @@ func (p Profile) roots() []string { return append([]string{p.Workspace}, p.Write
 // Replacement is the new content of a file.
 type Replacement struct {
 	Data []byte
-	// Old is the replaced file, as Files opened it. Mode, owner and extended attributes
-	// are kept, except setuid, setgid and file capabilities. Nil: the file must be new.
+	// Old is the replaced file, as Files opened it. Mode, owner and extended attributes are kept,
+	// except setuid, setgid and file capabilities. Nil: the file must be new.
 	Old *os.File
-	// Seen is the result of Old.Stat before its content was read: a file changed since
-	// is not replaced. Nil: no check.
+	// Seen is the result of Old.Stat before its content was read: a file changed since is not replaced.
+	// Nil: no check.
 	Seen fs.FileInfo
 	// Parents creates missing directories of a new file.
 	Parents bool
-	// Like is the file whose mode, owner and extended attributes a new file gets. Nil:
-	// defaults.
+	// Like is the file whose mode, owner and extended attributes a new file gets. Nil: defaults.
 	Like *os.File
 	// Remove removes Old, which must be set.
 	Remove bool

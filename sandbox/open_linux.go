@@ -22,8 +22,7 @@ func openFile(canonical string) (*os.File, error) {
 	return impatient(fd, canonical), nil
 }
 
-// openDir opens a directory by its canonical path in the daemon itself. It follows
-// no link.
+// openDir opens a directory by its canonical path in the daemon itself. It follows no link.
 func openDir(canonical string) (*os.File, error) {
 	fd, err := fileworker.OpenDir(canonical)
 	if err != nil {
@@ -32,9 +31,8 @@ func openDir(canonical string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), canonical), nil
 }
 
-// impatient returns a file for a nonblocking descriptor whose reads fail if they
-// would block, as for /proc/kmsg. os.NewFile must not see the flag, or it would use
-// the poller, which waits.
+// impatient returns a file for a nonblocking descriptor whose reads fail if they would block, as
+// for /proc/kmsg. os.NewFile must not see the flag, or it would use the poller, which waits.
 func impatient(fd int, name string) *os.File {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	if err == nil {
@@ -83,8 +81,8 @@ func (o *own) Discard() {
 	}
 }
 
-// replaceBy implements replaceFile with w. This process sets owner and attributes:
-// a user namespace has no numbers for other users and groups.
+// replaceBy implements replaceFile with w. This process sets owner and attributes: a user namespace
+// has no numbers for other users and groups.
 func replaceBy(w writer, canonical string, r Replacement) error {
 	change := fileworker.Change{Path: canonical, Parents: r.Parents, Private: r.Like != nil, Old: r.Old}
 	if r.Seen != nil {

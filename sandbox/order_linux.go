@@ -15,9 +15,8 @@ type Wait struct {
 	Deaf    bool // it reads the terminal of standard error, which never has input
 }
 
-// Waiting finds a process of the call that waits for input at its terminal or pipe,
-// from the kernel's state, never from output. One call at a time, and not together
-// with Runnable.
+// Waiting finds a process of the call that waits for input at its terminal or pipe, from the
+// kernel's state, never from output. One call at a time, and not together with Runnable.
 func (p *Process) Waiting(ctx context.Context) (w Wait, waits bool) {
 	event, ok := p.ask(ctx, helper.OrderWaiting, helper.EventWaiting)
 	if !ok || event.Wait == "" || len(event.Members) == 0 {
@@ -26,8 +25,7 @@ func (p *Process) Waiting(ctx context.Context) (w Wait, waits bool) {
 	return Wait{Kind: event.Wait, Process: event.Members[0], Stuck: event.Sole, Deaf: event.Deaf}, true
 }
 
-// ask sends an order and waits for its answer. It returns false if the helper is
-// gone or ctx ends.
+// ask sends an order and waits for its answer. It returns false if the helper is gone or ctx ends.
 func (p *Process) ask(ctx context.Context, order, kind string) (helper.Event, bool) {
 	for len(p.answers) > 0 {
 		<-p.answers // late answer to an earlier order
@@ -47,9 +45,9 @@ func (p *Process) ask(ctx context.Context, order, kind string) (helper.Event, bo
 	}
 }
 
-// Signal sends sig to the foreground process group and returns when that is done,
-// or the helper is gone: later input reaches the command with the signal pending or
-// delivered. One Signal or SignalShell at a time.
+// Signal sends sig to the foreground process group and returns when that is done, or the helper is
+// gone: later input reaches the command with the signal pending or delivered. One Signal or
+// SignalShell at a time.
 func (p *Process) Signal(sig syscall.Signal) { p.signal(helper.OrderSignal, sig) }
 
 // SignalShell is Signal for the shell itself, not its children.
@@ -76,11 +74,10 @@ func (p *Process) Wake() { p.order(helper.Order{Kind: helper.OrderWake}) }
 // Kill kills every process of the call. The helper stays to report.
 func (p *Process) Kill() { p.order(helper.Order{Kind: helper.OrderKill}) }
 
-// Refused lists the local sockets of the machine, by path, that the call could not
-// connect to. It may be called once Alone is closed.
+// Refused lists the local sockets of the machine, by path, that the call could not connect to. It
+// may be called once Alone is closed.
 func (p *Process) Refused() []string { return p.refused }
 
-// Limit returns the limit that the call has met: "memory", for which it was killed,
-// or "processes", if it reached the maximum; else "". It may be called once Alone
-// is closed.
+// Limit returns the limit that the call has met: "memory", for which it was killed, or "processes",
+// if it reached the maximum; else "". It may be called once Alone is closed.
 func (p *Process) Limit() string { return p.limit }

@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// permit is what a reserved command needs to start. The helper and the daemon share
-// it, and one of them takes it: the helper to start the command, the daemon to
-// prevent that.
+// permit is what a reserved command needs to start. The helper and the daemon share it, and one of
+// them takes it: the helper to start the command, the daemon to prevent that.
 type permit struct {
 	file *os.File // an eventfd with count 1 until the permit is taken
 

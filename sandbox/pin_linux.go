@@ -11,9 +11,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// Pin opens a directory by its canonical path, following no link, and returns its
-// identity for Profile.Pinned. The identity is unique while the file is open. The
-// caller closes it.
+// Pin opens a directory by its canonical path, following no link, and returns its identity for
+// Profile.Pinned. The identity is unique while the file is open. The caller closes it.
 func Pin(canonical string) (held *os.File, is string, err error) {
 	fd, err := fileworker.OpenAt(unix.AT_FDCWD, canonical, unix.O_PATH|unix.O_DIRECTORY)
 	switch {

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// These functions open and replace files on systems without openat2(2), as the
-// daemon. On Linux only their tests use them.
+// These functions open and replace files on systems without openat2(2), as the daemon. On Linux
+// only their tests use them.
 
 var (
 	errMoved      = errors.New("something on the way was replaced after the call was judged, or is a symbolic link")
@@ -21,8 +21,7 @@ var (
 	errNotSame    = errors.New("the file was changed or replaced meanwhile by somebody else; read it again")
 )
 
-// openPortable opens a regular file for reading. It verifies each directory on the
-// way.
+// openPortable opens a regular file for reading. It verifies each directory on the way.
 func openPortable(canonical string) (*os.File, error) {
 	f, err := openStepwise(canonical)
 	if err != nil {
@@ -58,8 +57,7 @@ func openStepwise(canonical string) (*os.File, error) {
 	return f, nil
 }
 
-// dirStepwise opens a directory component by component. parents creates missing
-// ones.
+// dirStepwise opens a directory component by component. parents creates missing ones.
 func dirStepwise(canonical string, parents bool) (*os.Root, error) {
 	dir, err := os.OpenRoot("/")
 	rest, name := strings.TrimPrefix(canonical, "/"), ""

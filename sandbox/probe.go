@@ -14,8 +14,7 @@ type Feature struct {
 	Fix    string // how to fix it, usually a command
 }
 
-// Tier returns "A" if every layer works, else "none": then only danger-full-access
-// runs anything.
+// Tier returns "A" if every layer works, else "none": then only danger-full-access runs anything.
 func (c Capabilities) Tier() string {
 	for _, f := range c.Features {
 		if !f.OK {

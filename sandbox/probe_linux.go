@@ -9,8 +9,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// Probe tests every layer of the sandbox, each in its own helper. It takes some ten
-// milliseconds.
+// Probe tests every layer of the sandbox, each in its own helper. It takes some ten milliseconds.
 func Probe(ctx context.Context) Capabilities {
 	_, view := probe(ctx, helper.Spec{Namespaces: true})
 	var failed *StageError

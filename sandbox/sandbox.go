@@ -1,7 +1,7 @@
 // Package sandbox confines processes and file access.
 //
-// A helper starts confined processes: this binary, re-executed in fresh namespaces
-// (see Start). What cannot be confined does not run.
+// A helper starts confined processes: this binary, re-executed in fresh namespaces (see Start).
+// What cannot be confined does not run.
 package sandbox
 
 import (
@@ -57,8 +57,8 @@ type Profile struct {
 	Limits    Limits
 	Groups    *cgroup.Root // where each call gets a control group; nil = none
 
-	// Pinned maps entries of Write to the identity they must have, from Pin. If another
-	// directory is there, the sandbox does not start.
+	// Pinned maps entries of Write to the identity they must have, from Pin. If another directory is
+	// there, the sandbox does not start.
 	Pinned map[string]string
 }
 
@@ -77,22 +77,20 @@ type Report struct {
 	Proxy bool `json:"proxy,omitempty"`
 
 	Profile string `json:"profile"`
-	// Enforced has e.g. "namespaces", "landlock:7", "seccomp", "sockets"; it is empty
-	// in danger-full-access. "sockets": only the listed local sockets of the machine
-	// can be connected to; "no-sockets": the kernel does not support checking that, so
-	// there are only socket pairs. "cgroup" or "cgroup:memory": a control group limits
-	// processes, or memory as well.
+	// Enforced has e.g. "namespaces", "landlock:7", "seccomp", "sockets"; it is empty in
+	// danger-full-access. "sockets": only the listed local sockets of the machine can be connected to;
+	// "no-sockets": the kernel does not support checking that, so there are only socket pairs. "cgroup"
+	// or "cgroup:memory": a control group limits processes, or memory as well.
 	Enforced []string `json:"enforced"`
 	Network  bool     `json:"network"` // whether the host's network was reachable
-	// Tier is "A" if every layer confined the process; "A-bwrap" if so, with namespaces
-	// made by bwrap; "B" without a PID namespace; "C" without namespaces; "path" if the
-	// daemon's path check refused a file before it was opened; "none" in
-	// danger-full-access.
+	// Tier is "A" if every layer confined the process; "A-bwrap" if so, with namespaces made by bwrap;
+	// "B" without a PID namespace; "C" without namespaces; "path" if the daemon's path check refused a
+	// file before it was opened; "none" in danger-full-access.
 	Tier string `json:"tier"`
 	// Degraded is why the tier is not A, and how to fix it.
 	Degraded string `json:"degraded,omitempty"`
-	// Caches is "overlay" if calls see the machine's tool caches with their own
-	// changes, "private" if they see only their own changes of some, "" without caches.
+	// Caches is "overlay" if calls see the machine's tool caches with their own changes, "private" if
+	// they see only their own changes of some, "" without caches.
 	Caches string `json:"caches,omitempty"`
 	// Unwatched is where protected names could appear unnoticed, and why.
 	Unwatched string `json:"unwatched,omitempty"`

@@ -13,12 +13,12 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// scratch is the temporary directory of one command in tier C, which has no private
-// /tmp; "" is none. TMPDIR names it.
+// scratch is the temporary directory of one command in tier C, which has no private /tmp; "" is
+// none. TMPDIR names it.
 type scratch string
 
-// newScratch creates the directory and makes it writable for the command. A command
-// whose TMPDIR the user has set gets none.
+// newScratch creates the directory and makes it writable for the command. A command whose TMPDIR
+// the user has set gets none.
 func newScratch(p Profile, spec *helper.Spec) (scratch, error) {
 	at := slices.Index(spec.Env, "TMPDIR=/tmp")
 	if p.Mode == FullAccess || p.Tier != TierC || at < 0 || p.inRoot("/tmp") {

@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// seatbelt returns the profile of macOS's sandbox-exec(1) for p, and its
-// parameters, each "NAME=path". tmp is the call's own directory, or "". Paths are
-// passed as parameters, never as profile text. The last matching rule wins, so
-// denials come last.
+// seatbelt returns the profile of macOS's sandbox-exec(1) for p, and its parameters, each
+// "NAME=path". tmp is the call's own directory, or "". Paths are passed as parameters, never as
+// profile text. The last matching rule wins, so denials come last.
 func (p Profile) seatbelt(tmp string) (text string, parameters []string, err error) {
 	switch {
 	case p.check() != nil:
@@ -46,9 +45,8 @@ func (p Profile) seatbelt(tmp string) (text string, parameters []string, err err
 	return b.text.String(), b.parameters, nil
 }
 
-// beltBase lets programs start, kill each other, read what is not hidden, and open
-// terminals. They reach the services for users, times and settings, but neither the
-// keychain nor launchd.
+// beltBase lets programs start, kill each other, read what is not hidden, and open terminals. They
+// reach the services for users, times and settings, but neither the keychain nor launchd.
 const beltBase = `(version 1)
 (deny default)
 (allow process-exec)
@@ -97,8 +95,7 @@ func (b *belt) rule(what, filter, parameter string) {
 	fmt.Fprintf(&b.text, "(%s (%s (param %q)))\n", what, filter, parameter)
 }
 
-// tree adds a rule for a path and all below it. A subpath matches only if it
-// exists.
+// tree adds a rule for a path and all below it. A subpath matches only if it exists.
 func (b *belt) tree(what, parameter string) {
 	b.rule(what, "literal", parameter)
 	b.rule(what, "subpath", parameter)
@@ -124,9 +121,8 @@ func (b *belt) writable(roots, names []string) {
 	}
 }
 
-// beltDirs returns patterns of the directories of protected names. They can be
-// neither created nor moved: a directory prepared under another name would bring
-// protected files with it.
+// beltDirs returns patterns of the directories of protected names. They can be neither created nor
+// moved: a directory prepared under another name would bring protected files with it.
 func beltDirs(names []string) []string {
 	var dirs []string
 	for _, name := range names {
@@ -161,9 +157,8 @@ func (b *belt) pattern(what, pattern string) {
 	fmt.Fprintf(&b.text, "(%s (regex #\"%s\"))\n", what, pattern)
 }
 
-// beltPattern matches a path, and possibly more: everything but ASCII letters,
-// digits, ".", "/", "_" and "-" matches any text. So no part of a path has a
-// meaning in a pattern or a string.
+// beltPattern matches a path, and possibly more: everything but ASCII letters, digits, ".", "/",
+// "_" and "-" matches any text. So no part of a path has a meaning in a pattern or a string.
 func beltPattern(path string) string {
 	return beltWords(path, func(r rune) string { return string(r) })
 }

@@ -32,8 +32,8 @@ var trialFailures = map[int]string{
 	14: "a command can reach the network",
 }
 
-// trial runs a command that tries to escape from launch's confinement, since no one
-// has tested the profile on each macOS version. The error is what it could do.
+// trial runs a command that tries to escape from launch's confinement: no one has tested the profile
+// on every macOS version. The error says what was not confined.
 func trial(ctx context.Context, launch func(p Profile, tmp string) (prefix []string, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

@@ -20,8 +20,8 @@ const (
 	restFor = time.Second
 )
 
-// Slots keeps the helpers of ended calls for the next calls: see Command.Slots. The
-// zero value is ready; nil keeps none. Methods may be called concurrently.
+// Slots keeps the helpers of ended calls for the next calls: see Command.Slots. The zero value is
+// ready; nil keeps none. Methods may be called concurrently.
 type Slots struct {
 	work sync.WaitGroup // helpers that are ending
 
@@ -74,8 +74,8 @@ type slotKind struct {
 	groups *cgroup.Root
 }
 
-// slotKindOf returns false for commands whose helper runs only one: those without
-// namespaces made by toold, with the machine's network, or with hosts by name.
+// slotKindOf returns false for commands whose helper runs only one: those without namespaces made
+// by toold, with the machine's network, or with hosts by name.
 func slotKindOf(c Command, spec helper.Spec) (slotKind, bool) {
 	fits := c.Slots != nil && spec.Namespaces && spec.Loopback
 	special := spec.Shared || spec.External || len(spec.Ports) > 0
@@ -135,8 +135,7 @@ func (s *Slots) put(t *slot) {
 	}
 }
 
-// discard ends a helper in the background, unless closed: then no one would wait
-// for it.
+// discard ends a helper in the background, unless closed: then no one would wait for it.
 func (s *Slots) discard(t *slot) {
 	s.mu.Lock()
 	closed := s.closed
@@ -150,8 +149,7 @@ func (s *Slots) discard(t *slot) {
 	}
 }
 
-// await ends all idle helpers once no call has ended for restFor. The caller holds
-// mu.
+// await ends all idle helpers once no call has ended for restFor. The caller holds mu.
 func (s *Slots) await() {
 	if s.rest == nil {
 		s.rest = time.AfterFunc(restFor, func() { s.endIdle(false) })
@@ -185,8 +183,7 @@ func (s *Slots) endIdle(last bool) {
 	}
 }
 
-// isReady reports whether the helper lives and the machine's mounts have not
-// changed.
+// isReady reports whether the helper lives and the machine's mounts have not changed.
 func (t *slot) isReady() bool {
 	gone := false
 	raw, err := t.control.SyscallConn()

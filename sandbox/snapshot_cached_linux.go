@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cachedSnapshot is a hostSnapshot that is compared often. It does not look for
-// missing paths again while the directories in which they are missing have not
-// changed. It is for concurrent use.
+// cachedSnapshot is a hostSnapshot that is compared often. It does not look for missing paths again
+// while the directories in which they are missing have not changed. It is for concurrent use.
 type cachedSnapshot struct {
 	*hostSnapshot
 	unchanged atomic.Pointer[unchangedSince] // nil: compare everything
@@ -30,8 +29,8 @@ type entries struct {
 	changed      unix.StatxTimestamp
 }
 
-// settled is how long a directory must be unchanged before its ctime is trusted:
-// file systems round it, to two seconds at worst (FAT). Some do not record it: 0.
+// settled is how long a directory must be unchanged before its ctime is trusted: file systems round
+// it, to two seconds at worst (FAT). Some do not record it: 0.
 const settled = 5 * time.Second
 
 func (s *cachedSnapshot) same() bool {
@@ -66,8 +65,7 @@ func (c *unchangedSince) still() bool {
 	return true
 }
 
-// unchangedAt returns what can be skipped from now on; nil while a directory
-// changes.
+// unchangedAt returns what can be skipped from now on; nil while a directory changes.
 func (s *cachedSnapshot) unchangedAt(now time.Time) *unchangedSince {
 	var c unchangedSince
 	known := map[string]bool{}
@@ -93,8 +91,8 @@ func (s *cachedSnapshot) unchangedAt(now time.Time) *unchangedSince {
 	return &c
 }
 
-// above returns the directory in which the first missing component of path would
-// be. There is none if the path ends otherwise, for example in a dangling link.
+// above returns the directory in which the first missing component of path would be. There is none
+// if the path ends otherwise, for example in a dangling link.
 func above(path string) (dir string, missing bool) {
 	var st unix.Stat_t
 	for unix.Lstat(path, &st) == unix.ENOENT {

@@ -14,9 +14,9 @@ type hostSnapshot struct {
 	mounts int // an open mountinfo, which signals mount changes; -1 = none
 }
 
-// fileID identifies a file, or is the error of finding it. Inode numbers are
-// reused, and a mount over a deleted file is gone: the birth time distinguishes
-// them, or the ctime if the file system has none.
+// fileID identifies a file, or is the error of finding it. Inode numbers are reused, and a mount
+// over a deleted file is gone: the birth time distinguishes them, or the ctime if the file system
+// has none.
 type fileID struct {
 	major, minor uint32
 	inode        uint64

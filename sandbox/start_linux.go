@@ -21,8 +21,8 @@ const masking = true
 // endWithin is how long a helper may take to end a call.
 const endWithin = 10 * time.Second
 
-// Process is a started command and its helper. Methods may be called concurrently,
-// End from one goroutine.
+// Process is a started command and its helper. Methods may be called concurrently, End from one
+// goroutine.
 type Process struct {
 	slot
 	via    *bwrap // cmd, if bwrap started the helper; nil if cmd is the helper
@@ -37,8 +37,8 @@ type Process struct {
 	answers   chan helper.Event // for ask
 	signalled chan struct{}     // for signal
 
-	// Written by listen: status and known before exited is closed, limit and refused
-	// before alone is, left before gone is.
+	// Written by listen: status and known before exited is closed, limit and refused before alone is,
+	// left before gone is.
 	status  syscall.WaitStatus
 	known   bool
 	empty   bool // written before alone is closed
@@ -64,11 +64,10 @@ type Process struct {
 	heard          bool // the helper has reported that the command runs, or waits for its script
 }
 
-// Start confines a fresh helper as the profile says and makes it start the command.
-// It returns when the command runs, or an error: a *StageError, which wraps
-// ErrUnavailable, if it could not be confined, a *DirError if its directory cannot
-// be entered. Nothing of the command has run then. With Reserve it returns at once,
-// and Release returns these errors.
+// Start confines a fresh helper as the profile says and makes it start the command. It returns when
+// the command runs, or an error: a *StageError, which wraps ErrUnavailable, if it could not be
+// confined, a *DirError if its directory cannot be entered. Nothing of the command has run then.
+// With Reserve it returns at once, and Release returns these errors.
 //
 // The caller closes the files, and must call End of the Process.
 func Start(ctx context.Context, c Command) (*Process, error) {
@@ -162,7 +161,6 @@ func (p Profile) confine(spec *helper.Spec) {
 	}
 }
 
-// writable returns the writable roots for the helper.
 func (p Profile) writable() (roots []helper.Root) {
 	for _, root := range p.roots() {
 		roots = append(roots, helper.Root{Path: root, Writable: true, Is: p.Pinned[root]})
@@ -195,14 +193,13 @@ func (p Profile) ports() (ports []uint64) {
 	return ports
 }
 
-// helperCommand starts this binary in fresh namespaces. Its user namespace maps no
-// one until it maps its user to itself; exec would drop all capabilities, so those
-// that the setup needs are ambient.
+// helperCommand starts this binary in fresh namespaces. Its user namespace maps no one until it
+// maps its user to itself; exec would drop all capabilities, so those that the setup needs are
+// ambient.
 //
-// The new process shares the daemon's memory until exec (CLONE_VM), and the daemon
-// waits for it (CLONE_VFORK), as in every other start. With os/exec's own mapping
-// of users, fork would copy the page tables, and every later write of the daemon
-// would be a page fault.
+// The new process shares the daemon's memory until exec (CLONE_VM), and the daemon waits for it
+// (CLONE_VFORK), as in every other start. With os/exec's own mapping of users, fork would copy the
+// page tables, and every later write of the daemon would be a page fault.
 func helperCommand(c Command, spec helper.Spec, control *os.File) *exec.Cmd {
 	sys := &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal && !spec.Again}
 	if spec.Namespaces {
@@ -333,32 +330,30 @@ func (p *Process) Identity() string { return p.identity }
 // Report returns what confines the command.
 func (p *Process) Report() Report { return p.report }
 
-// Exited is closed when the command's first process has ended, or its helper was
-// lost.
+// Exited is closed when the command's first process has ended, or its helper was lost.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Alone is closed when the helper is the only process left, or was lost; see Empty.
 func (p *Process) Alone() <-chan struct{} { return p.alone }
 
-// Empty reports whether the helper has reported that no process is left. It may be
-// called once Alone is closed; if false, the helper was lost, and its processes may
-// still be dying.
+// Empty reports whether the helper has reported that no process is left. It may be called once
+// Alone is closed; if false, the helper was lost, and its processes may still be dying.
 func (p *Process) Empty() bool { return p.empty }
 
-// Status returns how the command ended. It may be called once Exited is closed. It
-// returns false if the helper was killed and took the command with it.
+// Status returns how the command ended. It may be called once Exited is closed. It returns false if
+// the helper was killed and took the command with it.
 func (p *Process) Status() (syscall.WaitStatus, bool) { return p.status, p.known }
 
-// Runnable reports whether a process of the call runs or waits for a disk. It
-// returns true if the helper does not answer until ctx ends. One call at a time.
+// Runnable reports whether a process of the call runs or waits for a disk. It returns true if the
+// helper does not answer until ctx ends. One call at a time.
 func (p *Process) Runnable(ctx context.Context) bool {
 	event, ok := p.ask(ctx, helper.OrderList, helper.EventMembers)
 	return ok && event.Runnable || !ok && ctx.Err() != nil
 }
 
-// order sends an order without waiting, and reports whether it was sent. A helper
-// that is gone needs no orders, nor does one whose socket is full: it is stopped. A
-// helper that an unconfined call has stopped gets CONT.
+// order sends an order without waiting, and reports whether it was sent. A helper that is gone
+// needs no orders, nor does one whose socket is full: it is stopped. A helper that an unconfined
+// call has stopped gets CONT.
 func (p *Process) order(o helper.Order) (sent bool) {
 	sent = p.orderWith(o) == nil
 	if p.cookie != "" {
@@ -367,8 +362,8 @@ func (p *Process) order(o helper.Order) (sent bool) {
 	return sent
 }
 
-// orderWith is order with descriptors. Nothing is sent after OrderEnd: the helper
-// may run another call by then.
+// orderWith is order with descriptors. Nothing is sent after OrderEnd: the helper may run another
+// call by then.
 func (p *Process) orderWith(o helper.Order, fds ...int) error {
 	p.orders.Lock()
 	defer p.orders.Unlock()
@@ -391,8 +386,7 @@ func (p *Process) orderWith(o helper.Order, fds ...int) error {
 
 var errEnded = errors.New("the call has ended")
 
-// destroy kills the helper, and with it, if there are namespaces, all its
-// processes.
+// destroy kills the helper, and with it, if there are namespaces, all its processes.
 func (p *Process) destroy() {
 	if p.via != nil && p.via.helper != nil {
 		_ = p.via.helper.Kill() // bwrap ends with it; killing bwrap would leave the helper
@@ -401,8 +395,8 @@ func (p *Process) destroy() {
 	_ = p.cmd.Process.Kill()
 }
 
-// End kills what is left of the call, waits until it and its helper are gone, and
-// returns what had been left. It must be called once.
+// End kills what is left of the call, waits until it and its helper are gone, and returns what had
+// been left. It must be called once.
 func (p *Process) End() []Member {
 	defer p.scratch.remove()
 	if !p.heard {
@@ -443,8 +437,8 @@ func (p *Process) End() []Member {
 // Again reports whether the helper may run another call after this one.
 func (p *Process) Again() bool { return p.again }
 
-// returnHelper makes the helper available for another call, if possible. A helper
-// that met a limit ends: whether the next call meets it could not be detected.
+// returnHelper makes the helper available for another call, if possible. A helper that met a limit
+// ends: whether the next call meets it could not be detected.
 func (p *Process) returnHelper() bool {
 	if !p.idle || p.left == nil {
 		return false

@@ -17,8 +17,7 @@ const (
 const withBwrap = "there are no connections by name (network: proxy), calls see of tool caches only what they have put there, " +
 	"and nothing bounds the number of files in their /tmp nor what they take of inotify"
 
-// chooseBwrap tests whether bwrap can make the namespaces. failed is nil if bwrap
-// is configured.
+// chooseBwrap tests whether bwrap can make the namespaces. failed is nil if bwrap is configured.
 func chooseBwrap(ctx context.Context, p Profile, failed *StageError) (Profile, Report, error) {
 	if err := trustBwrap(p); err != nil {
 		return p, Report{}, &StageError{Stage: launcherBwrap, Err: err, Advice: "bubblewrap 0.8 or later is needed, as the distribution has it: sudo apt-get install bubblewrap"}

@@ -45,8 +45,7 @@ func (p Profile) listed() Profile {
 	return p
 }
 
-// systemDirs returns the directories of installed programs. They contain no user's
-// files.
+// systemDirs returns the directories of installed programs. They contain no user's files.
 func systemDirs() []string {
 	return []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store",

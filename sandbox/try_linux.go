@@ -10,9 +10,8 @@ import (
 
 var errRootListed = errors.New("it does not hold root, whose calls could change the mode and the owner of every file")
 
-// Try makes one helper confine itself as a profile asks, and returns the Report of
-// calls under that profile. It takes as long as starting a call. The error is a
-// *StageError.
+// Try makes one helper confine itself as a profile asks, and returns the Report of calls under that
+// profile. It takes as long as starting a call. The error is a *StageError.
 func Try(ctx context.Context, p Profile) (Report, error) {
 	if err := p.check(); err != nil {
 		return Report{}, &StageError{Stage: "profile", Err: err}
@@ -34,8 +33,8 @@ func Try(ctx context.Context, p Profile) (Report, error) {
 	return p.report(event.ABI, event.Brokered), nil
 }
 
-// trial returns the specification for Try. bwrap's view depends on its contents, so
-// all of them are included.
+// trial returns the specification for Try. bwrap's view depends on its contents, so all of them are
+// included.
 func (p Profile) trial() (spec helper.Spec, handed []*os.File, err error) {
 	if p.Tier == TierBwrap {
 		return Command{Profile: p}.spec()

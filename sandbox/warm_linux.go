@@ -54,8 +54,8 @@ func (b *warmShell) compare() {
 	}()
 }
 
-// unchanged waits for compare and returns its result. The result is used for a
-// moment: a sandbox made from scratch is as old when its command starts.
+// unchanged waits for compare and returns its result. The result is used for a moment: a sandbox
+// made from scratch is as old when its command starts.
 func (b *warmShell) unchanged() bool {
 	<-b.seen
 	return b.same && (time.Since(b.compared) < comparedFor || b.host.same())
@@ -71,9 +71,8 @@ func (b *warmShell) close() {
 	b.host.close()
 }
 
-// SetScript sets the script of a shell started with Room, which runs on Release. It
-// does not block, and may be called once. It fails if the script is too long or
-// there is no such shell.
+// SetScript sets the script of a shell started with Room, which runs on Release. It does not block,
+// and may be called once. It fails if the script is too long or there is no such shell.
 func (p *Process) SetScript(script string) error {
 	switch {
 	case p.warm == nil || p.warm.asked:
@@ -93,15 +92,14 @@ var (
 	ErrGone    = errors.New("cannot run a script: the shell that waited, or its sandbox, is gone")
 )
 
-// Release runs the command that Reserve has prepared, or the script of SetScript.
-// It may be called once. Once the command may have started, the end of ctx has no
-// effect. An error means that nothing of it ran or will run: for a reserved command
-// it is that of Start; for a warm shell ErrChanged if what its sandbox was made
-// from has changed (a directory replaced, a hidden file added, a mount), or ErrGone
-// if the shell is gone or did not accept the script. The caller then calls End.
+// Release runs the command that Reserve has prepared, or the script of SetScript. It may be called
+// once. Once the command may have started, the end of ctx has no effect. An error means that
+// nothing of it ran or will run: for a reserved command it is that of Start; for a warm shell
+// ErrChanged if what its sandbox was made from has changed (a directory replaced, a hidden file
+// added, a mount), or ErrGone if the shell is gone or did not accept the script. The caller then
+// calls End.
 //
-// A shell that is killed at the moment of its release counts as killed while
-// running its script.
+// A shell that is killed at the moment of its release counts as killed while running its script.
 func (p *Process) Release(ctx context.Context) error {
 	if p.warm == nil {
 		p.goAhead()

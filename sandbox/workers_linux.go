@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// openWithin is how long a file system may take to open a file, and a worker to
-	// start. A dead network mount never answers.
+	// openWithin is how long a file system may take to open a file, and a worker to start. A dead
+	// network mount never answers.
 	openWithin = 30 * time.Second
 
 	// replaceWithin is the same for writing, syncing and renaming a file.
@@ -79,8 +79,8 @@ func (s *workers) opened(ctx context.Context, p Profile, canonical string, open 
 	return fd, report, err
 }
 
-// replace replaces a file in the view of a profile. A worker that is lost before
-// the rename is replaced once; after it the result is unknown.
+// replace replaces a file in the view of a profile. A worker that is lost before the rename is
+// replaced once; after it the result is unknown.
 func (s *workers) replace(ctx context.Context, p Profile, canonical string, r Replacement) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), replaceWithin, errNoAnswer)
 	defer cancel()
@@ -147,12 +147,12 @@ func (r *remote) Discard() {
 	}
 }
 
-// mostStale is how many workers are tried when their view changes meanwhile. A
-// machine's mounts change for many reasons.
+// mostStale is how many workers are tried when their view changes meanwhile. A machine's mounts
+// change for many reasons.
 const mostStale = 5
 
-// ask runs do with a worker for this profile, and with a fresh one if that is lost,
-// once, or stale. reads means that protected paths do not matter.
+// ask runs do with a worker for this profile, and with a fresh one if that is lost, once, or stale.
+// reads means that protected paths do not matter.
 func (s *workers) ask(ctx context.Context, p Profile, reads bool, do func(*worker, *fileworker.Conn) error) (Report, error) {
 	p.Ports, p.Sockets, p.Groups, p.Limits = nil, nil, nil, Limits{} // not used by workers
 	if len(p.Protect) == 0 {
@@ -246,9 +246,8 @@ func (s *workers) pick(p Profile, reads bool) (w *worker, idle *fileworker.Conn,
 	return w, idle, nil
 }
 
-// makeRoom retires workers that one with this profile supersedes: those that differ
-// only in protected paths or have older caches, and one too many. The caller holds
-// mu.
+// makeRoom retires workers that one with this profile supersedes: those that differ only in
+// protected paths or have older caches, and one too many. The caller holds mu.
 func (s *workers) makeRoom(p Profile) {
 	for _, w := range slices.Clone(s.list) {
 		if w.serves(p, true) || w.caches != p.Caches.set() || len(s.list) == mostWorkers {
@@ -276,8 +275,7 @@ func (s *workers) release(w *worker, conn *fileworker.Conn, bad bool) {
 	}
 }
 
-// retire takes a worker out of service, and ends it once unused. The caller holds
-// mu.
+// retire takes a worker out of service, and ends it once unused. The caller holds mu.
 func (s *workers) retire(w *worker) {
 	s.list = slices.DeleteFunc(s.list, func(other *worker) bool { return other == w })
 	w.retired = true
@@ -307,8 +305,7 @@ func (s *workers) close() {
 	s.running.Wait()
 }
 
-// worker is one process that opens files. started sets the fields below profile,
-// once.
+// worker is one process that opens files. started sets the fields below profile, once.
 type worker struct {
 	profile Profile
 	caches  *cacheSet // of the profile when the worker was created

@@ -304,7 +304,6 @@ func (w *walker) globInProc(pattern string, s *state) bool {
 	})
 }
 
-// mayMatch reports whether one component of a pattern may match a name.
 func mayMatch(pattern, name string) bool {
 	ok, err := filepath.Match(pattern, name)
 	return ok || err != nil

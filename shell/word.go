@@ -24,7 +24,6 @@ type word struct {
 	glob    bool // text is a pattern of file names, with quoted characters escaped
 }
 
-// wordOf returns a value as exactly one word.
 func wordOf(v value) word {
 	return word{text: v.text, dynamic: v.dynamic, glob: v.glob, number: v.number && !v.orEmpty, orEmpty: v.orEmpty, fresh: v.fresh}
 }
@@ -340,7 +339,6 @@ func policyWords(words []word) []policy.Word {
 	return appendWords(make([]policy.Word, 0, len(words)), words)
 }
 
-// appendWords appends policyWords of words.
 func appendWords(out []policy.Word, words []word) []policy.Word {
 	for _, wd := range words {
 		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob, Many: wd.many, Number: wd.number, Fresh: wd.fresh}

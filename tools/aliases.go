@@ -111,7 +111,6 @@ func filesOnly(members []member) ([]member, error) {
 	return members, nil
 }
 
-// everyName requests all names in a directory.
 func everyName(members []member) ([]member, error) {
 	if has(members, "pattern") {
 		return nil, &ArgumentError{Field: "pattern", Problem: "unknown argument; glob takes one"}

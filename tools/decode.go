@@ -179,7 +179,6 @@ func (a *argument) parseSlice(dst reflect.Value, m member) error {
 	return nil
 }
 
-// parseObject reads an object into a struct.
 func parseObject(dst reflect.Value, m member) error {
 	members, err := readObject(m.value)
 	if err == nil {

@@ -77,13 +77,13 @@ func TestNobodyToAskIsAnErrorAtOnce(t *testing.T) {
 	t.Parallel()
 	q := approval.New[string]()
 	if _, err := q.Ask(t.Context(), request("1")); !errors.Is(err, approval.ErrNoApprover) {
-		t.Errorf("error is %v, want ErrNobody", err)
+		t.Errorf("error is %v, want ErrNoApprover", err)
 	}
 	leave := q.Join(&person{})
 	leave()
 	leave()
 	if _, err := q.Ask(t.Context(), request("1")); !errors.Is(err, approval.ErrNoApprover) {
-		t.Errorf("after the approver left: error is %v, want ErrNobody", err)
+		t.Errorf("after the approver left: error is %v, want ErrNoApprover", err)
 	}
 }
 

@@ -321,7 +321,6 @@ type outputAfter struct {
 	most    int64
 }
 
-// MarshalJSON returns a readResult.
 func (o outputAfter) MarshalJSON() ([]byte, error) {
 	return json.Marshal(o.process.read(o.seq, o.most))
 }

@@ -20,7 +20,6 @@ type others struct {
 	of *Call
 }
 
-// live returns the unanswered ones with an id, or all.
 func (o others) live(id string) []*Call {
 	return slices.DeleteFunc(o.d.Find(o.of.client, id), func(c *Call) bool {
 		return c == o.of || c.req.AgentID != o.of.req.AgentID || c.req.ConversationID != o.of.req.ConversationID
@@ -31,7 +30,6 @@ func (o others) has(rec journal.Record) bool {
 	return rec.Client == o.of.client && rec.AgentID == o.of.req.AgentID && rec.ConversationID == o.of.req.ConversationID && rec.ID != o.of.ID
 }
 
-// Find returns a call by its id.
 func (o others) Find(ctx context.Context, id string) (tools.OtherCall, error) {
 	if live := o.live(id); len(live) > 0 {
 		return liveCall{live[0]}, nil
@@ -48,7 +46,6 @@ func (o others) Find(ctx context.Context, id string) (tools.OtherCall, error) {
 	return newEndedCall(rec), nil
 }
 
-// List lists the calls.
 func (o others) List(ctx context.Context, ended bool) ([]tools.CallStatus, error) {
 	var list []tools.CallStatus
 	if ended {
@@ -69,7 +66,6 @@ func (o others) List(ctx context.Context, ended bool) ([]tools.CallStatus, error
 // liveCall is a call that is not answered, or was not when it was found.
 type liveCall struct{ *Call }
 
-// Status returns its state.
 func (c liveCall) Status() tools.CallStatus {
 	i := c.info()
 	s := tools.CallStatus{
@@ -117,7 +113,6 @@ func (c liveCall) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from
 	return p, from
 }
 
-// Stop cancels it.
 func (c liveCall) Stop(reason string) <-chan struct{} {
 	c.Cancel(reason)
 	return c.ended
@@ -145,13 +140,11 @@ func newEndedCall(rec journal.Record) endedCall {
 	return e
 }
 
-// Status returns how it ended.
 func (e endedCall) Status() tools.CallStatus { return e.status }
 
 // Changed returns nil: nothing changes any more.
 func (e endedCall) Changed() <-chan struct{} { return nil }
 
-// ReadAt reads its recorded output.
 func (e endedCall) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64) {
 	if e.output == nil {
 		return nil, offset
@@ -160,7 +153,6 @@ func (e endedCall) ReadAt(s tools.Stream, offset int64, most int) (p []byte, fro
 	return p, from
 }
 
-// Stop does nothing.
 func (e endedCall) Stop(string) <-chan struct{} {
 	ended := make(chan struct{})
 	close(ended)

@@ -140,7 +140,6 @@ func OpenRecording(rec journal.Record) (Recording, *message.Error) {
 
 type running struct{ *spool.Capture }
 
-// Total counts a stream.
 func (r running) Total(s tools.Stream) int64 {
 	stdout, stderr, _ := r.Totals()
 	return [...]int64{stdout, stderr, stdout + stderr}[s]
@@ -151,7 +150,6 @@ type past struct {
 	totals [2]int64     // from the return, or zero
 }
 
-// ReadAt reads from the files.
 func (e *past) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool) {
 	if e.spool == nil {
 		return nil, offset, true

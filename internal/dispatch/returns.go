@@ -62,7 +62,6 @@ func (d *Dispatcher) unrecorded(c *Call, r refusal) *message.ToolReturn {
 	return &ret
 }
 
-// makeReturn converts an outcome to a return.
 func (d *Dispatcher) makeReturn(c *Call, out outcome) message.ToolReturn {
 	ret := message.ToolReturn{
 		CallID: c.ID, ToolName: c.asked.Name, RunID: optional(c.req.RunID), StepID: optional(c.req.StepID),

@@ -99,5 +99,4 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// Unwrap is for http.ResponseController.
 func (p patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }

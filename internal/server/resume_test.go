@@ -253,10 +253,10 @@ func TestATrailGoesBackToWhatTheClientHas(t *testing.T) {
 	}
 	left.cut = true
 	if got := left.after(2)[0]; got != a(0, 0) {
-		t.Errorf("of a long trail: %+v", got)
+		t.Errorf("of a long history: %+v", got)
 	}
 	if got := left.after(5)[0]; got != a(30, 3) {
-		t.Errorf("of the end of a long trail: %+v", got)
+		t.Errorf("of the end of a long history: %+v", got)
 	}
 }
 

@@ -17,8 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Group contains the processes of one call. A nil Group starts them in the caller's
-// group.
+// Group contains the processes of one call. A nil Group starts them in the caller's group.
 type Group struct {
 	root *Root
 	dir  string
@@ -70,8 +69,7 @@ func (g *Group) Start(cmd *exec.Cmd) error {
 	return g.startFrom(cmd)
 }
 
-// startInto has the kernel create the process in the group (CLONE_INTO_CGROUP,
-// clone(2)).
+// startInto has the kernel create the process in the group (CLONE_INTO_CGROUP, clone(2)).
 func (g *Group) startInto(cmd *exec.Cmd) error {
 	dir, err := os.Open(g.dir)
 	if err != nil {
@@ -85,9 +83,9 @@ func (g *Group) startInto(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// startFrom starts it from a thread that joins the group: version 1 allows single
-// threads, and a child inherits the group of its thread. Moving the own thread is
-// immediate; moving another process takes milliseconds.
+// startFrom starts it from a thread that joins the group: version 1 allows single threads, and a
+// child inherits the group of its thread. Moving the own thread is immediate; moving another
+// process takes milliseconds.
 func (g *Group) startFrom(cmd *exec.Cmd) error {
 	started := make(chan error)
 	// Ends when the command has started.
@@ -124,8 +122,8 @@ func (g *Group) Met() Met {
 	}
 }
 
-// Fresh reports whether the group is as good as new: no limit was met, and little
-// memory is charged to it, such as page cache.
+// Fresh reports whether the group is as good as new: no limit was met, and little memory is charged
+// to it, such as page cache.
 func (g *Group) Fresh() bool {
 	if g == nil {
 		return true
@@ -161,9 +159,9 @@ func (g *Group) count(file, name string) int {
 	return 0
 }
 
-// End kills every process of the group, waits at most ten seconds for them, and
-// removes the group. An error means that some are stuck in the kernel. Root.Close,
-// or the next daemon, then removes the rest.
+// End kills every process of the group, waits at most ten seconds for them, and removes the group.
+// An error means that some are stuck in the kernel. Root.Close, or the next daemon, then removes
+// the rest.
 func (g *Group) End() error {
 	if g == nil {
 		return nil
@@ -171,8 +169,8 @@ func (g *Group) End() error {
 	return g.root.end(g.dir)
 }
 
-// end kills the processes of a group and its descendants, which an unconfined call
-// can make, and removes them all. The group of this process is kept.
+// end kills the processes of a group and its descendants, which an unconfined call can make, and
+// removes them all. The group of this process is kept.
 func (p location) end(dir string) error {
 	err := os.Remove(dir)
 	if !errors.Is(err, unix.EBUSY) {
@@ -208,8 +206,7 @@ func holdsUs(dir string) bool {
 	return slices.Contains(words(dir, processes), strconv.Itoa(os.Getpid()))
 }
 
-// rmdir removes a group. It retries: a group whose last process has just ended
-// takes a moment.
+// rmdir removes a group. It retries: a group whose last process has just ended takes a moment.
 func rmdir(dir string) error {
 	for range 5000 {
 		err := os.Remove(dir)

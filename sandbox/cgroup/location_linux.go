@@ -26,8 +26,8 @@ type location struct {
 	unified bool // version 2; otherwise the version 1 hierarchy that counts processes
 }
 
-// find lists the locations of a process, from its /proc/self/mountinfo and
-// /proc/self/cgroup (proc_pid_mountinfo(5), cgroups(7)). Version 2 comes first.
+// find lists the locations of a process, from its /proc/self/mountinfo and /proc/self/cgroup
+// (proc_pid_mountinfo(5), cgroups(7)). Version 2 comes first.
 func find(mountinfo, own string) []location {
 	var all []location
 	for line := range strings.Lines(mountinfo) {
@@ -59,8 +59,7 @@ func find(mountinfo, own string) []location {
 	return all
 }
 
-// ownPath returns the path of the process in the hierarchy of a controller; "" is
-// version 2.
+// ownPath returns the path of the process in the hierarchy of a controller; "" is version 2.
 func ownPath(own, controller string) (string, bool) {
 	for line := range strings.Lines(own) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)

@@ -16,9 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Root is the group below which a daemon makes those of its calls, named and locked
-// by it. A nil Root makes none. Methods may be called concurrently, Close once no
-// group is used any more.
+// Root is the group below which a daemon makes those of its calls, named and locked by it. A nil
+// Root makes none. Methods may be called concurrently, Close once no group is used any more.
 type Root struct {
 	location
 	dir      string   // the root's directory
@@ -36,10 +35,10 @@ const (
 	home = "daemon"
 )
 
-// Open finds the part of a hierarchy that this process may use, removes what killed
-// daemons left there, makes a root and tests it. The error says what is missing. In
-// version 2 a daemon that is alone in its group moves into a child of it; one that
-// is not gets no root. The caller closes the Root.
+// Open finds the part of a hierarchy that this process may use, removes what killed daemons left
+// there, makes a root and tests it. The error says what is missing. In version 2 a daemon that is
+// alone in its group moves into a child of it; one that is not gets no root. The caller closes the
+// Root.
 func Open() (*Root, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -171,8 +170,7 @@ func (r *Root) switchOn() error {
 	return write(r.dir, switches, strings.Join(order, " "))
 }
 
-// passes reports whether the controllers are enabled already for children of the
-// location.
+// passes reports whether the controllers are enabled already for children of the location.
 func (r *Root) passes(order []string) bool {
 	on := words(r.location.dir, switches)
 	return !slices.ContainsFunc(order, func(o string) bool { return !slices.Contains(on, o[1:]) })

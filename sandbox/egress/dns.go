@@ -45,7 +45,6 @@ func (s *Server) answerQuestions(ctx context.Context, dns net.PacketConn) {
 	}
 }
 
-// parseQuestion parses a standard query with one question.
 func parseQuestion(packet []byte) (q dnsmessage.Question, head dnsmessage.Header, ok bool) {
 	var p dnsmessage.Parser
 	head, err := p.Start(packet)

@@ -1,12 +1,11 @@
-// Package egress carries the connections of a confined call to the hosts that it
-// may reach, by name.
+// Package egress carries the connections of a confined call to the hosts that it may reach, by
+// name.
 //
-// The call has its own network, in which every address leads to listeners of the
-// daemon. A program looks up a name (see Server.Serve), gets an address that stands
-// for it, connects, and is joined to a connection that the daemon makes. Programs
-// need no proxy settings. The maker of the Server decides what may be reached; the
-// package itself only refuses addresses that no public name should have, and
-// invalid names.
+// The call has its own network, in which every address leads to listeners of the daemon. A program
+// looks up a name (see Server.Serve), gets an address that stands for it, connects, and is joined
+// to a connection that the daemon makes. Programs need no proxy settings. The maker of the Server
+// decides what may be reached; the package itself only refuses addresses that no public name should
+// have, and invalid names.
 package egress
 
 import (
@@ -24,9 +23,8 @@ import (
 
 // Options configure a Server. Allow is required.
 type Options struct {
-	// Allow decides whether host, a lower-case name or an address, may be contacted at
-	// one of the ports; nil allows it. It may wait for a person, ends with ctx, and is
-	// called concurrently.
+	// Allow decides whether host, a lower-case name or an address, may be contacted at one of the
+	// ports; nil allows it. It may wait for a person, ends with ctx, and is called concurrently.
 	Allow func(ctx context.Context, host string, ports []uint16) error
 
 	// Private are non-public networks that may be reached.
@@ -35,12 +33,10 @@ type Options struct {
 	// OtherNames allows TLS for another name than the one that was looked up.
 	OtherNames bool
 
-	// Revoked waits until host must not be contacted at port any more and returns why,
-	// or nil when ctx ends: an existing connection ends with it. It is called
-	// concurrently. Nil = nothing is revoked.
+	// Revoked waits until host must not be contacted at port any more and returns why, or nil when ctx
+	// ends: an existing connection ends with it. It is called concurrently. Nil = nothing is revoked.
 	Revoked func(ctx context.Context, host string, port uint16) error
-	// Slots bounds the connections of all Servers that share it. Nil = only the bound
-	// per call.
+	// Slots bounds the connections of all Servers that share it. Nil = only the bound per call.
 	Slots *Slots
 
 	// Lookup finds the addresses of a name; nil = the machine's resolver.
@@ -53,8 +49,8 @@ type Options struct {
 type Refusal struct {
 	Host string
 	Port uint16 // 0 = the lookup of its name was refused
-	// Address is the refused one of Host's addresses; the zero value means the host
-	// itself. Others means that other addresses of Host may be contacted.
+	// Address is the refused one of Host's addresses; the zero value means the host itself. Others
+	// means that other addresses of Host may be contacted.
 	Address netip.Addr
 	Others  bool
 	Why     error
@@ -109,9 +105,8 @@ func New(o Options) *Server {
 	return &Server{opt: o, lookups: make(chan struct{}, maxLookups), names: map[string]*name{}, byAddr: map[netip.Addr]*name{}}
 }
 
-// Serve answers the DNS queries on dns and joins the connections of the listeners,
-// until ctx ends. It closes all of them and returns when its goroutines have ended.
-// It must be called once.
+// Serve answers the DNS queries on dns and joins the connections of the listeners, until ctx ends.
+// It closes all of them and returns when its goroutines have ended. It must be called once.
 func (s *Server) Serve(ctx context.Context, dns net.PacketConn, listeners []net.Listener) {
 	for _, l := range listeners {
 		s.ports = append(s.ports, portOf(l.Addr()))
@@ -199,8 +194,8 @@ func madeUp(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18 + byte(n>>16), byte(n >> 8), byte(n)})
 }
 
-// addresses decides on a name and finds its addresses, for one caller at a time: a
-// person is asked once.
+// addresses decides on a name and finds its addresses, for one caller at a time: a person is asked
+// once.
 func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.Addr, error) {
 	select {
 	case n.busy <- struct{}{}:
@@ -229,8 +224,8 @@ func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.A
 	return found, err
 }
 
-// public returns the addresses of a host that may be contacted, and why the last of
-// the others may not.
+// public returns the addresses of a host that may be contacted, and why the last of the others may
+// not.
 func (s *Server) public(host string, all []netip.Addr) (found []netip.Addr, refused error) {
 	for _, a := range all {
 		if s.unfit(a) == nil {
@@ -246,8 +241,7 @@ func (s *Server) public(host string, all []netip.Addr) (found []netip.Addr, refu
 	return found, refused
 }
 
-// lookup finds the addresses of a name; few at a time, since each takes
-// descriptors.
+// lookup finds the addresses of a name; few at a time, since each takes descriptors.
 func (s *Server) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	select {
 	case s.lookups <- struct{}{}:
@@ -263,8 +257,8 @@ type lookupError struct{ err error }
 
 func (e *lookupError) Error() string { return e.err.Error() }
 
-// lookup asks the machine's resolver for a fully qualified name: no search domain
-// applies. Loopback names are not looked up: the resolver must not choose.
+// lookup asks the machine's resolver for a fully qualified name: no search domain applies. Loopback
+// names are not looked up: the resolver must not choose.
 func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	if loopback.Is(host) {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil

@@ -7,10 +7,9 @@ import (
 	"io"
 )
 
-// A host that was allowed by its name may share its address with others. A program
-// names the one it means in the first TLS message (server_name, RFC 6066, 3), which
-// is not encrypted. Anything odd in it is refused: a server might parse it
-// differently.
+// A host that was allowed by its name may share its address with others. A program names the one it
+// means in the first TLS message (server_name, RFC 6066, 3), which is not encrypted. Anything odd
+// in it is refused: a server might parse it differently.
 
 var (
 	errEnded = errors.New("the connection ended")
@@ -26,9 +25,8 @@ const (
 	typeServerName  = 0 // an extension; and the kind of name in it
 )
 
-// readFirst reads the first bytes. If they are TLS, it reads on until the server
-// name is known: "" if there is none, or if it is not TLS. first are the bytes
-// read.
+// readFirst reads the first bytes. If they are TLS, it reads on until the server name is known: ""
+// if there is none, or if it is not TLS. first are the bytes read.
 func readFirst(c io.Reader) (first []byte, name string, err error) {
 	first = make([]byte, 4<<10)
 	n, err := c.Read(first)
@@ -39,8 +37,8 @@ func readFirst(c io.Reader) (first []byte, name string, err error) {
 	if first[0] < 20 || first[0] > 24 {
 		return first, "", nil
 	}
-	// Servers differ in the record versions that they accept, so a first byte that is a
-	// TLS content type decides alone: a ClientHello must follow.
+	// Servers differ in the record versions that they accept, so a first byte that is a TLS content
+	// type decides alone: a ClientHello must follow.
 	r := &records{from: c, raw: first}
 	head, err := r.message(4)
 	if err != nil {
@@ -95,7 +93,6 @@ func (r *records) message(n int) ([]byte, error) {
 	return r.body[:n], nil
 }
 
-// need returns the next n bytes.
 func (r *records) need(n int) ([]byte, error) {
 	if missing := r.at + n - len(r.raw); missing > 0 {
 		if len(r.raw)+missing > 4*maxHello {

@@ -67,8 +67,8 @@ func (s *Server) noteLate(l net.Listener) {
 	}
 }
 
-// note records a connection that fails because the call has ended, if it would have
-// been refused without asking a person.
+// note records a connection that fails because the call has ended, if it would have been refused
+// without asking a person.
 func (s *Server) note(local net.Addr) {
 	at, err := netip.ParseAddrPort(local.String())
 	if err != nil {
@@ -111,8 +111,8 @@ func (s *Server) join(ctx context.Context, c net.Conn) {
 	<-done
 }
 
-// endWhenRevoked resets a connection when its host must not be contacted any more,
-// until stop is called.
+// endWhenRevoked resets a connection when its host must not be contacted any more, until stop is
+// called.
 func (s *Server) endWhenRevoked(ctx context.Context, end context.CancelFunc, c net.Conn, to target) (stop func()) {
 	if s.opt.Revoked == nil {
 		return end
@@ -199,7 +199,6 @@ func (s *Server) connect(ctx context.Context, local net.Addr) (net.Conn, target,
 	return nil, to, err
 }
 
-// meant decides on a connection and returns its target.
 func (s *Server) meant(ctx context.Context, at netip.AddrPort) (target, error) {
 	to := target{port: at.Port()}
 	s.mu.Lock()

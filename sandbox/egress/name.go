@@ -11,9 +11,8 @@ import (
 
 var errName = errors.New("it is no host name")
 
-// ParseName parses a host name: labels of letters, digits, hyphens and underscores
-// (RFC 1035; RFC 5890). The result is in lower case. What looks like an address, or
-// ends with a dot, is invalid.
+// ParseName parses a host name: labels of letters, digits, hyphens and underscores (RFC 1035; RFC
+// 5890). The result is in lower case. What looks like an address, or ends with a dot, is invalid.
 func ParseName(s string) (string, error) {
 	if s == "" || len(s) > 253 {
 		return "", errName
@@ -70,8 +69,8 @@ func ParsePattern(text string) (Pattern, error) {
 	return p, nil
 }
 
-// Single returns the host and the port (0 = any) of a pattern that matches one host
-// only; one is false for others.
+// Single returns the host and the port (0 = any) of a pattern that matches one host only; one is
+// false for others.
 func (p Pattern) Single() (host string, port uint16, one bool) {
 	return p.host, p.port, !p.any && p.host != ""
 }
@@ -88,8 +87,8 @@ func (p Pattern) String() string {
 	return net.JoinHostPort(host, strconv.Itoa(int(p.port)))
 }
 
-// Matches reports whether the pattern matches a host at a port. The host has the
-// form of Options.Allow.
+// Matches reports whether the pattern matches a host at a port. The host has the form of
+// Options.Allow.
 func (p Pattern) Matches(host string, port uint16) bool {
 	if p.port != 0 && p.port != port {
 		return false

@@ -13,8 +13,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// dir checks the requested directory, and keeps it open. What a person reads must
-// be what becomes writable, so the path must be plain: no links, no "..".
+// dir checks the requested directory, and keeps it open. What a person reads must be what becomes
+// writable, so the path must be plain: no links, no "..".
 func (b Limits) dir(g *Escalation, p sandbox.Profile) error {
 	path := g.words.Write
 	if path == "" {
@@ -79,5 +79,4 @@ func (b Limits) checkDir(path string, p sandbox.Profile) error {
 	return nil
 }
 
-// unseen reports invisible characters.
 func unseen(r rune) bool { return !unicode.IsPrint(r) }

@@ -1,9 +1,9 @@
-// Package escalation is what a person may add to the sandbox of one call: a wider
-// profile, a directory, the network or a host.
+// Package escalation is what a person may add to the sandbox of one call: a wider profile, a
+// directory, the network or a host.
 //
-// The operator's configuration sets the Limits, a person's answer is in Words, and
-// an Escalation is the checked result; it keeps the directory open. It makes no
-// decisions, and applies to one call only.
+// The operator's configuration sets the Limits, a person's answer is in Words, and an Escalation is
+// the checked result; it keeps the directory open. It makes no decisions, and applies to one call
+// only.
 package escalation
 
 import (
@@ -47,8 +47,7 @@ type Words struct {
 	Host    string // a name or an address, with optional :port
 }
 
-// Limits are the most that the operator lets a person add. The zero value allows
-// nothing.
+// Limits are the most that the operator lets a person add. The zero value allows nothing.
 type Limits struct {
 	Mode    sandbox.Mode // the widest mode; ReadOnly = none
 	Write   []string     // canonical directories: these, or below them
@@ -58,8 +57,7 @@ type Limits struct {
 	Protect []string     // names that no call may change: no directory below one is added
 }
 
-// Offer is what may be added to the sandbox of a call, for people: one item of each
-// list.
+// Offer is what may be added to the sandbox of a call, for people: one item of each list.
 type Offer struct {
 	Profile []string
 	Write   []string // these directories, or below them
@@ -107,7 +105,6 @@ func (b Limits) Offer(p sandbox.Profile) *Offer {
 	return &o
 }
 
-// networkOf returns the network of a profile.
 func networkOf(p sandbox.Profile) Network {
 	switch {
 	case p.Network || p.Mode == sandbox.FullAccess:
@@ -118,9 +115,8 @@ func networkOf(p sandbox.Profile) Network {
 	return Off
 }
 
-// Escalation is what a person has added to the sandbox of one call. A nil
-// Escalation adds nothing. The caller must call Close when the call has ended. The
-// other methods may be called concurrently.
+// Escalation is what a person has added to the sandbox of one call. A nil Escalation adds nothing.
+// The caller must call Close when the call has ended. The other methods may be called concurrently.
 type Escalation struct {
 	words   Words // canonical
 	mode    sandbox.Mode
@@ -133,9 +129,8 @@ type Escalation struct {
 	pinned  *os.File
 }
 
-// Check returns the Escalation for words of a call that would run under p, if the
-// limits allow it. The error says why not, and which setting governs it. Words that
-// add nothing return nil.
+// Check returns the Escalation for words of a call that would run under p, if the limits allow it.
+// The error says why not, and which setting governs it. Words that add nothing return nil.
 func (b Limits) Check(p sandbox.Profile, w Words) (*Escalation, error) {
 	if w == (Words{}) {
 		return nil, nil
@@ -202,7 +197,6 @@ func (b Limits) net(g *Escalation, p sandbox.Profile) error {
 	return nil
 }
 
-// atMost describes a limit.
 func atMost(some bool, most string) string {
 	if !some {
 		return "nothing"
@@ -226,8 +220,8 @@ func (g *Escalation) Words() Words {
 // Dir returns the additional writable directory; "" = none.
 func (g *Escalation) Dir() string { return g.Words().Write }
 
-// Escalate returns the profile with what was added. The directory is pinned: the
-// sandbox does not start if another one replaced it.
+// Escalate returns the profile with what was added. The directory is pinned: the sandbox does not
+// start if another one replaced it.
 func (g *Escalation) Escalate(p sandbox.Profile) sandbox.Profile {
 	if g == nil {
 		return p
@@ -246,8 +240,7 @@ func (g *Escalation) Escalate(p sandbox.Profile) sandbox.Profile {
 	return p
 }
 
-// Lets reports whether a host was added, and whether the call may contact only that
-// one.
+// Lets reports whether a host was added, and whether the call may contact only that one.
 func (g *Escalation) Lets(host string, port uint16) (lets, alone bool) {
 	if g == nil {
 		return false, false

@@ -68,7 +68,6 @@ func hostsOr(hosts []string) string {
 	return strings.Join(hosts, ", ")
 }
 
-// list formats ports.
 func list(ports []uint16) string {
 	texts := make([]string, len(ports))
 	for i, p := range ports {

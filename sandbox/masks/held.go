@@ -10,8 +10,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// held is whether a person committed a file's bytes to git under this path. Git
-// would fail on a mask over such a file, which protects nothing.
+// held is whether a person committed a file's bytes to git under this path. Git would fail on a
+// mask over such a file, which protects nothing.
 type held struct {
 	yes bool
 	of  state // of the file at that time
@@ -88,8 +88,8 @@ func (t *Tracker) making() bool {
 	return false
 }
 
-// refreshHeld compares a file again when it, or the committed content, has changed.
-// Content is compared in memory: calls can see which files the daemon reads.
+// refreshHeld compares a file again when it, or the committed content, has changed. Content is
+// compared in memory: calls can see which files the daemon reads.
 func (t *Tracker) refreshHeld(n *name) {
 	repo := t.repository(filepath.Dir(n.target))
 	index, now := t.index(repo), held{}

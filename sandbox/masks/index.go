@@ -9,8 +9,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// An index is the state of a repository's index. Calls can write it, and the blobs
-// that it names, so an entry counts only if no call was running when it appeared.
+// An index is the state of a repository's index. Calls can write it, and the blobs that it names,
+// so an entry counts only if no call was running when it appeared.
 type index struct {
 	path    string
 	seed    maphash.Seed
@@ -31,8 +31,8 @@ const (
 	mostEntries = 1 << 20
 )
 
-// index returns the index of a repository; nil without one. One that appears after
-// calls have run may be theirs.
+// index returns the index of a repository; nil without one. One that appears after calls have run
+// may be theirs.
 func (t *Tracker) index(r *repository) *index {
 	if r == nil {
 		return nil
@@ -45,8 +45,8 @@ func (t *Tracker) index(r *repository) *index {
 	return i
 }
 
-// readIndexes reads changed indexes, unless calls run. persons means that no call
-// has run since the last read. The caller holds mu.
+// readIndexes reads changed indexes, unless calls run. persons means that no call has run since the
+// last read. The caller holds mu.
 func (t *Tracker) readIndexes(persons bool) {
 	if len(t.active) > 0 {
 		return
@@ -78,8 +78,8 @@ func (i *index) read(persons bool) {
 	i.unsure = i.entries == nil && (i.unsure || now != state{})
 }
 
-// vouches reports whether a person committed the bytes of a file, in the given
-// state, under its path.
+// vouches reports whether a person committed the bytes of a file, in the given state, under its
+// path.
 func (i *index) vouches(r *repository, path string, seen state) bool {
 	rel, below := strings.CutPrefix(path, strings.TrimSuffix(r.top, "/")+"/")
 	blob, tracked := i.vouched[maphash.String(i.seed, rel)]
@@ -90,8 +90,8 @@ func (i *index) vouches(r *repository, path string, seen state) bool {
 	return ok && maphash.Bytes(i.seed, r.blob(content)) == blob
 }
 
-// list returns the files in the index (gitformat-index(5)); nil if it is
-// unreadable, out of order, or split.
+// list returns the files in the index (gitformat-index(5)); nil if it is unreadable, out of order,
+// or split.
 func (i *index) list() blobs {
 	text, err := nofollow.ReadFile(i.path, mostIndex)
 	if err != nil || len(text) < 12 || string(text[:4]) != "DIRC" {
@@ -168,8 +168,7 @@ func (r *entryReader) next() bool {
 	return order < 0 || order == 0 && 0 < stage && stage < r.stage
 }
 
-// offset reads a number in git's offset encoding (gitformat-pack(5)); n is 0 for an
-// invalid one.
+// offset reads a number in git's offset encoding (gitformat-pack(5)); n is 0 for an invalid one.
 func offset(text []byte) (value int64, n int) {
 	for n < len(text) && n < 8 {
 		value |= int64(text[n] & 0x7f)

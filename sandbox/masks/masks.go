@@ -1,10 +1,9 @@
-// Package masks finds the files that path rules of a policy hide from programs:
-// existing files and directories that calls could reach in the workspace and other
-// writable directories, with an ask or deny rule. It makes a sandbox.MaskSet of
-// them for each call.
+// Package masks finds the files that path rules of a policy hide from programs: existing files and
+// directories that calls could reach in the workspace and other writable directories, with an ask
+// or deny rule. It makes a sandbox.MaskSet of them for each call.
 //
-// The names come from the scan of sandbox/protect. The policy decides and the
-// sandbox hides. Only explicit rules mask, never a default.
+// The names come from the scan of sandbox/protect. The policy decides and the sandbox hides. Only
+// explicit rules mask, never a default.
 package masks
 
 import (
@@ -16,8 +15,8 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// A Tracker knows the names with rules. A nil Tracker masks nothing. Methods may be
-// called concurrently. Its Watcher calls Listed, Wants, Changed and Moved.
+// A Tracker knows the names with rules. A nil Tracker masks nothing. Methods may be called
+// concurrently. Its Watcher calls Listed, Wants, Changed and Moved.
 type Tracker struct {
 	roots   []string
 	watcher *protect.Watcher
@@ -38,8 +37,8 @@ type Tracker struct {
 	last    *compiled         // for calls without approved effects; nil = outdated
 }
 
-// New returns a Tracker of the roots under a policy, and its Watcher. The caller
-// closes the Watcher.
+// New returns a Tracker of the roots under a policy, and its Watcher. The caller closes the
+// Watcher.
 func New(o protect.Options, p *policy.Policy) (*Tracker, *protect.Watcher, error) {
 	t := newTracker(o.Roots, p)
 	t.restore(o)
@@ -56,9 +55,8 @@ func newTracker(roots []string, p *policy.Policy) *Tracker {
 	return t
 }
 
-// Beside returns a Watcher like w and a Tracker like t for another directory, for
-// one call that may also write there. The caller closes the Watcher. Each is nil
-// for a nil one.
+// Beside returns a Watcher like w and a Tracker like t for another directory, for one call that may
+// also write there. The caller closes the Watcher. Each is nil for a nil one.
 func Beside(t *Tracker, w *protect.Watcher, root string) (*Tracker, *protect.Watcher, error) {
 	if t == nil {
 		beside, err := w.Beside(root, nil)
@@ -115,8 +113,8 @@ func (t *Tracker) lockUnder(p *policy.Policy) {
 	}
 }
 
-// Set returns the masks of a policy, as far as known without waiting; nil = none.
-// opened are the effects of the call that a person approved.
+// Set returns the masks of a policy, as far as known without waiting; nil = none. opened are the
+// effects of the call that a person approved.
 func (t *Tracker) Set(p *policy.Policy, opened []policy.Effect) (*sandbox.MaskSet, error) {
 	if t == nil || p == nil {
 		return nil, nil
@@ -127,8 +125,7 @@ func (t *Tracker) Set(p *policy.Policy, opened []policy.Effect) (*sandbox.MaskSe
 	return c.set(), err
 }
 
-// Usual returns the masks of a call without approved effects; nil = none, or not
-// known yet.
+// Usual returns the masks of a call without approved effects; nil = none, or not known yet.
 func (t *Tracker) Usual() *sandbox.MaskSet {
 	if t == nil {
 		return nil

@@ -7,9 +7,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// merge masks whole directories, except roots, while there are too many masks, and
-// reports whether that was enough. Otherwise a call that makes many such files
-// would stop all later ones.
+// merge masks whole directories, except roots, while there are too many masks, and reports whether
+// that was enough. Otherwise a call that makes many such files would stop all later ones.
 func (b *builder) merge(c *compiled) bool {
 	for total := len(b.reads) + len(b.fixed); total > Most; total = len(b.reads) + len(b.fixed) {
 		dir := b.fullest(total - Most)
@@ -21,8 +20,8 @@ func (b *builder) merge(c *compiled) bool {
 	return true
 }
 
-// fullest returns the innermost directory with the fewest masks above excess,
-// otherwise with the most; "" if none has two.
+// fullest returns the innermost directory with the fewest masks above excess, otherwise with the
+// most; "" if none has two.
 func (b *builder) fullest(excess int) (best string) {
 	count := map[string]int{}
 	for _, list := range [][]sandbox.Mask{b.reads, b.fixed} {

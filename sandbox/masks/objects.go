@@ -22,9 +22,9 @@ import (
 // mostHashed bounds the size of files that are compared with a repository's blobs.
 const mostHashed = 4 << 20
 
-// HeldByGit reports whether the repository of a file has its bytes as a blob. It
-// returns false for more than 4 MiB, for unreadable or masked files, and beyond
-// *budget unpacked bytes, which it reduces.
+// HeldByGit reports whether the repository of a file has its bytes as a blob. It returns false for
+// more than 4 MiB, for unreadable or masked files, and beyond *budget unpacked bytes, which it
+// reduces.
 func (t *Tracker) HeldByGit(path string, budget *int64) bool {
 	if t != nil && t.secret(path) {
 		return false
@@ -152,7 +152,6 @@ func (s store) unpack(p *pack, at int64, deltas int) (content []byte, ok bool) {
 	return content, ok && *s.budget >= 0
 }
 
-// patched applies a delta to its base.
 func patched(from, delta []byte) (content []byte, ok bool) {
 	size, n := binary.Uvarint(delta)
 	if n <= 0 || size != uint64(len(from)) {
@@ -179,8 +178,7 @@ func patched(from, delta []byte) (content []byte, ok bool) {
 	return content, len(content) == int(size)
 }
 
-// copied returns the piece of from that an instruction selects, and the rest of the
-// delta.
+// copied returns the piece of from that an instruction selects, and the rest of the delta.
 func copied(op byte, from, delta []byte) (piece, rest []byte, ok bool) {
 	var at, size int
 	for bit := range 7 {
@@ -297,8 +295,7 @@ func (p *pack) offset(number int64) int64 {
 	return int64(binary.BigEndian.Uint64(long))
 }
 
-// kind reads the header of an object in a pack. base is the offset of its delta's
-// base.
+// kind reads the header of an object in a pack. base is the offset of its delta's base.
 func (p *pack) kind(r *bufio.Reader, at int64) (kind int, size, base int64, ok bool) {
 	first, err := r.ReadByte()
 	if err != nil {

@@ -71,8 +71,8 @@ func (t *Tracker) compile(p *policy.Policy, opened []policy.Effect) (*compiled, 
 	return c, err
 }
 
-// current is compile for a call that begins: each mask is for the file that is
-// there now, also in unwatched directories. The caller holds mu.
+// current is compile for a call that begins: each mask is for the file that is there now, also in
+// unwatched directories. The caller holds mu.
 func (t *Tracker) current(p *policy.Policy, opened []policy.Effect) (*compiled, error) {
 	const rounds = 3
 	for range rounds {

@@ -10,8 +10,7 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// Listed records the entries of a directory. It reports whether one of them has a
-// rule.
+// Listed records the entries of a directory. It reports whether one of them has a rule.
 func (t *Tracker) Listed(dir string, entries []fs.DirEntry) (matters bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,12 +66,11 @@ func (t *Tracker) Changed(path string) {
 	t.look(path)
 }
 
-// mostLost bounds the directories whose names are kept after they were moved or
-// removed.
+// mostLost bounds the directories whose names are kept after they were moved or removed.
 const mostLost = 1000
 
-// Moved updates the path of a directory. It must be listed again if rules depend on
-// its path, and not only on names.
+// Moved updates the path of a directory. It must be listed again if rules depend on its path, and
+// not only on names.
 func (t *Tracker) Moved(from, to string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,8 +158,7 @@ func (n *name) detours() bool {
 	return n.way && (err != nil || info.IsDir())
 }
 
-// relink resolves the links again: their targets may have changed. The caller holds
-// mu.
+// relink resolves the links again: their targets may have changed. The caller holds mu.
 func (t *Tracker) relink() {
 	var links []string
 	for _, some := range t.names {
@@ -184,9 +181,8 @@ func (t *Tracker) forget(path string) {
 	}
 }
 
-// haunt keeps the target of a link masked: a call can replace a link, which is no
-// mount, and read its target by another name. A target that has not changed since a
-// call linked it is not masked.
+// haunt keeps the target of a link masked: a call can replace a link, which is no mount, and read
+// its target by another name. A target that has not changed since a call linked it is not masked.
 func (t *Tracker) haunt(n *name) {
 	if n.target == n.path || n.unchanged == stateOf(n.target) || len(t.active) == 0 {
 		return
@@ -213,8 +209,8 @@ type name struct {
 	unchanged state // of the target when a call made the link; zero = none did
 }
 
-// judge sets what a policy says about reading and writing the name, and reports
-// whether it says anything. Built-in rules do not apply to dependencies.
+// judge sets what a policy says about reading and writing the name, and reports whether it says
+// anything. Built-in rules do not apply to dependencies.
 func (n *name) judge(t *Tracker, p *policy.Policy) bool {
 	root := t.root(n.path)
 	own := !protect.InDependencies(n.path, root)

@@ -24,8 +24,7 @@ func (w *Watcher) openClosed(c *Call) {
 	}
 }
 
-// opened makes a directory with findings accessible, if its permissions were
-// removed since.
+// opened makes a directory with findings accessible, if its permissions were removed since.
 func (w *Watcher) opened(f *directory) {
 	dir, err := w.openDirectory(f)
 	if err == nil {
@@ -37,8 +36,8 @@ func (w *Watcher) opened(f *directory) {
 	}
 }
 
-// openUp makes a directory and its ancestors accessible, from the top and by
-// descriptors, if they were changed since a call began.
+// openUp makes a directory and its ancestors accessible, from the top and by descriptors, if they
+// were changed since a call began.
 func (f *directory) openUp(since time.Time) {
 	var names []string
 	for ; f.parent != nil; f = f.parent {

@@ -40,8 +40,7 @@ func (w *Watcher) pump(most int) (drained bool) {
 	return true
 }
 
-// block is how much of the queue is read at once, which bounds how long the lock is
-// held.
+// block is how much of the queue is read at once, which bounds how long the lock is held.
 const block = 8 << 10
 
 // take reads a block of events and merges repeated events of a name.
@@ -103,8 +102,7 @@ func decode(b []byte) (e event, cookie uint32, size int) {
 	return e, binary.NativeEndian.Uint32(b[8:]), size
 }
 
-// isRename reports whether two events with one cookie rename a directory within its
-// directory.
+// isRename reports whether two events with one cookie rename a directory within its directory.
 func (e event) isRename(next event) bool {
 	return e.wd == next.wd && e.mask == unix.IN_MOVED_FROM|unix.IN_ISDIR && next.mask == unix.IN_MOVED_TO|unix.IN_ISDIR
 }
@@ -134,9 +132,9 @@ func (w *Watcher) handle(e event) {
 	}
 }
 
-// canWait reports whether an event can be dropped, like lost ones: its directory
-// must be read anyway, and its name is none for which a call is ended. Handling all
-// events of a flood would overflow the queue again.
+// canWait reports whether an event can be dropped, like lost ones: its directory must be read
+// anyway, and its name is none for which a call is ended. Handling all events of a flood would
+// overflow the queue again.
 func (w *Watcher) canWait(f *directory, e event) bool {
 	if f.read >= w.tree.gap || e.mask&unix.IN_ISDIR == 0 {
 		return false
@@ -144,10 +142,9 @@ func (w *Watcher) canWait(f *directory, e event) bool {
 	return w.ordinary(f, e.name) && (e.to == "" || w.ordinary(f, e.to))
 }
 
-// renamed applies the rename of a project directory, and reports whether its old
-// name was known. Checking both names would be most of the cost of many renames:
-// the event suffices if the state of the directory is as old, otherwise the new
-// name is checked.
+// renamed applies the rename of a project directory, and reports whether its old name was known.
+// Checking both names would be most of the cost of many renames: the event suffices if the state of
+// the directory is as old, otherwise the new name is checked.
 func (w *Watcher) renamed(f *directory, e event) bool {
 	d := f.children[e.name]
 	if d == nil || d.wd < 0 || d.unread || d.born.IsZero() {
@@ -194,8 +191,7 @@ func (h *here) close() {
 	}
 }
 
-// at returns a descriptor of a directory, open until the events that were read have
-// been handled.
+// at returns a descriptor of a directory, open until the events that were read have been handled.
 func (w *Watcher) at(f *directory) (int, error) {
 	if w.here.directory == f {
 		return w.here.fd, nil
@@ -292,8 +288,7 @@ func (w *Watcher) enter(f *directory, name string, in nofollow.Info) []*director
 	return []*directory{w.add(f, name)}
 }
 
-// hasMoved reports whether the directory in, found in parent, is the known f that
-// was moved.
+// hasMoved reports whether the directory in, found in parent, is the known f that was moved.
 func (w *Watcher) hasMoved(f, parent *directory, in nofollow.Info) bool {
 	if f.root || !f.born.Equal(in.Born) || parent.below(f) {
 		return false
@@ -301,8 +296,8 @@ func (w *Watcher) hasMoved(f, parent *directory, in nofollow.Info) bool {
 	return !w.isThere(f)
 }
 
-// isThere reports whether a directory is where it was last seen. One in a lost
-// directory is not, although another directory may have its path by now.
+// isThere reports whether a directory is where it was last seen. One in a lost directory is not,
+// although another directory may have its path by now.
 func (w *Watcher) isThere(f *directory) bool {
 	for above := f; above != nil; above = above.parent {
 		if above.lost {

@@ -13,8 +13,7 @@ import (
 	"github.com/toold/toold/sandbox/quarantine"
 )
 
-// finding is something to remove when one of the calls that may have made it has
-// ended, or all.
+// finding is something to remove when one of the calls that may have made it has ended, or all.
 type finding struct {
 	Incident
 	entry
@@ -26,9 +25,8 @@ type finding struct {
 // mostFindings bounds the findings. A call that makes more is ended.
 const mostFindings = 1000
 
-// suspects returns the running calls that may have made what is at a path. own: one
-// of them may also have made its base directory. late: an ended call may have made
-// it.
+// suspects returns the running calls that may have made what is at a path. own: one of them may
+// also have made its base directory. late: an ended call may have made it.
 func (w *Watcher) suspects(f *directory, path string) (by map[*Call]bool, own, late bool) {
 	base := f.base(w.names)
 	for c := range w.active {
@@ -62,16 +60,14 @@ func (w *Watcher) cover(path string) {
 	}
 }
 
-// uncover records that a covered path was replaced: the kernel has removed the
-// mount with it.
+// uncover records that a covered path was replaced: the kernel has removed the mount with it.
 func (w *Watcher) uncover(path string) {
 	for c := range w.active {
 		delete(c.Covered, path)
 	}
 }
 
-// accuse records something that calls must not make; with strict, not in their own
-// projects either.
+// accuse records something that calls must not make; with strict, not in their own projects either.
 func (w *Watcher) accuse(f *directory, name, why string, strict bool) {
 	if len(w.active) == 0 && w.late == nil {
 		return
@@ -129,8 +125,8 @@ func (c *Call) projects() (list []Incident) {
 	return list
 }
 
-// judgeContents checks the content of what has appeared since calls run. last means
-// that no other command runs, so nothing is half written.
+// judgeContents checks the content of what has appeared since calls run. last means that no other
+// command runs, so nothing is half written.
 func (w *Watcher) judgeContents(last bool) {
 	for f := range w.tree.holders {
 		if f.kind != unfinished || f.lost {
@@ -165,8 +161,8 @@ func (w *Watcher) convict(e entry, why string, wait bool) {
 	}
 }
 
-// due removes and returns the findings of a call that has ended. Those that wait
-// for other calls are kept, and reported. A nil call means those that ended before.
+// due removes and returns the findings of a call that has ended. Those that wait for other calls
+// are kept, and reported. A nil call means those that ended before.
 func (w *Watcher) due(c *Call) (list []*finding) {
 	for e, n := range w.findings {
 		if c != nil && !n.by[c] || c == nil && !n.late {
@@ -206,7 +202,6 @@ func (w *Watcher) clean(due []*finding) (list []Incident) {
 	return list
 }
 
-// remove removes a finding, and returns whether to report it.
 func (w *Watcher) remove(n *finding, batch *quarantine.Batch) bool {
 	w.opened(n.directory)
 	if n.directory.kind == unfinished && w.content(n.directory, n.name, true) == "" {
@@ -230,8 +225,7 @@ func (w *Watcher) remove(n *finding, batch *quarantine.Batch) bool {
 	return true
 }
 
-// Remove copies what calls have left to the quarantine, removes it, and returns the
-// outcome.
+// Remove copies what calls have left to the quarantine, removes it, and returns the outcome.
 func (w *Watcher) Remove(found []Removal) (list []Incident) {
 	batch := quarantine.NewBatch(w.options.Quarantine)
 	for _, r := range found {

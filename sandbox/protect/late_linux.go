@@ -11,9 +11,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// unswept are calls that ended before every directory was searched. What they have
-// left is found later, by this Watcher or the next one of these roots. nil means
-// none.
+// unswept are calls that ended before every directory was searched. What they have left is found
+// later, by this Watcher or the next one of these roots. nil means none.
 type unswept struct {
 	until time.Time // when the last of them ended: later files are not theirs
 	reach           // since the first of them began
@@ -36,8 +35,8 @@ func (u *unswept) made(path string) bool {
 	return ok && !born.Before(u.Since) && !born.After(u.until)
 }
 
-// timesOf returns a file's ctime, which no program can set, and its birth time, or
-// its ctime if the file system records none.
+// timesOf returns a file's ctime, which no program can set, and its birth time, or its ctime if the
+// file system records none.
 func timesOf(path string) (changed, born time.Time, ok bool) {
 	in, err := nofollow.Lstat(path)
 	if in.Born.IsZero() {
@@ -46,9 +45,9 @@ func timesOf(path string) (changed, born time.Time, ok bool) {
 	return in.Changed, in.Born, err == nil
 }
 
-// stamp returns the time that a file changed now would get, or an earlier one: the
-// file system clock advances in ticks, behind time.Now (CLOCK_REALTIME_COARSE,
-// clock_gettime(2)). It returns the zero time if it cannot be read.
+// stamp returns the time that a file changed now would get, or an earlier one: the file system
+// clock advances in ticks, behind time.Now (CLOCK_REALTIME_COARSE, clock_gettime(2)). It returns
+// the zero time if it cannot be read.
 func stamp() time.Time {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {

@@ -13,9 +13,8 @@ import (
 // mostLinks is how many links the kernel follows in one path (path_resolution(7)).
 const mostLinks = 40
 
-// real resolves a protected path in a root, "" if outside. It records what a call
-// could change to redirect it: links, and missing components. named: path is
-// watched.
+// real resolves a protected path in a root, "" if outside. It records what a call could change to
+// redirect it: links, and missing components. named: path is watched.
 func (w *Watcher) real(path string, named bool) string {
 	at, ahead := "/", parts(path)
 	for links := 0; len(ahead) > 0; {
@@ -49,8 +48,7 @@ func (w *Watcher) real(path string, named bool) string {
 	return at
 }
 
-// leads reports whether a path is on the way to something in existing, or that is
-// outdated.
+// leads reports whether a path is on the way to something in existing, or that is outdated.
 func (w *Watcher) leads(path string) bool {
 	if w.existing == nil {
 		return true
@@ -64,8 +62,8 @@ func (w *Watcher) passes(dir string) bool {
 	return i < len(w.ways) && strings.HasPrefix(w.ways[i], dir+"/")
 }
 
-// isNoted reports whether links has the entry of a directory with this name, or may
-// have something below it.
+// isNoted reports whether links has the entry of a directory with this name, or may have something
+// below it.
 func (w *Watcher) isNoted(f *directory, name string) bool {
 	path := f.path() + "/" + name
 	_, noted := w.links[path]
@@ -82,14 +80,13 @@ func (w *Watcher) ledTo(path string) string {
 	return ""
 }
 
-// parts returns the components of a path. ".." is kept: it is relative to the
-// target of a link.
+// parts returns the components of a path. ".." is kept: it is relative to the target of a link.
 func parts(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// misses records that a protected path resolves to end, and that next is its first
-// missing component.
+// misses records that a protected path resolves to end, and that next is its first missing
+// component.
 func (w *Watcher) misses(next, end string) {
 	for _, path := range []string{next, end} {
 		if w.inRoot(path) {
@@ -98,8 +95,8 @@ func (w *Watcher) misses(next, end string) {
 	}
 }
 
-// astray reports whether a new entry redirects a protected name: it replaces a
-// link, is the target of one, or is a link on the way there.
+// astray reports whether a new entry redirects a protected name: it replaces a link, is the target
+// of one, or is a link on the way there.
 func (w *Watcher) astray(f *directory, name string, mode fs.FileMode) bool {
 	path := f.path() + "/" + name
 	was, noted := w.links[path]
@@ -121,8 +118,8 @@ func (w *Watcher) linksBelow(dir string) bool {
 	return false
 }
 
-// elsewhere lists what git obeys outside its directory dir: hooks and
-// configurations that its configuration names, and targets of links in hooks.
+// elsewhere lists what git obeys outside its directory dir: hooks and configurations that its
+// configuration names, and targets of links in hooks.
 func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
 	if !f.isGit() || w.ownToSome(f) { // a call's own is checked when it ends
 		return nil
@@ -140,12 +137,12 @@ func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
 	return append(list, configured(dir, work)...)
 }
 
-// mostIncluded bounds the configurations read for one: a call may write one that
-// includes itself repeatedly.
+// mostIncluded bounds the configurations read for one: a call may write one that includes itself
+// repeatedly.
 const mostIncluded = 50
 
-// configured lists what the configuration of a git directory names, including its
-// includes. Hooks are relative to work, or to the configured work tree.
+// configured lists what the configuration of a git directory names, including its includes. Hooks
+// are relative to work, or to the configured work tree.
 func configured(dir, work string) (list []string) {
 	configs := []string{dir + "/config"}
 	for i := 0; i < len(configs); i++ {

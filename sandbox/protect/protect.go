@@ -1,15 +1,13 @@
-// Package protect keeps calls from changing the files of a project that other
-// programs run or obey, such as git hooks and .envrc.
+// Package protect keeps calls from changing the files of a project that other programs run or obey,
+// such as git hooks and .envrc.
 //
-// Call.Existing lists those that exist when a call begins, and the sandbox makes
-// them read-only. Missing ones are watched for (inotify(7)): if one appears in a
-// directory that existed before, the call is ended; in a directory that the call
-// made, the call goes on. What is not allowed is removed after the call, and a copy
-// is kept in the quarantine. Nothing is renamed, and everything is opened by
-// descriptors, following no link: other calls may have it open.
+// Call.Existing lists those that exist when a call begins, and the sandbox makes them read-only.
+// Missing ones are watched for (inotify(7)): if one appears in a directory that existed before, the
+// call is ended; in a directory that the call made, the call goes on. What is not allowed is
+// removed after the call, and a copy is kept in the quarantine. Nothing is renamed, and everything
+// is opened by descriptors, following no link: other calls may have it open.
 //
-// The package does not decide which calls may change such files, and confines
-// nothing.
+// The package does not decide which calls may change such files, and confines nothing.
 package protect
 
 import (
@@ -23,35 +21,34 @@ import (
 type Options struct {
 	// Roots are the canonical directories that calls may write.
 	Roots []string
-	// Names are protected in every directory of the roots except dependencies: file
-	// names, or paths such as ".cargo/config.toml". Names with the prefix ".git/" apply
-	// to every git directory.
+	// Names are protected in every directory of the roots except dependencies: file names, or paths
+	// such as ".cargo/config.toml". Names with the prefix ".git/" apply to every git directory.
 	Names []string
-	// Quarantine is the directory for copies of removed files. It is created on demand,
-	// and must not be below a root.
+	// Quarantine is the directory for copies of removed files. It is created on demand, and must not be
+	// below a root.
 	Quarantine string
 	// Report only reports: nothing is removed and no call is ended.
 	Report bool
-	// Watches is the maximum number of watched directories; 0 = half of the kernel's
-	// limit, at most 65 536. The others are searched at the end of each call.
+	// Watches is the maximum number of watched directories; 0 = half of the kernel's limit, at most 65
+	// 536. The others are searched at the end of each call.
 	Watches int
 	// Sight receives what the scan finds; may be nil.
 	Sight Sight
 }
 
-// A Sight receives the contents of the roots as the Watcher scans them, so that
-// another package need not read every directory again. Its methods are called one
-// at a time, with the Watcher locked: they must not call it.
+// A Sight receives the contents of the roots as the Watcher scans them, so that another package
+// need not read every directory again. Its methods are called one at a time, with the Watcher
+// locked: they must not call it.
 type Sight interface {
-	// Listed passes all entries of a directory. It returns whether some of them matter:
-	// then the directory is listed again if it is moved.
+	// Listed passes all entries of a directory. It returns whether some of them matter: then the
+	// directory is listed again if it is moved.
 	Listed(dir string, entries []fs.DirEntry) (matters bool)
 	// Wants reports whether a path matters, by its name alone.
 	Wants(path string, dir bool) bool
 	// Changed reports that such a path was created, removed or replaced.
 	Changed(path string)
-	// Moved reports that a directory has a new path, with all its contents. It returns
-	// whether to list it again.
+	// Moved reports that a directory has a new path, with all its contents. It returns whether to list
+	// it again.
 	Moved(from, to string) bool
 }
 
@@ -65,8 +62,7 @@ type Incident struct {
 	Later bool
 	// Gone: it no longer existed when the call had ended.
 	Gone bool
-	// Own: it is part of a project that the call made. It is kept, and protected from
-	// the next call on.
+	// Own: it is part of a project that the call made. It is kept, and protected from the next call on.
 	Own bool
 	// Rule is the policy rule for which a file was removed; "" = its name is protected.
 	Rule string
@@ -112,19 +108,17 @@ func (n names) has(dir, name string) bool {
 	return n.single[name] || len(n.nested) > 0 && slices.Contains(n.nested[dir], name)
 }
 
-// dependencies are directories of other people's projects, which no one opens as
-// projects.
+// dependencies are directories of other people's projects, which no one opens as projects.
 var dependencies = []string{"node_modules", ".venv", "venv", "site-packages", "vendor", ".tox"}
 
-// InDependencies reports whether a path below root is in a directory of
-// dependencies.
+// InDependencies reports whether a path below root is in a directory of dependencies.
 func InDependencies(path, root string) bool {
 	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
 	return ok && slices.ContainsFunc(strings.Split(filepath.Dir(rest), "/"), func(dir string) bool { return slices.Contains(dependencies, dir) })
 }
 
-// name returns the protected name that contains a canonical path, anywhere below a
-// root, or "". It only uses the path, so it is stricter than the watch.
+// name returns the protected name that contains a canonical path, anywhere below a root, or "". It
+// only uses the path, so it is stricter than the watch.
 func (o Options) name(path string) string {
 	for _, root := range o.Roots {
 		rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
@@ -141,8 +135,8 @@ func (o Options) name(path string) string {
 	return ""
 }
 
-// matching returns the name that is a prefix of a path. A git directory with those
-// of modules or worktrees has further ones below it.
+// matching returns the name that is a prefix of a path. A git directory with those of modules or
+// worktrees has further ones below it.
 func matching(parts, names []string) string {
 	for _, name := range names {
 		want := strings.Split(name, "/")

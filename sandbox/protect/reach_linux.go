@@ -17,8 +17,7 @@ type reach struct {
 	Granted []string        // what it was allowed to change anyway
 }
 
-// link identifies a symbolic link among those that replace it. No program can set
-// ctime (inode(7)).
+// link identifies a symbolic link among those that replace it. No program can set ctime (inode(7)).
 type link struct {
 	Inode   uint64
 	Changed int64 // in nanoseconds
@@ -33,9 +32,8 @@ func (r *reach) may(path string) bool {
 	})
 }
 
-// could reports whether the call may have created what is at a path. What has not
-// changed since it began existed before, if it is in a covered directory or late is
-// set.
+// could reports whether the call may have created what is at a path. What has not changed since it
+// began existed before, if it is in a covered directory or late is set.
 func (r *reach) could(path string, late bool) bool {
 	if r.Covered[path] {
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// A watch descriptor belongs to the directory itself, wherever it is moved, and not
-// to its path (inotify_add_watch(2)).
+// A watch descriptor belongs to the directory itself, wherever it is moved, and not to its path
+// (inotify_add_watch(2)).
 const (
 	watched  = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 	replaced = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE
@@ -33,8 +33,7 @@ func (w *Watcher) scan(next []*directory) {
 	w.here.close()
 }
 
-// read watches a directory, then checks its entries, and returns its new
-// subdirectories.
+// read watches a directory, then checks its entries, and returns its new subdirectories.
 func (w *Watcher) read(f *directory) []*directory {
 	if f.kind == forgotten {
 		return nil
@@ -68,9 +67,8 @@ func (w *Watcher) read(f *directory) []*directory {
 	return found
 }
 
-// openDir opens a directory for reading through its known parent: another may have
-// its path. One without permission is read after the call that removed it has
-// ended.
+// openDir opens a directory for reading through its known parent: another may have its path. One
+// without permission is read after the call that removed it has ended.
 func (w *Watcher) openDir(f *directory) (*os.File, nofollow.Info, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY
 	if f.lost {
@@ -195,8 +193,7 @@ func (w *Watcher) addWatch(f *directory, dir *os.File) {
 	delete(t.dark, f)
 }
 
-// watchMore watches a directory that has become a git directory for the events that
-// matter there.
+// watchMore watches a directory that has become a git directory for the events that matter there.
 func (w *Watcher) watchMore(f *directory) {
 	dir, err := w.openDirectory(f)
 	if err != nil || f.wd < 0 {
@@ -219,8 +216,7 @@ func (w *Watcher) release(f *directory, name string) {
 	}
 }
 
-// lose records that a directory has lost its name. It is forgotten unless it is
-// found again.
+// lose records that a directory has lost its name. It is forgotten unless it is found again.
 func (w *Watcher) lose(f *directory) {
 	w.depart(f)
 	f.detach()

@@ -9,8 +9,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// Sync handles all pending events, whose number the kernel bounds, once the roots
-// have been read.
+// Sync handles all pending events, whose number the kernel bounds, once the roots have been read.
 func (w *Watcher) Sync() {
 	if w == nil {
 		return
@@ -44,8 +43,8 @@ func (w *Watcher) sync() {
 	w.searchLost()
 }
 
-// searchLost scans again for the Sight after the queue has overflowed. It handles
-// new events meanwhile, or the queue would overflow again.
+// searchLost scans again for the Sight after the queue has overflowed. It handles new events
+// meanwhile, or the queue would overflow again.
 func (w *Watcher) searchLost() {
 	for left := w.looks; w.options.Sight != nil && w.tree.full && left > 0 && w.search(piece); left -= piece {
 		w.pump(1 << 14)

@@ -106,8 +106,8 @@ func (f *directory) kindBelow(name string) kind {
 // isGit reports whether git treats the directory as part of its own.
 func (f *directory) isGit() bool { return f.kind.isGit() || f.bare }
 
-// base returns the directory that decides who made something: for parts of a git
-// directory the directory itself, for .cargo/config.toml the parent of .cargo.
+// base returns the directory that decides who made something: for parts of a git directory the
+// directory itself, for .cargo/config.toml the parent of .cargo.
 func (f *directory) base(n names) *directory {
 	for f.kind != plain && !f.isGit() && f.parent != nil {
 		f = f.parent
@@ -142,8 +142,7 @@ type former struct {
 	born time.Time
 }
 
-// mostFormer bounds tree.former. Beyond it, calls count as having made no
-// directory.
+// mostFormer bounds tree.former. Beyond it, calls count as having made no directory.
 const mostFormer = 1 << 16
 
 func newTree(most int) tree {
@@ -162,10 +161,9 @@ func (t *tree) look(f *directory) {
 	}
 }
 
-// exact reports whether the state of a directory is that before the current event:
-// the events of a directory come in the order of its changes (fsnotify_move in the
-// kernel, which has it locked), and all that came before the latest read have been
-// handled.
+// exact reports whether the state of a directory is that before the current event: the events of a
+// directory come in the order of its changes (fsnotify_move in the kernel, which has it locked),
+// and all that came before the latest read have been handled.
 func (t *tree) exact(f *directory) bool { return t.gap <= f.read && f.read < t.drains }
 
 func (f *directory) put(sub *directory) {

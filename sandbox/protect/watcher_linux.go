@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Watcher watches the roots until Close. A nil Watcher protects nothing. Methods
-// may be called concurrently.
+// A Watcher watches the roots until Close. A nil Watcher protects nothing. Methods may be called
+// concurrently.
 type Watcher struct {
 	options Options
 	names   names
@@ -76,8 +76,8 @@ func unwatched(o Options) *Watcher {
 	}
 }
 
-// Beside returns a Watcher like w for another directory and Sight, for one call
-// that may also write there. It is nil for a nil Watcher. The caller closes it.
+// Beside returns a Watcher like w for another directory and Sight, for one call that may also write
+// there. It is nil for a nil Watcher. The caller closes it.
 func (w *Watcher) Beside(root string, sight Sight) (*Watcher, error) {
 	if w == nil {
 		return nil, nil
@@ -126,9 +126,9 @@ func (w *Watcher) Close() {
 	w.work.Wait()
 }
 
-// Follow sets a function that is called with what Call.Existing would return, once
-// that is known and whenever it changes, from goroutines of the Watcher. f must not
-// block for long. It may be set once, before Close.
+// Follow sets a function that is called with what Call.Existing would return, once that is known
+// and whenever it changes, from goroutines of the Watcher. f must not block for long. It may be set
+// once, before Close.
 func (w *Watcher) Follow(f func(existing []string)) {
 	if w == nil {
 		return
@@ -155,8 +155,8 @@ func (w *Watcher) notify() {
 	}
 }
 
-// Name returns the protected name that contains a canonical path, or the path to
-// which one leads, or "". Missing names count like existing ones.
+// Name returns the protected name that contains a canonical path, or the path to which one leads,
+// or "". Missing names count like existing ones.
 func (w *Watcher) Name(path string) string {
 	if w == nil {
 		return ""

@@ -1,8 +1,8 @@
-// Package quarantine keeps copies of files that calls made and toold removed, until
-// a person restores or discards them or Prune does.
+// Package quarantine keeps copies of files that calls made and toold removed, until a person
+// restores or discards them or Prune does.
 //
-// Everything is copied and removed by descriptors, following no link, since other
-// calls may have it open. The package does not decide what is removed.
+// Everything is copied and removed by descriptors, following no link, since other calls may have it
+// open. The package does not decide what is removed.
 package quarantine
 
 import (
@@ -34,8 +34,8 @@ type Item struct {
 	Bytes int64     `json:"bytes"` // total size of its files
 }
 
-// Items lists a quarantine, the latest first. A missing one is empty; items that
-// disappear meanwhile are skipped.
+// Items lists a quarantine, the latest first. A missing one is empty; items that disappear
+// meanwhile are skipped.
 func Items(quarantine string) ([]Item, error) {
 	entries, err := os.ReadDir(quarantine)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -32,8 +32,8 @@ func (c *Command) awk(words []Word) {
 	}
 }
 
-// safeAwkProgram reports whether an awk program neither runs commands nor names
-// files. Text inside quotes counts like code: a false alarm costs a question.
+// safeAwkProgram reports whether an awk program neither runs commands nor names files. Text inside
+// quotes counts like code: a false alarm costs a question.
 func safeAwkProgram(w Word) bool {
 	if w.Dynamic {
 		return false

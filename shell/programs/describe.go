@@ -58,8 +58,8 @@ func (r *reader) carries(s *spec) bool {
 	return !known || root.has("runs") || root.has("carries") || s.has("carries") || s.has("code")
 }
 
-// MayRun returns words of a command of which each suffix may be a command that it
-// runs: all of them, or those after flags with a command.
+// MayRun returns words of a command of which each suffix may be a command that it runs: all of
+// them, or those after flags with a command.
 func (c *Command) MayRun(argv []Word) (words []Word) {
 	root := c.spec.root()
 	if c.Carries {
@@ -91,14 +91,13 @@ func (r *reader) module(c *Command, s *spec) {
 	}
 }
 
-// bare reports whether the specification only names a program: its words may be
-// anything.
+// bare reports whether the specification only names a program: its words may be anything.
 func (s *spec) bare() bool {
 	return len(s.forms)+len(s.subs)+len(s.unsafe)+len(s.globals) == 0 && s.special == ""
 }
 
-// coversNone reports whether an option before the subcommand, or an unknown part of
-// the command, keeps presets from covering it.
+// coversNone reports whether an option before the subcommand, or an unknown part of the command,
+// keeps presets from covering it.
 func (s *spec) coversNone(c *Command) bool {
 	if s == nil || c.Opaque != "" || len(c.Runs) > 0 && s.special == "" {
 		return true
@@ -127,8 +126,8 @@ func (r *reader) byParser(c *Command, s *spec, own []Word) {
 		if p.covered && !f.describe && (c.Covers == CoversNone || f.level < c.Covers) {
 			c.Covers = f.level
 		}
-		// The parser for writing knows the most flags. One that requires a flag, such as
-		// "unzip -l", does not apply without it.
+		// The parser for writing knows the most flags. One that requires a flag, such as "unzip -l", does
+		// not apply without it.
 		if best != nil && f.required && !p.covered {
 			continue
 		}
@@ -149,8 +148,8 @@ func (r *reader) byParser(c *Command, s *spec, own []Word) {
 	}
 }
 
-// withoutParser describes a subcommand of which only the flags are known: its
-// operands may be files that it reads.
+// withoutParser describes a subcommand of which only the flags are known: its operands may be files
+// that it reads.
 func (r *reader) withoutParser(c *Command, s *spec, own []Word) {
 	c.Operands = hosts(r.argv)
 	if c.Known = len(s.root().forms) > 0; !c.Known {
@@ -168,8 +167,7 @@ func (r *reader) withoutParser(c *Command, s *spec, own []Word) {
 	c.Operands = append(c.Operands, f.parse(own).operands...)
 }
 
-// printed returns the trees that a command lists or searches, with all their
-// contents.
+// printed returns the trees that a command lists or searches, with all their contents.
 func printed(operands []Operand) (out []Operand) {
 	for _, o := range operands {
 		if o.Kind != Read || !o.Tree && o.Part == "" {
@@ -214,8 +212,8 @@ func special(c *Command, s *spec, r *reader, own []Word) bool {
 	return true
 }
 
-// suspects returns the words after the program that may be paths: all but the names
-// of subcommands, modules and packages, and URLs.
+// suspects returns the words after the program that may be paths: all but the names of subcommands,
+// modules and packages, and URLs.
 func suspects(argv []Word) []Word {
 	if len(argv) == 0 {
 		return nil
@@ -245,8 +243,7 @@ func suspects(argv []Word) []Word {
 	return out
 }
 
-// flagBeginnings returns the prefixes of flags whose value follows in the same
-// word.
+// flagBeginnings returns the prefixes of flags whose value follows in the same word.
 func (s *spec) flagBeginnings() (out []string) {
 	if s == nil {
 		return nil
@@ -259,8 +256,8 @@ func (s *spec) flagBeginnings() (out []string) {
 	return out
 }
 
-// named returns the words that name what a program should do: the index of the
-// first, and their number.
+// named returns the words that name what a program should do: the index of the first, and their
+// number.
 func (s *spec) named(argv []Word) (first, count int) {
 	if s == nil || s.has("packages") {
 		return 0, 0

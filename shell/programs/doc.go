@@ -1,13 +1,12 @@
 // Package programs parses commands: what a well-known program does with its words.
 //
-// The knowledge is data, one stanza for a program or a family of programs in
-// specs/*.txt (for the format see specs/README). Go code remains for words that are
-// a language: those of sed, awk, find, tar, and git's configuration.
+// The knowledge is data, one stanza for a program or a family of programs in specs/*.txt (for the
+// format see specs/README). Go code remains for words that are a language: those of sed, awk, find,
+// tar, and git's configuration.
 //
-// Parse never fails and reads no files. A program outside of PATH and the system
-// directories, or a word that may become several and so change the structure of the
-// command, makes a Command that is not Known, or Opaque: rules must not allow
-// these.
+// Parse never fails and reads no files. A program outside of PATH and the system directories, or a
+// word that may become several and so change the structure of the command, makes a Command that is
+// not Known, or Opaque: rules must not allow these.
 package programs
 
 // Word is one word of a command as far as it is known before it runs.
@@ -38,12 +37,11 @@ const (
 	Net               // a host is contacted
 )
 
-// PartNames is the Part of a tree of which only directories are read: names, not
-// the content of files.
+// PartNames is the Part of a tree of which only directories are read: names, not the content of
+// files.
 const PartNames = "names"
 
-// PartSome is the Part of a tree of which only some files are changed, with any
-// names.
+// PartSome is the Part of a tree of which only some files are changed, with any names.
 const PartSome = "*"
 
 // Operand is a part of a command that names a file or a host.
@@ -91,8 +89,8 @@ type Run struct {
 	Found    Word   // the known part of the input
 }
 
-// Followed reports whether the started command is known word for word, so that it
-// can be judged instead.
+// Followed reports whether the started command is known word for word, so that it can be judged
+// instead.
 func (c *Command) Followed() bool { return c.Through || c.Base == "find" }
 
 // Command is what a program does with its words.

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// findTests are the parts of find's expression that change nothing, with their
-// number of arguments.
+// findTests are the parts of find's expression that change nothing, with their number of arguments.
 var findTests = map[string]int{
 	"-name": 1, "-iname": 1, "-path": 1, "-ipath": 1, "-wholename": 1, "-iwholename": 1, "-regex": 1, "-iregex": 1, "-regextype": 1,
 	"-type": 1, "-xtype": 1, "-size": 1, "-mtime": 1, "-mmin": 1, "-atime": 1, "-amin": 1, "-ctime": 1, "-cmin": 1, "-used": 1,
@@ -86,8 +85,8 @@ type findNames struct {
 	again     bool     // their names are those of what tools recreate
 }
 
-// and describes the files for which both hold. The first test determines the names;
-// others may exclude more.
+// and describes the files for which both hold. The first test determines the names; others may
+// exclude more.
 func (n findNames) and(o findNames) findNames {
 	if n.ends == nil {
 		n.ends, n.extension = o.ends, o.extension
@@ -105,8 +104,8 @@ func (n findNames) or(o findNames) findNames {
 	return findNames{ends, n.extension && o.extension, n.files && o.files, n.empty && o.empty, n.again && o.again}
 }
 
-// read returns the name endings of what commands read that receive them. Below a
-// found directory there are others.
+// read returns the name endings of what commands read that receive them. Below a found directory
+// there are others.
 func (n findNames) read() []string {
 	if !n.files && !n.extension {
 		return nil
@@ -114,8 +113,8 @@ func (n findNames) read() []string {
 	return n.ends
 }
 
-// findList is a list in find's expression, in brackets or all of it: the state at
-// its start, at this point, and after the previous alternatives.
+// findList is a list in find's expression, in brackets or all of it: the state at its start, at
+// this point, and after the previous alternatives.
 type findList struct {
 	begin, here, before findNames
 	some                bool // there are previous alternatives
@@ -167,8 +166,7 @@ func (f *findReader) close() {
 // here describes the files for which the next part is evaluated.
 func (f *findReader) here() findNames { return f.lists[len(f.lists)-1].here }
 
-// exact returns the files with the full names in tests, as if they were in the
-// roots.
+// exact returns the files with the full names in tests, as if they were in the roots.
 func (f *findReader) exact(roots []Operand) (list []Operand) {
 	for _, name := range f.names {
 		for _, root := range roots {
@@ -197,8 +195,8 @@ func (f *findReader) name(w Word, exactly bool) (n findNames) {
 	return n
 }
 
-// together returns the names to which an action applies: those of all actions of
-// one kind, unless one of them applies to all.
+// together returns the names to which an action applies: those of all actions of one kind, unless
+// one of them applies to all.
 func together(before, ends []string) []string {
 	if len(ends) == 0 || len(before) > maxParts {
 		return []string{""}
@@ -250,7 +248,6 @@ func (f *findReader) takes(words []Word, i, n int) int {
 	return n
 }
 
-// test handles a test or an option.
 func (f *findReader) test(words []Word, i int) {
 	name, value, n := words[i].Text, Word{Dynamic: true}, findNames{}
 	if i+1 < len(words) {
@@ -330,8 +327,7 @@ func (f *findReader) delete() {
 	f.deletes, f.deleted = true, together(f.deleted, ends)
 }
 
-// command handles the command after -exec, at an index of argv, and returns its
-// number of words.
+// command handles the command after -exec, at an index of argv, and returns its number of words.
 func (f *findReader) command(words []Word, at int) int {
 	end := 1
 	for end < len(words) && words[end].Text != ";" && (words[end].Text != "+" || words[end-1].Text != "{}") {
@@ -354,8 +350,8 @@ func (f *findReader) command(words []Word, at int) int {
 	return end
 }
 
-// found sets what a command receives: a name in its working directory, or one below
-// the root, if there is one.
+// found sets what a command receives: a name in its working directory, or one below the root, if
+// there is one.
 func (f *findReader) found(run *Run, roots []Operand) {
 	switch run.Found = (Word{Dynamic: true, Fresh: run.Found.Fresh}); {
 	case run.Dir.Dynamic:
@@ -370,14 +366,13 @@ func MadeAgain(name string) bool {
 	return IsField("node_modules __pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox .gradle .next .nuxt .turbo .parcel-cache .terraform .eggs htmlcov", name)
 }
 
-// unknownPart is the message for a word that may belong to the structure of a
-// command.
+// unknownPart is the message for a word that may belong to the structure of a command.
 func unknownPart(program string) string {
 	return "a word of " + program + " that is known only when it runs may be a part of its structure"
 }
 
-// removesFiles reports whether a command removes the files that it receives, and no
-// directories: for all files of a tree the effect is the same.
+// removesFiles reports whether a command removes the files that it receives, and no directories:
+// for all files of a tree the effect is the same.
 func removesFiles(argv []Word) bool {
 	return IsField("rm unlink", baseName(argv[0].Text)) && !slices.ContainsFunc(argv[1:], func(w Word) bool {
 		return strings.HasPrefix(w.Text, "--r") || strings.HasPrefix(w.Text, "-") && strings.ContainsAny(w.Text, "rR") && !strings.HasPrefix(w.Text, "--")

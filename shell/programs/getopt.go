@@ -14,8 +14,7 @@ type getopt struct {
 	between  []Word // options between the words of the subcommand
 }
 
-// stopsAt returns the number of operands before the command that a program starts,
-// or -1.
+// stopsAt returns the number of operands before the command that a program starts, or -1.
 func (s *spec) stopsAt() int {
 	if s.has("shell") {
 		return 0
@@ -30,8 +29,8 @@ func (s *spec) stopsAt() int {
 	return -1
 }
 
-// read parses words. shift is the index of the first in argv. It returns how many
-// belong to the program itself: the others are a command that it starts.
+// read parses words. shift is the index of the first in argv. It returns how many belong to the
+// program itself: the others are a command that it starts.
 func (g *getopt) read(words []Word, shift int) int {
 	variables := g.spec.has("variables")
 	if g.stop < 0 { // otherwise most of them are another command's
@@ -79,16 +78,14 @@ func (g *getopt) read(words []Word, shift int) int {
 	return len(words)
 }
 
-// several records that the word at an index of argv may become any flags and
-// operands.
+// several records that the word at an index of argv may become any flags and operands.
 func (g *getopt) several(at int) {
 	g.c.Flags = append(g.c.Flags, Flag{At: at, Dynamic: true})
 	g.c.Words = append(g.c.Words, Word{Dynamic: true, Many: true})
 	g.operands++
 }
 
-// flagsIn returns the maximum number of flags in the words: one, or one for each
-// letter.
+// flagsIn returns the maximum number of flags in the words: one, or one for each letter.
 func flagsIn(words []Word) (n int) {
 	for _, w := range words {
 		switch {
@@ -120,8 +117,8 @@ func (g *getopt) opaque(why string) {
 // maxFlags bounds the recorded flags of one command.
 const maxFlags = 2048
 
-// flag parses words[0]. It returns how many words after it are its values, and
-// whether a command follows these.
+// flag parses words[0]. It returns how many words after it are its values, and whether a command
+// follows these.
 func (g *getopt) flag(words []Word, at int) (n int, started bool) {
 	w := words[0]
 	if len(g.c.Flags) >= maxFlags {
@@ -148,7 +145,6 @@ func (g *getopt) flag(words []Word, at int) (n int, started bool) {
 	}
 }
 
-// named finds a flag by its spelling.
 func (g *getopt) named(name string) *flag {
 	if g.spec.root().has("go") {
 		name = "-" + strings.TrimLeft(name, "-")
@@ -206,8 +202,8 @@ func (g *getopt) take(f *Flag, values string, rest []Word) (n int, started bool)
 	return n, false
 }
 
-// many records that a value at an index of argv may become several words: further
-// ones may be options or operands.
+// many records that a value at an index of argv may become several words: further ones may be
+// options or operands.
 func (g *getopt) many(f *Flag, value Word, at int) {
 	if !value.Many {
 		return
@@ -247,8 +243,7 @@ func (g *getopt) bundle(w Word, rest []Word, at int) (n int, started bool) {
 	return 0, false
 }
 
-// abbreviates returns the long flags that a flag may abbreviate, each by its first
-// spelling.
+// abbreviates returns the long flags that a flag may abbreviate, each by its first spelling.
 func (s *spec) abbreviates(name string) (out []string) {
 	for at := s; at != nil; at = at.parent {
 		out = abbreviatedIn(out, at.flags, name)

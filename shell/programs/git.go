@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// gitRemote describes git's subcommands with a repository argument. It reports
-// whether it is one.
+// gitRemote describes git's subcommands with a repository argument. It reports whether it is one.
 func (c *Command) gitRemote(s *spec, words []Word) bool {
 	if len(c.Sub) == 0 || !s.remote() {
 		return false
@@ -42,8 +41,7 @@ func (s *spec) remote() bool {
 	return false
 }
 
-// harmlessGlobals reports whether the options before git's subcommand change
-// nothing.
+// harmlessGlobals reports whether the options before git's subcommand change nothing.
 func harmlessGlobals(s *spec, c *Command) bool {
 	return !slices.ContainsFunc(c.Flags, func(f Flag) bool {
 		if f.spec == nil || s.globals[f.Name] != f.spec || IsField(s.harmless, f.Name) {
@@ -54,8 +52,8 @@ func harmlessGlobals(s *spec, c *Command) bool {
 	})
 }
 
-// verifies reports whether a word but the first may be a format that checks
-// signatures, using gpg.program.
+// verifies reports whether a word but the first may be a format that checks signatures, using
+// gpg.program.
 func verifies(argv []Word, i int) bool {
 	named := func(w Word) bool {
 		return strings.HasPrefix(w.Text, "--format") || strings.HasPrefix(w.Text, "--pretty")
@@ -65,8 +63,8 @@ func verifies(argv []Word, i int) bool {
 
 var signatures = regexp.MustCompile(`%[-+ ]?G|%\(signature`)
 
-// gitConfigured handles the settings before git's subcommand: commands in them, and
-// whether they change the meaning of the words.
+// gitConfigured handles the settings before git's subcommand: commands in them, and whether they
+// change the meaning of the words.
 func (c *Command) gitConfigured(root *spec) {
 	for _, f := range c.Flags {
 		name, value, _ := strings.Cut(f.Value.Text, "=")
@@ -89,8 +87,7 @@ func (c *Command) gitConfigured(root *spec) {
 	}
 }
 
-// pushed adds the flags that refspecs of a push imply: +a overwrites, and :a
-// removes.
+// pushed adds the flags that refspecs of a push imply: +a overwrites, and :a removes.
 func (c *Command) pushed(s *spec, argv []Word) {
 	if len(c.Sub) == 0 || c.Sub[0] != "push" {
 		return
@@ -112,8 +109,8 @@ func isLocal(w Word) bool {
 	return isFile || w.Text != "" && strings.IndexByte("./~", w.Text[0]) >= 0
 }
 
-// clonedTo returns the directory that "git clone" or "git submodule add" creates:
-// its last operand, or if there is only the repository, the last part of its name.
+// clonedTo returns the directory that "git clone" or "git submodule add" creates: its last operand,
+// or if there is only the repository, the last part of its name.
 func clonedTo(operands []Word) []Operand {
 	if len(operands) == 0 {
 		return nil
@@ -141,8 +138,8 @@ func harmlessGitSetting(s string) bool {
 	return strings.HasPrefix(name, "color.") || name == "core.quotepath" || name == "core.pager" && value == "cat"
 }
 
-// setsGit reports whether git's configuration is changed in a way that may make it
-// run something: everything but user, color and similar settings.
+// setsGit reports whether git's configuration is changed in a way that may make it run something:
+// everything but user, color and similar settings.
 func setsGit(words []Word) bool {
 	var operands []string
 	for _, w := range words {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// isURL reports whether a word is a URL, or a flag with one, and not a path: it
-// does not lead out of a directory called "https:".
+// isURL reports whether a word is a URL, or a flag with one, and not a path: it does not lead out
+// of a directory called "https:".
 func isURL(s string) bool {
 	return strings.Contains(s, "://") && !strings.Contains(s, "..") && len(urls(s)) > 0
 }
@@ -79,8 +79,7 @@ func hostWords(w Word) (out []Operand) {
 	return out
 }
 
-// fileURL returns the file that a URL names: file:///a, file://localhost/a,
-// file:/a.
+// fileURL returns the file that a URL names: file:///a, file://localhost/a, file:/a.
 func fileURL(w Word) (file Word, ok bool) {
 	scheme, path, _ := strings.Cut(w.Text, ":")
 	if !strings.EqualFold(scheme, "file") || !strings.HasPrefix(path, "/") {
@@ -105,8 +104,8 @@ var forges = map[string]string{"github": "github.com", "gitlab": "gitlab.com", "
 // maxURLs bounds the URLs searched in one word.
 const maxURLs = 16
 
-// urls returns the URLs in a word, at most maxURLs+1. Those in the middle of prose
-// are text: "see https://example.org".
+// urls returns the URLs in a word, at most maxURLs+1. Those in the middle of prose are text: "see
+// https://example.org".
 func urls(s string) (out []string) {
 	at, blank := 0, strings.IndexAny(s, " \t\n")
 	for len(out) <= maxURLs {
@@ -196,7 +195,6 @@ func (c *Command) copies() (out []Operand) {
 	return out
 }
 
-// valueFiles returns the files in values of flags.
 func (c *Command) valueFiles() (out []Operand) {
 	for _, f := range c.Flags {
 		switch {
@@ -225,8 +223,8 @@ func (c *Command) globalFiles(root *spec) (out []Operand) {
 	return out
 }
 
-// copied returns what is written when a source is copied into a directory: its name
-// there, or the whole directory if the source's contents are copied.
+// copied returns what is written when a source is copied into a directory: its name there, or the
+// whole directory if the source's contents are copied.
 func copied(source, into Word, keepsDirs bool) []Operand {
 	name := baseName(strings.TrimRight(source.Text, "/"))
 	all := source.Dynamic || strings.HasSuffix(source.Text, "/") || name == "" || name == "." || name == ".."
@@ -236,16 +234,15 @@ func copied(source, into Word, keepsDirs bool) []Operand {
 	return []Operand{{Word: into, Kind: Write}, {Word: Word{Text: into.Text + "/" + name, Dynamic: into.Dynamic}, Kind: Write, Tree: true}}
 }
 
-// keepsDirs reports whether flags of rsync may keep the directories of its sources,
-// or name more of them.
+// keepsDirs reports whether flags of rsync may keep the directories of its sources, or name more of
+// them.
 func (c *Command) keepsDirs() bool {
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
 		return f.Dynamic || f.Name == "-R" || strings.HasPrefix(f.Name, "--rel") || f.Name == "--files-from"
 	})
 }
 
-// Contact returns what a program connects to at a URL or user@host:path; host is ""
-// if unknown.
+// Contact returns what a program connects to at a URL or user@host:path; host is "" if unknown.
 func Contact(target Word, program string) (scheme, host string, port int) {
 	name, _ := System(program)
 	text := target.Text

@@ -2,8 +2,8 @@ package programs
 
 import "strings"
 
-// objects replaces the kind of the object of a command by its first name: "pod/x",
-// "pods x" and "po x" are equal. Each of several kinds is another way to parse it.
+// objects replaces the kind of the object of a command by its first name: "pod/x", "pods x" and "po
+// x" are equal. Each of several kinds is another way to parse it.
 func (s *spec) objects(c *Command) {
 	at := len(c.Sub)
 	w := c.Words[at]

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// links resolves the relative targets of symbolic links: relative to the directory
-// of the link, or the last operand if that is a directory.
+// links resolves the relative targets of symbolic links: relative to the directory of the link, or
+// the last operand if that is a directory.
 func (c *Command) links(words []Word) {
 	operands := c.Operands
 	if !makesSymbolic(words) {
@@ -43,8 +43,8 @@ func linksMade(operands []Operand) map[Word]bool {
 	return links
 }
 
-// outermost returns the links in order, without those that are the name of a target
-// in the directory that another one may be.
+// outermost returns the links in order, without those that are the name of a target in the
+// directory that another one may be.
 func outermost(links map[Word]bool) (out []Word) {
 	for l := range links {
 		dir, _, ok := cutLast(l.Text)
@@ -59,8 +59,7 @@ func outermost(links map[Word]bool) (out []Word) {
 // maxFolders bounds the directories to which the targets of one ln may be relative.
 const maxFolders = 8
 
-// makesSymbolic reports whether ln makes symbolic links with the targets as
-// written.
+// makesSymbolic reports whether ln makes symbolic links with the targets as written.
 func makesSymbolic(words []Word) bool {
 	symbolic, relative := false, false
 	for _, w := range words {
@@ -78,8 +77,8 @@ func makesSymbolic(words []Word) bool {
 	return symbolic && !relative
 }
 
-// fromLinks returns the possible paths of a target: relative to the directory of a
-// link, and to the link if that is a directory.
+// fromLinks returns the possible paths of a target: relative to the directory of a link, and to the
+// link if that is a directory.
 func fromLinks(target Word, links []Word) []Word {
 	var out []Word
 	add := func(w Word) {
@@ -108,7 +107,6 @@ func fromLinks(target Word, links []Word) []Word {
 	return out
 }
 
-// cutLast cuts a path at its last slash.
 func cutLast(path string) (dir, name string, ok bool) {
 	i := strings.LastIndexByte(path, '/')
 	if i < 0 {

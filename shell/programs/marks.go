@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// marks sets the properties of a command besides its operands: what it loses,
-// whether it sends something, which flags must be named, and whether it contains
-// code.
+// marks sets the properties of a command besides its operands: what it loses, whether it sends
+// something, which flags must be named, and whether it contains code.
 func (r *reader) marks(c *Command, s *spec) {
 	for at := s; at != nil; at = at.parent {
 		for i := range at.loses {
@@ -92,8 +91,7 @@ func (m *mark) holds(c *Command) bool {
 	})
 }
 
-// hasOnly reports whether the command certainly has a flag with this value, and
-// with no other.
+// hasOnly reports whether the command certainly has a flag with this value, and with no other.
 func (c *Command) hasOnly(name, value string) bool {
 	found := false
 	for _, f := range c.Flags {
@@ -108,8 +106,8 @@ func (c *Command) hasOnly(name, value string) bool {
 	return found
 }
 
-// MayHave reports whether the command may have a flag: for -a=x with a value that
-// the pattern x matches.
+// MayHave reports whether the command may have a flag: for -a=x with a value that the pattern x
+// matches.
 func (c *Command) MayHave(name string) bool {
 	name, value, valued := strings.Cut(name, "=")
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
@@ -123,8 +121,7 @@ func (c *Command) MayHave(name string) bool {
 // blanks are written as _ in the patterns of marks.
 var blanks = strings.NewReplacer(" ", "_", "\t", "_", "\n", "_")
 
-// mayBe reports whether the word is, or could become, what a pattern matches,
-// ignoring case.
+// mayBe reports whether the word is, or could become, what a pattern matches, ignoring case.
 func (w Word) mayBe(pattern string) bool {
 	w.Text = blanks.Replace(strings.ToLower(w.Text))
 	return w.MayMatch(pattern)
@@ -142,8 +139,8 @@ func (w Word) MayMatch(pattern string) bool {
 	return strings.HasPrefix(before, w.Text) || star && strings.HasPrefix(w.Text, before)
 }
 
-// Matches matches a pattern in which * is any text. It only backtracks to the last
-// *, so that its time grows with the product of the lengths.
+// Matches matches a pattern in which * is any text. It only backtracks to the last *, so that its
+// time grows with the product of the lengths.
 func Matches(pattern, s string) bool {
 	t, i, star, mark := 0, 0, -1, 0
 	for i < len(s) {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// MayBe reports whether a flag of a command may be f, a flag of a pattern: by
-// another spelling, abbreviated, or known only at run time.
+// MayBe reports whether a flag of a command may be f, a flag of a pattern: by another spelling,
+// abbreviated, or known only at run time.
 func (f Flag) MayBe(g Flag) bool {
 	switch {
 	case g.Dynamic:
@@ -24,8 +24,8 @@ func (f Flag) MayBe(g Flag) bool {
 	return short && f.hasSpelling(func(s string) bool { return strings.HasPrefix(s, g.Name) })
 }
 
-// Words returns how many words of its command the flag takes with its value; 0 if
-// its word is shared, or ambiguous.
+// Words returns how many words of its command the flag takes with its value; 0 if its word is
+// shared, or ambiguous.
 func (f Flag) Words(argv []Word) int {
 	word := argv[f.At].Text
 	spelled := func(name string) bool { return f.hasSpelling(func(s string) bool { return s == name }) }
@@ -69,15 +69,14 @@ func KnowsFlags(program string) bool {
 	return s != nil && (len(s.flags) > 0 || s.has("go"))
 }
 
-// Judged reports whether it is known which flags of a program an allow rule must
-// name.
+// Judged reports whether it is known which flags of a program an allow rule must name.
 func Judged(program string) bool {
 	s, _ := find([]Word{{Text: program}})
 	return s != nil && (len(s.unsafe)+len(s.forms) > 0 || s.special != "" || len(s.as) > 0)
 }
 
-// RunsAnything reports whether a program runs its arguments, or has effects beyond
-// what a rule can express. An allow rule with a wildcard allows more than it names.
+// RunsAnything reports whether a program runs its arguments, or has effects beyond what a rule can
+// express. An allow rule with a wildcard allows more than it names.
 func RunsAnything(program string) bool {
 	s, _ := find([]Word{{Text: program}})
 	if s == nil {
@@ -96,9 +95,8 @@ var known = sync.OnceValue(func() (names []string) {
 	return names
 })
 
-// Near returns the well-known program with a name one typo away from an unknown
-// one, or "": two letters swapped, or one missing, added or changed. It is for
-// warnings.
+// Near returns the well-known program with a name one typo away from an unknown one, or "": two
+// letters swapped, or one missing, added or changed. It is for warnings.
 func Near(name string) string {
 	if s, _ := find([]Word{{Text: name}}); s != nil {
 		return ""

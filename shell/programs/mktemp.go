@@ -2,8 +2,8 @@ package programs
 
 import "slices"
 
-// temporary handles mktemp: without a template, or with -t, the file is in the
-// temporary directory, /tmp unless TMPDIR is set.
+// temporary handles mktemp: without a template, or with -t, the file is in the temporary directory,
+// /tmp unless TMPDIR is set.
 func (c *Command) temporary() {
 	c.Known = true
 	dir, below := Word{}, false

@@ -10,8 +10,8 @@ import (
 // systemDirs hold programs that an ordinary user cannot replace.
 const systemDirs = "/bin/ /usr/bin/ /usr/local/bin/ /sbin/ /usr/sbin/ /usr/local/sbin/ /opt/homebrew/bin/ /usr/lib/git-core/ /usr/libexec/git-core/"
 
-// System returns the base name of a program that is found by PATH or is in a system
-// directory. ok is false for others.
+// System returns the base name of a program that is found by PATH or is in a system directory. ok
+// is false for others.
 func System(program string) (name string, ok bool) {
 	i := strings.LastIndexByte(program, '/') + 1
 	if i > 0 && !IsField(systemDirs, program[:i]) {
@@ -22,14 +22,14 @@ func System(program string) (name string, ok bool) {
 
 func baseName(program string) string { return program[strings.LastIndexByte(program, '/')+1:] }
 
-// Parse parses a command by the specification of its program. It never fails: the
-// result marks what is unknown.
+// Parse parses a command by the specification of its program. It never fails: the result marks what
+// is unknown.
 func Parse(argv []Word) Command {
 	return parse(argv, 0, &memory{})
 }
 
-// Spell parses a command only as far as ask and deny rules need it: its program,
-// subcommand, flags and operands by their canonical names, and what it starts.
+// Spell parses a command only as far as ask and deny rules need it: its program, subcommand, flags
+// and operands by their canonical names, and what it starts.
 func Spell(argv []Word) Command {
 	return new(Speller).Spell(argv)
 }
@@ -87,8 +87,7 @@ func parse(argv []Word, nested int, m *memory) Command {
 // unknown is the specification of an unknown program.
 var unknown = sync.OnceValue(func() *spec { return newSpec("", nil) })
 
-// Canonical returns the name by which rules about a program are found, for any
-// directory.
+// Canonical returns the name by which rules about a program are found, for any directory.
 func Canonical(program string) string {
 	if s, _ := find([]Word{{Text: program}}); s != nil {
 		return s.name
@@ -102,8 +101,8 @@ func Classed(program string) bool {
 	return s != nil && s.classed
 }
 
-// find returns the specification of a program, and its words. An alias for another
-// program with its subcommand is expanded.
+// find returns the specification of a program, and its words. An alias for another program with its
+// subcommand is expanded.
 func find(argv []Word) (*spec, []Word) {
 	words := argv[1:]
 	name := baseName(argv[0].Text)
@@ -139,8 +138,8 @@ type reader struct {
 // hasSubcommands reports whether the first operand is a subcommand.
 func (s *spec) hasSubcommands() bool { return len(s.globals)+len(s.subs)+len(s.names) > 0 }
 
-// subcommandIndexes returns the possible indexes of the subcommand. An unknown
-// option may take the word after it.
+// subcommandIndexes returns the possible indexes of the subcommand. An unknown option may take the
+// word after it.
 func (r *reader) subcommandIndexes(s *spec) (out []int) {
 	if !s.hasSubcommands() {
 		return []int{0}
@@ -241,8 +240,8 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 	return g.c
 }
 
-// subcommand parses the subcommand, and returns its canonical name. An alias for
-// another program continues with the specification of that: npm exec is npx.
+// subcommand parses the subcommand, and returns its canonical name. An alias for another program
+// continues with the specification of that: npm exec is npx.
 func (g *getopt) subcommand(s *spec, words []Word) (*spec, []Word) {
 	for s, words = g.descend(s, words); s.as != nil; s, words = g.descend(s, words) {
 		path := s.as[1:]
@@ -290,8 +289,8 @@ func (g *getopt) descend(s *spec, words []Word) (*spec, []Word) {
 	return s, words
 }
 
-// joined parses options between the first two words of a subcommand, and returns
-// the words without them: docker compose -f x down.
+// joined parses options between the first two words of a subcommand, and returns the words without
+// them: docker compose -f x down.
 func (g *getopt) joined(s *spec, words []Word) []Word {
 	if len(words) < 3 || words[0].Dynamic || !strings.HasPrefix(words[1].Text, "-") {
 		return words

@@ -10,8 +10,8 @@ const (
 	flagMarks  = valueMarks + "/%^~!+&=*?\""
 )
 
-// parser is compiled from one line of a specification: the flags with which a
-// preset covers the command, and the roles of its operands.
+// parser is compiled from one line of a specification: the flags with which a preset covers the
+// command, and the roles of its operands.
 type parser struct {
 	level    Level
 	describe bool // no preset covers it: it only describes the operands
@@ -100,8 +100,7 @@ func newOption(marks string) (v option) {
 	return v
 }
 
-// find returns the option for a flag. listed is false if only the specification has
-// it.
+// find returns the option for a flag. listed is false if only the specification has it.
 func (f *parser) find(name string) (v option, listed, known bool) {
 	if v, listed = f.flags[name]; listed {
 		return v, true, true
@@ -115,8 +114,7 @@ func (f *parser) find(name string) (v option, listed, known bool) {
 	return v, false, false
 }
 
-// oneDash reports whether long flags have one dash, or two, and letters cannot be
-// bundled.
+// oneDash reports whether long flags have one dash, or two, and letters cannot be bundled.
 func (f *parser) oneDash() bool { return f.spec.root().has("go") }
 
 // spread copies the option of a listed flag to its other spellings.
@@ -216,8 +214,7 @@ func (r *parseState) unknownWord(w Word) {
 	}
 }
 
-// long handles a flag with --. It returns how many of the following words are its
-// values.
+// long handles a flag with --. It returns how many of the following words are its values.
 func (r *parseState) long(w Word, rest []Word) int {
 	name, value, has := strings.Cut(w.Text, "=")
 	v, listed, ok := r.form.find(name)
@@ -256,8 +253,7 @@ func (r *parseState) long(w Word, rest []Word) int {
 	return 0
 }
 
-// abbreviated returns the combined options of the known flags that a long flag may
-// abbreviate.
+// abbreviated returns the combined options of the known flags that a long flag may abbreviate.
 func (f *parser) abbreviated(name string) (all option, ok bool) {
 	take := func(full string, v option) {
 		if !strings.HasPrefix(full, name) {
@@ -286,8 +282,7 @@ func (f *parser) abbreviated(name string) (all option, ok bool) {
 	return all, ok
 }
 
-// suspect handles an unknown flag: its value, or the next word, may be a file that
-// it writes.
+// suspect handles an unknown flag: its value, or the next word, may be a file that it writes.
 func (r *parseState) suspect(w Word, rest []Word) {
 	if r.form.anyFlags {
 		return
@@ -340,7 +335,6 @@ func (r *parseState) short(w Word, rest []Word) int {
 	return 0
 }
 
-// unlisted handles an unlisted flag.
 func (r *parseState) unlisted(w Word, value string, has bool) {
 	r.whole = r.whole || w.Dynamic
 	if !r.form.anyFlags {
@@ -358,8 +352,7 @@ func (r *parseState) unlisted(w Word, value string, has bool) {
 	}
 }
 
-// isNameByte reports whether a byte before a slash belongs to the name of a
-// directory.
+// isNameByte reports whether a byte before a slash belongs to the name of a directory.
 func isNameByte(c byte) bool {
 	return isLetterOrDigit(c) || c == '_' || c == '-' || c == '.'
 }
@@ -395,7 +388,6 @@ func (r *parseState) values(v option, rest []Word) int {
 	return len(v.values)
 }
 
-// value handles one value of a flag.
 func (r *parseState) value(kind byte, w Word) {
 	switch kind {
 	case '<':

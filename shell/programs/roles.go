@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// assignRoles assigns roles to the operands: fixed ones from both ends, a starred
-// one to those between.
+// assignRoles assigns roles to the operands: fixed ones from both ends, a starred one to those
+// between.
 func (r *parseState) assignRoles() {
 	roles := r.form.roles
 	if r.replaced && len(roles) > 0 {
@@ -38,8 +38,8 @@ func (r *parseState) assignRoles() {
 // position is the number of operands before one, and after it.
 type position struct{ before, after int }
 
-// span is the number of operands that some words may be: those that may become any
-// number of words count as none, or as many as there are roles.
+// span is the number of operands that some words may be: those that may become any number of words
+// count as none, or as many as there are roles.
 type span struct{ least, most int }
 
 func (s *span) add(w Word, roles, sign int) {
@@ -63,7 +63,6 @@ func positions(before, after span, w Word, roles int) (out []position) {
 	return out
 }
 
-// roleAt assigns a role to an operand at a position.
 func (r *parseState) roleAt(roles []string, star int, at position, w Word, words []Word) {
 	fixed := max(len(roles)-star-1, 0) // after the star
 	switch {
@@ -93,7 +92,6 @@ func (r *parseState) defaultOperand(roles []string) {
 	}
 }
 
-// role applies a role to an operand.
 func (r *parseState) role(role string, w Word, before []Word) {
 	switch role {
 	case "read":
@@ -147,8 +145,7 @@ func (r *parseState) role(role string, w Word, before []Word) {
 	}
 }
 
-// harmlessWord reports whether a command is still covered with an operand that is
-// no file.
+// harmlessWord reports whether a command is still covered with an operand that is no file.
 func harmlessWord(role string, w Word) bool {
 	switch role {
 	case "mode":
@@ -163,8 +160,8 @@ func harmlessWord(role string, w Word) bool {
 	return role == "word"
 }
 
-// into handles a destination that may be a directory: the file written is it, or in
-// it by the name of a source.
+// into handles a destination that may be a directory: the file written is it, or in it by the name
+// of a source.
 func (r *parseState) into(w Word, before []Word) {
 	r.add(w, Operand{Kind: Write})
 	for _, source := range before {
@@ -223,8 +220,8 @@ func plainMode(w Word) bool {
 	return strings.Trim(w.Text, "ugoa+-=rwxX,") == ""
 }
 
-// host handles a host, or a file URL. saved: its file is written to the working
-// directory, by the last part of its name, unless an option says otherwise.
+// host handles a host, or a file URL. saved: its file is written to the working directory, by the
+// last part of its name, unless an option says otherwise.
 func (r *parseState) host(role string, w Word) {
 	if file, ok := fileURL(w); ok {
 		r.value('<', file)
@@ -239,8 +236,8 @@ func (r *parseState) host(role string, w Word) {
 	}
 }
 
-// fileIn handles a file in the value of a flag: for @ after an @ or <, for ( after
-// the last =, for ) the value unless it has a =, for [ a tree before the colon.
+// fileIn handles a file in the value of a flag: for @ after an @ or <, for ( after the last =, for
+// ) the value unless it has a =, for [ a tree before the colon.
 func (r *parseState) fileIn(kind byte, w Word) {
 	o := Operand{Kind: Read}
 	switch text, file, found := strings.Cut(w.Text, "@"); {
@@ -275,8 +272,8 @@ func (r *parseState) fileIn(kind byte, w Word) {
 
 // Commands that read a tree may read only files with certain names.
 
-// filter handles a flag that selects files of a tree. If the first such flag
-// excludes files, these are excluded.
+// filter handles a flag that selects files of a tree. If the first such flag excludes files, these
+// are excluded.
 func (r *parseState) filter(v option, w Word) {
 	switch {
 	case v.filter == '+' && !strings.HasPrefix(w.Text, "!"):
@@ -286,8 +283,8 @@ func (r *parseState) filter(v option, w Word) {
 	}
 }
 
-// nameEnds returns the endings of the names that a pattern matches, "" for any. A
-// long pattern, or one with many alternatives, counts as any, to save time.
+// nameEnds returns the endings of the names that a pattern matches, "" for any. A long pattern, or
+// one with many alternatives, counts as any, to save time.
 func nameEnds(w Word) []string {
 	long := len(w.Text) > 200 || strings.Count(w.Text, "{") > 2 || strings.Count(w.Text, ",") > 24
 	if w.Dynamic || long || strings.ContainsRune(w.Text, '\\') {
@@ -323,8 +320,8 @@ func (r *parseState) narrow() {
 // maxParts bounds the trees that are split by name endings.
 const maxParts = 512
 
-// inParts replaces some of the read trees by their parts with certain name endings.
-// If there are too many it keeps the whole trees.
+// inParts replaces some of the read trees by their parts with certain name endings. If there are
+// too many it keeps the whole trees.
 func inParts(trees []Operand, ends []string, some func(Operand) bool) []Operand {
 	if len(ends) > 1 && len(trees)*len(ends) > maxParts {
 		ends = []string{""}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// runs records what a command starts. own are the program's words, started those of
-// the command after them.
+// runs records what a command starts. own are the program's words, started those of the command
+// after them.
 func (g *getopt) runs(own, started []Word) {
 	s, c := g.spec, &g.c
 	root := s.root()
@@ -76,8 +76,7 @@ func (g *getopt) replaced(run *Run) {
 	}
 }
 
-// directory returns the directory in which the command runs, from the last flag for
-// it.
+// directory returns the directory in which the command runs, from the last flag for it.
 func (c *Command) directory() Word {
 	for _, f := range slices.Backward(c.Flags) {
 		if f.spec != nil && contains(f.spec.all, "--chdir") {
@@ -87,13 +86,12 @@ func (c *Command) directory() Word {
 	return Word{}
 }
 
-// hasFlag reports whether the command has a flag.
 func (c *Command) hasFlag(name string) bool {
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Name == name })
 }
 
-// shell handles a shell: a script after -c, or a file, or its input. Unknown flags
-// may change how it reads these.
+// shell handles a shell: a script after -c, or a file, or its input. Unknown flags may change how
+// it reads these.
 func (g *getopt) shell(started []Word) {
 	c, first := &g.c, Word{}
 	c.Words = append(c.Words, started...)

@@ -81,7 +81,6 @@ func (s *sedReader) flag(words []Word, i int) int {
 	return 0
 }
 
-// addScript adds a script from a flag.
 func (s *sedReader) addScript(w Word) {
 	s.script = true
 	if w.Many {
@@ -99,8 +98,8 @@ func isSedFlag(s string) bool {
 	return s[1] != '-' && strings.Trim(s[1:], "nrEsuz") == "" || s[1] != '-' && strings.Trim(s[1:len(s)-1], "nrEsuz") == "" && s[len(s)-1] == 'e'
 }
 
-// safeSedScript reports whether a sed script only selects, prints and edits lines:
-// no command that runs a program or names a file.
+// safeSedScript reports whether a sed script only selects, prints and edits lines: no command that
+// runs a program or names a file.
 func safeSedScript(w Word) bool {
 	if w.Dynamic {
 		return false
@@ -140,16 +139,16 @@ func sedAddress(s string) (rest string, ok bool) {
 	return "", true
 }
 
-// sedDelimited returns the text up to an unescaped delimiter and what follows. It
-// rejects line breaks: sed may parse them differently.
+// sedDelimited returns the text up to an unescaped delimiter and what follows. It rejects line
+// breaks: sed may parse them differently.
 func sedDelimited(s string, delimiter byte) (text, rest string, ok bool) {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '\\':
 			i++
 		case '\n', '[':
-			// A delimiter inside brackets may end the text, depending on version and context; a
-			// bracket closed before any delimiter is unambiguous.
+			// A delimiter inside brackets may end the text, depending on version and context; a bracket closed
+			// before any delimiter is unambiguous.
 			if s[i] == '\n' {
 				return "", "", false
 			}
@@ -164,9 +163,8 @@ func sedDelimited(s string, delimiter byte) (text, rest string, ok bool) {
 	return "", "", false
 }
 
-// sedBracket returns where the brackets that begin before s end, or -1. In []x] and
-// [^]x] the first ] is a member; [:alpha:], [=x=] and [.x.] end with their own
-// mark.
+// sedBracket returns where the brackets that begin before s end, or -1. In []x] and [^]x] the first
+// ] is a member; [:alpha:], [=x=] and [.x.] end with their own mark.
 func sedBracket(s string) int {
 	i := 0
 	if strings.HasPrefix(s, "^") {

@@ -11,8 +11,7 @@ import (
 //go:embed specs/*.txt
 var texts embed.FS
 
-// library contains the specifications by program name. Each is parsed on first use,
-// and immutable.
+// library contains the specifications by program name. Each is parsed on first use, and immutable.
 var library = sync.OnceValue(func() map[string]func() *spec { return readAll(texts) })
 
 // program returns the specification of a program, nil if there is none.
@@ -60,7 +59,6 @@ type spec struct {
 // example is a test line of a specification.
 type example struct{ file, command, want string }
 
-// has reports whether the specification has an attribute.
 func (s *spec) has(attribute string) bool { return s != nil && IsField(s.is, attribute) }
 
 type flag struct {
@@ -143,7 +141,6 @@ func newSpec(name string, parent *spec) *spec {
 	return &spec{name: name, parent: parent, subs: make(map[string]*spec), names: make(map[string][]string), flags: make(map[string]*flag), globals: make(map[string]*flag)}
 }
 
-// sub opens a subcommand.
 func (s *spec) sub(path []string) *spec {
 	for _, word := range path {
 		if s.subs[word] == nil {
@@ -195,7 +192,6 @@ func (s *spec) directive(file, key, rest string) {
 	}
 }
 
-// text handles a line with one text.
 func (s *spec) text(key, rest string) {
 	switch key {
 	case "as":
@@ -284,8 +280,8 @@ func (s *spec) addFlag(to map[string]*flag, f *flag) {
 	}
 }
 
-// newMark parses "CONDITIONS : text". a+b needs both, !a excludes, =x is an
-// operand, #2 a number of operands.
+// newMark parses "CONDITIONS : text". a+b needs both, !a excludes, =x is an operand, #2 a number of
+// operands.
 func newMark(text string) (m mark) {
 	conditions, why, _ := strings.Cut(" "+text, " : ")
 	m.text = strings.TrimSpace(why)

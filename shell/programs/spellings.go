@@ -9,9 +9,9 @@ import (
 // maxSpellings bounds the spellings of one command.
 const maxSpellings = 64
 
-// Spellings returns other ways to write a command, by the specification of its
-// program: each alias of its subcommand, each other spelling of its flags, and an
-// option of the program before the subcommand. It is for testing rules.
+// Spellings returns other ways to write a command, by the specification of its program: each alias
+// of its subcommand, each other spelling of its flags, and an option of the program before the
+// subcommand. It is for testing rules.
 func Spellings(words []string) (list [][]string) {
 	argv := Words(words)
 	s, rest := find(argv)

@@ -10,8 +10,8 @@ func (c *Command) tar(words []Word) {
 	}
 }
 
-// listsArchive reports whether tar only lists an archive: "tar tf name". A colon in
-// the name would mean another host.
+// listsArchive reports whether tar only lists an archive: "tar tf name". A colon in the name would
+// mean another host.
 func listsArchive(words []Word) bool {
 	if len(words) < 2 || words[0].Dynamic || words[1].Dynamic || strings.Contains(words[1].Text, ":") {
 		return false
@@ -28,8 +28,8 @@ func listsArchive(words []Word) bool {
 	return true
 }
 
-// tarOperands returns the operands of tar as files that may be read or written. The
-// first word may be flags without a dash.
+// tarOperands returns the operands of tar as files that may be read or written. The first word may
+// be flags without a dash.
 func tarOperands(words []Word) (out []Operand) {
 	if out, ok := packs(words); ok {
 		return out
@@ -60,8 +60,8 @@ func tarOperands(words []Word) (out []Operand) {
 	return out
 }
 
-// packs describes a tar that only packs: it reads its operands and writes the
-// archive. ok is false for one that may do more.
+// packs describes a tar that only packs: it reads its operands and writes the archive. ok is false
+// for one that may do more.
 func packs(words []Word) (out []Operand, ok bool) {
 	p := packer{create: len(words) > 0 && !strings.HasPrefix(words[0].Text, "-")}
 	for i := 0; i < len(words); i++ {
@@ -163,7 +163,6 @@ func (p *packer) in(w Word) Word {
 	return w
 }
 
-// result returns the operands.
 func (p *packer) result() (out []Operand, ok bool) {
 	if !p.create || p.archive == nil || strings.Contains(p.archive.Text, ":") {
 		return nil, false

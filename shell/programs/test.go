@@ -2,8 +2,8 @@ package programs
 
 import "strings"
 
-// test handles the words of test and [. A word that may be an operator makes it
-// opaque: some evaluate their operand.
+// test handles the words of test and [. A word that may be an operator makes it opaque: some
+// evaluate their operand.
 func (c *Command) test(words []Word) {
 	const binary = "= == != < > -nt -ot -ef -eq -ne -lt -le -gt -ge"
 	operator := func(i int) bool {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// unsafe finds the flags that run another program, write elsewhere, or load code. A
-// listed name ending in * is a prefix; a word without "-" is an operand.
+// unsafe finds the flags that run another program, write elsewhere, or load code. A listed name
+// ending in * is a prefix; a word without "-" is an operand.
 func (r *reader) unsafe(c *Command, s *spec) {
 	root := s.root()
 	if len(root.unsafe)+len(s.unsafe) == 0 {
@@ -29,9 +29,8 @@ func (r *reader) unsafe(c *Command, s *spec) {
 	}
 }
 
-// unnamed adds the words that contain code, or a setting that runs some. A wildcard
-// of a rule is for operands: "awk **" allows printing columns, not everything in
-// awk's language.
+// unnamed adds the words that contain code, or a setting that runs some. A wildcard of a rule is
+// for operands: "awk **" allows printing columns, not everything in awk's language.
 func (r *reader) unnamed(c *Command, s *spec) {
 	root, said := s.root(), 0
 	if s != root && s.has("code") {
@@ -80,8 +79,8 @@ func (r *reader) unnamed(c *Command, s *spec) {
 	}
 }
 
-// targets adds the targets that send or lose something: "mvn test **" is not meant
-// to allow "mvn test deploy".
+// targets adds the targets that send or lose something: "mvn test **" is not meant to allow "mvn
+// test deploy".
 func (r *reader) targets(c *Command, root *spec) {
 	for i, w := range r.argv[1:] {
 		for _, m := range slices.Concat(root.leaves, root.loses) {
@@ -92,8 +91,8 @@ func (r *reader) targets(c *Command, root *spec) {
 	}
 }
 
-// refspecs adds the operands of a push or fetch whose branch names differ, or that
-// overwrite a branch.
+// refspecs adds the operands of a push or fetch whose branch names differ, or that overwrite a
+// branch.
 func (r *reader) refspecs(c *Command, at int) {
 	for i := at + 1; i < len(r.argv); i++ {
 		text := r.argv[i].Text
@@ -105,8 +104,8 @@ func (r *reader) refspecs(c *Command, at int) {
 	}
 }
 
-// scripts adds the script of sed or awk, and the flags that may add another. values
-// are the letters of flags whose value is no script.
+// scripts adds the script of sed or awk, and the flags that may add another. values are the letters
+// of flags whose value is no script.
 func (r *reader) scripts(c *Command, values string) {
 	named := false // the script, from a flag or the first operand
 	for i := 1; i < len(r.argv); i++ {
@@ -131,13 +130,11 @@ func (r *reader) scripts(c *Command, values string) {
 	}
 }
 
-// codeModules are modules of Python that run code in their arguments, or from their
-// input.
+// codeModules are modules of Python that run code in their arguments, or from their input.
 const codeModules = "timeit code asyncio pdb idlelib cProfile"
 
-// isCodeWord reports whether a word of an interpreter brings code that no rule
-// sees: a flag followed by code, its input under a file name, or a module that runs
-// some.
+// isCodeWord reports whether a word of an interpreter brings code that no rule sees: a flag
+// followed by code, its input under a file name, or a module that runs some.
 func (s *spec) isCodeWord(argv []Word, i int) bool {
 	before, text := argv[i-1].Text, argv[i].Text
 	if s.has("modules") && strings.HasSuffix(before, "m") && IsField(codeModules, text) {
@@ -150,8 +147,7 @@ func (s *spec) isCodeWord(argv []Word, i int) bool {
 	return runs && (mayNameInput(argv[i]) || strings.HasPrefix(text, "data:"))
 }
 
-// subcommandAt returns the index of the subcommand in argv; 0 if it is uncertain or
-// missing.
+// subcommandAt returns the index of the subcommand in argv; 0 if it is uncertain or missing.
 func (r *reader) subcommandAt(c *Command) int {
 	if len(c.Sub) == 0 {
 		return 0
@@ -164,8 +160,7 @@ func (r *reader) subcommandAt(c *Command) int {
 	return 0
 }
 
-// safeLetters returns the one-letter flags with another meaning than before the
-// subcommand.
+// safeLetters returns the one-letter flags with another meaning than before the subcommand.
 func (s *spec) safeLetters() string {
 	for ; s != nil; s = s.parent {
 		if s.safe != "" {
@@ -175,15 +170,13 @@ func (s *spec) safeLetters() string {
 	return ""
 }
 
-// isUnsafe reports whether a word is one of some listed flags, except for some
-// letters.
+// isUnsafe reports whether a word is one of some listed flags, except for some letters.
 func (s *spec) isUnsafe(list []string, word, safe string) bool {
 	return slices.ContainsFunc(list, func(f string) bool {
 		return s.isListed(f, word) && !(len(f) == 2 && strings.Contains(safe, f[1:]))
 	})
 }
 
-// isListed compares one listed flag with a word.
 func (s *spec) isListed(flag, word string) bool {
 	if strings.HasPrefix(word, "--") && s.has("camel") {
 		word = camel(word)
@@ -267,8 +260,8 @@ func (r *reader) runsFlag(c *Command, s *spec) bool {
 	return false
 }
 
-// isCodeFlag reports whether a word is a flag with code: followed by it, with the
-// code attached, or bundled with other letters.
+// isCodeFlag reports whether a word is a flag with code: followed by it, with the code attached, or
+// bundled with other letters.
 func (s *spec) isCodeFlag(word string) bool {
 	for f := range strings.FieldsSeq(s.inline) {
 		switch {
@@ -285,11 +278,11 @@ func (s *spec) isCodeFlag(word string) bool {
 	return false
 }
 
-// Code may come from a file that is no regular file: standard input, another
-// descriptor, or a process substitution. No rule sees its content.
+// Code may come from a file that is no regular file: standard input, another descriptor, or a
+// process substitution. No rule sees its content.
 
-// takesInput reports whether a command reads code, or settings that may contain
-// some, from an open file that its words name, or from its standard input.
+// takesInput reports whether a command reads code, or settings that may contain some, from an open
+// file that its words name, or from its standard input.
 func (r *reader) takesInput(c *Command, s *spec) bool {
 	if s.runsInput(r.words, c) {
 		return true
@@ -315,8 +308,8 @@ func (r *reader) takesInput(c *Command, s *spec) bool {
 	return false
 }
 
-// runsInput reports whether a program with these words runs its standard input. It
-// does unless it has one of some words, or, for a number, as many operands.
+// runsInput reports whether a program with these words runs its standard input. It does unless it
+// has one of some words, or, for a number, as many operands.
 func (s *spec) runsInput(words []Word, c *Command) bool {
 	if s.input == "" {
 		return false
@@ -339,8 +332,7 @@ func namesDash(text string) bool {
 // inputNames are the names of open files, each exact or a prefix that ends in "/".
 const inputNames = "/dev/stdin /dev/fd/ /proc/self/fd/ /proc/thread-self/fd/"
 
-// mayNameInput reports whether a word is, ends in, or may become the name of an
-// open file.
+// mayNameInput reports whether a word is, ends in, or may become the name of an open file.
 func mayNameInput(w Word) bool {
 	if !w.Dynamic && !strings.Contains(w.Text, "/") {
 		return false

@@ -24,7 +24,6 @@ func (v *invocation) inferred(exit executor.Exit, text string) []sandbox.Denial 
 // pathsLookedAt bounds the paths that are resolved: their links may take long to follow.
 const pathsLookedAt = 32
 
-// deniedPaths returns denied files and directories.
 func (v *invocation) deniedPaths(text string) (denied []sandbox.Denial) {
 	left := pathsLookedAt
 	for _, c := range complaints(text) {

@@ -70,7 +70,6 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 	return v.result(exit, err)
 }
 
-// output passes one stream on.
 type output struct {
 	io     tools.IO
 	stream tools.Stream

@@ -9,7 +9,6 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// isSource reports whether an operand of a moving command is a source.
 func isSource(o programs.Operand) bool { return o.Kind == programs.Read || o.Link }
 
 // staysAfter reports whether files are moved to a path that outlasts the call. An unknown

@@ -101,7 +101,6 @@ func fault(field, format string, args ...any) error {
 	return &tools.ArgumentError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// describe formats a status as one line.
 func describe(s tools.CallStatus) string {
 	what := ""
 	if s.What != "" {

@@ -143,7 +143,6 @@ type verdict struct {
 	shown   string // description for people
 }
 
-// add adds the effects of a part.
 func (v *verdict) add(registry *tools.Registry, p part) error {
 	text, err := json.Marshal(p.arguments)
 	if err != nil {

@@ -101,7 +101,6 @@ func (e editor) build(path string, edits []edit) (tools.Invocation, error) {
 	}), nil
 }
 
-// edit changes one file that exists.
 func (o Options) edit(busy *locks, file target, compute func(target, []byte) (made, error)) *change {
 	return &change{
 		o: o, busy: busy, verb: "Edit", steps: []step{{file: file, compute: compute}},

@@ -179,7 +179,6 @@ func (l *lineReader) skip(ctx context.Context, n int64) error {
 	return nil
 }
 
-// firstLines returns the first n lines of block.
 func firstLines(block []byte, n int64) []byte {
 	end := 0
 	for range n {
@@ -188,7 +187,6 @@ func firstLines(block []byte, n int64) []byte {
 	return block[:end]
 }
 
-// stopped checks ctx occasionally.
 func (l *lineReader) stopped(ctx context.Context) error {
 	if l.work++; l.work%1024 == 0 {
 		return ctx.Err()

@@ -40,7 +40,6 @@ func (p patcher) Definition() tools.Definition {
 	}
 }
 
-// sections returns the sections of the patch.
 func (a patchArguments) sections() ([]section, error) {
 	switch {
 	case a.Input != nil && a.Operation != nil:

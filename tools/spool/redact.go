@@ -64,7 +64,6 @@ const (
 	least    = 4 // minimum length of the start of a secret, and of a secret in a configuration
 )
 
-// text returns a whole text redacted.
 func (r *redactor) text(text string) string {
 	if len(r.secrets) == 0 {
 		return text

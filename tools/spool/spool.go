@@ -208,7 +208,6 @@ func (sp *Spool) read(p []byte, s tools.Stream, offset int64, most int) []byte {
 	return appendFile(p, f, offset, int(min(int64(most), info.Size()-offset)))
 }
 
-// appendFile appends up to n bytes of a file to p.
 func appendFile(p []byte, f *os.File, offset int64, n int) []byte {
 	p = slices.Grow(p, n)
 	n, _ = f.ReadAt(p[len(p):len(p)+n], offset)

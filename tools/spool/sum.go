@@ -83,7 +83,6 @@ func (d *digest) mask(before int64, mask []byte) {
 	}
 }
 
-// sum returns the final digest.
 func (d *digest) sum() []byte {
 	if d.hash == nil {
 		return make([]byte, sha256.Size)

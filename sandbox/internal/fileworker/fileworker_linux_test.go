@@ -113,7 +113,7 @@ func TestNobodyFindsADraftBeforeItIsCommitted(t *testing.T) {
 	holds(t, root, map[string]string{"f": "new"})
 }
 
-// serving returns a connection to an attendant of this process.
+// serving returns a connection to a handler in this process.
 func serving(t *testing.T) (*Conn, <-chan struct{}) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)

@@ -24,20 +24,18 @@ type Change struct {
 	Seen    *State   // the state of Old before it was read; nil: no check
 }
 
-// State distinguishes versions of a file's content. The change time changes with
-// every write, and no program can set it.
+// State distinguishes versions of a file's content. The change time changes with every write, and
+// no program can set it.
 type State struct{ Changed, Size int64 } // Changed in nanoseconds
 
-// ErrChanged is returned if the file is not the one that was opened, or has changed
-// since.
+// ErrChanged is returned if the file is not the one that was opened, or has changed since.
 var ErrChanged = errors.New("the file was changed or replaced meanwhile by somebody else; read it again")
 
 // ErrUnsynced is returned if the file was replaced but may be lost in a crash.
 var ErrUnsynced = errors.New("its directory could not be synced")
 
-// PendingFile is a file that is written and not yet committed. Until Commit it has
-// no name, or if the file system does not support that, a temporary name in the
-// same directory.
+// PendingFile is a file that is written and not yet committed. Until Commit it has no name, or if
+// the file system does not support that, a temporary name in the same directory.
 type PendingFile struct {
 	// File is open for reading, which is enough to set attributes and to sync.
 	File *os.File
@@ -47,8 +45,8 @@ type PendingFile struct {
 	name   string // temporary name; "" = none
 }
 
-// Begin writes new content into a pending file. The caller must call Discard in the
-// end. If there is an old file, only the owner may read the pending file.
+// Begin writes new content into a pending file. The caller must call Discard in the end. If there
+// is an old file, only the owner may read the pending file.
 func Begin(c Change, data io.Reader) (*PendingFile, error) {
 	dir, err := openDir(filepath.Dir(c.Path), c.Parents)
 	if err != nil {
@@ -65,8 +63,7 @@ func Begin(c Change, data io.Reader) (*PendingFile, error) {
 	return d, nil
 }
 
-// Discard removes the pending file unless it was committed, and closes it. It may
-// be called twice.
+// Discard removes the pending file unless it was committed, and closes it. It may be called twice.
 func (d *PendingFile) Discard() {
 	if d.dir < 0 {
 		return
@@ -79,9 +76,9 @@ func (d *PendingFile) Discard() {
 	d.dir = -1
 }
 
-// Commit moves the pending file to its path atomically and durably. The file must
-// still be Change.Old, unchanged and writable; a new file replaces nothing. Other
-// hard links keep the old content.
+// Commit moves the pending file to its path atomically and durably. The file must still be
+// Change.Old, unchanged and writable; a new file replaces nothing. Other hard links keep the old
+// content.
 func (d *PendingFile) Commit() error {
 	base := filepath.Base(d.change.Path)
 	var err error
@@ -127,8 +124,8 @@ func (d *PendingFile) appear(base string) error {
 	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
 		return d.linked(err)
 	}
-	// The file system has no such rename. A link never replaces anything; Discard
-	// removes the temporary name.
+	// The file system has no such rename. A link never replaces anything; Discard removes the temporary
+	// name.
 	return unix.Linkat(d.dir, d.name, d.dir, base, 0)
 }
 
@@ -159,9 +156,9 @@ func (d *PendingFile) link(name string) error {
 	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", d.File.Fd()), d.dir, name, unix.AT_SYMLINK_FOLLOW)
 }
 
-// unchanged verifies that the old file still exists with the content that was read,
-// and is writable: renaming over it only needs permission for the directory, so
-// that of the file is checked.
+// unchanged verifies that the old file still exists with the content that was read, and is
+// writable: renaming over it only needs permission for the directory, so that of the file is
+// checked.
 func (d *PendingFile) unchanged() error {
 	if d.change.Old == nil {
 		return nil
@@ -188,9 +185,9 @@ func (d *PendingFile) unchanged() error {
 
 // write creates and fills the file.
 //
-// A child that is forked while the file is open for writing keeps it open until
-// exec, and running the new file fails with ETXTBSY meanwhile (golang/go#22315);
-// hence the lock, which must not last as long as a sync.
+// A child that is forked while the file is open for writing keeps it open until exec, and running
+// the new file fails with ETXTBSY meanwhile (golang/go#22315); hence the lock, which must not last
+// as long as a sync.
 func (d *PendingFile) write(data io.Reader) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -276,8 +273,8 @@ func openDir(canonical string, parents bool) (int, error) {
 	return fd, err
 }
 
-// syncDir makes the new name durable. A directory that may not be listed cannot be
-// opened for that: the file system syncs it later.
+// syncDir makes the new name durable. A directory that may not be listed cannot be opened for that:
+// the file system syncs it later.
 func syncDir(dir int) error {
 	fd, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.EACCES) {

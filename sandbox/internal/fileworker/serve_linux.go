@@ -8,10 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Serve is the main function of a worker: it accepts connections on the listener,
-// answers the requests on each, and returns the exit status when the listener is
-// closed. It starts no process, so that no child can keep a file open that it
-// writes.
+// Serve is the main function of a worker: it accepts connections on the listener, answers the
+// requests on each, and returns the exit status when the listener is closed. It starts no process,
+// so that no child can keep a file open that it writes.
 func Serve() int {
 	if kind, err := unix.GetsockoptInt(ListenerFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
 		fmt.Fprintln(os.Stderr, "toold: "+Marker+" is for toold itself; run toold without it")
@@ -97,8 +96,7 @@ func (a *handler) answerOpened(fd int, err error) error {
 	return a.send(answerOf(nil), fd)
 }
 
-// begin makes a pending file. The first descriptor has the content, the second is
-// the old file.
+// begin makes a pending file. The first descriptor has the content, the second is the old file.
 func (a *handler) begin(q question, fds []int) (err error) {
 	a.drop()
 	content := os.NewFile(uintptr(fds[0]), "content")

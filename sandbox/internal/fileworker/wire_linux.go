@@ -135,8 +135,8 @@ func (e *end) send(b []byte, fds ...int) error {
 	}
 }
 
-// receive waits for a packet; io.EOF if the other end is gone. The bytes are valid
-// until the next packet; the caller closes the descriptors.
+// receive waits for a packet; io.EOF if the other end is gone. The bytes are valid until the next
+// packet; the caller closes the descriptors.
 func (e *end) receive() (b []byte, fds []int, err error) {
 	for {
 		n, oobn, flags, _, err := unix.Recvmsg(e.socket, e.packet[:], e.rights[:], unix.MSG_CMSG_CLOEXEC)

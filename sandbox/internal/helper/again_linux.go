@@ -9,12 +9,11 @@ import (
 	"kernel.org/pub/linux/libs/security/libcap/psx"
 )
 
-// A helper may run several calls, one after the other (Spec.Again), to save the
-// start of a program and of a network. Nothing of a call stays: its processes are
-// dead, as the helper, their init, has seen; its mounts, with /tmp and all that is
-// private, are removed; and a helper whose call used the network, left something in
-// System V IPC or changed attributes that the kernel keeps per process or session
-// ends instead of running another. (The filter refuses POSIX message queues.)
+// A helper may run several calls, one after the other (Spec.Again), to save the start of a program
+// and of a network. Nothing of a call stays: its processes are dead, as the helper, their init, has
+// seen; its mounts, with /tmp and all that is private, are removed; and a helper whose call used
+// the network, left something in System V IPC or changed attributes that the kernel keeps per
+// process or session ends instead of running another. (The filter refuses POSIX message queues.)
 
 // traces is what a call may change and its end does not undo.
 type traces struct {
@@ -38,8 +37,8 @@ func readTraces() (t traces, err error) {
 	return t, nil
 }
 
-// isClean reports whether the call left nothing behind. It must be called in the
-// call's view, once none of its processes lives.
+// isClean reports whether the call left nothing behind. It must be called in the call's view, once
+// none of its processes lives.
 func (t traces) isClean() bool {
 	now, err := readTraces()
 	if err != nil || now != t {
@@ -58,9 +57,8 @@ func (t traces) isClean() bool {
 	return true
 }
 
-// keepCapabilities leaves every thread the capabilities for making and removing
-// views. The threads that start calls give up these too. To reach every thread psx
-// may need the namespace's /proc.
+// keepCapabilities leaves every thread the capabilities for making and removing views. The threads
+// that start calls give up these too. To reach every thread psx may need the namespace's /proc.
 func keepCapabilities() error {
 	if err := unix.Mount("proc", "/proc", "proc", flagsPlain|unix.MS_NOEXEC, ""); err != nil {
 		return stage("mount /proc", err)

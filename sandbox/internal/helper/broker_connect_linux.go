@@ -31,9 +31,8 @@ func (c *connection) close() {
 	}
 }
 
-// pin opens the file of a local socket as the thread would, and connects to that
-// file, whatever its path leads to later. It does not follow the magic links of
-// /proc, which bypass every path.
+// pin opens the file of a local socket as the thread would, and connects to that file, whatever its
+// path leads to later. It does not follow the magic links of /proc, which bypass every path.
 func (c *connection) pin(thread int, path string) error {
 	from, err := unix.Open("/proc/"+strconv.Itoa(thread)+"/cwd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -86,8 +85,7 @@ func (c *connection) try() (waits bool, err error) {
 	return true, nil
 }
 
-// underWay reports whether a connect may still succeed: signals of the helper
-// interrupt it, too.
+// underWay reports whether a connect may still succeed: signals of the helper interrupt it, too.
 func underWay(err error) bool {
 	return slices.ContainsFunc([]error{unix.EAGAIN, unix.EINPROGRESS, unix.EALREADY, unix.EINTR}, func(e error) bool { return errors.Is(err, e) })
 }
@@ -118,8 +116,8 @@ func (c *connection) knock() error {
 	return errRefused
 }
 
-// finish verifies the listener if only the call's own processes are allowed: a
-// process of the machine has no pid in the call (unix(7), SO_PEERCRED).
+// finish verifies the listener if only the call's own processes are allowed: a process of the
+// machine has no pid in the call (unix(7), SO_PEERCRED).
 func (c *connection) finish(err error) error {
 	if err != nil || !c.own {
 		return err
@@ -132,8 +130,7 @@ func (c *connection) finish(err error) error {
 	return errRefused
 }
 
-// retry retries until the connection is made or fails, times out, or its process is
-// gone.
+// retry retries until the connection is made or fails, times out, or its process is gone.
 func (b *broker) retry(id uint64, c connection) {
 	defer c.close()
 	const often, seldom = time.Millisecond, 20 * time.Millisecond

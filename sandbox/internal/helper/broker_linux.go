@@ -16,19 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// broker performs every connect(2) of a call. A filter cannot check the address: it
-// is in memory, where another thread can change it after the check. So the kernel
-// stops the call and notifies the helper (seccomp_unotify(2)), which copies the
-// descriptor and the address, decides on these copies, and connects. The kernel
-// never continues the program's own system call.
+// broker performs every connect(2) of a call. A filter cannot check the address: it is in memory,
+// where another thread can change it after the check. So the kernel stops the call and notifies the
+// helper (seccomp_unotify(2)), which copies the descriptor and the address, decides on these
+// copies, and connects. The kernel never continues the program's own system call.
 //
-// A call may connect to local sockets of its own processes, and to listed ones. A
-// socket of the machine is recognised by its file: the call cannot have created it
-// on a read-only mount. In a directory writable by both it is recognised by its
-// listener: see listeners, and connection.finish for a shared network.
+// A call may connect to local sockets of its own processes, and to listed ones. A socket of the
+// machine is recognised by its file: the call cannot have created it on a read-only mount. In a
+// directory writable by both it is recognised by its listener: see listeners, and connection.finish
+// for a shared network.
 //
-// The listener sees the helper as the connecting process (SO_PEERCRED), with the
-// same user. While a connect waits, only fatal signals interrupt it.
+// The listener sees the helper as the connecting process (SO_PEERCRED), with the same user. While a
+// connect waits, only fatal signals interrupt it.
 type broker struct {
 	fd     int        // the seccomp notification descriptor
 	shared bool       // the call is in the machine's PID namespace
@@ -89,9 +88,8 @@ func newBroker(s *Spec, fd int) *broker {
 	return b
 }
 
-// canBroker reports whether the helper can distinguish the call's own sockets, and
-// may inspect its processes: Yama allows it to their ancestor, but to no one in its
-// stricter modes.
+// canBroker reports whether the helper can distinguish the call's own sockets, and may inspect its
+// processes: Yama allows it to their ancestor, but to no one in its stricter modes.
 func canBroker(s *Spec) bool {
 	if !s.Namespaces || s.Shared && !s.Loopback {
 		return false
@@ -125,8 +123,7 @@ func (b *broker) serve() {
 	}
 }
 
-// isAsked waits for a notification. It returns false when no process of the call is
-// left.
+// isAsked waits for a notification. It returns false when no process of the call is left.
 func (b *broker) isAsked() bool {
 	fds := []unix.PollFd{{Fd: int32(b.fd), Events: unix.POLLIN}}
 	for {
@@ -142,8 +139,7 @@ func (b *broker) control(request uintptr, argument unsafe.Pointer) unix.Errno {
 	return e
 }
 
-// answer connects, or refuses. A connection that would block continues in its own
-// goroutine.
+// answer connects, or refuses. A connection that would block continues in its own goroutine.
 func (b *broker) answer(n *notification) {
 	c, err := b.accept(n)
 	if err == nil && b.borrows(&c) {
@@ -181,8 +177,7 @@ func (b *broker) waits(id uint64) bool {
 	return b.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == 0
 }
 
-// accept copies the descriptor and address of a request and decides. The caller
-// closes c.
+// accept copies the descriptor and address of a request and decides. The caller closes c.
 func (b *broker) accept(n *notification) (c connection, err error) {
 	c = connection{socket: -1, file: -1}
 	if c.socket, err = takeDescriptor(int(n.thread), int(int32(n.data.args[0]))); err != nil {
@@ -253,9 +248,9 @@ func (b *broker) hear(c *connection) error {
 	return c.knock()
 }
 
-// takeDescriptor copies a descriptor of a thread. Threads share their descriptors
-// unless unshared; kernels before 6.9 only support whole processes, so descriptors
-// of an unshared thread are not found there.
+// takeDescriptor copies a descriptor of a thread. Threads share their descriptors unless unshared;
+// kernels before 6.9 only support whole processes, so descriptors of an unshared thread are not
+// found there.
 func takeDescriptor(thread, fd int) (int, error) {
 	process, err := unix.PidfdOpen(thread, unix.PIDFD_THREAD)
 	if errors.Is(err, unix.EINVAL) {

@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listeners lists the listening local sockets of a network namespace
-// (sock_diag(7)). A call with its own network sees only its own. It is checked
-// before connecting: checking afterwards would let another thread write to a socket
-// that is about to be refused.
+// listeners lists the listening local sockets of a network namespace (sock_diag(7)). A call with
+// its own network sees only its own. It is checked before connecting: checking afterwards would let
+// another thread write to a socket that is about to be refused.
 type listeners struct {
 	netlink int
 	devices map[uint64]uint32 // of the mounts of the call's view, by mount id
@@ -40,8 +39,8 @@ func (l *listeners) close() {
 	}
 }
 
-// socketFile identifies a socket's file as sock_diag does: half of the inode
-// number, and the device of its file system, which stat(2) reports differently.
+// socketFile identifies a socket's file as sock_diag does: half of the inode number, and the device
+// of its file system, which stat(2) reports differently.
 type socketFile struct{ inode, device uint32 }
 
 // has reports whether a process listens on the socket with this file.
@@ -63,8 +62,7 @@ func (l *listeners) has(file int) (bool, error) {
 	return found, err
 }
 
-// each calls use for all listening sockets. It reads the kernel's answer to the
-// end.
+// each calls use for all listening sockets. It reads the kernel's answer to the end.
 func (l *listeners) each(use func(socketFile) bool) error {
 	const (
 		bodySize         = 16 + 24

@@ -18,8 +18,7 @@ var errRefused = fmt.Errorf("the socket is the machine's: %w", unix.EACCES)
 // maxRefusals bounds the sockets that are reported.
 const maxRefusals = 16
 
-// refusals reports refused sockets to the daemon, each once, before the program
-// gets its error.
+// refusals reports refused sockets to the daemon, each once, before the program gets its error.
 type refusals struct {
 	mu       sync.Mutex
 	reported map[string]bool
@@ -45,8 +44,7 @@ func (r *refusals) note(c *connection, err error) {
 	}
 }
 
-// name returns the path of the socket in the call, or "@" and its abstract name
-// (unix(7)).
+// name returns the path of the socket in the call, or "@" and its abstract name (unix(7)).
 func (c *connection) name() string {
 	if c.file >= 0 {
 		path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(c.file))

@@ -10,14 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BwrapArguments returns the arguments with which bwrap(1), 0.8 or later, makes the
-// namespaces and the view of a specification that is External: the view of
-// buildView, as far as bwrap can make it. It records in the specification what is
-// there now, so that the helper can verify it.
+// BwrapArguments returns the arguments with which bwrap(1), 0.8 or later, makes the namespaces and
+// the view of a specification that is External: the view of buildView, as far as bwrap can make it.
+// It records in the specification what is there now, so that the helper can verify it.
 //
-// console is the terminal of the call, or "". cover returns the descriptor, by its
-// number in bwrap, of a file with Cover as content; bwrap consumes one for each
-// hidden file.
+// console is the terminal of the call, or "". cover returns the descriptor, by its number in bwrap,
+// of a file with Cover as content; bwrap consumes one for each hidden file.
 //
 // bwrap resolves paths later, and follows links. See checkView.
 func (s *Spec) BwrapArguments(console string, cover func() (fd int, err error)) ([]string, error) {
@@ -52,9 +50,9 @@ func (s *Spec) BwrapArguments(console string, cover func() (fd int, err error)) 
 	return append(append(a, hidden...), "--remount-ro", "/dev", "--chdir", "/"), nil
 }
 
-// bwrapNamespaces returns the arguments for namespaces without capabilities.
-// --die-with-parent would bind bwrap to a thread of the daemon, which may end
-// before; instead the helper ends with its socket.
+// bwrapNamespaces returns the arguments for namespaces without capabilities. --die-with-parent
+// would bind bwrap to a thread of the daemon, which may end before; instead the helper ends with
+// its socket.
 func (s *Spec) bwrapNamespaces() []string {
 	a := []string{"--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--new-session", "--cap-drop", "ALL"}
 	if s.Loopback {
@@ -63,8 +61,7 @@ func (s *Spec) bwrapNamespaces() []string {
 	return a
 }
 
-// bwrapPrivate mounts the file systems of privateDirs. bwrap cannot limit their
-// number of files.
+// bwrapPrivate mounts the file systems of privateDirs. bwrap cannot limit their number of files.
 func (s *Spec) bwrapPrivate() []string {
 	private := func(path, mode string, bytes uint64) []string {
 		a := []string{"--perms", mode, "--tmpfs", path}
@@ -85,8 +82,8 @@ func (s *Spec) bwrapPrivate() []string {
 	return append(a, private("/dev/shm", "1777", shmBytes)...)
 }
 
-// bwrapContents fills the private directories: caches, resolv.conf, and sockets of
-// the machine. Those below a root are present with it.
+// bwrapContents fills the private directories: caches, resolv.conf, and sockets of the machine.
+// Those below a root are present with it.
 func (s *Spec) bwrapContents() (a []string) {
 	for _, c := range s.Caches {
 		if Covered(c.Path) || isDir(c.Path) {
@@ -105,8 +102,8 @@ func (s *Spec) bwrapContents() (a []string) {
 	return a
 }
 
-// bwrapHidden covers hidden paths. Paths in a covered directory are skipped: bwrap
-// would create them.
+// bwrapHidden covers hidden paths. Paths in a covered directory are skipped: bwrap would create
+// them.
 func (s *Spec) bwrapHidden(cover func() (int, error)) ([]string, error) {
 	var a, dirs []string
 	for _, path := range s.hiddenHere() {
@@ -127,8 +124,8 @@ func (s *Spec) bwrapHidden(cover func() (int, error)) ([]string, error) {
 	return a, nil
 }
 
-// hiddenHere returns the hidden paths that exist in the view, without links,
-// directories before their contents.
+// hiddenHere returns the hidden paths that exist in the view, without links, directories before
+// their contents.
 func (s *Spec) hiddenHere() []string {
 	var list []string
 	for _, path := range s.Hide {
@@ -149,8 +146,8 @@ func (s *Spec) hiddenHere() []string {
 	return slices.Compact(list)
 }
 
-// lookAtRoots records the identity of the roots, and of the pinned and the
-// protected paths below them. It follows no link.
+// lookAtRoots records the identity of the roots, and of the pinned and the protected paths below
+// them. It follows no link.
 func (s *Spec) lookAtRoots() error {
 	for i, r := range s.Roots {
 		is, err := identityAt(r.Path)

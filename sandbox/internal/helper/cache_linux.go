@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serveOverlays mounts overlays and passes each to the daemon. Nothing else runs in
-// this process's namespaces, and the mounts are attached nowhere: only the
-// descriptors keep them.
+// serveOverlays mounts overlays and passes each to the daemon. Nothing else runs in this process's
+// namespaces, and the mounts are attached nowhere: only the descriptors keep them.
 func serveOverlays(list []Overlay) int {
 	for _, o := range list {
 		e, fds := Event{Kind: EventOverlay}, []int(nil)
@@ -122,8 +121,7 @@ func attachCaches(trees []tree) error {
 	return nil
 }
 
-// writable returns all directories in which a call may write on the host or in its
-// caches.
+// writable returns all directories in which a call may write on the host or in its caches.
 func (s *View) writable() []Root {
 	roots := slices.Clone(s.Roots)
 	for _, c := range s.Caches {

@@ -29,10 +29,9 @@ func stage(name string, err error) error {
 // StageChdir fails because of the caller: the directory it asked for.
 const StageChdir = "chdir"
 
-// confine moves the process into its view and puts the calling thread, which forks
-// the shell, under Landlock and the filter. The other threads go on without
-// capabilities, or with those of keepCapabilities. It returns the version of
-// Landlock and the broker, if any.
+// confine moves the process into its view and puts the calling thread, which forks the shell, under
+// Landlock and the filter. The other threads go on without capabilities, or with those of
+// keepCapabilities. It returns the version of Landlock and the broker, if any.
 func (t *site) confine(s *Spec, handed []int) (abi int, b *broker, err error) {
 	switch {
 	case s.External:
@@ -49,8 +48,8 @@ func (t *site) confine(s *Spec, handed []int) (abi int, b *broker, err error) {
 	if err := dropCapabilities(s); err != nil {
 		return 0, nil, stage("drop capabilities", err)
 	}
-	// In the view, where a hidden or private directory is not the host's, and without
-	// the capability to bypass permissions.
+	// In the view, where a hidden or private directory is not the host's, and without the capability to
+	// bypass permissions.
 	if err := s.enter(); err != nil {
 		return 0, nil, stage(StageChdir, err)
 	}
@@ -72,8 +71,7 @@ func (t *site) confine(s *Spec, handed []int) (abi int, b *broker, err error) {
 	return abi, b, nil
 }
 
-// limit sets the limits of helper and shell, apart from boundNumbers and
-// limitNumbers.
+// limit sets the limits of helper and shell, apart from boundNumbers and limitNumbers.
 func limit(s *Spec) error {
 	for _, l := range []struct {
 		name  string
@@ -99,12 +97,11 @@ func limit(s *Spec) error {
 	return nil
 }
 
-// secureBits end and lock the privileges of uid 0 (capabilities(7), "The securebits
-// flags").
+// secureBits end and lock the privileges of uid 0 (capabilities(7), "The securebits flags").
 const secureBits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7
 
-// dropCapabilities drops all capabilities of every thread, or with Again of the
-// calling one, and prevents the calling thread, which forks, from regaining them.
+// dropCapabilities drops all capabilities of every thread, or with Again of the calling one, and
+// prevents the calling thread, which forks, from regaining them.
 func dropCapabilities(s *Spec) error {
 	of := psx.Syscall3 // includes threads created by C, in binaries built with cgo
 	switch {
@@ -125,8 +122,7 @@ func dropCapabilities(s *Spec) error {
 	return setCapabilities(of, 0)
 }
 
-// dropForGood keeps programs started by the calling thread from having
-// capabilities.
+// dropForGood keeps programs started by the calling thread from having capabilities.
 func dropForGood() error {
 	for c := uintptr(0); c < 64; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); errors.Is(err, unix.EINVAL) {

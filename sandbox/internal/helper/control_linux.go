@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// send sends an event to the daemon. One packet is one message, so threads need no
-// lock. If sending fails it ends the connection, since the daemon may wait for the
-// event: the helper counts as lost, and obey ends the call.
+// send sends an event to the daemon. One packet is one message, so threads need no lock. If sending
+// fails it ends the connection, since the daemon may wait for the event: the helper counts as lost,
+// and obey ends the call.
 func send(e Event) {
 	b := e.Encode()
 	err := unix.Sendto(ControlFD, b, unix.MSG_NOSIGNAL, nil)
@@ -24,9 +24,8 @@ func send(e Event) {
 
 const maxHanded = 64
 
-// receiveSpec waits for the first order. Its first descriptor contains the
-// specification, the next Handed ones are for the helper, the rest for the shell,
-// from descriptor 3 on.
+// receiveSpec waits for the first order. Its first descriptor contains the specification, the next
+// Handed ones are for the helper, the rest for the shell, from descriptor 3 on.
 func receiveSpec() (spec Spec, handed []int, files []uintptr, err error) {
 	buf := make([]byte, 64)
 	n, fds, err := receive(ControlFD, buf)

@@ -11,16 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// In tier A-bwrap, bwrap makes the namespaces and the view, and starts the helper
-// in them. The helper cannot change either. It verifies the namespaces and mounts,
-// fails on any mismatch, and then works as in namespaces of its own.
+// In tier A-bwrap, bwrap makes the namespaces and the view, and starts the helper in them. The
+// helper cannot change either. It verifies the namespaces and mounts, fails on any mismatch, and
+// then works as in namespaces of its own.
 
-// streams is the number of descriptors of the command in a specification that is
-// External.
+// streams is the number of descriptors of the command in a specification that is External.
 const streams = 3
 
-// takeStreams replaces bwrap's streams by those of the call, and makes the terminal
-// the controlling one. It returns the remaining descriptors.
+// takeStreams replaces bwrap's streams by those of the call, and makes the terminal the controlling
+// one. It returns the remaining descriptors.
 func takeStreams(s *Spec, handed []int) ([]int, error) {
 	if len(handed) < streams {
 		return nil, stage("take the streams", errGarbled)
@@ -39,8 +38,7 @@ func takeStreams(s *Spec, handed []int) ([]int, error) {
 	return handed[streams:], nil
 }
 
-// checkExternal verifies the namespaces and the view, and that the process has no
-// capabilities.
+// checkExternal verifies the namespaces and the view, and that the process has no capabilities.
 func checkExternal(s *Spec) error {
 	if err := checkNamespaces(s); err != nil {
 		return stage("look at the namespaces", err)
@@ -55,8 +53,7 @@ func checkExternal(s *Spec) error {
 	return checkView(s, mounts)
 }
 
-// NamespaceKinds returns the namespaces of a call, by their names in /proc/PID/ns
-// (namespaces(7)).
+// NamespaceKinds returns the namespaces of a call, by their names in /proc/PID/ns (namespaces(7)).
 func (s *Spec) NamespaceKinds() []string {
 	kinds := []string{"user", "mnt", "pid", "ipc", "uts"}
 	if s.Loopback {
@@ -99,9 +96,8 @@ func checkCapabilities() error {
 	return nil
 }
 
-// checkView verifies every part of a view that matters. It follows no link, and
-// each path must be what the daemon saw there: a concurrent call could have shown
-// bwrap a link for a moment.
+// checkView verifies every part of a view that matters. It follows no link, and each path must be
+// what the daemon saw there: a concurrent call could have shown bwrap a link for a moment.
 func checkView(s *Spec, mounts mountTable) error {
 	if err := mounts.checkWritable(s); err != nil {
 		return stage("make / read-only", err)
@@ -150,8 +146,7 @@ func checkView(s *Spec, mounts mountTable) error {
 	return nil
 }
 
-// checkAt verifies that path is a mount of the recorded file, and read-only if
-// required.
+// checkAt verifies that path is a mount of the recorded file, and read-only if required.
 func (m mountTable) checkAt(r Root) error {
 	fd, err := locate(r.Path)
 	if err != nil {
@@ -196,8 +191,8 @@ func (m mountTable) checkHidden(fd int) error {
 	return nil
 }
 
-// checkWritable fails for every reachable writable mount that is neither private
-// nor below a writable root.
+// checkWritable fails for every reachable writable mount that is neither private nor below a
+// writable root.
 func (m mountTable) checkWritable(s *Spec) error {
 	roots := s.writable()
 	for id, at := range m {
@@ -251,8 +246,7 @@ func parseMountTable(text string) (mountTable, error) {
 	return m, nil
 }
 
-// unescapeMount undoes the kernel's escapes of spaces, tabs, newlines and
-// backslashes.
+// unescapeMount undoes the kernel's escapes of spaces, tabs, newlines and backslashes.
 func unescapeMount(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }

@@ -18,9 +18,9 @@ const (
 	baseView  = "view"  // the call's view: a copy of baseKept with its own private file systems
 )
 
-// base is the root of a helper that runs several calls. It builds a view once, and
-// again when a call needs another one or one of its mounts is gone: the kernel
-// unmounts from a file that is removed or replaced (path_resolution(7), "detach").
+// base is the root of a helper that runs several calls. It builds a view once, and again when a
+// call needs another one or one of its mounts is gone: the kernel unmounts from a file that is
+// removed or replaced (path_resolution(7), "detach").
 type base struct {
 	root    int
 	changes int      // an open mountinfo: see changed
@@ -29,8 +29,7 @@ type base struct {
 	private []string // paths of the mounts in baseRoots
 }
 
-// newBase makes a file system with these directories the root of the mount
-// namespace.
+// newBase makes a file system with these directories the root of the mount namespace.
 func newBase() (*base, error) {
 	if err := unix.Chroot("/"); err != nil { // if it is refused, each view would be
 		return nil, err
@@ -62,8 +61,7 @@ func newBase() (*base, error) {
 	return &base{root: root, changes: changes}, nil
 }
 
-// changed reports whether a mount was added or removed since the last call
-// (proc_pid_mounts(5)).
+// changed reports whether a mount was added or removed since the last call (proc_pid_mounts(5)).
 func (b *base) changed() bool {
 	fds := []unix.PollFd{{Fd: int32(b.changes), Events: unix.POLLPRI}}
 	n, err := unix.Poll(fds, 0)
@@ -117,8 +115,7 @@ func (b *base) leave() error {
 // exit makes the base the root of this process again.
 func (b *base) exit() error { return errors.Join(unix.Fchdir(b.root), unix.Chroot(".")) }
 
-// build makes baseKept the view of a call, and moves the mounts in its private file
-// systems aside.
+// build makes baseKept the view of a call, and moves the mounts in its private file systems aside.
 func (b *base) build(s *Spec, handed []int) error {
 	if err := b.forget(); err != nil {
 		return stage("unmount the view before", err)
@@ -152,8 +149,7 @@ func (b *base) build(s *Spec, handed []int) error {
 	return b.exit()
 }
 
-// takePlaceholder returns the console to use while a view is built, which leaves a
-// file for fill.
+// takePlaceholder returns the console to use while a view is built, which leaves a file for fill.
 func takePlaceholder(terminal bool) ([]tree, error) {
 	if !terminal {
 		return nil, nil
@@ -175,8 +171,8 @@ func (b *base) forget() error {
 	return errors.Join(err, except(unix.Unmount(baseKept, unix.MNT_DETACH), unix.EINVAL))
 }
 
-// putAside moves the mount at a path to baseRoots if it is in a private file
-// system. Attached paths are in mount order: mounts below one move with it.
+// putAside moves the mount at a path to baseRoots if it is in a private file system. Attached paths
+// are in mount order: mounts below one move with it.
 func (b *base) putAside(path string) error {
 	within := func(dir string) bool { return strings.HasPrefix(path+"/", dir+"/") }
 	if !slices.ContainsFunc(privateDirs(), within) || slices.ContainsFunc(b.private, within) {
@@ -229,8 +225,7 @@ func (b *base) fill(s *Spec, terminal []tree) error {
 	return nil
 }
 
-// privateDirs returns the mount points of a view's private file systems, in mount
-// order.
+// privateDirs returns the mount points of a view's private file systems, in mount order.
 func privateDirs() []string {
 	var dirs []string
 	for _, d := range privateMounts(0) {

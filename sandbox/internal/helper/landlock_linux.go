@@ -32,11 +32,11 @@ func handledRights(abi int) uint64 {
 	}
 }
 
-// restrictFiles puts the calling thread and its children into a Landlock domain. It
-// backs up the mount view in case that has a hole. It returns the version in force.
+// restrictFiles puts the calling thread and its children into a Landlock domain. It backs up the
+// mount view in case that has a hole. It returns the version in force.
 //
-// The resolution of Unix socket paths (version 9) is not restricted, as in the
-// seccomp filter; the scopes of version 6 confine abstract sockets and signals.
+// The resolution of Unix socket paths (version 9) is not restricted, as in the seccomp filter; the
+// scopes of version 6 confine abstract sockets and signals.
 func restrictFiles(s *Spec) (abi int, err error) {
 	abi, err = landlock.LandlockGetABIVersion()
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fillListed grants rights without a view: only Landlock confines the call. It has
-// no exceptions, so nothing hidden may be below a readable directory; such a
-// directory is split into its entries.
+// fillListed grants rights without a view: only Landlock confines the call. It has no exceptions,
+// so nothing hidden may be below a readable directory; such a directory is split into its entries.
 func (r ruleset) fillListed(s *Spec, write uint64) error {
 	for _, root := range s.Roots {
 		add := func(fd int) error { return r.addOpened(fd, root.Path, write) }

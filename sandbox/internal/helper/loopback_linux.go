@@ -15,20 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A call can reach the TCP servers of background calls of the same conversation.
-// Their namespaces stay separate: when a program connects to a loopback port on
-// which its own call does not listen, the broker asks the helper of the other call,
-// which connects in its network and passes the socket, and the broker replaces the
-// program's socket by it.
+// A call can reach the TCP servers of background calls of the same conversation. Their namespaces
+// stay separate: when a program connects to a loopback port on which its own call does not listen,
+// the broker asks the helper of the other call, which connects in its network and passes the
+// socket, and the broker replaces the program's socket by it.
 
 const addDescriptor = 0x40182103 // SECCOMP_IOCTL_NOTIF_ADDFD (linux/seccomp.h)
 
 // borrowWithin is how long the other helper may take.
 const borrowWithin = 30 * time.Second
 
-// serveLoopback makes connections in this call's network for requests on fd, until
-// the sender is gone. A call with hosts by name cannot lend its network: every
-// address would lead out of it.
+// serveLoopback makes connections in this call's network for requests on fd, until the sender is
+// gone. A call with hosts by name cannot lend its network: every address would lead out of it.
 func (s *Spec) serveLoopback(fd int) {
 	defer unix.Close(fd)
 	if !s.Loopback || len(s.Ports) > 0 {
@@ -86,8 +84,8 @@ func dialLoopback(domain int, address []byte) (int, error) {
 	return socket, err
 }
 
-// connected waits for a connection in progress. Signals of the runtime or of an
-// ending child would interrupt a blocking connect (signal(7)).
+// connected waits for a connection in progress. Signals of the runtime or of an ending child would
+// interrupt a blocking connect (signal(7)).
 func (c *connection) connected(within time.Duration) error {
 	for end := time.Now().Add(within); ; {
 		left := max(0, time.Until(end).Milliseconds())
@@ -107,8 +105,8 @@ func (c *connection) connected(within time.Duration) error {
 	}
 }
 
-// loopbackPort returns the port of a struct sockaddr if that is a loopback address,
-// or the unspecified one, which means the same.
+// loopbackPort returns the port of a struct sockaddr if that is a loopback address, or the
+// unspecified one, which means the same.
 func loopbackPort(domain int, address []byte) (uint16, bool) {
 	var a netip.Addr
 	switch {
@@ -124,8 +122,8 @@ func loopbackPort(domain int, address []byte) (uint16, bool) {
 	return binary.BigEndian.Uint16(address[2:]), a.IsLoopback() || a.IsUnspecified()
 }
 
-// borrows reports whether a connection may go to another call: TCP, to a loopback
-// port on which this call does not listen.
+// borrows reports whether a connection may go to another call: TCP, to a loopback port on which
+// this call does not listen.
 func (b *broker) borrows(c *connection) bool {
 	if b.lenders.Load() == nil {
 		return false
@@ -136,8 +134,8 @@ func (b *broker) borrows(c *connection) bool {
 	return err1 == nil && err2 == nil && protocol == unix.IPPROTO_TCP && ok && !listening(port)
 }
 
-// listening reports whether a process of this network listens on a port. On errors
-// it returns true: then the call uses its own network.
+// listening reports whether a process of this network listens on a port. On errors it returns true:
+// then the call uses its own network.
 func listening(port uint16) bool {
 	const listen = "0A"
 	suffix := ":" + strings.ToUpper(strconv.FormatUint(uint64(port)|1<<16, 16)[1:])
@@ -158,8 +156,8 @@ func listening(port uint16) bool {
 	return false
 }
 
-// borrow asks the other calls in turn for the connection. If none has a server
-// there it connects normally.
+// borrow asks the other calls in turn for the connection. If none has a server there it connects
+// normally.
 func (b *broker) borrow(n notification, c connection) {
 	domain, _ := unix.GetsockoptInt(c.socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	for _, lender := range *b.lenders.Load() {

@@ -9,13 +9,11 @@ import (
 	"time"
 )
 
-// usageEvery is the interval of checks. Memory can exceed its limit by what is
-// allocated meanwhile.
+// usageEvery is the interval of checks. Memory can exceed its limit by what is allocated meanwhile.
 const usageEvery = 100 * time.Millisecond
 
-// watchUsage kills the call if its processes together exceed the memory limit, and
-// reports when they reach the process limit. Without a memory control group there
-// is no better way.
+// watchUsage kills the call if its processes together exceed the memory limit, and reports when
+// they reach the process limit. Without a memory control group there is no better way.
 func (h *supervisor) watchUsage() {
 	runtime.LockOSThread() // one that existed before the call: see restrictOthers
 	defer runtime.UnlockOSThread()
@@ -60,9 +58,8 @@ func privateMemory(processes []Proc) (sum uint64) {
 	return sum
 }
 
-// ownFields returns the lines of /proc/PID/status (proc_pid_status(5)) with private
-// memory. Page tables count: a process that touches few bytes of many mappings has
-// gigabytes of them.
+// ownFields returns the lines of /proc/PID/status (proc_pid_status(5)) with private memory. Page
+// tables count: a process that touches few bytes of many mappings has gigabytes of them.
 func ownFields() []string { return []string{"RssAnon", "VmPTE", "VmSwap", "HugetlbPages"} }
 
 func privateBytes(pid int) (sum uint64) {

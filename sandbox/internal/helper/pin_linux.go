@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pinAll mounts the directories between a writable root and a hidden or protected
-// path on themselves: a mount point cannot be renamed. Otherwise a call could
-// rename such a directory, and expose its contents to later calls and file tools
-// under a name that is not hidden, or replace it.
+// pinAll mounts the directories between a writable root and a hidden or protected path on
+// themselves: a mount point cannot be renamed. Otherwise a call could rename such a directory, and
+// expose its contents to later calls and file tools under a name that is not hidden, or replace it.
 func pinAll(v View) error {
 	for _, dir := range WaysTo(v) {
 		t, err := take(dir, true)
@@ -31,8 +30,8 @@ func pinAll(v View) error {
 
 var errReplaced = errors.New("it was replaced after the call was judged; send the call again under a new id")
 
-// enter changes to the directory of the command. With DirIs it must have that
-// identity, and no component may be a link.
+// enter changes to the directory of the command. With DirIs it must have that identity, and no
+// component may be a link.
 func (s *Spec) enter() error {
 	if s.DirIs == "" {
 		return unix.Chdir(s.Dir)

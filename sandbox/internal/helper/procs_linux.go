@@ -22,8 +22,8 @@ type Proc struct {
 // Runnable reports whether the process runs, or will without outside help.
 func (p Proc) Runnable() bool { return p.State == 'R' || p.State == 'D' }
 
-// Busy reports whether a thread of the process runs, or will without outside help.
-// State is that of the main thread, which often waits for the others.
+// Busy reports whether a thread of the process runs, or will without outside help. State is that of
+// the main thread, which often waits for the others.
 func (p Proc) Busy() bool {
 	if p.Runnable() || p.Threads < 2 {
 		return p.Runnable()
@@ -97,8 +97,8 @@ func Processes() []Proc {
 	return all
 }
 
-// descendants returns the living processes below pid, excluding itself. Below a
-// child subreaper no process can leave this set.
+// descendants returns the living processes below pid, excluding itself. Below a child subreaper no
+// process can leave this set.
 func descendants(all []Proc, pid int) []Proc {
 	children := map[int][]Proc{}
 	for _, p := range all {
@@ -114,8 +114,8 @@ func descendants(all []Proc, pid int) []Proc {
 	return found
 }
 
-// Orphans finds what a killed helper of an unconfined call left: its session, and
-// all processes with the call's cookie in their initial environment.
+// Orphans finds what a killed helper of an unconfined call left: its session, and all processes
+// with the call's cookie in their initial environment.
 func Orphans(helper int, cookie string) []Proc {
 	var found []Proc
 	for _, p := range Processes() {
@@ -134,8 +134,7 @@ func carries(pid int, variable string) bool {
 	return err == nil && bytes.Contains(append([]byte{0}, b...), []byte("\x00"+variable+"\x00"))
 }
 
-// Signal sends sig to the process that p describes, and never to another with a
-// reused pid.
+// Signal sends sig to the process that p describes, and never to another with a reused pid.
 func (p Proc) Signal(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
@@ -152,9 +151,9 @@ func (p Proc) Signal(sig unix.Signal) error {
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
-// Sweep stops what find returns until it finds no new process, and then kills them
-// all. Stopping first matters: a program that forks faster than the table is read
-// always has a child that one round of kills did not see.
+// Sweep stops what find returns until it finds no new process, and then kills them all. Stopping
+// first matters: a program that forks faster than the table is read always has a child that one
+// round of kills did not see.
 func Sweep(find func() []Proc) {
 	type name struct {
 		pid   int

@@ -4,8 +4,7 @@ package helper
 
 import "golang.org/x/sys/unix"
 
-// restrictCalls fails: without a filter for this architecture nothing runs
-// confined.
+// restrictCalls fails: without a filter for this architecture nothing runs confined.
 func restrictCalls(*Spec) (*broker, error) { return nil, unix.ENOSYS }
 
 // broker is empty: there is no filter that notifies it.

@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shared memory (memfd_create(2), shmget(2), mmap(2) with MAP_SHARED) belongs to no
-// process, and may stay when none has it mapped. The kernel reports its total on
-// the machine, and the usage of the files that a process has open, but not of those
-// it has only mapped: a call is charged with the size of those, up to the growth of
-// the total since it began.
+// Shared memory (memfd_create(2), shmget(2), mmap(2) with MAP_SHARED) belongs to no process, and
+// may stay when none has it mapped. The kernel reports its total on the machine, and the usage of
+// the files that a process has open, but not of those it has only mapped: a call is charged with
+// the size of those, up to the growth of the total since it began.
 
 type sharedMemory struct {
 	known bool
@@ -37,13 +36,12 @@ func sharedNow() (bytes uint64) {
 	return bytes << 10
 }
 
-// patience bounds the descriptors and mappings that are read. A process with more
-// could hide memory among them.
+// patience bounds the descriptors and mappings that are read. A process with more could hide memory
+// among them.
 const patience = 100_000
 
-// heldBy returns the shared memory in files that processes have open, and in all
-// shmget(2) segments. mapped is the size of the others, or more than any machine
-// has if there are too many.
+// heldBy returns the shared memory in files that processes have open, and in all shmget(2)
+// segments. mapped is the size of the others, or more than any machine has if there are too many.
 func heldBy(processes []Proc) (held, mapped uint64) {
 	opened, sizes := map[string]uint64{}, map[string]uint64{}
 	seen := 0
@@ -64,8 +62,8 @@ func heldBy(processes []Proc) (held, mapped uint64) {
 	return held + systemV(), mapped
 }
 
-// openPieces adds the unlinked files that a process has open, and returns its
-// number of descriptors.
+// openPieces adds the unlinked files that a process has open, and returns its number of
+// descriptors.
 func openPieces(pieces map[string]uint64, pid int) int {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
 	list, err := os.ReadDir(dir)
@@ -85,8 +83,8 @@ func openPieces(pieces map[string]uint64, pid int) int {
 	return len(list)
 }
 
-// mappedPieces adds the files that a process has mapped (proc_pid_maps(5)), by the
-// size of the mappings, and returns the number of mappings.
+// mappedPieces adds the files that a process has mapped (proc_pid_maps(5)), by the size of the
+// mappings, and returns the number of mappings.
 func mappedPieces(pieces map[string]uint64, pid int) (n int) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/maps")
 	if err != nil {
@@ -107,8 +105,7 @@ func mappedPieces(pieces map[string]uint64, pid int) (n int) {
 	return n
 }
 
-// systemV returns the memory of all segments: column "rss" of /proc/sysvipc/shm
-// (sysvipc(7)).
+// systemV returns the memory of all segments: column "rss" of /proc/sysvipc/shm (sysvipc(7)).
 func systemV() (sum uint64) {
 	b, err := os.ReadFile("/proc/sysvipc/shm")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // clean resets inherited process state.
 func clean() {
 	unix.CloseOnExec(ControlFD)
-	// Without close_range (before Linux 5.9) nothing needs to be done: the daemon opens
-	// everything close-on-exec.
+	// Without close_range (before Linux 5.9) nothing needs to be done: the daemon opens everything
+	// close-on-exec.
 	_ = unix.CloseRange(ControlFD+1, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil)
 	unix.Umask(0o022)
@@ -29,15 +29,14 @@ func aside(do func()) (wait func()) {
 	return func() { <-done }
 }
 
-// setSignals makes the helper ignore signals of the call and gives the shell the
-// default action for all, whatever the daemon inherited, for example from nohup.
-// Handlers do both: exec resets them.
+// setSignals makes the helper ignore signals of the call and gives the shell the default action for
+// all, whatever the daemon inherited, for example from nohup. Handlers do both: exec resets them.
 //
-// The Go runtime handles nearly every signal; those listed first it would exit for,
-// unless signal.Notify is used. The default action would not be enough, although
-// the kernel spares the first process of a namespace: not while the forking thread
-// has signals blocked. Using Notify for all others too would cost a thread switch
-// for each. For these it is done while the view is built, before the call runs.
+// The Go runtime handles nearly every signal; those listed first it would exit for, unless
+// signal.Notify is used. The default action would not be enough, although the kernel spares the
+// first process of a namespace: not while the forking thread has signals blocked. Using Notify for
+// all others too would cost a thread switch for each. For these it is done while the view is built,
+// before the call runs.
 func setSignals() {
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGILL,
 		unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGSTKFLT, unix.SIGSYS)
@@ -82,8 +81,8 @@ func (h *supervisor) signalShell(sig unix.Signal) {
 	}
 }
 
-// foreground returns the foreground group of the terminal, or the shell's; false
-// once the shell has ended.
+// foreground returns the foreground group of the terminal, or the shell's; false once the shell has
+// ended.
 func (h *supervisor) foreground() (group int, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,16 +15,15 @@ type site struct {
 	traces  traces // before the first call
 }
 
-// mostCalls is how many calls a helper runs. Each ends one thread, and all threads
-// are started before the first call (see restrictOthers).
+// mostCalls is how many calls a helper runs. Each ends one thread, and all threads are started
+// before the first call (see restrictOthers).
 const mostCalls = 24
 
-// settle sets up once what no call changes: the user, limits of the namespaces, the
-// network.
+// settle sets up once what no call changes: the user, limits of the namespaces, the network.
 func settle(s *Spec) (*site, error) {
 	t := &site{threads: func() {}}
-	// When memory runs out the kernel kills a call before the daemon. If the write
-	// fails the machine's own order applies.
+	// When memory runs out the kernel kills a call before the daemon. If the write fails the machine's
+	// own order applies.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	own := s.Namespaces && !s.External
 	if own {

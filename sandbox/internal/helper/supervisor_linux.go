@@ -15,9 +15,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/fileworker"
 )
 
-// init runs a helper or a worker if the arguments say so, and does not return then.
-// It leaves by syscall.Exit: os.Exit would run hooks that block, or write to closed
-// files.
+// init runs a helper or a worker if the arguments say so, and does not return then. It leaves by
+// syscall.Exit: os.Exit would run hooks that block, or write to closed files.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == Marker {
 		syscall.Exit(run())
@@ -27,8 +26,8 @@ func init() {
 	}
 }
 
-// run is the main function of a helper. It stays on the main thread: only that
-// thread is restricted, and forks the shell; but see onPassingThread.
+// run is the main function of a helper. It stays on the main thread: only that thread is
+// restricted, and forks the shell; but see onPassingThread.
 func run() int {
 	runtime.LockOSThread()
 	if kind, err := unix.GetsockoptInt(ControlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
@@ -146,8 +145,7 @@ func (h *supervisor) start(extra []uintptr) error {
 	defer unix.Close(null)
 	attr := &syscall.ProcAttr{
 		Env: h.spec.Env,
-		// Not a session leader, whose exit would hang up the terminal during the output of
-		// its children.
+		// Not a session leader, whose exit would hang up the terminal during the output of its children.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if err := h.prepareUnconfined(attr.Sys); err != nil {
@@ -191,9 +189,9 @@ func (h *supervisor) start(extra []uintptr) error {
 	return nil
 }
 
-// handOver makes the shell's group the foreground group of the terminal, and
-// continues the shell if it was stopped for using the terminal before. An error
-// means that the shell has left its group or ended.
+// handOver makes the shell's group the foreground group of the terminal, and continues the shell if
+// it was stopped for using the terminal before. An error means that the shell has left its group or
+// ended.
 func (h *supervisor) handOver() {
 	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, h.shell)
 	if by := h.stoppedBy(); by == 0 || by == unix.SIGTTIN || by == unix.SIGTTOU {
@@ -213,8 +211,8 @@ func (h *supervisor) stoppedBy() unix.Signal {
 	return unix.Signal(*(*int32)(unsafe.Add(unsafe.Pointer(&info), status)))
 }
 
-// prepareUnconfined replaces the missing PID namespace: orphans are reparented to
-// the helper, and the shell dies with the helper's main thread.
+// prepareUnconfined replaces the missing PID namespace: orphans are reparented to the helper, and
+// the shell dies with the helper's main thread.
 func (h *supervisor) prepareUnconfined(sys *syscall.SysProcAttr) error {
 	if !h.spec.Namespaces && !h.spec.Shared {
 		sys.Pdeathsig = syscall.SIGKILL // of the main thread; see onPassingThread
@@ -235,9 +233,9 @@ func (h *supervisor) letGo(null int, fds ...int) {
 	}
 }
 
-// reap reaps every child, and reports the end of the shell and of the last one. The
-// terminal stays open until the shell has ended, so that its output to /dev/tty
-// arrives even if it closed all other streams.
+// reap reaps every child, and reports the end of the shell and of the last one. The terminal stays
+// open until the shell has ended, so that its output to /dev/tty arrives even if it closed all
+// other streams.
 func (h *supervisor) reap() {
 	sent := false
 	for {
@@ -265,7 +263,6 @@ func (h *supervisor) reap() {
 	}
 }
 
-// collect reaps all ended children.
 func (h *supervisor) collect() (status int, ended, alone bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -295,8 +292,8 @@ func (h *supervisor) releaseTerminal() {
 	}
 }
 
-// isUntouched reports whether the call could change none of the helper's threads:
-// none was created since the filter was installed.
+// isUntouched reports whether the call could change none of the helper's threads: none was created
+// since the filter was installed.
 func (h *supervisor) isUntouched() bool {
 	now, err := lastThread()
 	return err == nil && h.spec.Seccomp && now <= h.last
@@ -318,8 +315,7 @@ func (h *supervisor) leaveTerminal() error {
 	return unix.IoctlSetInt(tty, unix.TIOCNOTTY, 0)
 }
 
-// obey carries out the daemon's orders. When the daemon is gone it kills
-// everything.
+// obey carries out the daemon's orders. When the daemon is gone it kills everything.
 func (h *supervisor) obey() {
 	if h.warm != nil {
 		h.mustWait()
@@ -370,8 +366,8 @@ func (h *supervisor) obey() {
 	}
 }
 
-// end kills what is left and exits. With a PID namespace the kernel does it, and
-// the daemon's wait returns only when all are gone.
+// end kills what is left and exits. With a PID namespace the kernel does it, and the daemon's wait
+// returns only when all are gone.
 func (h *supervisor) end(code int) {
 	if !h.spec.apart() {
 		h.clear()
@@ -393,8 +389,8 @@ func (h *supervisor) clear() {
 	}
 }
 
-// rest removes what the call has made and reports that the helper is idle. If
-// something of the call may be left, the helper ends.
+// rest removes what the call has made and reports that the helper is idle. If something of the call
+// may be left, the helper ends.
 func (h *supervisor) rest() {
 	close(h.over)
 	h.tasks.Wait()

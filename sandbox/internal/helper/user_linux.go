@@ -17,8 +17,7 @@ func nameUser(s *Spec) error {
 			return err
 		}
 	}
-	// Otherwise the first call could write it, and others not. If this fails, so would
-	// that.
+	// Otherwise the first call could write it, and others not. If this fails, so would that.
 	_ = os.WriteFile("/proc/self/projid_map", []byte("0 0 1"), 0)
 	return nil
 }

@@ -18,8 +18,8 @@ const (
 	flagsPlain = unix.MS_NOSUID | unix.MS_NODEV
 )
 
-// covered are the host directories that private ones cover. A root below one of
-// them is mounted again.
+// covered are the host directories that private ones cover. A root below one of them is mounted
+// again.
 var covered = [...]string{"/tmp", "/var/tmp", "/run", "/dev"}
 
 // Covered reports whether the view hides path unless it is one of the roots.
@@ -32,20 +32,19 @@ func Covered(path string) bool {
 	return false
 }
 
-// tree is a detached copy of a part of the host's mounts, taken before the view is
-// built.
+// tree is a detached copy of a part of the host's mounts, taken before the view is built.
 type tree struct {
 	fd   int
 	path string // its mount point
 	dir  bool
 }
 
-// buildView turns the mount namespace of the calling process into that of a call:
-// everything read-only, private /tmp, /var/tmp, /run, /dev and /proc, the roots
-// mounted again, the hidden paths covered.
+// buildView turns the mount namespace of the calling process into that of a call: everything
+// read-only, private /tmp, /var/tmp, /run, /dev and /proc, the roots mounted again, the hidden
+// paths covered.
 //
-// One recursive mount_setattr(2) makes the host's tree read-only, instead of one
-// remount for each mount; copies taken before are not affected.
+// One recursive mount_setattr(2) makes the host's tree read-only, instead of one remount for each
+// mount; copies taken before are not affected.
 //
 // It returns the paths it has mounted, in order.
 func buildView(s *Spec, handed []int, console []tree) (attached []string, err error) {
@@ -176,8 +175,8 @@ func takeNodes() ([]tree, error) {
 
 const console = "/dev/console"
 
-// takeTerminal takes the terminal of the call, if it has one. host is the directory
-// with the machine's root. ttyname(3) searches /dev and finds it as the console.
+// takeTerminal takes the terminal of the call, if it has one. host is the directory with the
+// machine's root. ttyname(3) searches /dev and finds it as the console.
 func takeTerminal(host string, has bool) []tree {
 	if !has {
 		return nil
@@ -229,8 +228,8 @@ func takeSockets(paths []string) (list []tree) {
 // shmBytes is the size of /dev/shm.
 const shmBytes = 256 << 20
 
-// perFile is the number of bytes per allowed file: an empty file takes the kernel
-// about half as much memory.
+// perFile is the number of bytes per allowed file: an empty file takes the kernel about half as
+// much memory.
 const perFile = 2048
 
 // privateMount is a file system private to the view.
@@ -239,8 +238,7 @@ type privateMount struct {
 	flags         uintptr
 }
 
-// isThere returns false for a directory that is missing, or a link to another one
-// of them.
+// isThere returns false for a directory that is missing, or a link to another one of them.
 func (d privateMount) isThere() bool {
 	st, err := os.Lstat(d.path)
 	return err == nil && st.IsDir()
@@ -305,12 +303,11 @@ func mountBelowDev() error {
 	return stage("mount /dev/shm", unix.Mount("tmpfs", "/dev/shm", "tmpfs", flagsPlain, options))
 }
 
-// procLocked are the parts of /proc that change the machine: root's files belong to
-// root here too.
+// procLocked are the parts of /proc that change the machine: root's files belong to root here too.
 var procLocked = [...]string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"}
 
-// buildProc mounts the /proc of the new PID namespace. The kernel allows it only if
-// the outer /proc is not masked, as it is in default containers.
+// buildProc mounts the /proc of the new PID namespace. The kernel allows it only if the outer /proc
+// is not masked, as it is in default containers.
 func buildProc() error {
 	if err := unix.Mount("proc", "/proc", "proc", flagsPlain|unix.MS_NOEXEC, ""); err != nil {
 		return stage("mount /proc", err)
@@ -336,8 +333,8 @@ func buildProc() error {
 // coverFile covers hidden files. Its mode lets no one open it.
 const coverFile = "/dev/.cover"
 
-// Cover is its content. It is not empty, because programs may not open an empty
-// file: npm pack would put it into its archive instead of failing.
+// Cover is its content. It is not empty, because programs may not open an empty file: npm pack
+// would put it into its archive instead of failing.
 const Cover = "\n"
 
 func hideAll(paths []string) error {
@@ -359,8 +356,8 @@ func hide(path string) error {
 	return cover(fd)
 }
 
-// maskAll covers paths below the roots. A path that is gone needs no cover; one
-// that became a link, by another call, is an error.
+// maskAll covers paths below the roots. A path that is gone needs no cover; one that became a link,
+// by another call, is an error.
 func maskAll(paths []string) error {
 	for _, path := range paths {
 		fd, err := locate(path)
@@ -405,8 +402,8 @@ func except(err error, harmless ...error) error {
 	return err
 }
 
-// locate opens path, which must be canonical. It follows no link: a link was
-// created after the path was judged, perhaps by an earlier call.
+// locate opens path, which must be canonical. It follows no link: a link was created after the path
+// was judged, perhaps by an earlier call.
 func locate(path string) (int, error) { return locateAt(unix.AT_FDCWD, path) }
 
 func locateAt(dir int, path string) (int, error) {

@@ -62,13 +62,11 @@ func (h *supervisor) leads(pid int, fd string) target {
 	return elsewhere
 }
 
-// waiting finds a process that waits for input, by kernel state: it sleeps in a
-// read of the call's terminal or pipe, or in a poll while the terminal is in
-// single-key mode. Readers come first.
+// waiting finds a process that waits for input, by kernel state: it sleeps in a read of the call's
+// terminal or pipe, or in a poll while the terminal is in single-key mode. Readers come first.
 //
-// It misses processes that the kernel does not let it inspect: those of another
-// user, as sudo starts them in an unconfined call, and all if
-// kernel.yama.ptrace_scope is 2 or more.
+// It misses processes that the kernel does not let it inspect: those of another user, as sudo
+// starts them in an unconfined call, and all if kernel.yama.ptrace_scope is 2 or more.
 func (h *supervisor) waiting() Event {
 	found := Event{Kind: EventWaiting}
 	group, ok := h.foreground()
@@ -128,8 +126,8 @@ func (h *supervisor) look(p Proc, keys, hidden bool) (Event, bool) {
 	return e, e.Wait != ""
 }
 
-// readsInput reports whether a process probably has the terminal open for reading:
-// on another descriptor than those of the outputs.
+// readsInput reports whether a process probably has the terminal open for reading: on another
+// descriptor than those of the outputs.
 func (h *supervisor) readsInput(pid int) bool {
 	fds, _ := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd")
 	for _, fd := range fds[:min(len(fds), maxTasks)] {
@@ -142,9 +140,8 @@ func (h *supervisor) readsInput(pid int) bool {
 	return false
 }
 
-// terminalMode returns whether the terminal is in single-key mode, and whether a
-// program has turned off what only a prompt for a secret turns off. ECHO is not
-// used: it is off from the start.
+// terminalMode returns whether the terminal is in single-key mode, and whether a program has turned
+// off what only a prompt for a secret turns off. ECHO is not used: it is off from the start.
 func (h *supervisor) terminalMode() (keys, hidden bool) {
 	if !h.spec.Terminal {
 		return false, false
@@ -156,8 +153,8 @@ func (h *supervisor) terminalMode() (keys, hidden bool) {
 	return t.Lflag&unix.ICANON == 0, t.Lflag&unix.ECHOK == 0 || t.Lflag&unix.ISIG == 0
 }
 
-// parseSyscall parses /proc/PID/syscall (proc_pid_syscall(5)): the number of the
-// system call in which the thread sleeps, and its first argument as a descriptor.
+// parseSyscall parses /proc/PID/syscall (proc_pid_syscall(5)): the number of the system call in
+// which the thread sleeps, and its first argument as a descriptor.
 func parseSyscall(s string) (call, fd int, ok bool) {
 	f := strings.Fields(s)
 	if len(f) < 2 {

@@ -12,22 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A shell can start before its script is known. bash reads the file named by
-// BASH_ENV before the string of -c, which it reads from its argument memory. So
-// BASH_ENV names a pipe, in which bash waits, and -c has a placeholder with room
-// for a script. The script is then written over the placeholder, the pipe delivers
-// commands that undo the traces of waiting, and bash continues as if it had just
-// started.
+// A shell can start before its script is known. bash reads the file named by BASH_ENV before the
+// string of -c, which it reads from its argument memory. So BASH_ENV names a pipe, in which bash
+// waits, and -c has a placeholder with room for a script. The script is then written over the
+// placeholder, the pipe delivers commands that undo the traces of waiting, and bash continues as if
+// it had just started.
 //
-// A script can still see: NUL bytes after the arguments and the environment in the
-// shell's own /proc/PID, and, before its first command has ended, PIPESTATUS,
-// BASH_ARGC and SECONDS in a listing of all variables, which a fresh shell creates
-// on first use.
+// A script can still see: NUL bytes after the arguments and the environment in the shell's own
+// /proc/PID, and, before its first command has ended, PIPESTATUS, BASH_ARGC and SECONDS in a
+// listing of all variables, which a fresh shell creates on first use.
 
-// The script is set in two steps. OrderSetScript prepares everything but leaves the
-// start of the placeholder; OrderGo writes the script over it and lets bash
-// continue. So a daemon that ends between the two leaves a shell that can only run
-// the placeholder.
+// The script is set in two steps. OrderSetScript prepares everything but leaves the start of the
+// placeholder; OrderGo writes the script over it and lets bash continue. So a daemon that ends
+// between the two leaves a shell that can only run the placeholder.
 
 // placeholder is what bash would run if it did not wait. It never succeeds.
 const placeholder = "kill -KILL $$; #"
@@ -73,15 +70,14 @@ func (w *warmShell) placeholder() string {
 	return placeholder + strings.Repeat(" ", max(0, w.room-len(placeholder)))
 }
 
-// waitWithin bounds the start of a shell, which is checked every lookAgain. Both
-// are long: no caller waits.
+// waitWithin bounds the start of a shell, which is checked every lookAgain. Both are long: no
+// caller waits.
 const (
 	waitWithin = time.Minute
 	lookAgain  = time.Millisecond
 )
 
-// await waits until the shell waits, and finds its script and environment in
-// memory.
+// await waits until the shell waits, and finds its script and environment in memory.
 func (w *warmShell) await(shell int) error {
 	for begin := time.Now(); !w.waits(shell); time.Sleep(lookAgain) {
 		if time.Since(begin) > waitWithin {
@@ -160,8 +156,7 @@ func store(pid int, at uintptr, b []byte) error {
 	return nil
 }
 
-// setScript writes all of the script but its start, without which the shell cannot
-// run it.
+// setScript writes all of the script but its start, without which the shell cannot run it.
 func (w *warmShell) setScript(shell int, shellName, script string) error {
 	if len(script) > w.room || strings.IndexByte(script, 0) >= 0 {
 		return errors.New("the script does not fit the waiting shell")
@@ -210,11 +205,9 @@ func prelude(shellName, script string) string {
 		waitFD, quote(script), quote(shellName))
 }
 
-// quote returns s as one shell word.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// mustWait reports to the daemon when the shell waits. On failure the call ends
-// before it began.
+// mustWait reports to the daemon when the shell waits. On failure the call ends before it began.
 func (h *supervisor) mustWait() {
 	if err := h.warm.await(h.shell); err != nil {
 		send(failure(stage("let a shell wait for its script", err)))
@@ -257,9 +250,8 @@ func (h *supervisor) refuse(why error) {
 	h.end(125)
 }
 
-// awaitGo waits until the daemon lets the command start, with the first order after
-// OrderRun. The first of the files is the permit, which the daemon may have
-// revoked; it returns the command's.
+// awaitGo waits until the daemon lets the command start, with the first order after OrderRun. The
+// first of the files is the permit, which the daemon may have revoked; it returns the command's.
 func (h *supervisor) awaitGo(files []uintptr) (others []uintptr, err error) {
 	if len(files) == 0 {
 		return nil, errGarbled

@@ -56,12 +56,10 @@ type View struct {
 	TmpBytes uint64
 }
 
-// apart reports whether the call has its own PID namespace, which ends with the
-// helper.
+// apart reports whether the call has its own PID namespace, which ends with the helper.
 func (s *Spec) apart() bool { return s.Namespaces && !s.Shared }
 
-// Root is one directory that is mounted in the view after / was made read-only and
-// /tmp private.
+// Root is one directory that is mounted in the view after / was made read-only and /tmp private.
 type Root struct {
 	Path     string
 	Writable bool
@@ -87,8 +85,8 @@ type Order struct {
 	Script string // of OrderSetScript
 }
 
-// The orders. The first one of a call is OrderRun; it carries the Spec in a memory
-// file and possibly descriptors for the command.
+// The orders. The first one of a call is OrderRun; it carries the Spec in a memory file and
+// possibly descriptors for the command.
 const (
 	OrderRun       = "run"
 	OrderSetScript = "set-script" // the script of a warm shell; answered by EventScriptSet or EventFailed
@@ -168,10 +166,10 @@ const maxMembers = 64
 
 var errGarbled = errors.New("garbled message between daemon and helper")
 
-// The wire form of every message: key, NUL, value, NUL, and so on, for non-zero
-// fields. No value can contain NUL (the kernel accepts none in paths, arguments or
-// the environment either), so there is no escaping, and invalid UTF-8 is preserved.
-// JSON would replace it: what runs would not be what was judged.
+// The wire form of every message: key, NUL, value, NUL, and so on, for non-zero fields. No value
+// can contain NUL (the kernel accepts none in paths, arguments or the environment either), so there
+// is no escaping, and invalid UTF-8 is preserved. JSON would replace it: what runs would not be
+// what was judged.
 
 // encode appends the wire form of a structure. It fails if a string contains NUL.
 func encode(b []byte, prefix string, from reflect.Value) ([]byte, error) {
@@ -213,8 +211,8 @@ func encodeOne(b []byte, key string, v reflect.Value) ([]byte, error) {
 	return b, nil
 }
 
-// decode is the inverse of encode. An unknown key is an error: daemon and helper
-// are the same binary.
+// decode is the inverse of encode. An unknown key is an error: daemon and helper are the same
+// binary.
 func decode(b []byte, into reflect.Value) error {
 	for s := string(b); s != ""; {
 		key, rest, ok := strings.Cut(s, "\x00")
@@ -269,8 +267,7 @@ func parse(v reflect.Value, value string) error {
 	return nil
 }
 
-// Encode returns the wire form of the specification. It fails if a string contains
-// NUL.
+// Encode returns the wire form of the specification. It fails if a string contains NUL.
 func (s *Spec) Encode() ([]byte, error) { return encode(nil, "", reflect.ValueOf(*s)) }
 
 // DecodeSpec is the inverse of Encode.

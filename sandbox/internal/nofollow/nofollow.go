@@ -1,5 +1,5 @@
-// Package nofollow opens and examines files in directories that other processes
-// change: by descriptors, following no link.
+// Package nofollow opens and examines files in directories that other processes change: by
+// descriptors, following no link.
 package nofollow
 
 import (

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoveAll removes a name in an open directory, with all its contents. It follows
-// no link and enters no other file system, even against concurrent changes, and
-// uses two descriptors however deep the tree is.
+// RemoveAll removes a name in an open directory, with all its contents. It follows no link and
+// enters no other file system, even against concurrent changes, and uses two descriptors however
+// deep the tree is.
 func RemoveAll(dir int, name string) error {
 	if err := unlink(dir, name); err != unix.ENOTEMPTY && err != unix.EACCES {
 		return ignore(err, unix.ENOENT)
@@ -49,8 +49,7 @@ type walker struct {
 	above []step
 }
 
-// step is a parent directory of the walker's, and the name through which it went
-// down.
+// step is a parent directory of the walker's, and the name through which it went down.
 type step struct {
 	id   ID
 	name string
@@ -75,8 +74,8 @@ func (w *walker) empty() error {
 	}
 }
 
-// clear removes what can be removed at once and returns the first directory that is
-// not empty, or "".
+// clear removes what can be removed at once and returns the first directory that is not empty, or
+// "".
 func (w *walker) clear() (down string, err error) {
 	for {
 		names, err := list(w.at)
