@@ -60,15 +60,17 @@ func try(dir string, n int, random *rand.Rand) (found, made int, err error) {
 	if out, err := exec.Command("go", "test", "-count=1", dir).CombinedOutput(); err != nil {
 		return 0, 0, fmt.Errorf("the tests of %s fail without a change: %w\n%s", dir, err, out)
 	}
+	known := map[string]bool{}
 	for attempts := 0; made < n && attempts < 5*n; attempts++ {
 		path := paths[random.IntN(len(paths))]
 		text, what, err := mutate(path, random)
 		if err != nil {
 			return 0, 0, err
 		}
-		if what == "" {
-			continue // nothing in that file can be changed
+		if what == "" || known[what] {
+			continue // nothing in that file can be changed, or this was tried
 		}
+		known[what] = true
 		switch survived, err := survives(dir, path, text); {
 		case errors.Is(err, errNoMutant):
 			continue
