@@ -115,7 +115,7 @@ func (c *Caches) set() *cacheSet {
 	return c.now.Load()
 }
 
-// contain reports whether a path that a call may write is in a cache.
+// contain reports whether a call may write a path because a cache contains it.
 func (c *Caches) contain(path string) bool {
 	return c != nil && slices.ContainsFunc(c.now.Load().dirs, func(f cacheDir) bool { return paths.Within(path, f.path) })
 }

@@ -92,7 +92,7 @@ func (w *walker) leaveFunction(args []word, s *state) {
 	}
 }
 
-// plainStatus reports whether exit or return with these arguments succeeds.
+// plainStatus reports whether exit or return certainly accepts these arguments.
 func plainStatus(args []word) bool {
 	if len(args) == 0 {
 		return true

@@ -152,7 +152,7 @@ func (d *Dispatcher) awaitSlot(ctx context.Context, c *Call) (leave func(), refu
 	leave = func() { d.slots.leave(t) }
 	select {
 	case <-t.ready:
-		return d.hasSlot(ctx, leave)
+		return d.takeSlot(ctx, leave)
 	default:
 	}
 	if refused = d.receive(c); refused != nil {
@@ -170,7 +170,7 @@ func (d *Dispatcher) awaitSlot(ctx context.Context, c *Call) (leave func(), refu
 		}
 		select {
 		case <-t.ready:
-			return d.hasSlot(ctx, leave)
+			return d.takeSlot(ctx, leave)
 		case <-ctx.Done():
 			leave()
 			return nil, stopped(ctx)
@@ -179,9 +179,9 @@ func (d *Dispatcher) awaitSlot(ctx context.Context, c *Call) (leave func(), refu
 	}
 }
 
-// hasSlot returns the slot of a call that has not ended meanwhile. Shutdown stops one call after the other: a
+// takeSlot keeps the slot for a call that has not ended meanwhile. Shutdown stops one call after the other: a
 // call that gets the slot of a stopped one waits until all are stopped, so that it counts as waiting.
-func (d *Dispatcher) hasSlot(ctx context.Context, leave func()) (func(), *refusal) {
+func (d *Dispatcher) takeSlot(ctx context.Context, leave func()) (func(), *refusal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if ctx.Err() == nil {

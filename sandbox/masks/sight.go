@@ -113,7 +113,7 @@ func (t *Tracker) look(path string) {
 		t.haunt(was)
 	}
 	if fresh.target != path && t.making() {
-		fresh.unchanged = stateOf(fresh.target)
+		fresh.targetState = stateOf(fresh.target)
 	}
 	t.names.put(fresh)
 	t.last = nil
@@ -184,7 +184,7 @@ func (t *Tracker) forget(path string) {
 // haunt keeps the target of a link masked: a call can replace a link, which is no mount, and read
 // its target by another name. A target that has not changed since a call linked it is not masked.
 func (t *Tracker) haunt(n *name) {
-	if n.target == n.path || n.unchanged == stateOf(n.target) || len(t.active) == 0 {
+	if n.target == n.path || n.targetState == stateOf(n.target) || len(t.active) == 0 {
 		return
 	}
 	t.ghosts[n.target] = n
@@ -204,9 +204,9 @@ type name struct {
 	reads       bool         // read is set
 	writes      bool         // write is set
 
-	held      held
-	made      state // the state in which a call made it; zero = none did
-	unchanged state // of the target when a call made the link; zero = none did
+	held        held
+	made        state // the state in which a call made it; zero = none did
+	targetState state // of the target when a call made the link; zero = none did
 }
 
 // judge sets what a policy says about reading and writing the name, and reports whether it says
