@@ -115,8 +115,8 @@ func (h *Reservation) Run(ctx context.Context, c Command) (Exit, error) {
 	return exit, nil
 }
 
-// release lets the command run once its writes are reported. If the prepared
-// sandbox is gone or outdated, a new one runs the script.
+// release lets the command run once its writes are reported. If the sandbox that a pool
+// prepared is gone or outdated, a new one runs the script.
 func (h *Reservation) release(ctx context.Context, c Command) error {
 	h.streams.reader.watch(h.pool)
 	h.process.Borrow(c.Loopback)
@@ -124,12 +124,13 @@ func (h *Reservation) release(ctx context.Context, c Command) error {
 		return err
 	}
 	err := h.process.Release(ctx)
-	switch {
-	case errors.Is(err, sandbox.ErrGone):
+	gone := errors.Is(err, sandbox.ErrGone)
+	if h.pool == nil || !gone && !errors.Is(err, sandbox.ErrChanged) {
+		return err
+	}
+	if gone {
 		h.pool.fail(ctx, "a sandbox that waited is not used", err)
 		h.fresh = true // a command that cannot start costs one helper
-	case !errors.Is(err, sandbox.ErrChanged):
-		return err
 	}
 	h.Drop()
 	if h.begin(c); h.err != nil {

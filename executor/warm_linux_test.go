@@ -2,6 +2,7 @@ package executor
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -168,4 +169,18 @@ func missingNamespaces() string {
 		return err.Error() + ": " + string(out)
 	}
 	return ""
+}
+
+// A probe whose shell is killed fails: no fresh shell runs in its stead.
+func TestAProbeFailsWhenItsShellIsGone(t *testing.T) {
+	t.Parallel()
+	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
+	s := ready(t, c)
+	_ = syscall.Kill(s.process.PID(), syscall.SIGKILL)
+	<-s.process.Alone()
+	var out bytes.Buffer
+	c.Script, c.Stdout = "echo ran", &out
+	if _, err := s.run(t.Context(), c); !errors.Is(err, sandbox.ErrGone) || out.Len() > 0 {
+		t.Errorf("got %v and %q, want an error and no output", err, out.String())
+	}
 }
