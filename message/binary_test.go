@@ -27,6 +27,22 @@ func TestBinaryOutputSurvivesTheWire(t *testing.T) {
 	}
 }
 
+func TestABinaryFrameOfNoStreamIsRefused(t *testing.T) {
+	for name, frame := range map[string][]byte{
+		"it is short":        make([]byte, 15),
+		"its channel is 0":   OutputDelta{Stream: "stdout"}.AppendBinary(nil, 0, nil),
+		"its offset is -1":   OutputDelta{Stream: "stdout", Offset: -1}.AppendBinary(nil, 1, nil),
+		"its stream is 0":    append([]byte{0, 0, 0, 1, 0}, make([]byte, 11)...),
+		"its stream is 3":    append([]byte{0, 0, 0, 1, 3}, make([]byte, 11)...),
+		"its zeros are none": append([]byte{0, 0, 0, 1, 1, 1}, make([]byte, 10)...),
+	} {
+		var d OutputDelta
+		if channel, _, err := d.ParseBinary(frame); err == nil {
+			t.Errorf("%s, and it is read as %+v of channel %d", name, d, channel)
+		}
+	}
+}
+
 func FuzzParseBinary(f *testing.F) {
 	f.Add(OutputDelta{Stream: "stderr", Offset: 7}.AppendBinary(nil, 1, []byte("x")))
 	f.Add([]byte("short"))
