@@ -195,7 +195,7 @@ func unconfined(ctx context.Context) string {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Sprintf("no call can be confined here: %v %s(toold doctor tells how to mend it)", err, out)
+		return fmt.Sprintf("no call can be confined here: %v %s(toold doctor tells how to fix it)", err, out)
 	}
 	return ""
 }

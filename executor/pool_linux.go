@@ -313,7 +313,7 @@ func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, fi
 func (p *Pool) provide(ctx context.Context) error {
 	c, _ := p.wanted()
 	if c != nil && !p.proven {
-		if err := ProbePool(ctx, *c); err != nil {
+		if _, err := ProbePool(ctx, *c); err != nil {
 			return err
 		}
 		p.proven = true

@@ -38,7 +38,7 @@ func (*Pool) Flush() {}
 func (*Pool) Close() {}
 
 // ProbePool returns ErrUnavailable.
-func ProbePool(ctx context.Context, c Command) error {
-	_, err := Run(ctx, c)
-	return err
+func ProbePool(ctx context.Context, c Command) (reuses bool, err error) {
+	_, err = Run(ctx, c)
+	return false, err
 }

@@ -72,29 +72,31 @@ for fd in /dev/fd/*; do echo "$fd"; done
 shopt; trap -p; alias; declare -F; umask; ulimit -a; env -u TOOLD_CALL
 echo "é'\"\$" ; (exit 3`
 
-// ProbePool checks that a warm shell runs a script exactly as a fresh one does.
-func ProbePool(ctx context.Context, c Command) error {
+// ProbePool checks that a warm shell runs a script exactly as a fresh one does. It also returns
+// whether a sandbox can hold several commands in turn here.
+func ProbePool(ctx context.Context, c Command) (reuses bool, err error) {
 	c = c.shape()
 	p := NewPool(0, nil) // so that one helper runs both
 	defer p.Close()
 	var fresh, late shown
 	want, err := p.Run(ctx, fresh.of(c))
 	if err != nil {
-		return err
+		return reuses, err
 	}
 	p.work.Wait() // until the helper is idle
+	reuses = p.Counts().Idle > 0
 	s, err := startWarm(ctx, c, p.slotsOf())
 	if err != nil {
-		return err
+		return reuses, err
 	}
 	got, err := s.run(ctx, late.of(c))
 	if err != nil {
-		return err
+		return reuses, err
 	}
 	if got.Code != want.Code || late.String() != fresh.String() {
-		return errors.New("this bash does not run a script that comes late as it runs one that was there from the start")
+		return reuses, errors.New("this bash does not run a script that comes late as it runs one that was there from the start")
 	}
-	return nil
+	return reuses, nil
 }
 
 type shown struct{ out, errs bytes.Buffer }

@@ -87,7 +87,7 @@ func TestProbeTriesEveryLayer(t *testing.T) {
 	for _, f := range got.Features {
 		t.Logf("%-50s %v %s %s %s", f.Name, f.OK, f.Detail, f.Why, f.Fix)
 		if f.OK == (f.Why != "") || f.Why != "" && f.Fix == "" {
-			t.Errorf("a layer that fails must say why and what mends it, got %+v", f)
+			t.Errorf("a layer that fails must say why and what fixes it, got %+v", f)
 		}
 	}
 	if len(got.Features) != 5 || (Capabilities{}).Tier() != "none" {

@@ -296,7 +296,7 @@ func (g *global) agentFindings(ctx context.Context, cfg config.Config) (list []f
 		return []finding{{Name: "connected agents", Is: err.Error()}}
 	}
 	for _, name := range names {
-		f := finding{Name: "agent " + name, Mend: "toold connect " + name + ", or take it back: toold connect --undo " + name}
+		f := finding{Name: "agent " + name, Fix: "toold connect " + name + ", or take it back: toold connect --undo " + name}
 		if f.Is, err = g.proveAgain(ctx, cfg, name); err != nil {
 			f.Is = err.Error()
 		}

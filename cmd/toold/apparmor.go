@@ -21,7 +21,7 @@ func apparmorFindings() []finding {
 	}
 	return []finding{{
 		Name: "AppArmor", Is: "it gives the rights in user namespaces only to programs with a profile; toold may have one, and does without where bwrap has one",
-		Mend: apparmorCommand(exe),
+		Fix: apparmorCommand(exe),
 	}}
 }
 

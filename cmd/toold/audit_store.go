@@ -95,7 +95,7 @@ func storeFinding(ctx context.Context, cfg config.Config) []finding {
 	if cfg.Store == "" {
 		return nil
 	}
-	f := finding{Name: "team store", Mend: "calls go on without it; the record is kept here until the store has it"}
+	f := finding{Name: "team store", Fix: "calls go on without it; the record is kept here until the store has it"}
 	record, err := openRecord(ctx, cfg)
 	if err == nil {
 		defer record.Close()

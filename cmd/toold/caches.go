@@ -29,12 +29,12 @@ func cacheFinding(ctx context.Context, cfg config.Config) finding {
 		store, err = os.MkdirTemp(cfg.StateDir, "doctor-caches-")
 	}
 	if err != nil {
-		return finding{Name: f.Name, Is: err.Error(), Mend: "choose another state folder with --state-dir"}
+		return finding{Name: f.Name, Is: err.Error(), Fix: "choose another state directory with --state-dir"}
 	}
 	defer os.RemoveAll(store)
 	caches, err := sandbox.OpenCaches(ctx, store, cfg.Caches)
 	if err != nil {
-		return finding{Name: f.Name, Is: err.Error(), Mend: "correct what is named, or do without: sandbox.caches: []"}
+		return finding{Name: f.Name, Is: err.Error(), Fix: "correct what is named, or do without: sandbox.caches: []"}
 	}
 	defer caches.Close()
 	if daemon.CachesUnavailable(cfg.Sandbox, caches) != nil {

@@ -25,13 +25,13 @@ import (
 type finding struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	Is   string `json:"is,omitempty"`   // what was found
-	Mend string `json:"mend,omitempty"` // the command or the step that mends it
+	Is   string `json:"is,omitempty"`  // what was found
+	Fix  string `json:"fix,omitempty"` // the command or the step that fixes it
 }
 
 func doctorCommand(g *global) *cobra.Command {
 	return &cobra.Command{
-		Use: "doctor", Short: "Try what this machine offers, and say how to mend what is missing", Args: cobra.NoArgs,
+		Use: "doctor", Short: "Try what this machine offers, and say how to fix what is missing", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.doctor(cmd.Context()) },
 	}
 }
@@ -42,7 +42,7 @@ func (g *global) doctor(ctx context.Context) error {
 	if err == nil {
 		findings = append(findings, configFinding(cfg), watchFinding(cfg))
 	} else {
-		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct what is named above; --config FILE takes another file"})
+		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Fix: "correct what is named above; --config FILE takes another file"})
 		options := g.options
 		options.For = config.JudgeCalls // in the home directory all else may be right
 		cfg, err = g.readConfig(options)
@@ -66,7 +66,7 @@ func configFinding(cfg config.Config) finding {
 func confinementFindings(ctx context.Context) []finding {
 	var list []finding
 	for _, f := range sandbox.Probe(ctx).Features {
-		list = append(list, finding{Name: f.Name, OK: f.OK, Is: cmp.Or(f.Why, f.Detail), Mend: f.Fix})
+		list = append(list, finding{Name: f.Name, OK: f.OK, Is: cmp.Or(f.Why, f.Detail), Fix: f.Fix})
 	}
 	return list
 }
@@ -97,7 +97,7 @@ func tierFinding(ctx context.Context, cfg *config.Config) finding {
 	cfg.Sandbox = profile
 	cfg.Sandbox.Groups = nil
 	if err != nil {
-		return finding{Name: "sandbox", Is: err.Error(), Mend: "until then no command runs"}
+		return finding{Name: "sandbox", Is: err.Error(), Fix: "until then no command runs"}
 	}
 	wanted := profile.Tier == sandbox.TierBwrap && profile.Launcher == "bwrap"
 	f := finding{Name: "sandbox", OK: held.Degraded == "" || wanted, Is: describe(held)}
@@ -113,7 +113,7 @@ func terminalFinding(cfg config.Config) finding {
 		return finding{Name: "pseudo-terminals", OK: true, Is: "none, and terminal: off needs none"}
 	}
 	if err != nil {
-		return finding{Name: "pseudo-terminals", Is: err.Error(), Mend: "mount -t devpts devpts /dev/pts"}
+		return finding{Name: "pseudo-terminals", Is: err.Error(), Fix: "mount -t devpts devpts /dev/pts"}
 	}
 	return finding{Name: "pseudo-terminals", OK: true}
 }
@@ -121,13 +121,19 @@ func terminalFinding(cfg config.Config) finding {
 // warmFinding reports whether shells can wait for their script, which saves time alone.
 func (g *global) warmFinding(ctx context.Context, cfg config.Config) finding {
 	f := finding{Name: "warm shells", OK: true, Is: fmt.Sprintf("%d wait for the next commands", cfg.WarmShells)}
-	usual := daemon.Command(cfg)
-	if cfg.WarmShells == 0 {
-		f.Is = "none are wanted (warm_shells: 0)"
-	} else if err := executor.ProbePool(ctx, usual); errors.Is(err, sandbox.ErrUnavailable) {
+	reuses, err := executor.ProbePool(ctx, daemon.Command(cfg))
+	switch {
+	case errors.Is(err, sandbox.ErrUnavailable):
 		f.Is = "none without the sandbox"
-	} else if err != nil {
+	case err != nil:
 		f.Is = fmt.Sprintf("none: %v; each command starts its own shell", err)
+	case cfg.WarmShells == 0:
+		f.Is = "none are wanted (warm_shells: 0)"
+	}
+	if err == nil && reuses {
+		f.Is += "; a sandbox holds several commands in turn"
+	} else if err == nil {
+		f.Is += "; each command gets a sandbox of its own, which takes longer: chroot(2), pivot_root(2) or clone(2) are refused or the profile has the network"
 	}
 	counts, _ := g.askDaemon(ctx, cfg, "observer", http.MethodGet, "/metrics") // or there is no daemon
 	if _, n, _ := strings.Cut(string(counts), "\ntoold_sandbox_failures_total "); n != "" && n[0] != '0' {
@@ -140,7 +146,7 @@ func (g *global) warmFinding(ctx context.Context, cfg config.Config) finding {
 func policyFinding(cfg config.Config) finding {
 	p, err := daemon.LoadPolicy(cfg)
 	if err != nil {
-		return finding{Name: "policy", Is: err.Error(), Mend: "correct the file; nothing runs under a policy that cannot be read"}
+		return finding{Name: "policy", Is: err.Error(), Fix: "correct the file; nothing runs under a policy that cannot be read"}
 	}
 	found := finding{Name: "policy", OK: true, Is: daemon.PolicyName(cfg)}
 	for _, w := range p.Warnings() {
@@ -155,7 +161,7 @@ func (g *global) runningPolicyFinding(ctx context.Context, cfg config.Config) []
 	case err != nil:
 		return nil
 	case last.Error != "":
-		return []finding{{Name: "policy of the running daemon", Is: "the last good one stays in force: " + last.Error, Mend: "correct the file, then: toold reload"}}
+		return []finding{{Name: "policy of the running daemon", Is: "the last good one stays in force: " + last.Error, Fix: "correct the file, then: toold reload"}}
 	}
 	return []finding{{Name: "policy of the running daemon", OK: true, Is: last.Policy}}
 }
@@ -169,16 +175,16 @@ func stateFinding(cfg config.Config) finding {
 		kept, err = daemon.KeptBytes(cfg)
 	}
 	if err != nil {
-		return finding{Name: "state folder", Is: err.Error(), Mend: "choose another folder with --state-dir, or: mkdir -p -m 700 " + cfg.StateDir}
+		return finding{Name: "state directory", Is: err.Error(), Fix: "choose another directory with --state-dir, or: mkdir -p -m 700 " + cfg.StateDir}
 	}
 	is := fmt.Sprintf("%s; %s are kept of at most %s", cfg.StateDir, size(kept), size(cfg.Limits.StateBytes))
 	if kept > cfg.Limits.StateBytes {
-		return finding{Name: "state folder", Is: is, Mend: "a running daemon removes what is oldest, and refuses new calls while calls use the rest: raise limits.state_bytes, or wait until calls have ended"}
+		return finding{Name: "state directory", Is: is, Fix: "a running daemon removes what is oldest, and refuses new calls while calls use the rest: raise limits.state_bytes, or wait until calls have ended"}
 	}
 	if journal.HeadInside(cfg.StateDir) {
-		is += "; " + cfg.HeadDir() + " could not be made, so a state folder that is replaced as a whole goes unnoticed"
+		is += "; " + cfg.HeadDir() + " could not be made, so a state directory that is replaced as a whole goes unnoticed"
 	}
-	return finding{Name: "state folder", OK: true, Is: is}
+	return finding{Name: "state directory", OK: true, Is: is}
 }
 
 func writeProbe(dir string) error {
@@ -201,11 +207,11 @@ func (g *global) portFinding(ctx context.Context, cfg config.Config) finding {
 		p.close()
 		return finding{Name: "address", OK: true, Is: "a daemon serves " + p.at.URL + " already"}
 	case !errors.Is(err, errNoDaemon):
-		return finding{Name: "address", Is: err.Error(), Mend: "restart the daemon: toold serve"}
+		return finding{Name: "address", Is: err.Error(), Fix: "restart the daemon: toold serve"}
 	}
 	l, err := loopback.Listen("tcp", cfg.Listen)
 	if err != nil {
-		return finding{Name: "address", Is: err.Error(), Mend: "choose another address with --listen, e.g. --listen 127.0.0.1:0"}
+		return finding{Name: "address", Is: err.Error(), Fix: "choose another address with --listen, e.g. --listen 127.0.0.1:0"}
 	}
 	l.Close()
 	return finding{Name: "address", OK: true, Is: cfg.Listen + " is free"}
@@ -250,7 +256,7 @@ func printFinding(g *global, f finding) {
 		fmt.Fprintf(g.std.out, ": %s", is)
 	}
 	fmt.Fprintln(g.std.out)
-	if !f.OK && f.Mend != "" {
-		fmt.Fprintf(g.std.out, "      mend: %s\n", f.Mend)
+	if !f.OK && f.Fix != "" {
+		fmt.Fprintf(g.std.out, "      fix: %s\n", f.Fix)
 	}
 }

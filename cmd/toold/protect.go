@@ -18,7 +18,7 @@ func watchFinding(cfg config.Config) finding {
 	f.Is, f.OK = fmt.Sprintf("%d directories to watch", directories), !unseen
 	if why != "" {
 		f.Is += "; " + why
-		f.Mend = fmt.Sprintf("sudo sysctl -w fs.inotify.max_user_watches=%d, or work in a smaller directory", 3*directories)
+		f.Fix = fmt.Sprintf("sudo sysctl -w fs.inotify.max_user_watches=%d, or work in a smaller directory", 3*directories)
 	}
 	return f
 }

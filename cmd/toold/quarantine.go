@@ -71,7 +71,7 @@ func quarantineFinding(cfg config.Config) finding {
 	f := finding{Name: "quarantine", OK: true}
 	items, err := quarantine.Items(daemon.QuarantineDir(cfg))
 	if err != nil {
-		return finding{Name: f.Name, Is: err.Error(), Mend: "ls -la " + daemon.QuarantineDir(cfg)}
+		return finding{Name: f.Name, Is: err.Error(), Fix: "ls -la " + daemon.QuarantineDir(cfg)}
 	}
 	total := int64(0)
 	for _, i := range items {

@@ -44,7 +44,7 @@ func (v *vault) time(b *testing.B, tool tools.Tool) float64 {
 			b.Fatal(err)
 		}
 		if v.tool.Pool != nil {
-			if err := executor.ProbePool(b.Context(), executor.Command{Dir: v.ws, Sandbox: v.tool.Profile}); err != nil {
+			if _, err := executor.ProbePool(b.Context(), executor.Command{Dir: v.ws, Sandbox: v.tool.Profile}); err != nil {
 				b.Skip(err)
 			}
 		}

@@ -150,11 +150,11 @@ func (l *Log) open() error {
 	if err = l.opt.Dir.Sync(); err != nil { // whoever made a segment may have died before
 		return err
 	}
-	return l.mend()
+	return l.repair()
 }
 
-// mend writes the note anew when a power cut has torn it.
-func (l *Log) mend() error {
+// repair writes the note anew when a power cut has torn it.
+func (l *Log) repair() error {
 	_, err := l.disk.note.read(true)
 	var torn *DamageError
 	if !errors.As(err, &torn) {
