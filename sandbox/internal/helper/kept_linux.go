@@ -24,7 +24,7 @@ const (
 type base struct {
 	root    int
 	changes int      // an open mountinfo: see changed
-	view    View     // the input of baseKept
+	view    *View    // the input of baseKept; nil before the first
 	built   bool     // baseKept is complete
 	private []string // paths of the mounts in baseRoots
 }
@@ -70,8 +70,11 @@ func (b *base) changed() bool {
 
 // enter makes the view of a call the root of this process.
 func (b *base) enter(s *Spec, handed []int) error {
+	if s.Kept && b.view == nil {
+		return errGarbled
+	}
 	if s.Kept {
-		s.View = b.view
+		s.View = *b.view
 	}
 	if b.changed() || !b.built || !s.Kept {
 		if err := b.build(s, handed); err != nil {
@@ -145,7 +148,8 @@ func (b *base) build(s *Spec, handed []int) error {
 			return stage("unmount "+path, err)
 		}
 	}
-	b.view, b.built = s.View, true
+	view := s.View
+	b.view, b.built = &view, true
 	return b.exit()
 }
 
