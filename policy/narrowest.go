@@ -32,10 +32,10 @@ func (p *Policy) narrowest(e Effect) (c Change, ok bool) {
 	case e.Kind == Exec && len(e.Argv) > 0 && !e.Argv[0].Dynamic:
 		c.Section = "commands"
 		c.Rule, ok = allowingCommand(e)
-	case (e.Kind == Read || e.Kind == Write) && !e.Unknown && e.Canonical != "":
+	case e.Kind == Read || e.Kind == Write:
 		c.Section, ok = "paths", true
 		c.Rule = Rule{Action: Allow, Ops: []Kind{e.Kind}, Paths: []string{literalGlob(e.Canonical, e.Tree)}}
-	case e.Kind == Net && e.Host != "":
+	case e.Kind == Net:
 		c.Section, ok = "net", true
 		c.Rule = Rule{Action: Allow, Hosts: []string{e.Host}, Ports: known(e.Port), Schemes: known(e.Scheme)}
 	case e.Kind == Env && e.Name != "":
