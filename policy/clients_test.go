@@ -40,6 +40,24 @@ func TestAClientsFileTightensForItsClientOnly(t *testing.T) {
 	}
 }
 
+func TestTheRulesForAnyoneAreThoseOfEveryClient(t *testing.T) {
+	t.Parallel()
+	p := compile(t, File{Name: "user", Defaults: asking(), Clients: []Client{
+		{Name: "a", File: File{Name: "a.yaml", Defaults: asking(), Paths: []Rule{{ID: "no-a", Action: Deny, Paths: []string{"/w/a"}}}}},
+		{Name: "b", File: File{Name: "b.yaml", Defaults: asking(), Paths: []Rule{{ID: "no-b", Action: Deny, Paths: []string{"/w/b"}}}}},
+	}})
+	for _, q := range []*Policy{p.ForAnyone(), p.For("a", "").ForAnyone()} {
+		for path, want := range map[string]Action{"/w/a": Deny, "/w/b": Deny, "/w/c": Ask} {
+			if d := q.Decide([]Effect{read(path)}); d.Action != want {
+				t.Errorf("%s: %v, want %v", path, d.Action, want)
+			}
+		}
+	}
+	if d := p.Decide([]Effect{read("/w/a")}); d.Action != Ask {
+		t.Errorf("the policy itself changed: %v by %s", d.Action, d.Rule)
+	}
+}
+
 // Every token that makes calls has the role agent: "agent" holds for each of them, whatever its
 // own name, and "agent NAME" for one.
 func TestAFileForAgentsHoldsForEveryToken(t *testing.T) {

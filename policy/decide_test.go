@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -211,5 +212,27 @@ func TestHosts(t *testing.T) {
 		if d := p.Decide([]Effect{e}); d.Action != c.want {
 			t.Errorf("%+v: %v, want %v", c, d.Action, c.want)
 		}
+	}
+}
+
+func TestTheNamesOfEffectsAndActionsAreReadBack(t *testing.T) {
+	t.Parallel()
+	for kind := Opaque; kind <= Env; kind++ {
+		text, err := kind.MarshalText()
+		var got Kind
+		if err := errors.Join(err, got.UnmarshalText(text)); err != nil || got != kind {
+			t.Errorf("%d is %q, which is %d, %v", kind, text, got, err)
+		}
+	}
+	for action := Deny; action <= Allow; action++ {
+		text, err := action.MarshalText()
+		var got Action
+		if err := errors.Join(err, got.UnmarshalText(text)); err != nil || got != action {
+			t.Errorf("%d is %q, which is %d, %v", action, text, got, err)
+		}
+	}
+	kind, action := Exec, Allow
+	if kind.UnmarshalText([]byte("Read")) == nil || action.UnmarshalText([]byte("yes")) == nil || action != Deny {
+		t.Errorf("unknown names are %v and %v", kind, action)
 	}
 }

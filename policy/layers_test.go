@@ -121,6 +121,28 @@ func TestADemandHoldsWhicheverRuleDecides(t *testing.T) {
 	}
 }
 
+func TestARuleIsHeldToItsExamples(t *testing.T) {
+	t.Parallel()
+	for _, action := range []Action{Deny, Ask, Allow} {
+		for _, c := range []struct {
+			match, not string
+			want       string // of the error
+		}{
+			{"git push a", "git pull", ""},
+			{"git pull", "git fetch", `example "git pull": the rule should match it`},
+			{"git push", "git push a", `example "git push a": the rule should not match it`},
+			{"git push; x", "x", `example "git push; x" is not one plain command`},
+			{"git push", "x 'y", `example "x 'y" is not one plain command`},
+		} {
+			r := Rule{ID: "r", Action: action, Run: []string{"git push **"}, Match: []string{c.match}, NotMatch: []string{c.not}}
+			_, err := Compile(place(), File{Name: "p.yaml", Defaults: asking(), Commands: []Rule{r}})
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, %q and %q: %v, want %q", action, c.match, c.not, err, c.want)
+			}
+		}
+	}
+}
+
 func TestKeysWithoutMeaningAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

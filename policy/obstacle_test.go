@@ -134,6 +134,29 @@ func TestObstaclesOfEffectsThatAreHardToName(t *testing.T) {
 	}
 }
 
+func TestAChangeReadsAsInAPolicyFile(t *testing.T) {
+	t.Parallel()
+	command := Rule{ID: "c", Action: Allow, Run: []string{"./x a"}, RequireFlags: []string{"-n"}, PermitFlags: []string{"-o"}, Dirs: []string{"/w"}}
+	for _, row := range []struct {
+		change Change
+		want   string
+	}{
+		{Change{File: "user", Section: "commands", Rule: command}, `under commands: {id: c, decision: allow, run: ["./x a"], require_flags: ["-n"], permit_flags: ["-o"], cwd: ["/w"]}`},
+		{Change{File: "user", Section: "paths", Rule: Rule{ID: "p", Action: Allow, Ops: []Kind{Read}, Paths: []string{"/srv/a", "/srv/b"}}}, `under paths: {id: p, decision: allow, ops: [read], match: ["/srv/a", "/srv/b"]}`},
+		{Change{File: "user", Section: "net", Rule: Rule{ID: "n", Action: Allow, Hosts: []string{"a.test"}, Ports: []int{80}, Schemes: []string{"http"}}}, `under net: {id: n, decision: allow, hosts: ["a.test"], ports: [80], schemes: ["http"]}`},
+		{Change{File: "user", Section: "except", At: "r", Texts: []string{"/w/a"}}, `an exception in rule "r": except: ["/w/a"]`},
+		{Change{File: "ws", Section: "except", At: "r", Texts: []string{"/w/a"}}, `an exception in rule "r": except: ["/w/a"] in ws`},
+		{Change{File: "user", Section: "builtin.disable", Texts: []string{"b"}}, `builtin: {disable: ["b"]}, which takes the whole of a built-in rule away`},
+		{Change{File: "user", Section: "env.allow", Texts: []string{"X"}}, `env: {allow: ["X"]}`},
+		{Change{File: "user", Section: "unknown_paths.read"}, `unknown_paths: {read: allow}`},
+		{Change{File: "ws", Section: "unknown_paths.read"}, `unknown_paths: {read: allow} in ws`},
+	} {
+		if got := row.change.Text("user"); got != row.want {
+			t.Errorf("got  %s\nwant %s", got, row.want)
+		}
+	}
+}
+
 // randomLayers is a policy of several files, each of which may deny.
 func randomLayers(r *rand.Rand) layers {
 	l := layers{user: randomFile(r), managed: r.IntN(3) == 0, further: []File{randomFile(r)}}

@@ -141,6 +141,7 @@ func TestFoldersOfARule(t *testing.T) {
 	p := rules(t, asking(),
 		Rule{ID: "test", Action: Allow, Run: []string{"npm test"}, Dirs: []string{"${workspace}/**"}},
 		Rule{ID: "script", Action: Allow, Run: []string{"./build.sh"}},
+		Rule{ID: "deploy", Action: Deny, Run: []string{"deploy **"}, Dirs: []string{"${workspace}/live"}},
 	)
 	for _, c := range []struct {
 		command string
@@ -153,6 +154,10 @@ func TestFoldersOfARule(t *testing.T) {
 		{"./build.sh", []string{"/w"}, Allow},
 		{"./build.sh", []string{"/w/sub"}, Ask},
 		{"./build.sh", nil, Ask},
+		{"deploy x", []string{"/w/live"}, Deny},
+		{"deploy x", []string{"/w/test"}, Ask},
+		{"deploy x", []string{"/w/test", "/w/live"}, Deny},
+		{"deploy x", nil, Deny}, // it may be there
 	} {
 		e := Effect{Kind: Exec, Argv: words(c.command), Dirs: c.dirs}
 		if d := p.Decide([]Effect{e}); d.Action != c.want {
