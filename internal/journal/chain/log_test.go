@@ -399,10 +399,14 @@ func TestALogThatGoesAwayTakesNothingMore(t *testing.T) {
 	s := newSite()
 	must(t, s.open())
 	must(t, s.add("a"))
+	must(t, s.log.Present())
 	c := s.dir.names["00000001.log"]
 	s.dir.names["00000001.log"] = &content{}
 	if err := s.add("b"); !errors.Is(err, chain.ErrGone) {
 		t.Errorf("replaced: %v", err)
+	}
+	if err := s.log.Present(); !errors.Is(err, chain.ErrGone) {
+		t.Errorf("present: %v", err)
 	}
 	s.dir.names["00000001.log"] = c
 	c.now = c.now[:len(c.now)-1]

@@ -44,6 +44,13 @@ func TestEachProcessSeesWhatTheOtherAppends(t *testing.T) {
 			if r.IntN(3) == 0 {
 				must(t, x.sync())
 			}
+			if r.IntN(3) == 0 {
+				y := both[r.IntN(2)]
+				must(t, y.log.CatchUp(0))
+				if !slices.Equal(y.seen, all) {
+					t.Fatalf("seed %d: one has caught up with %q, want %q", seed, y.seen, all)
+				}
+			}
 		}
 		for _, x := range both {
 			must(t, x.add())
@@ -68,8 +75,8 @@ func TestWhatAnotherProcessCouldNotSyncIsWrittenAgain(t *testing.T) {
 		must(t, b.add(strings.Repeat("x", small)))
 		must(t, b.add("lost")) // in the next segment
 		s.dir.failing(1, 1, syscall.EIO)
-		if err := b.sync(); err == nil {
-			t.Fatal("the disk did not fail")
+		if err := b.sync(); err == nil || b.log.Failure() == nil || a.log.Failure() != nil {
+			t.Fatalf("the disk did not fail for one alone: %v, %v, %v", err, b.log.Failure(), a.log.Failure())
 		}
 		must(t, a.add("kept"))
 		must(t, a.sync())
