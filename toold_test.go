@@ -112,6 +112,7 @@ var layers = []row{
 	}, []string{"cobra", "zap"}},
 
 	{"conformance/suite", nil, nil},
+	{"conformance/cmd/toold-conformance", []string{"client", "conformance/suite", "message"}, []string{"websocket"}},
 
 	// Directories of tests only.
 	{".", nil, nil},

@@ -6,7 +6,9 @@
 // hold further cases of these kinds.
 //
 // It contains no code but tests; what reads and plays exec and escape cases, on any
-// implementation, is package suite. The format of a wire case:
+// implementation, is package suite, and the command toold-conformance plays them on others:
+// but those with own, which says what convention of toold a case is about. The format of
+// a wire case:
 //
 //   - id, dialect, why: what it is about. Dialects that this version does not
 //     speak are listed in notApplicable. In those of isPeer toold connects to a

@@ -168,7 +168,7 @@ func (t *escapeTarget) noteContact(d message.ConnectionDecision) {
 // widenedMark, in a script, has the person who says yes to it let it write in @OUT@.
 const widenedMark = "# widened"
 
-// widens tells whether a person adds to the sandbox of a call of the case.
+// widens reports whether a person adds to the sandbox of a call of the case.
 func widens(c suite.EscapeCase) bool {
 	return strings.Contains(c.Command, widenedMark) || strings.Contains(c.Beside, widenedMark)
 }

@@ -37,7 +37,9 @@ func playEscape(ctx context.Context, w World, target Target) Outcome {
 		got = Outcome{Verdict: "broken", Why: "cannot be played: " + err.Error()}
 	}
 	if got.Bad() {
-		got.Output += "\nreturn: " + fmt.Sprintf("%.4000s", p.last.Return)
+		if len(p.last.Return) > 0 {
+			got.Output += fmt.Sprintf("\nreturn: %.4000s", p.last.Return)
+		}
 		if s, ok := p.session.(interface{ Scene() string }); ok {
 			got.Output += "\n" + s.Scene()
 		}
@@ -124,7 +126,7 @@ func (p *escapePlayer) start(ctx context.Context) (err error) {
 		p.vars["RC"] = fmt.Sprint(refused.Exit)
 	}
 	if err == nil {
-		_, err = p.session.Run(ctx, Command{Script: "true JOURNALSECRET"})
+		_, err = p.session.Run(ctx, Command{Script: "true JOURNALSECRET", Dir: p.f.ws, Terminal: "off"})
 	}
 	return err
 }
@@ -210,9 +212,16 @@ func (p *escapePlayer) call(ctx context.Context, c Call) (Result, error) {
 	if c.Tool != "bash" || c.Conversation != "" || c.Arguments["background"] != nil {
 		return Result{}, NotApplicable("it needs tools other than commands, or calls in the background")
 	}
-	command := Command{Script: fmt.Sprint(c.Arguments["command"]), Timeout: 5 * time.Minute, Live: c.Live}
-	command.Dir, _ = c.Arguments["cwd"].(string)
-	return p.session.Run(ctx, command)
+	command := Command{Script: fmt.Sprint(c.Arguments["command"]), Dir: p.f.ws, Terminal: "off", Timeout: 5 * time.Minute, Live: c.Live}
+	if dir, ok := c.Arguments["cwd"].(string); ok {
+		command.Dir = dir
+	}
+	r, err := p.session.Run(ctx, command)
+	var inapt NotApplicable
+	if err != nil && !errors.As(err, &inapt) {
+		return Result{Exit: -1, Text: err.Error()}, nil // it did not run
+	}
+	return r, err
 }
 
 // note writes down how the last call ended for the scripts.

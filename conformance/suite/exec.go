@@ -3,6 +3,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,12 +22,12 @@ import (
 type execPlayer struct {
 	c       ExecCase
 	base    string
-	mark    string // tells the processes of this case from others
+	mark    string // marks the processes of this case
 	session Session
 	late    Lateness
 }
 
-// PlayExec plays a case on a target in a folder. reasons tell why it fails, late what was
+// PlayExec plays a case on a target in a folder. reasons are why it fails, late is what was
 // only too late; err is NotApplicable if the target cannot play it.
 func PlayExec(ctx context.Context, t Target, base string, c ExecCase) (reasons, late []string, err error) {
 	if why := c.needs(); why != "" {
@@ -44,6 +45,7 @@ func PlayExec(ctx context.Context, t Target, base string, c ExecCase) (reasons, 
 	if e := p.session.Close(); e != nil && err == nil {
 		reasons = append(reasons, e.Error())
 	}
+	killAll(p.mark, p.base)
 	return reasons, p.late.All(), err
 }
 
@@ -121,6 +123,9 @@ func (p *execPlayer) once(ctx context.Context) ([]string, error) {
 	return reasons, err
 }
 
+// usual is the time of commands whose time is not the point of a case.
+const usual = 30 * time.Second
+
 // execRun is one command of a case and how it ended.
 type execRun struct {
 	p      *execPlayer
@@ -138,10 +143,14 @@ func (p *execPlayer) run(ctx context.Context, script string, expect map[string]j
 	o := p.c.Options
 	c := Command{
 		Script: TokenName.ReplaceAllLiteralString(script, r.token),
-		Dir:    o.CWD, Env: o.Env, Terminal: strings.TrimSuffix(o.TTY, "_pipe"),
+		Dir:    cmp.Or(o.CWD, filepath.Join(p.base, "ws")), Terminal: strings.TrimSuffix(o.TTY, "_pipe"),
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Env)) {
+		c.Env = append(c.Env, name+"="+o.Env[name])
 	}
 	if o.TimeoutMS != nil {
-		c.Timeout = time.Duration(p.c.Timeout(*o.TimeoutMS)) * time.Millisecond
+		ms := max(*o.TimeoutMS, min(p.c.Timeout(*o.TimeoutMS), usual.Milliseconds()))
+		c.Timeout = time.Duration(ms) * time.Millisecond
 	}
 	cancelled := make(chan struct{})
 	if o.CancelAtMS != nil {
@@ -227,6 +236,9 @@ func (r *execRun) check(expect map[string]json.RawMessage) (reasons []string) {
 
 func (r *execRun) stream(name string) Printed {
 	text := map[string]string{"stdout": r.result.Stdout, "stderr": r.result.Stderr, "combined": r.result.Stdout + r.result.Stderr}[name]
+	if r.p.c.Options.TTY != "off" {
+		text = strings.ReplaceAll(text, "\r\n", "\n") // as most terminals have it
+	}
 	return Printed{text, text, int64(len(text))}
 }
 

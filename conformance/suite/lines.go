@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// ReadLines reads what stands on each line of files that is not empty; place is the
+// ReadLines reads each line of files that is not empty; place is the
 // file and the number of the line.
 func ReadLines[T any](read func(place string, text []byte) T, paths []string) ([]T, error) {
 	var out []T

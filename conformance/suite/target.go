@@ -38,8 +38,8 @@ type Workspace struct {
 // Command is a script of bash, and how it is run.
 type Command struct {
 	Script   string
-	Dir      string            // empty: that of the workspace
-	Env      map[string]string // beside what commands have
+	Dir      string
+	Env      []string          // beside what commands have: NAME=value
 	Terminal string            // off; single: one for all streams; split: one for stdout and one for stderr
 	Timeout  time.Duration     // 0: none
 	Live     func(data []byte) // gets what the command prints while it runs, from one goroutine, before Run returns; may be nil

@@ -24,7 +24,7 @@ func Elapse(ctx context.Context, wait time.Duration) error {
 }
 
 // Within looks again and again until something is so, or the time is over: for
-// what the kernel tells nobody about.
+// what the kernel does not report.
 func Within(limit time.Duration, done func() bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -37,7 +37,7 @@ func Within(limit time.Duration, done func() bool) bool {
 }
 
 // announcement is what a script prints when it has prepared itself for what comes:
-// an echo of a plain word, which stands in no trap.
+// an echo of a plain word, which is in no trap.
 var announcement = regexp.MustCompile(`(?:^|[;&] *)echo ([a-z]+)(?:;|$)`)
 
 // quotedWord is what a script quotes.

@@ -1,0 +1,82 @@
+//go:build linux
+
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/internal/race"
+)
+
+// play builds the command, plays cases with it and returns its verdicts and its exit code.
+func play(t *testing.T, target string) (verdicts map[string]string, code int) {
+	t.Helper()
+	if race.Enabled {
+		t.Skip("the command is built without the race detector")
+	}
+	probe := exec.CommandContext(t.Context(), "true")
+	probe.SysProcAttr = suite.WorldAttributes(false)
+	if err := probe.Run(); err != nil {
+		t.Skipf("no world can be made here: %v", err)
+	}
+	program := filepath.Join(t.TempDir(), "toold-conformance")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-target", target, "-json", "-run", "^(X01|K06|K19|T08|T12|fs-03|rd-01|ok-01|eg-01)$")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	verdicts = map[string]string{}
+	for d := json.NewDecoder(&out); d.More(); {
+		var r struct{ Target, ID, Verdict string }
+		if err := d.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Target != target {
+			t.Errorf("a result of %q, want %q", r.Target, target)
+		}
+		verdicts[r.ID] = r.Verdict
+	}
+	if errs.Len() > 0 {
+		t.Log(errs.String())
+	}
+	return verdicts, cmd.ProcessState.ExitCode()
+}
+
+// notPlayed are the verdicts on cases that no adapter can play, and on toold's own.
+var notPlayed = map[string]string{"K19": "left out", "T08": "left out", "T12": "not applicable", "eg-01": "left out"}
+
+func TestTheDaemonPassesAndBlocks(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{"X01": "passed", "K06": "passed", "fs-03": "blocked", "rd-01": "blocked", "ok-01": "usable"}
+	maps.Copy(want, notPlayed)
+	got, code := play(t, "toold")
+	if d := cmp.Diff(want, got); d != "" || code != 0 {
+		t.Errorf("exit code %d; verdicts (-want +got):\n%s", code, d)
+	}
+}
+
+// What confines nothing must be seen to: else "blocked" would mean nothing.
+func TestPlainBashFailsAndLetsEverythingOut(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{"X01": "passed", "K06": "failed", "fs-03": "escaped", "rd-01": "escaped", "ok-01": "usable"}
+	maps.Copy(want, notPlayed)
+	got, code := play(t, "bash")
+	if d := cmp.Diff(want, got); d != "" || code != 1 {
+		t.Errorf("exit code %d; verdicts (-want +got):\n%s", code, d)
+	}
+}

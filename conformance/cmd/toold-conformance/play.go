@@ -1,0 +1,164 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/toold/toold/conformance/suite"
+)
+
+// result is what became of a case.
+type result struct {
+	Suite   string `json:"suite"`
+	Target  string `json:"target"`
+	Version string `json:"version"`
+	Played  string `json:"played"` // when, and on which kernel
+	ID      string `json:"id"`
+	Verdict string `json:"verdict"` // see verdicts
+	Why     string `json:"why,omitempty"`
+}
+
+// verdicts are those of each suite, in the order of the tables; the second half is what
+// was not played.
+var verdicts = map[string][]string{
+	"exec":   {"passed", "failed", notApplicable, leftOut},
+	"escape": {"blocked", "escaped", "usable", "broken", notApplicable, leftOut},
+}
+
+const (
+	notApplicable = "not applicable" // the target, or its adapter, has nothing of the kind
+	leftOut       = "left out"       // the case is about a convention of toold
+)
+
+// bad reports whether a target failed.
+func (r result) bad() bool {
+	return slices.Contains([]string{"failed", "escaped", "broken"}, r.Verdict)
+}
+
+// player plays one suite on one target.
+type player struct {
+	o       options
+	built   built
+	target  string
+	version string
+	adapter adapter
+	stderr  io.Writer
+	alone   sync.RWMutex // held for writing by a case that is played again
+}
+
+// job is a case that can be played.
+type job struct {
+	id   string
+	own  string
+	play func(ctx context.Context) (verdict, why string)
+}
+
+func (p *player) play(ctx context.Context, name string) ([]result, error) {
+	jobs, err := p.jobs(name)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]result, len(jobs))
+	turns := make(chan struct{}, max(1, p.o.parallel))
+	var all sync.WaitGroup
+	for i, j := range jobs {
+		results[i] = result{name, p.target, p.version, played(), j.id, leftOut, j.own}
+		if j.own != "" {
+			continue
+		}
+		turns <- struct{}{}
+		// Ends with the case.
+		all.Go(func() {
+			results[i].Verdict, results[i].Why = j.play(ctx)
+			<-turns
+		})
+	}
+	all.Wait()
+	return results, context.Cause(ctx)
+}
+
+func (p *player) jobs(name string) (list []job, err error) {
+	file := func(name string) string { return filepath.Join(p.built.cases, name+".jsonl") }
+	if name == "exec" {
+		lines, err := suite.ReadExec(file("exec"), file("exec-own"))
+		for _, l := range lines {
+			if l.Err != nil {
+				return nil, fmt.Errorf("%s: %w", l.Place, l.Err)
+			}
+			list = append(list, job{l.Case.ID, l.Case.Own, func(ctx context.Context) (string, string) { return p.exec(ctx, l.Case) }})
+		}
+		return p.named(list), err
+	}
+	cases, err := suite.ReadEscape(file("escape"), file("escape-own"))
+	for _, c := range cases {
+		list = append(list, job{c.ID, c.Own, func(ctx context.Context) (string, string) { return p.escape(ctx, c) }})
+	}
+	return p.named(list), err
+}
+
+// named are the cases that the command line names.
+func (p *player) named(list []job) []job {
+	return slices.DeleteFunc(list, func(j job) bool { return !p.o.pattern.MatchString(j.id) })
+}
+
+func (p *player) exec(ctx context.Context, c suite.ExecCase) (verdict, why string) {
+	base, err := os.MkdirTemp(p.built.dir, "case-")
+	if err != nil {
+		return "failed", err.Error()
+	}
+	var inapt error
+	try := suite.Trial(func(base string) (reasons, late []string) {
+		reasons, late, err := suite.PlayExec(ctx, p.adapter, base, c)
+		var why suite.NotApplicable
+		if errors.As(err, &why) {
+			inapt = why
+			return nil, nil
+		}
+		if err != nil {
+			reasons = append(reasons, err.Error())
+		}
+		return reasons, late
+	})
+	reasons := try.Play(base, p.turn, func(why string) { fmt.Fprintln(p.stderr, p.target, c.ID, why) })
+	switch {
+	case inapt != nil:
+		return notApplicable, inapt.Error()
+	case len(reasons) > 0:
+		return "failed", strings.Join(reasons, "\n")
+	}
+	return "passed", ""
+}
+
+// turn gives a case that is played again the machine for itself.
+func (p *player) turn(again bool) (done func()) {
+	if again {
+		p.alone.Lock()
+		return p.alone.Unlock
+	}
+	p.alone.RLock()
+	return p.alone.RUnlock
+}
+
+func (p *player) escape(ctx context.Context, c suite.EscapeCase) (verdict, why string) {
+	if why := c.CannotPlay(); why != "" {
+		return notApplicable, why
+	}
+	w := suite.World{Case: c, Target: p.target, Programs: p.built.programs, Keep: p.adapter.Files(), User: true}
+	got, err := w.Play(ctx)
+	if err != nil {
+		return "broken", err.Error()
+	}
+	if got.Bad() {
+		got.Why += "\n" + got.Output
+	}
+	return got.Verdict, got.Why
+}
