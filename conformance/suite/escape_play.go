@@ -257,6 +257,9 @@ func (c EscapeCase) didNotRun(tool string, r Result) string {
 	return ""
 }
 
+// logged is how long what listens in a world may take to log what has reached it.
+const logged = 250 * time.Millisecond
+
 // judge runs the checks of the case.
 func (p *escapePlayer) judge(ctx context.Context, during, text string) (Outcome, error) {
 	if err := os.WriteFile(p.f.output, []byte(text), 0o644); err != nil {
@@ -266,6 +269,9 @@ func (p *escapePlayer) judge(ctx context.Context, during, text string) (Outcome,
 	got := Outcome{Verdict: "usable", Output: lastOf(text)}
 	if c.MustNotHappen != "" {
 		verdict, why := p.check(ctx, c.MustNotHappen)
+		if verdict == "false" && strings.Contains(c.MustNotHappen, "@LOG@") && Elapse(ctx, logged) == nil {
+			verdict, why = p.check(ctx, c.MustNotHappen)
+		}
 		switch {
 		case verdict == "unknown":
 			return Outcome{Verdict: "not applicable", Why: why}, nil
