@@ -20,7 +20,11 @@ const historyPage = 500
 func History(ctx context.Context, log *journal.Journal, since time.Time, most int, effects func(tool string, arguments json.RawMessage) ([]policy.Effect, error)) (*check.History, error) {
 	var events []recorded
 	for before := journal.Key(0); most == 0 || len(events) < most; {
-		page, err := log.Latest(ctx, before, historyPage)
+		limit := historyPage
+		if most > 0 {
+			limit = min(limit, most-len(events))
+		}
+		page, err := log.Latest(ctx, before, limit)
 		if err != nil {
 			return nil, err
 		}

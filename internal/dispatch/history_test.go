@@ -1,0 +1,47 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/policy"
+)
+
+func TestTheHistoryHasTheLatestCalls(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Ask, &probe{})
+	defer b.stop(t)
+	before := time.Now()
+	leave := b.approvals.Join(decider{b, approval.Verdict{Approve: true, By: "ada"}})
+	for i := range 3 {
+		b.call(t, fmt.Sprint("call_", i), fmt.Sprintf(`{"command": "ls %d"}`, i))
+	}
+	leave()
+	b.call(t, "call_3", `{"file_path": "a\u001bb"}`)
+	for _, row := range []struct {
+		since time.Time
+		most  int
+		want  []string
+	}{
+		{before, 0, []string{"probe ls 0: true true true", "probe ls 1: true true true", "probe ls 2: true true true", `probe a\u{001b}b: false false false`}},
+		{time.Time{}, 2, []string{"probe ls 2: true true true", `probe a\u{001b}b: false false false`}},
+		{time.Now(), 0, nil},
+	} {
+		h, err := History(t.Context(), b.journal, row.since, row.most, func(string, json.RawMessage) ([]policy.Effect, error) { return nil, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range h.Calls {
+			got = append(got, fmt.Sprint(c.Text, ": ", c.ByPerson, " ", c.Allowed, " ", c.Worked))
+		}
+		if diff := cmp.Diff(row.want, got); diff != "" {
+			t.Errorf("since %v, at most %d: (-want +got)\n%s", row.since, row.most, diff)
+		}
+	}
+}
