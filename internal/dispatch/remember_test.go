@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,6 +80,63 @@ func TestAnAnswerForAConversationIsAboutOneContent(t *testing.T) {
 		b.call(t, fmt.Sprintf("call_%d", i), step.arguments)
 		if len(y.asked) != step.asked || opened != 2 {
 			t.Errorf("step %d: asked %d times; %d opened", i, len(y.asked), opened)
+		}
+	}
+}
+
+func TestAnAnswerBecomesARuleOfThePolicyFile(t *testing.T) {
+	t.Parallel()
+	asks := policy.Defaults{Bash: policy.Ask, Read: policy.Ask, Write: policy.Ask, Net: policy.Ask}
+	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{Name: "user", Defaults: asks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		verdict approval.Verdict
+		without bool   // a policy file of the user's own
+		want    string // what is written
+		failure string // why it is not
+	}{
+		{approval.Verdict{Approve: true, By: "ada", Remember: "command"}, false, `make all`, ""},
+		{approval.Verdict{Approve: true, By: "ada", Remember: "prefix"}, false, "", "no rule for this prefix lets the call run"},
+		{approval.Verdict{Approve: true, By: "ada", Remember: "rule", Pattern: "make {all,test}"}, false, `make {all,test}`, ""},
+		{approval.Verdict{Approve: true, By: "ada", Remember: "rule", Pattern: "go test"}, false, "", "would still be asked"},
+		{approval.Verdict{Approve: true, By: "ada", Remember: "command"}, true, "", "no policy file of your own"},
+		{approval.Verdict{Approve: true, By: "ada", Remember: "command", Arguments: `{"a":1}`}, false, "", "makes no rule"},
+		{approval.Verdict{By: "ada", Remember: "command"}, false, "", "only a yes is remembered"},
+		{approval.Verdict{Approve: true, By: "ada", Remember: "once"}, false, "", ""},
+	} {
+		b := newBench(t, policy.Ask, &probe{})
+		b.tool.does = policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "make"}, {Text: "all"}}}
+		b.SetPolicy(rules)
+		var written []string
+		if !row.without {
+			b.workspace.opt.Remember = func(changes []policy.Change, person, call string) error {
+				for _, c := range changes {
+					written = append(written, strings.Join(c.Rule.Run, ","), person, call)
+				}
+				return nil
+			}
+		}
+		h := newHesitant()
+		leave := b.approvals.Join(h)
+		b.submit("call_1", `{}`)
+		question := <-h.asked
+		_, err := b.approvals.Resolve(question.ID, row.verdict)
+		b.stop(t)
+		leave()
+		want := []string{row.want, "ada", "call_1"}
+		if row.want == "" {
+			want = nil
+		}
+		if !slices.Equal(written, want) {
+			t.Errorf("%+v: %q is written", row.verdict, written)
+		}
+		if (err == nil) != (row.failure == "") || err != nil && !strings.Contains(err.Error(), row.failure) {
+			t.Errorf("%+v: the answer is taken with %v", row.verdict, err)
+		}
+		if offered := question.Show.Remembers("command"); offered == row.without || question.Show.Remembers("prefix") {
+			t.Errorf("%+v: suggested are %+v", row.verdict, question.Show.Suggestions)
 		}
 	}
 }
