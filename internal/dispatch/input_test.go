@@ -1,0 +1,167 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+func TestInputReachesARunningCallAndIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	begun, read, end := make(chan struct{}), make(chan tools.Input), make(chan struct{})
+	b := newBench(t, policy.Allow, &probe{run: func(_ context.Context, io tools.IO) tools.Result {
+		io.Started(tools.Started{PID: 42})
+		close(begun)
+		for range 2 {
+			in := <-io.Input
+			if len(in.Data) > 0 {
+				in.Taken()
+				in.Taken()
+			}
+			read <- in
+		}
+		<-end
+		return tools.Result{Text: "done"}
+	}})
+	defer b.stop(t)
+	w, wake := b.submit("call_1", `{}`)
+	<-begun
+	taken := make(chan bool, 200)
+	send := func(in tools.Input) *message.Error { return w.Call().Input(in, func(was bool) { taken <- was }) }
+	if e := send(tools.Input{Data: []byte("y\n")}); e != nil {
+		t.Fatal(e)
+	}
+	if in := <-read; string(in.Data) != "y\n" || !<-taken {
+		t.Errorf("the command read %q", in.Data)
+	}
+	if e := send(tools.Input{EOF: true}); e != nil {
+		t.Fatal(e)
+	}
+	if in := <-read; !in.EOF || !<-taken {
+		t.Errorf("the command read %+v", in)
+	}
+	for _, size := range []int{3 << 20, 2 << 20} { // together more than may wait
+		switch e := send(tools.Input{Data: make([]byte, size)}); {
+		case size == 3<<20 && e != nil:
+			t.Errorf("%d bytes: %v", size, e)
+		case size == 2<<20 && (e == nil || e.Type != message.NotRunning || !strings.Contains(e.Message, "does not read its input")):
+			t.Errorf("%d bytes more: %v", size, e)
+		}
+	}
+	close(end)
+	final(t, w, wake)
+	if <-taken {
+		t.Error("what the command did not read is acknowledged")
+	}
+	if e := send(tools.Input{Data: []byte("late")}); e == nil || e.Type != message.NotRunning || e.CallID != "call_1" {
+		t.Errorf("after the end: %v", e)
+	}
+	if len(taken) > 0 {
+		t.Errorf("%d answers more than pieces that were accepted", len(taken))
+	}
+}
+
+func TestPiecesThatNoOneReadsAreFew(t *testing.T) {
+	t.Parallel()
+	begun, end := make(chan struct{}), make(chan struct{})
+	b := newBench(t, policy.Allow, &probe{run: func(_ context.Context, io tools.IO) tools.Result {
+		io.Started(tools.Started{PID: 42})
+		close(begun)
+		<-end
+		return tools.Result{}
+	}})
+	defer b.stop(t)
+	w, _ := b.submit("call_1", `{}`)
+	<-begun
+	accepted := 0
+	for w.Call().Input(tools.Input{Signal: "SIGINT"}, nil) == nil {
+		if accepted++; accepted > 1000 {
+			t.Fatal("there is no bound")
+		}
+	}
+	if accepted < 10 {
+		t.Errorf("%d signals are accepted", accepted)
+	}
+	close(end)
+}
+
+func TestEventsAreObservedInTheirOrder(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Allow, &probe{})
+	var seen, again []any
+	var steps []Step
+	var tool string
+	b.Observe(func(c *Call, event any) {
+		seen = append(seen, event)
+		if _, ok := event.(Final); ok {
+			steps, tool = c.Steps(), c.Tool()
+		}
+	})
+	b.Observe(func(_ *Call, event any) { again = append(again, event) })
+	w, wake := b.submit("call_1", `{}`)
+	final(t, w, wake)
+	b.stop(t)
+	if want := w.Call().Events(0); len(want) == 0 || len(seen) < len(want) || len(again) != len(seen) {
+		t.Errorf("seen are %d and %d of %d events", len(seen), len(again), len(want))
+	}
+	inOrder := slices.IsSortedFunc(steps, func(a, b Step) int { return a.From.Compare(b.From) })
+	if len(steps) == 0 || !inOrder || tool != "probe" {
+		t.Errorf("the steps of %s are %+v", tool, steps)
+	}
+}
+
+func TestUnansweredCallsAreCountedByTheirState(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{})
+	b := newBench(t, policy.Allow, &probe{run: func(ctx context.Context, io tools.IO) tools.Result {
+		close(begun)
+		return untilStopped(ctx, io)
+	}})
+	w, wake := b.submit("call_1", `{}`)
+	<-begun
+	if got := b.States(); got[message.CallRunning] != 1 || len(got) != 1 {
+		t.Errorf("got %v", got)
+	}
+	w.Call().Cancel("")
+	final(t, w, wake)
+	b.stop(t)
+	if got := b.States(); len(got) != 0 {
+		t.Errorf("got %v when all are answered", got)
+	}
+}
+
+func TestAPersonMayChangeACallBeforeItRuns(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		verdict    approval.Verdict
+		background bool
+		failure    string // why the answer is not taken
+	}{
+		{approval.Verdict{Approve: true, By: "ada", Arguments: `{"a": 1}`}, false, ""},
+		{approval.Verdict{Approve: true, By: "ada", Arguments: `{"bad": 1}`}, false, "it is bad"},
+		{approval.Verdict{By: "ada", Arguments: `{"a": 1}`}, false, "an answer of no changes nothing"},
+		{approval.Verdict{Approve: true, By: "ada", Arguments: `{"a": 1}`}, true, "runs in the background"},
+	} {
+		b, h := newBench(t, policy.Ask, &probe{background: row.background}), newHesitant()
+		leave := b.approvals.Join(h)
+		w, wake := b.submit("call_1", `{}`)
+		question := <-h.asked
+		_, err := b.approvals.Resolve(question.ID, row.verdict)
+		if (err == nil) != (row.failure == "") || err != nil && !strings.Contains(err.Error(), row.failure) {
+			t.Errorf("%+v is taken with %v", row.verdict, err)
+		}
+		if err == nil {
+			if r := final(t, w, wake).Return; r.Status != "success" || !strings.HasPrefix(r.Result, "A person changed this call before it ran.") {
+				t.Errorf("%+v: the return is %+v", row.verdict, r)
+			}
+		}
+		b.stop(t)
+		leave()
+	}
+}
