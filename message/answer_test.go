@@ -1,6 +1,7 @@
 package message_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -142,6 +143,17 @@ func TestAnInputSurvivesTheWire(t *testing.T) {
 		}
 		if diff := cmp.Diff(&in, decoded(t, string(frame))); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", frame, diff)
+		}
+	}
+}
+
+func TestAnItemOfSeveralCommandsHasAShorterID(t *testing.T) {
+	t.Parallel()
+	for length, refused := range map[int]bool{254: false, 255: true, 256: true} {
+		id := strings.Repeat("x", length)
+		request := decoded(t, `{"type":"shell_call","call_id":"`+id+`","action":{"commands":["a","b"]}}`).(*message.Request)
+		if (request.Calls[0].Invalid != "") != refused || (len(request.Calls) == 1) != refused {
+			t.Errorf("%d bytes: %+v", length, request.Calls)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestEncodeLeavesShellCharactersAlone(t *testing.T) {
 
 func TestADeltaIsWhatEncodeWouldHaveMade(t *testing.T) {
 	t.Parallel()
-	for _, data := range []string{"", "plain\n", "\x1b[31mred\x1b[0m\r\n", "é—🚀\u2028 \"\\\t\x00\x7f", "a\xff\xfeb"} {
+	for _, data := range []string{"", "plain\n", "8 bytes.", "\x1b[31mred\x1b[0m\r\n", "é—🚀\u2028 \"\\\t\x00\x7f", "a\xff\xfeb"} {
 		d := OutputDelta{CallID: "c\"1", Stream: "stdout", Offset: 7, EventSeq: 9, Gap: &Gap{From: 1, To: 7}}
 		var got OutputDelta
 		if err := json.Unmarshal(d.AppendFrame(nil, []byte(data)), &got); err != nil {
