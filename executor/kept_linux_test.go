@@ -40,6 +40,13 @@ func noError(t *testing.T, errs ...error) {
 	}
 }
 
+// moveAndLink gives a file another name, which then gets the old one. The identity of what the path
+// leads to stays.
+func moveAndLink(t *testing.T, path string) {
+	t.Helper()
+	noError(t, os.Link(path, path+".new"), os.Rename(path, path+".old"), os.Rename(path+".new", path))
+}
+
 func write(path, text string) error { return os.WriteFile(path, []byte(text), 0o644) }
 
 // The view of a helper is made once for several calls, but never shows what would be hidden,
@@ -60,6 +67,18 @@ func TestAViewIsMadeAnewWhenWhatItIsMadeFromHasChanged(t *testing.T) {
 		},
 		"a masked file is removed, and its other name takes its place": func(t *testing.T, c *executor.Command, _ string) {
 			noError(t, os.Link(c.Dir+"/.env", c.Dir+"/new"), os.Remove(c.Dir+"/.env"), os.Rename(c.Dir+"/new", c.Dir+"/.env"))
+		},
+		"a hidden file is moved, and its other name takes its place": func(t *testing.T, _ *executor.Command, home string) {
+			moveAndLink(t, home+"/key")
+		},
+		"a masked file is moved, and its other name takes its place": func(t *testing.T, c *executor.Command, _ string) {
+			moveAndLink(t, c.Dir+"/.env")
+		},
+		"a protected file is moved, and its other name takes its place": func(t *testing.T, c *executor.Command, _ string) {
+			moveAndLink(t, c.Dir+"/git/config")
+		},
+		"a hidden link leads to another name of the file": func(t *testing.T, _ *executor.Command, home string) {
+			noError(t, os.Link(home+"/key", home+"/new"), os.Remove(home+"/link"), os.Symlink("new", home+"/link"))
 		},
 		"the directory of a protected file is replaced, and the file moved": func(t *testing.T, c *executor.Command, _ string) {
 			dir := c.Dir + "/git"

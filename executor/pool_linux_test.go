@@ -139,18 +139,17 @@ func TestAShellThatWaitedThroughAChangeIsNotUsed(t *testing.T) {
 		"hidden path is removed, and its other name takes its place": func(_, home string) error {
 			return joined(os.Link(home+"/key", home+"/new"), os.Remove(home+"/key"), os.Rename(home+"/new", home+"/key"))
 		},
+		"hidden path is moved, and its other name takes its place": func(_, home string) error {
+			return joined(os.Link(home+"/key", home+"/new"), os.Rename(home+"/key", home+"/old"), os.Rename(home+"/new", home+"/key"))
+		},
 		"hidden folder is made anew": func(_, home string) error {
 			return joined(os.RemoveAll(home+"/keys"), os.Mkdir(home+"/keys", 0o755), os.WriteFile(home+"/keys/k", []byte("secret"), 0o644))
 		},
 		"hidden link leads elsewhere": func(_, home string) error {
 			return joined(os.Remove(home+"/link"), os.Symlink("plain", home+"/link"))
 		},
-		"workspace is replaced": func(ws, _ string) error {
-			return joined(os.Rename(ws, ws+".old"), os.Mkdir(ws, 0o755))
-		},
-		"workspace is made anew": func(ws, _ string) error {
-			return joined(os.Remove(ws), os.Mkdir(ws, 0o755))
-		},
+		"workspace is replaced":  func(ws, _ string) error { return joined(os.Rename(ws, ws+".old"), os.Mkdir(ws, 0o755)) },
+		"workspace is made anew": func(ws, _ string) error { return joined(os.Remove(ws), os.Mkdir(ws, 0o755)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -76,11 +76,22 @@ func (b *base) enter(s *Spec, handed []int) error {
 	if s.Kept {
 		s.View = *b.view
 	}
-	if b.changed() || !b.built || !s.Kept {
-		if err := b.build(s, handed); err != nil {
+	if !b.changed() && b.built && s.Kept {
+		if err := b.use(s); err != nil || s.isClosed() {
 			return err
 		}
+		if err := b.leave(); err != nil {
+			return stage("unmount the view", err)
+		}
 	}
+	if err := b.build(s, handed); err != nil {
+		return err
+	}
+	return b.use(s)
+}
+
+// use makes a copy of baseKept the root of this process.
+func (b *base) use(s *Spec) error {
 	terminal := takeTerminal("/"+baseHost, s.Terminal)
 	if err := b.enterCopy(baseKept, baseView); err != nil {
 		return stage("copy the view", err)
@@ -227,6 +238,20 @@ func (b *base) fill(s *Spec, terminal []tree) error {
 		}
 	}
 	return nil
+}
+
+// isClosed reports whether each path that must be covered, and exists, is a mount point. It must be
+// called in the view. A mount on a file that is renamed moves with it; a hard link to the same file
+// under the old name is not covered.
+func (v View) isClosed() bool {
+	for _, path := range slices.Concat(v.Hide, v.Masks, v.Protect) {
+		var st unix.Statx_t
+		err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, 0, &st)
+		if err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // privateDirs returns the mount points of a view's private file systems, in mount order.

@@ -220,8 +220,8 @@ func (h *supervisor) mustWait() {
 func (h *supervisor) setScript(script string) {
 	err := errors.New("no shell waits for a script")
 	switch {
-	case h.site.base != nil && h.site.base.changed():
-		err = errors.New("a mount of its view is gone")
+	case h.site.base != nil && (h.site.base.changed() || !h.spec.isClosed()):
+		err = errors.New("a mount of its view is gone, or has moved")
 	case h.warm != nil && !h.warm.has:
 		err = h.warm.setScript(h.shell, h.spec.Argv[0], script)
 	}
