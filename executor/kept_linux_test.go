@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -133,5 +134,38 @@ func TestAViewThatCanBeUsedAgainIsNotMadeAnew(t *testing.T) {
 		if one, two := got[:half-1], got[half+1:]; one != two {
 			t.Errorf("%s: the second call sees another /dev: %q", mode, got)
 		}
+	}
+}
+
+// The mounts in private file systems are made for each call.
+func TestAViewThatIsKeptHidesAndShowsWhatAFreshOneDoes(t *testing.T) {
+	t.Parallel()
+	c := in(t, executor.Off, "")
+	shm, err := os.MkdirTemp("/dev/shm", "")
+	noError(t, err)
+	t.Cleanup(func() { os.RemoveAll(shm) })
+	inRoot, inShm := c.Dir+"/sock", shm+"/sock"
+	for _, path := range []string{inRoot, inShm} {
+		l, err := net.Listen("unix", path)
+		noError(t, err)
+		t.Cleanup(func() { l.Close() })
+	}
+	c.Script = "exec 2>&1; ls -A sock; touch /var/tmp/x /dev/shm/x; ls -A /run /var/tmp /dev/shm"
+	for name, change := range map[string]func(p *sandbox.Profile){
+		"a socket below a root in /tmp":     func(p *sandbox.Profile) { p.Sockets = []string{inRoot} },
+		"private file systems are hidden":   func(p *sandbox.Profile) { p.Hide = []string{"/run", "/var/tmp", "/dev/shm"} },
+		"a socket below a hidden directory": func(p *sandbox.Profile) { p.Sockets, p.Hide = []string{inShm}, []string{"/dev/shm"} },
+		"a socket":                          func(p *sandbox.Profile) { p.Sockets = []string{inShm} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := c
+			change(&c.Sandbox)
+			fresh, _ := run(t, c)
+			got := inOneHelper(t, func() executor.Command { return c }, func(*executor.Command) {})
+			if diff := cmp.Diff(fresh.Out+"-\n"+fresh.Out, got); diff != "" {
+				t.Errorf("(-fresh +kept)\n%s", diff)
+			}
+		})
 	}
 }

@@ -3,11 +3,13 @@ package helper
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // Directories of the base.
@@ -27,6 +29,7 @@ type base struct {
 	view    *View    // the input of baseKept; nil before the first
 	built   bool     // baseKept is complete
 	private []string // paths of the mounts in baseRoots
+	hidden  []string // private file systems that are hidden
 }
 
 // newBase makes a file system with these directories the root of the mount namespace.
@@ -145,12 +148,16 @@ func (b *base) build(s *Spec, handed []int) error {
 	if err != nil {
 		return err
 	}
-	for _, path := range attached {
+	for i, path := range attached {
+		if slices.ContainsFunc(attached[i+1:], func(dir string) bool { return paths.Within(path, dir) }) {
+			continue // mounted over
+		}
 		if err := b.putAside(path); err != nil {
 			return stage("keep "+path, err)
 		}
 	}
 	private := privateDirs()
+	b.hidden = hiddenOf(private, s.Hide)
 	if s.Terminal {
 		private = append(private, console)
 	}
@@ -189,11 +196,14 @@ func (b *base) forget() error {
 // putAside moves the mount at a path to baseRoots if it is in a private file system. Attached paths
 // are in mount order: mounts below one move with it.
 func (b *base) putAside(path string) error {
-	within := func(dir string) bool { return strings.HasPrefix(path+"/", dir+"/") }
+	within := func(dir string) bool { return paths.Within(path, dir) }
 	if !slices.ContainsFunc(privateDirs(), within) || slices.ContainsFunc(b.private, within) {
 		return nil
 	}
 	at, err := locate(path)
+	if errors.Is(err, unix.EACCES) {
+		return nil // below a hidden directory
+	}
 	if err != nil {
 		return err
 	}
@@ -237,7 +247,17 @@ func (b *base) fill(s *Spec, terminal []tree) error {
 			return err
 		}
 	}
-	return nil
+	return hideAll(b.hidden)
+}
+
+// hiddenOf returns the directories that are among the hidden paths.
+func hiddenOf(dirs, hide []string) (hidden []string) {
+	for _, path := range hide {
+		if real, err := filepath.EvalSymlinks(path); err == nil && slices.Contains(dirs, real) {
+			hidden = append(hidden, real)
+		}
+	}
+	return hidden
 }
 
 // isClosed reports whether each path that must be covered, and exists, is a mount point. It must be
