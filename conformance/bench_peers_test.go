@@ -26,8 +26,7 @@ var peers = []struct {
 	{"toold-unconfined", func(b *testing.B, n int) func(int) {
 		return tooldClients(b, map[string]any{"sandbox": map[string]any{"profile": "danger-full-access", "i_understand_full_access": true}}, n)
 	}},
-	{"codex-sandbox", func(b *testing.B, n int) func(int) { return codexClients(b, n, true) }},
-	{"codex-unconfined", func(b *testing.B, n int) func(int) { return codexClients(b, n, false) }},
+	{"codex-sandbox", codexClients},
 	{"ssh-unconfined", sshClients},
 	{"bwrap", bwrapStarts},
 }
@@ -80,13 +79,13 @@ func tooldClients(b *testing.B, settings map[string]any, n int) func(int) {
 }
 
 // codexClients are connections to Codex's own exec-server, which confines by Codex's own sandbox.
-func codexClients(b *testing.B, n int, confined bool) func(int) {
+func codexClients(b *testing.B, n int) func(int) {
 	program := stockCodex(b)
 	r := newCodexRig(b)
 	dial, aliases := codexServer(b, program, r.site.workspace)
-	more := map[string]any{"env": map[string]any{"PATH": aliases + ":" + os.Getenv("PATH")}} // where Codex finds its own sandbox
-	if confined {
-		more["sandbox"] = r.sandboxOf(b, "file://"+r.site.workspace, "restricted")
+	more := map[string]any{
+		"sandbox": r.sandboxOf(b, "file://"+r.site.workspace, "restricted"),
+		"env":     map[string]any{"PATH": aliases + ":" + os.Getenv("PATH")}, // where Codex finds its own sandbox
 	}
 	conns, calls := make([]*codexConn, n), make([]int, n)
 	for i := range conns {
