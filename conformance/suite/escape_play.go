@@ -212,7 +212,7 @@ func (p *escapePlayer) call(ctx context.Context, c Call) (Result, error) {
 	if c.Tool != "bash" || c.Conversation != "" || c.Arguments["background"] != nil {
 		return Result{}, NotApplicable("it needs tools other than commands, or calls in the background")
 	}
-	command := Command{Script: fmt.Sprint(c.Arguments["command"]), Dir: p.f.ws, Terminal: "off", Timeout: 5 * time.Minute, Live: c.Live}
+	command := Command{Script: fmt.Sprint(c.Arguments["command"]), Dir: p.f.ws, Terminal: "off", Timeout: 2 * time.Minute, Live: c.Live}
 	if dir, ok := c.Arguments["cwd"].(string); ok {
 		command.Dir = dir
 	}

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,8 +61,26 @@ func (c *ExecCase) needs() string {
 		return "adapters do not change the size of terminals"
 	case o.SignalAtMS != nil:
 		return "adapters send no signals"
+	case !c.neutral():
+		return "it needs or expects what only toold has"
 	}
 	return ""
+}
+
+// neutral reports whether a case has only options that any Session has, and expects
+// something that any shows.
+func (c *ExecCase) neutral() bool {
+	o := c.Options
+	known := ExecOptions{
+		TTY: o.TTY, TimeoutMS: o.TimeoutMS, CWD: o.CWD, Env: o.Env, Profile: o.Profile, Repeat: o.Repeat, Parallel: o.Parallel, Then: o.Then,
+		Slow: o.Slow, CancelAtMS: o.CancelAtMS, DaemonEnv: o.DaemonEnv, HomeWithBashrc: o.HomeWithBashrc,
+	}
+	for name := range c.Expect {
+		if !slices.Contains(ownExpectations, name) {
+			return c.Tool == "bash" && reflect.DeepEqual(o, known)
+		}
+	}
+	return false
 }
 
 func (p *execPlayer) prepare(at *Workspace) error {
@@ -151,6 +170,9 @@ func (p *execPlayer) run(ctx context.Context, script string, expect map[string]j
 	if o.TimeoutMS != nil {
 		ms := max(*o.TimeoutMS, min(p.c.Timeout(*o.TimeoutMS), usual.Milliseconds()))
 		c.Timeout = time.Duration(ms) * time.Millisecond
+	}
+	if !slices.Contains([]string{"off", "single", "split"}, c.Terminal) {
+		return nil, fmt.Errorf("unknown terminal %q", c.Terminal)
 	}
 	cancelled := make(chan struct{})
 	if o.CancelAtMS != nil {

@@ -25,8 +25,8 @@ func runChecks() map[string]func(r *execRun, want json.RawMessage) string {
 		"status":    func(r *execRun, want json.RawMessage) string { return compare(r.status, want) },
 		"exit_code": func(r *execRun, want json.RawMessage) string { return compare(float64(r.result.Exit), want) },
 		"signal": func(r *execRun, want json.RawMessage) string {
-			if r.result.Signal == "" && r.result.Exit > 128 {
-				return "" // many report no more than shells do
+			if r.result.Signal == UnknownSignal && r.result.Exit > 128 {
+				return ""
 			}
 			return compare(r.result.Signal, want)
 		},
@@ -57,6 +57,9 @@ func runChecks() map[string]func(r *execRun, want json.RawMessage) string {
 				return err.Error()
 			}
 			defer e.CleanUp(r.dir())
+			if e.ProcessAlive != "" {
+				return "cannot be checked: it needs a call in the background"
+			}
 			return e.Check(r.dir())
 		},
 	}

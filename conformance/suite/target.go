@@ -49,7 +49,7 @@ type Command struct {
 type Result struct {
 	Stdout, Stderr string
 	Exit           int    // 128 and the signal where a signal ended it, as shells count; -1: none is known
-	Signal         string // that ended it: SIGKILL
+	Signal         string // that ended it: SIGKILL; UnknownSignal
 	TimedOut       bool
 
 	// Of toold's own cases:
@@ -57,6 +57,9 @@ type Result struct {
 	Vars   map[string]string // for the scripts that check
 	Return []byte            // all that the target says of it
 }
+
+// UnknownSignal is the signal of a target that reports the exit code only.
+const UnknownSignal = "?"
 
 // ran reports whether the command did, however it ended.
 func (r Result) ran() bool { return r.Exit >= 0 || r.Signal != "" || r.TimedOut }

@@ -134,6 +134,9 @@ func follow(ctx context.Context, c suite.Command, ws *websocket.Conn, frames <-c
 				return r, nil
 			case f.Params.ExitCode != nil:
 				r.Exit, settled = *f.Params.ExitCode, time.After(time.Second)
+				if r.Exit > 128 {
+					r.Signal = suite.UnknownSignal
+				}
 			case f.Params.Stream == "stderr":
 				errs.Write(f.Params.Chunk)
 			default:

@@ -49,6 +49,11 @@ func main() {
 	if suite.InWorld(func(w suite.World) suite.Target { return adapters(w.Programs)[w.Target] }) {
 		return
 	}
+	for name, value := range map[string]string{"USER": "user", "LANG": "C.UTF-8", "TERM": "xterm"} { // as a login has them
+		if os.Getenv(name) == "" {
+			os.Setenv(name, value)
+		}
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ok, err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)

@@ -7,8 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,7 +21,7 @@ import (
 )
 
 // play builds the command, plays cases with it and returns its verdicts and its exit code.
-func play(t *testing.T, target string) (verdicts map[string]string, code int) {
+func play(t *testing.T, target string, args ...string) (verdicts map[string]string, code int) {
 	t.Helper()
 	if race.Enabled {
 		t.Skip("the command is built without the race detector")
@@ -32,7 +35,7 @@ func play(t *testing.T, target string) (verdicts map[string]string, code int) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := exec.CommandContext(t.Context(), program, "-target", target, "-json", "-run", "^(X01|K06|K19|T08|T12|fs-03|rd-01|ok-01|eg-01)$")
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"-target", target, "-json"}, args...)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -57,6 +60,9 @@ func play(t *testing.T, target string) (verdicts map[string]string, code int) {
 	return verdicts, cmd.ProcessState.ExitCode()
 }
 
+// some are cases of each kind.
+const some = "^(X01|K06|K19|T08|T12|fs-03|rd-01|ok-01|eg-01)$"
+
 // notPlayed are the verdicts on cases that no adapter can play, and on toold's own.
 var notPlayed = map[string]string{"K19": "left out", "T08": "left out", "T12": "not applicable", "eg-01": "left out"}
 
@@ -64,7 +70,7 @@ func TestTheDaemonPassesAndBlocks(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{"X01": "passed", "K06": "passed", "fs-03": "blocked", "rd-01": "blocked", "ok-01": "usable"}
 	maps.Copy(want, notPlayed)
-	got, code := play(t, "toold")
+	got, code := play(t, "toold", "-run", some)
 	if d := cmp.Diff(want, got); d != "" || code != 0 {
 		t.Errorf("exit code %d; verdicts (-want +got):\n%s", code, d)
 	}
@@ -75,8 +81,38 @@ func TestPlainBashFailsAndLetsEverythingOut(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{"X01": "passed", "K06": "failed", "fs-03": "escaped", "rd-01": "escaped", "ok-01": "usable"}
 	maps.Copy(want, notPlayed)
-	got, code := play(t, "bash")
+	got, code := play(t, "bash", "-run", some)
 	if d := cmp.Diff(want, got); d != "" || code != 1 {
 		t.Errorf("exit code %d; verdicts (-want +got):\n%s", code, d)
+	}
+}
+
+// A case that expects what does not happen is never passed.
+func TestFalseCasesAreNotPassed(t *testing.T) {
+	t.Parallel()
+	lines, err := suite.ReadLines(func(_ string, text []byte) string { return string(text) }, []string{"../../testdata/exec-false.jsonl"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What cannot be understood is refused for the whole file.
+	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, "smell") || strings.Contains(line, "weather") })
+	dir := t.TempDir()
+	for name, text := range map[string]string{"exec.jsonl": strings.Join(lines, "\n"), "exec-own.jsonl": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verdicts, code := play(t, "bash", "-suite", "exec", "-cases", dir)
+	failed := 0
+	for id, verdict := range verdicts {
+		if verdict == "passed" {
+			t.Errorf("%s is passed", id)
+		}
+		if verdict == "failed" {
+			failed++
+		}
+	}
+	if failed < 15 || code != 1 {
+		t.Errorf("%d of %d cases failed, and the exit code is %d", failed, len(verdicts), code)
 	}
 }

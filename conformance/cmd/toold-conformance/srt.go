@@ -61,7 +61,11 @@ func (s srt) Run(ctx context.Context, c suite.Command) (suite.Result, error) {
 		return suite.Result{}, suite.NotApplicable("srt confines every command")
 	}
 	env := append(os.Environ(), "HOME="+s.at.Home)
-	return start(ctx, c, append(env, s.at.Env...), s.program, "--settings", s.settings(), "bash", "-c", c.Script)
+	r, err := start(ctx, c, append(env, s.at.Env...), s.program, "--settings", s.settings(), "bash", "-c", c.Script)
+	if r.Exit > 128 {
+		r.Signal = suite.UnknownSignal
+	}
+	return r, err
 }
 
 func (s srt) Close() error { return nil }
