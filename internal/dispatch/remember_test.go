@@ -84,13 +84,44 @@ func TestAnAnswerForAConversationIsAboutOneContent(t *testing.T) {
 	}
 }
 
-func TestAnAnswerBecomesARuleOfThePolicyFile(t *testing.T) {
-	t.Parallel()
-	asks := policy.Defaults{Bash: policy.Ask, Read: policy.Ask, Write: policy.Ask, Net: policy.Ask}
-	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{Name: "user", Defaults: asks})
+// newMaking is a bench whose calls run "make all", for which the policy asks.
+func newMaking(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t, policy.Ask, &probe{})
+	b.tool.does = policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "make"}, {Text: "all"}}}
+	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
+		Name: "user", Defaults: policy.Defaults{Bash: policy.Ask},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.SetPolicy(rules)
+	return b
+}
+
+func TestASuggestionNamesEarlierCallsThatItWouldAllow(t *testing.T) {
+	t.Parallel()
+	b := newMaking(t)
+	b.workspace.opt.Remember = func([]policy.Change, string, string) error { return nil }
+	for i, approve := range []bool{true, false} {
+		leave := b.approvals.Join(decider{b, approval.Verdict{Approve: approve, By: "ada"}})
+		b.call(t, fmt.Sprint("call_", i), fmt.Sprintf(`{"command": "make %d"}`, i))
+		b.call(t, fmt.Sprint("same_", i), `{"command": "the same"}`)
+		leave()
+	}
+	h := newHesitant()
+	defer b.approvals.Join(h)()
+	b.submit("call_2", `{"command": "the same"}`)
+	show := (<-h.asked).Show
+	b.stop(t)
+	i := slices.IndexFunc(show.Suggestions, func(s message.Suggestion) bool { return s.Remember == "command" })
+	if i < 0 || !slices.Equal(show.Suggestions[i].WouldAllow, []string{"probe make 0"}) || !slices.Equal(show.Suggestions[i].AllowsRefused, []string{"probe make 1"}) {
+		t.Errorf("suggested are %+v", show.Suggestions)
+	}
+}
+
+func TestAnAnswerBecomesARuleOfThePolicyFile(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		verdict approval.Verdict
 		without bool   // a policy file of the user's own
@@ -106,9 +137,7 @@ func TestAnAnswerBecomesARuleOfThePolicyFile(t *testing.T) {
 		{approval.Verdict{By: "ada", Remember: "command"}, false, "", "only a yes is remembered"},
 		{approval.Verdict{Approve: true, By: "ada", Remember: "once"}, false, "", ""},
 	} {
-		b := newBench(t, policy.Ask, &probe{})
-		b.tool.does = policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "make"}, {Text: "all"}}}
-		b.SetPolicy(rules)
+		b := newMaking(t)
 		var written []string
 		if !row.without {
 			b.workspace.opt.Remember = func(changes []policy.Change, person, call string) error {
