@@ -36,3 +36,26 @@ func TestAProgramThatWasLookedUpIsFollowed(t *testing.T) {
 		}
 	}
 }
+
+func TestAFileThatTheScriptWritesIsCodeWhenItRuns(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	for script, code := range map[string]bool{
+		`echo x > run; ./run a.txt`:                        true,
+		`echo x > run; ./run`:                              true,
+		`cp a.txt src/run; src/run --all`:                  true,
+		`cd src; echo x > run; ../src/run a`:               true,
+		`echo x > other; ./run a.txt`:                      false,
+		`echo x > a.txt; ./run a.txt`:                      false,
+		`./run a.txt; echo x > run`:                        false,
+		`echo x > /usr/bin/cat; cat run`:                   false,
+		`if test -e b.txt; then echo x > run; fi; ./run a`: true,
+	} {
+		found := slices.ContainsFunc(analysed(t, ws, script), func(e policy.Effect) bool {
+			return e.Kind == policy.Opaque && e.Code && e.Why == "it runs a file that the script itself writes"
+		})
+		if found != code {
+			t.Errorf("%s: it runs what it writes: %v, want %v", script, found, code)
+		}
+	}
+}
