@@ -169,3 +169,10 @@ func TestAViewThatIsKeptHidesAndShowsWhatAFreshOneDoes(t *testing.T) {
 		})
 	}
 }
+
+// The devices are the machine's.
+func TestACallCannotChangeTheModeOfADevice(t *testing.T) {
+	t.Parallel()
+	c := in(t, executor.Off, "for name in null zero full random urandom tty; do chmod 666 /dev/$name 2>/dev/null && echo changed; done; echo x >/dev/null")
+	expect(t, c, result{})
+}
