@@ -242,7 +242,10 @@ func (r *execRun) check(expect map[string]json.RawMessage) (reasons []string) {
 	for _, name := range slices.Sorted(maps.Keys(expect)) {
 		why := ""
 		if stream, check := StreamCheck(name); check != nil {
-			why = check(r.stream(stream), expect[name])
+			if why = check(r.stream(stream), expect[name]); why != "" && r.status == "timeout" {
+				r.p.late.Add(fmt.Sprintf("at the end of its time %s %s", name, why)) // it printed too late
+				why = ""
+			}
 		} else if check := runChecks()[name]; check != nil {
 			why = check(r, expect[name])
 		}

@@ -45,7 +45,7 @@ func play(t *testing.T, target string, args ...string) (verdicts map[string]stri
 	}
 	verdicts = map[string]string{}
 	for d := json.NewDecoder(&out); d.More(); {
-		var r struct{ Target, ID, Verdict string }
+		var r struct{ Target, ID, Verdict, Why string }
 		if err := d.Decode(&r); err != nil {
 			t.Fatal(err)
 		}
@@ -53,6 +53,7 @@ func play(t *testing.T, target string, args ...string) (verdicts map[string]stri
 			t.Errorf("a result of %q, want %q", r.Target, target)
 		}
 		verdicts[r.ID] = r.Verdict
+		t.Logf("%s: %s %.500s", r.ID, r.Verdict, r.Why)
 	}
 	if errs.Len() > 0 {
 		t.Log(errs.String())
