@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -49,6 +50,7 @@ func main() {
 	if suite.InWorld(func(w suite.World) suite.Target { return adapters(w.Programs)[w.Target] }) {
 		return
 	}
+	closeOnExec()
 	for name, value := range map[string]string{"USER": "user", "LANG": "C.UTF-8", "TERM": "xterm"} { // as a login has them
 		if os.Getenv(name) == "" {
 			os.Setenv(name, value)
@@ -64,6 +66,17 @@ func main() {
 		os.Exit(2)
 	case !ok:
 		os.Exit(1)
+	}
+}
+
+// closeOnExec keeps what this process has inherited from what it starts: a target that hands
+// on what it has would be blamed for it.
+func closeOnExec() {
+	list, _ := os.ReadDir("/proc/self/fd")
+	for _, e := range list {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
 	}
 }
 

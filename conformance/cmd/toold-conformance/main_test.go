@@ -20,6 +20,16 @@ import (
 	"github.com/toold/toold/internal/race"
 )
 
+// build builds the command.
+func build(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "toold-conformance")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
 // play builds the command, plays cases with it and returns its verdicts and its exit code.
 func play(t *testing.T, target string, args ...string) (verdicts map[string]string, code int) {
 	t.Helper()
@@ -31,11 +41,7 @@ func play(t *testing.T, target string, args ...string) (verdicts map[string]stri
 	if err := probe.Run(); err != nil {
 		t.Skipf("no world can be made here: %v", err)
 	}
-	program := filepath.Join(t.TempDir(), "toold-conformance")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	cmd := exec.CommandContext(t.Context(), program, append([]string{"-target", target, "-json"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), build(t), append([]string{"-target", target, "-json"}, args...)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -115,5 +121,28 @@ func TestFalseCasesAreNotPassed(t *testing.T) {
 	}
 	if failed < 15 || code != 1 {
 		t.Errorf("%d of %d cases failed, and the exit code is %d", failed, len(verdicts), code)
+	}
+}
+
+func TestTablesAreMadeOfWhatWasPlayedBefore(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "played.json")
+	text := `{"suite":"exec","target":"x","version":"1.2","played":"2026-01-02, Linux 6","id":"X01","verdict":"passed"}
+{"suite":"exec","target":"x","version":"1.2","played":"2026-01-02, Linux 6","id":"X02","verdict":"failed","why":"it did"}
+{"suite":"exec","target":"x","version":"1.2","played":"2026-01-02, Linux 6","id":"X03","verdict":"failed","why":"played again below"}
+{"suite":"exec","target":"x","version":"1.2","played":"2026-01-02, Linux 6","id":"X03","verdict":"not applicable","why":"x has no such thing"}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), build(t), "-suite", "exec", "-markdown", file).Output()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("it ended with %v, want the exit code 1", err)
+	}
+	for _, want := range []string{"| x | 1.2 | 2026-01-02, Linux 6 | 1 | 1 | 1 | 0 |\n", "- failed: X02\n", "- not applicable: 1: x has no such thing\n"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the tables lack %q:\n%s", want, out)
+		}
 	}
 }

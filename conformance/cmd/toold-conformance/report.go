@@ -23,7 +23,7 @@ func played() string {
 	return time.Now().UTC().Format(time.DateOnly) + ", Linux " + strings.TrimSpace(string(kernel))
 }
 
-// read reads what -json has printed.
+// read reads what -json has printed. Of a case that was played again the last result counts.
 func read(files []string) (reports []report, err error) {
 	var all []result
 	for _, name := range files {
@@ -36,7 +36,12 @@ func read(files []string) (reports []report, err error) {
 			if err := d.Decode(&r); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			all = append(all, r)
+			again := slices.IndexFunc(all, func(o result) bool { return o.Suite == r.Suite && o.Target == r.Target && o.ID == r.ID })
+			if again < 0 {
+				all = append(all, r)
+			} else {
+				all[again] = r
+			}
 		}
 	}
 	for i, r := range all {
