@@ -128,7 +128,7 @@ cat git/config; echo mine >/tmp/f; ls -A /tmp | grep -v Test; touch here && echo
 func TestAViewThatCanBeUsedAgainIsNotMadeAnew(t *testing.T) {
 	t.Parallel()
 	for _, mode := range terminals {
-		c := in(t, mode, "stat -c %w /dev; tty; test -e /dev/console && stat -c %t /dev/console")
+		c := in(t, mode, `stat -c %w /dev; tty; test -e /dev/console && stat -c %t /dev/console; (: >/dev/tty) 2>/dev/null && echo controls; ps -o tpgid= $$ | grep -c -- -1`)
 		got := inOneHelper(t, func() executor.Command { return c }, func(*executor.Command) {})
 		half := len(got) / 2
 		if one, two := got[:half-1], got[half+1:]; one != two {

@@ -76,7 +76,7 @@ func (p *Process) adopt(spec helper.Spec, handed []*os.File) bool {
 // be the same.
 func (p *Process) reuseView(spec helper.Spec, handed []*os.File) error {
 	if p.made.fits(p.command, spec.View) {
-		spec.View, spec.Kept = helper.View{}, true
+		spec.View, spec.Kept = helper.View{Terminal: spec.Terminal}, true
 	} else {
 		p.made.close()
 		p.made = viewOf(p.command, spec.View)

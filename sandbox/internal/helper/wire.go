@@ -24,7 +24,7 @@ type Spec struct {
 	Reserve    bool // start nothing before OrderGo, nor without the permit: an eventfd before the command's descriptors
 
 	View
-	Kept bool // with Again: reuse the last call's view; View is empty
+	Kept bool // with Again: the view is that of the call before, and View has only Terminal
 
 	Fixed   []Root   // with External: the existing paths of Protect, and, writable, the directories on the way to them and to Hide
 	Outside []string // with External: the daemon's namespaces in the order of NamespaceKinds, as readlink(2) returns them
