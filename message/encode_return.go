@@ -55,7 +55,7 @@ func (record Record) Return() (r ToolReturn, err error) {
 	if err := json.Unmarshal(record, &r); err != nil {
 		return ToolReturn{}, err
 	}
-	if r.ToolReturns == nil {
+	if r.ToolReturns == nil && r.Result == "" {
 		r.mirror()
 	}
 	return r, nil

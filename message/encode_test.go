@@ -257,3 +257,12 @@ func FuzzDecodeReturn(f *testing.F) {
 		}
 	})
 }
+
+// Servers of the family send a return without tool_returns.
+func TestAReturnWithoutToolReturnsKeepsItsResult(t *testing.T) {
+	t.Parallel()
+	r, err := Record(`{"message_type":"tool_return_message","tool_call_id":"c","status":"success","result":"out"}`).Return()
+	if err != nil || r.Result != "out" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
