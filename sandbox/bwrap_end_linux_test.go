@@ -67,7 +67,7 @@ func TestBwrapIsTakenWhereTooldItselfCannotMakeTheView(t *testing.T) {
 	for _, launcher := range []string{"", "auto"} {
 		p.Launcher = launcher
 		q, report, err := sandbox.Choose(t.Context(), p, sandbox.TierA)
-		if err != nil || report.Tier != "A-bwrap" || !strings.Contains(report.Degraded, "toold itself cannot: make / read-only") {
+		if err != nil || report.Tier != "A-bwrap" || !strings.Contains(report.Degraded, "toold itself cannot: make /dev/null read-only") {
 			t.Fatalf("%+v, %v", report, err)
 		}
 		if got, _ := runTier(t, q, "echo x >f; cat f; echo x 2>/dev/null >/etc/new || echo not there"); got != "x\nnot there\n" {

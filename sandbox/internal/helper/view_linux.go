@@ -165,11 +165,12 @@ func takeNodes() ([]tree, error) {
 	var nodes []tree
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		t, err := take("/dev/"+name, false)
-		if err == nil { // read-only: root could change its mode, for the machine; devices can be written all the same
-			err = setAttr(t.fd, "", unix.AT_EMPTY_PATH, unix.MOUNT_ATTR_RDONLY)
-		}
 		if err != nil {
 			return nil, stage("open /dev/"+name, err)
+		}
+		// Root could change its mode, for the machine. A device can be written all the same.
+		if err := setAttr(t.fd, "", unix.AT_EMPTY_PATH, unix.MOUNT_ATTR_RDONLY); err != nil {
+			return nil, stage("make /dev/"+name+" read-only", err)
 		}
 		nodes = append(nodes, t)
 	}
