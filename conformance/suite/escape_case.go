@@ -79,7 +79,7 @@ func (c EscapeCase) calls() (list []Call, times int, err error) {
 	return list, times, nil
 }
 
-// CannotPlay tells why a case cannot be played at all, "" if it can.
+// CannotPlay reports why a case cannot be played at all, "" if it can.
 func (c EscapeCase) CannotPlay() string {
 	if c.InstallsSetuid() && !rootNeedsNoNamespace() {
 		return "only root can install a program of root's, for a case that is then played by somebody else"
@@ -102,7 +102,7 @@ func (c EscapeCase) CannotPlay() string {
 // after which may come words, and after ";" a script.
 const proxySetup = "net=proxy "
 
-// ByName tells whether a case is about connections by name.
+// ByName reports whether a case is about connections by name.
 func (c EscapeCase) ByName() bool { return strings.HasPrefix(c.Setup, proxySetup) }
 
 // Hosts are those that the configuration of a case lists.

@@ -92,7 +92,7 @@ func (p *escapePlayer) play(ctx context.Context) (Outcome, error) {
 	return p.judge(ctx, during, text)
 }
 
-// mayRefuse tells whether a case is about what keeps a target from starting.
+// mayRefuse reports whether a case is about what keeps a target from starting.
 func (c EscapeCase) mayRefuse() bool {
 	return strings.HasPrefix(c.ID, "dg-") || c.Command == "daemon start"
 }
@@ -243,7 +243,7 @@ func (p *escapePlayer) note() {
 	}
 }
 
-// didNotRun tells why nothing was tried: an attack that never ran was not blocked.
+// didNotRun reports why nothing was tried: an attack that never ran was not blocked.
 func (c EscapeCase) didNotRun(tool string, r Result) string {
 	if tool != "bash" || c.mayRefuse() {
 		return ""

@@ -28,7 +28,7 @@ type execPlayer struct {
 	late    Lateness
 }
 
-// PlayExec plays a case on a target in a folder. reasons are why it fails, late is what was
+// PlayExec plays a case on a target in a directory. reasons are why it fails, late is what was
 // only too late; err is NotApplicable if the target cannot play it.
 func PlayExec(ctx context.Context, t Target, base string, c ExecCase) (reasons, late []string, err error) {
 	if why := c.needs(); why != "" {

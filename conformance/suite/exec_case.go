@@ -223,14 +223,14 @@ func Rewrite[T any](part *T, r *strings.Replacer) error {
 // sleeping finds a command that sleeps.
 var sleeping = regexp.MustCompile(`\bsleep (\d+\.\d+)`)
 
-// longSleep tells whether a sleep is one that a case wants to find, or not to
+// longSleep reports whether a sleep is one that a case wants to find, or not to
 // find, afterwards.
 func longSleep(text string) bool {
 	d, err := time.ParseDuration(strings.TrimPrefix(text, "sleep ") + "s")
 	return err == nil && d > time.Minute
 }
 
-// Asks tells whether a case expects something of which a name begins so.
+// Asks reports whether a case expects something of which a name begins so.
 func (c *ExecCase) Asks(prefixes ...string) bool {
 	for name := range c.Expect {
 		if slices.ContainsFunc(prefixes, func(p string) bool { return len(name) >= len(p) && name[:len(p)] == p }) {

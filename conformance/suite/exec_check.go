@@ -112,7 +112,7 @@ func NoProcess(c ExecCase, prefix, mark, base string, soon time.Duration) string
 }
 
 // Alive returns the command line of a process that begins with prefix and belongs to a
-// case by its mark, its environment or its folder; "" if there is none. The name of the
+// case by its mark, its environment or its directory; "" if there is none. The name of the
 // program may be given in full.
 func Alive(prefix, mark, base string) string {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -133,7 +133,7 @@ func Alive(prefix, mark, base string) string {
 	return ""
 }
 
-// belongs reports whether a process names a folder in its environment, or runs in it.
+// belongs reports whether a process names a directory in its environment, or runs in it.
 func belongs(proc, base string) bool {
 	env, _ := os.ReadFile(filepath.Join(proc, "environ"))
 	dir, _ := os.Readlink(filepath.Join(proc, "cwd"))

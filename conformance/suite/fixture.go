@@ -18,7 +18,7 @@ import (
 )
 
 // fixture is what a case finds in its world: a home with secrets, a workspace with
-// repositories, a folder outside, a terminal window of the user, and another daemon
+// repositories, a directory outside, a terminal window of the user, and another daemon
 // that listens everywhere and logs what reaches it.
 type fixture struct {
 	base, home, ws, out          string

@@ -17,10 +17,10 @@ import (
 // how long things take is not the target's alone. What is wrong is wrong at once.
 const attempts = 3
 
-// Trial plays a case in a folder and returns what was wrong, and what was only late.
+// Trial plays a case in a directory and returns what was wrong, and what was only late.
 type Trial func(base string) (reasons, late []string)
 
-// Play plays a case in folders of its own below base. It is played again, and note is
+// Play plays a case in directories of its own below base. It is played again, and note is
 // called, while all that is wrong with it is that it was late. take is called for each
 // attempt and gives it its turn on the machine.
 func (try Trial) Play(base string, take func(again bool) (done func()), note func(why string)) []string {

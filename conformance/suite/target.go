@@ -27,7 +27,7 @@ type Session interface {
 
 // Workspace is where a target runs commands.
 type Workspace struct {
-	Dir     string   // the project: the folder of commands, which they may change
+	Dir     string   // the project: the directory of commands, which they may change
 	Home    string   // of the user
 	Scratch string   // what the target needs for itself
 	Env     []string // of the target itself, beside the usual; not meant for commands

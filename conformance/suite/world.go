@@ -32,7 +32,7 @@ type World struct {
 	Base     string
 	Case     EscapeCase
 	Target   string            // who plays it; see InWorld
-	Programs map[string]string // by the name that each has in the folder bin of the world; e is the helper of the cases
+	Programs map[string]string // by the name that each has in the directory bin of the world; e is the helper of the cases
 	Keep     []string          // files and folders that stay where they are, although what is around them goes
 	Masked   bool              // calls get no /proc of their own: tier B
 	Bare     bool              // an ordinary user who can make no namespaces: tier C
@@ -51,7 +51,7 @@ type Outcome struct {
 	Output  string // the end of what the call returned
 }
 
-// Bad tells whether the sandbox has failed.
+// Bad reports whether the sandbox has failed.
 func (o Outcome) Bad() bool { return o.Verdict == "escaped" || o.Verdict == "broken" }
 
 // Play plays the case in a world of its own. The program must call InWorld first of all.
@@ -87,7 +87,7 @@ func (w World) Play(ctx context.Context) (Outcome, error) {
 // ordinary is the id of an ordinary user.
 const ordinary = 1000
 
-// stopsNamespaces tells whether a case forbids user namespaces, which must hold in
+// stopsNamespaces reports whether a case forbids user namespaces, which must hold in
 // its world only.
 func (c EscapeCase) stopsNamespaces() bool {
 	return strings.HasPrefix(c.Setup, "user.max_user_namespaces=0")
@@ -111,7 +111,7 @@ func WorldAttributes(bare bool) *syscall.SysProcAttr {
 	return sys
 }
 
-// rootNeedsNoNamespace tells whether this process may make the other namespaces
+// rootNeedsNoNamespace reports whether this process may make the other namespaces
 // without a user namespace.
 func rootNeedsNoNamespace() bool {
 	cmd := exec.Command("true")
@@ -183,7 +183,7 @@ func (w World) make() error {
 	return syscall.Exec("/proc/self/exe", os.Args, os.Environ())
 }
 
-// mountAll makes /proc, the terminals, the private folders and that of the case, with its
+// mountAll makes /proc, the terminals, the private directories and that of the case, with its
 // programs.
 func (w *World) mountAll(list []kept) error {
 	mounts := []struct{ kind, at, options string }{
@@ -214,7 +214,7 @@ func (w *World) mountAll(list []kept) error {
 	return nil
 }
 
-// kept is a file or folder that is opened before what is around it goes.
+// kept is a file or directory that is opened before what is around it goes.
 type kept struct {
 	*os.File
 	at string // where it is in the world
@@ -302,7 +302,7 @@ func (w *World) prepare() error {
 	return nil
 }
 
-// InstallsSetuid tells whether a case is about a program of root's. A call of root
+// InstallsSetuid reports whether a case is about a program of root's. A call of root
 // has root's rights already, so that somebody else plays it.
 func (c EscapeCase) InstallsSetuid() bool { return strings.HasPrefix(c.Setup, "as root: install at ") }
 

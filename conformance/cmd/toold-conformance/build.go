@@ -17,7 +17,7 @@ const module = "github.com/toold/toold"
 // built is what was made to play.
 type built struct {
 	dir      string // is removed at the end
-	cases    string // the folder of the case files
+	cases    string // the directory of the case files
 	programs map[string]string
 }
 

@@ -85,7 +85,7 @@ func freePort() (string, error) {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port), l.Close()
 }
 
-// installed are the folders of programs that lie where a world hides what there is, with
+// installed are the directories of programs that lie where a world hides what there is, with
 // the modules of node beside them.
 func installed(programs ...string) (list []string) {
 	for _, name := range programs {
