@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// A Block is the result of an ask or deny path rule for one path. Defaults, presets and allow rules make none.
+// A Block is the ask or deny path rule for a path. Defaults, presets and allow rules make none.
 type Block struct {
-	Action Action // Ask or Deny
-	Rule   string // the rule's id
+	Action Action
+	Rule   string
 	Reason string
-	Tree   bool // it applies to everything below the path as well
+	Tree   bool // and everything below the path
 }
 
-// Blocks returns the strictest ask or deny rule for reading or writing a canonical path; false if there is none. Of equally strict
-// rules, one for everything below wins. builtin includes built-in rules.
+// Blocks returns the strictest ask or deny rule for reading or writing a canonical path, preferably one for everything
+// below.
 func (p *Policy) Blocks(kind Kind, path string, builtin bool) (b Block, ok bool) {
 	e := Effect{Kind: kind, Path: path, Canonical: path}
 	p.blockingPaths(e, func(r *rule, action Action, _ bool, _ []Word) {
@@ -30,20 +30,18 @@ func (p *Policy) Blocks(kind Kind, path string, builtin bool) (b Block, ok bool)
 	return b, ok
 }
 
-// isTree reports whether the rule applies to everything below path, without exception.
 func (r *rule) isTree(path string) bool {
 	excepts := slices.ContainsFunc(r.except, func(g glob) bool { return g.mayMeet(path) })
 	return !excepts && slices.ContainsFunc(r.globs, func(g glob) bool { return g.covers(path) })
 }
 
-// mayMeet reports whether the pattern may match something below path, judging by its literal prefix.
+// mayMeet reports whether the pattern may match below path, judging by its prefix.
 func (g *glob) mayMeet(path string) bool {
 	path = strings.TrimSuffix(g.folded(path), "/")
 	return strings.HasPrefix(path+"/", g.prefix+"/") || strings.HasPrefix(g.prefix+"/", path+"/")
 }
 
-// BlocksBelow reports whether an ask or deny rule applies to a path below path because of its name: moving a directory there may change
-// what is blocked in it. It returns that rule's id.
+// BlocksBelow returns the id of an ask or deny rule that applies to a path below path because of its name.
 func (p *Policy) BlocksBelow(path string) (rule string, ok bool) {
 	for _, s := range p.sets {
 		for _, i := range s.blocks.find(path, true) {

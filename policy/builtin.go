@@ -12,7 +12,7 @@ import (
 //go:embed builtin.txt
 var builtinText string
 
-// builtins are the lists and rules of builtin.txt. The rules deny or ask, never allow.
+// builtins are the contents of builtin.txt. Its rules deny or ask, never allow.
 type builtins struct {
 	lists           map[string][]string
 	commands, paths []Rule
@@ -69,8 +69,8 @@ func builtinRules(o Options) (commands, paths []Rule) {
 	return builtin().commands, append(slices.Clip(builtin().paths), own)
 }
 
-// Autorun names the files and directories of a project that other programs run or obey when they find them. The prefix ".git/" stands
-// for every git directory; ".git" is the file that names such a directory.
+// Autorun returns names of files and directories of a project that other programs run or obey. ".git/" stands for every
+// git directory, ".git" for the file that names one.
 func Autorun() []string {
 	names := []string{".git"}
 	for _, name := range builtin().lists["runs"] {
@@ -84,10 +84,10 @@ var (
 	dangerousNames = sync.OnceValue(func() *nameSet { return newNameSet(builtin().lists["dangerous"]) })
 )
 
-// IsDangerousEnv reports whether the variable can change what programs run, load or contact: no default covers it.
+// IsDangerousEnv reports whether a variable can change what programs run, load or contact. No default covers it.
 func IsDangerousEnv(name string) bool { return !neutralNames().has(name) && dangerousNames().has(name) }
 
-// nameSet contains patterns of names by their first byte, which may be *.
+// nameSet has patterns of names by their first byte, which may be *.
 type nameSet [256][]string
 
 func newNameSet(patterns []string) *nameSet {
@@ -102,7 +102,6 @@ func (s *nameSet) has(name string) bool {
 	return name != "" && (matchesAny(s[name[0]], name) || matchesAny(s['*'], name))
 }
 
-// matchesAny reports whether one of the patterns matches; * matches any text.
 func matchesAny(patterns []string, s string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return programs.Matches(p, s) })
 }

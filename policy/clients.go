@@ -9,10 +9,10 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// A Client is a file that applies to the calls of some clients only, besides all others. It can only tighten.
+// A Client is a file for the calls of some clients. It can only tighten.
 type Client struct {
-	// Name and Agent select the caller; * matches any text, "" everything. Name is that of the client's token: "agent" matches every token,
-	// since all tokens that make calls have that role, and "agent NAME" only the one with that name. Agent is the id that the client sends.
+	// Name and Agent select the caller; * matches any text, "" everything. Name is "agent" for every token or "agent
+	// NAME" for one. Agent is the id that the client sends.
 	Name, Agent string
 	File        File
 }
@@ -22,14 +22,13 @@ type guest struct {
 	rules *Policy
 }
 
-// holds reports whether the file applies to a client.
 func (g *guest) holds(client, agent string) bool {
 	name, _ := strings.CutPrefix(g.Name, "agent ")
 	named := g.Name == "" || g.Name == "agent" || programs.Matches(name, client)
 	return named && (g.Agent == "" || programs.Matches(g.Agent, agent))
 }
 
-// bare returns a policy without rules, for those that are compiled besides those of p.
+// bare returns a policy with the options and defaults of p, and no rules.
 func (p *Policy) bare() *Policy {
 	return &Policy{
 		options: p.options, defaults: p.defaults, origins: make(map[string]string), sets: []*ruleSet{newRuleSet()}, ids: p.ids,
@@ -50,8 +49,7 @@ func (c *compiler) clients(list []Client) {
 	}
 }
 
-// For returns the policy for the calls of a client: it is stricter if a file applies to that client. agent is "" if the client names
-// none.
+// For returns the policy for a client's calls, with the files for that client. agent may be "".
 func (p *Policy) For(client, agent string) *Policy {
 	next := p
 	for _, g := range p.guests {
@@ -74,12 +72,12 @@ func (p *Policy) For(client, agent string) *Policy {
 	return next
 }
 
-// Root returns the policy from which For and Within derived p; p itself if neither did.
+// Root returns the policy from which For and Within derived p, or p.
 func (p *Policy) Root() *Policy {
 	return cmp.Or(p.root, p)
 }
 
-// ForAnyone returns the root of p with the rules for every client: what it blocks may be blocked for one of them.
+// ForAnyone returns the root of p with the rules for every client.
 func (p *Policy) ForAnyone() *Policy {
 	all := *p.Root()
 	all.sets = slices.Clip(all.sets)

@@ -15,24 +15,22 @@ import (
 type Policy struct {
 	options Options
 	title   string
-	files   []File // the user's, the administrator's if there is one, further ones
-	further []File // as passed to Compile
+	files   []File
+	further []File
 
-	headless  bool
-	confined  bool // a sandbox bounds what a call can do; see Within
-	defaults  Defaults
-	origins   map[string]string // position of each default, by its name
-	readOnly  bool              // presets
-	workspace bool
-	// sets contain the rules: those of the files, and those of the files for the client.
-	sets    []*ruleSet
-	ids     map[string]bool // of all rules
-	guests  []guest
-	root    *Policy       // from which For or Within derived this one; nil: neither did
-	timeout time.Duration // of questions; 0: as configured
-	// conditional reports that some rule requires more than a decision.
+	headless    bool
+	confined    bool // see Within
+	defaults    Defaults
+	origins     map[string]string // position of each default, by its name
+	readOnly    bool              // presets
+	workspace   bool
+	sets        []*ruleSet
+	ids         map[string]bool // of all rules
+	guests      []guest
+	root        *Policy // see Root
+	timeout     time.Duration
 	conditional bool
-	// Allow rules, and the exceptions of others, fold case only if a file that may allow says so.
+	// Allow rules, and exceptions of others, fold case only if a file that may allow says so.
 	foldAllowing, foldBlocking bool
 
 	warnings []string
@@ -42,12 +40,12 @@ type rule struct {
 	Rule
 	file   string // "": built-in
 	source string
-	// tightens reports that the rule's file can only tighten: it asks for what was allowed, and not for what is denied without it.
+	// tightens: the rule's file can only tighten, so it does not ask for what is denied without it.
 	tightens bool
 	globs    []glob
 	except   []glob
 	dirs     []glob
-	not      []pattern // exceptions of a command rule
+	not      []pattern
 	required []requirement
 }
 
@@ -57,16 +55,14 @@ type commandPattern struct {
 }
 
 type compiler struct {
-	policy *Policy
-	set    *ruleSet
-	file   string // being compiled; "": built-in
-	// tightens reports that the file can only tighten.
+	policy   *Policy
+	set      *ruleSet
+	file     string // being compiled; "": built-in
 	tightens bool
 	errs     []error
-	ids      []string // of the built-in rules
+	ids      []string
 }
 
-// rules adds the rules of one list, and checks their ids.
 func (c *compiler) rules(rules []Rule, add func(Rule)) {
 	for _, r := range rules {
 		loosens := c.tightens && r.Action == Allow
@@ -85,7 +81,7 @@ func (c *compiler) rules(rules []Rule, add func(Rule)) {
 	}
 }
 
-// conditions checks the keys of a rule that only some actions support.
+// conditions checks keys that only some actions support.
 func (c *compiler) conditions(r Rule) {
 	if r.Always && r.Action != Ask {
 		c.fail(r, "", "always: true has a meaning only where decision is ask")
@@ -113,14 +109,14 @@ func where(file string, line int) string {
 	return fmt.Sprintf("%s:%d", file, line)
 }
 
-// Fault is one error in a file.
+// Fault is an error in a file.
 type Fault struct {
-	File    string // "": a built-in rule
-	Line    int    // of the rule; 0: unknown
-	Rule    string // the rule's id; "": the fault is not in a rule
-	Key     string // then the file's key, such as "presets"
-	Value   string // the wrong text, as in the file; "": no single one
-	Problem string // what is wrong and what was expected, for people
+	File    string // "": built-in
+	Line    int    // 0: unknown
+	Rule    string // its id; "": not in a rule
+	Key     string // outside of rules, such as "presets"
+	Value   string // the wrong text; may be ""
+	Problem string
 }
 
 func (f *Fault) Error() string {
@@ -131,12 +127,10 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%s: %s: %s", where(f.File, f.Line), subject, f.Problem)
 }
 
-// fail records a fault of a rule, in its text value.
 func (c *compiler) fail(r Rule, value, format string, args ...any) {
 	c.errs = append(c.errs, &Fault{File: c.file, Line: r.Line, Rule: r.ID, Value: value, Problem: fmt.Sprintf(format, args...)})
 }
 
-// fault records a fault that is not in a rule.
 func (c *compiler) fault(key, value, format string, args ...any) {
 	c.errs = append(c.errs, &Fault{File: c.file, Key: key, Value: value, Problem: fmt.Sprintf(format, args...)})
 }
@@ -168,7 +162,6 @@ func (c *compiler) command(r Rule) {
 	c.examples(out, own)
 }
 
-// classes adds a rule to those for classes of commands, if it names some.
 func (c *compiler) classes(r *rule) {
 	if len(r.Classes) == 0 {
 		return
@@ -184,8 +177,8 @@ func (c *compiler) classes(r *rule) {
 	c.set.classes = append(c.set.classes, r)
 }
 
-// anchored returns the rule for a pattern. A relative path names another program in every directory: an allow rule with one and without
-// a directory means the workspace.
+// anchored adds the workspace to an allow rule with a relative program and no directory: the path names another program
+// elsewhere.
 func (c *compiler) anchored(r *rule, p pattern) *rule {
 	program := p.tokens[0][0]
 	if r.Action != Allow || len(r.dirs) > 0 || !strings.Contains(program, "/") || strings.HasPrefix(program, "/") {
@@ -204,7 +197,6 @@ func (c *compiler) pattern(r Rule, text string) (pattern, bool) {
 	return p, err == nil
 }
 
-// examples checks a command rule against its own examples.
 func (c *compiler) examples(r *rule, patterns []commandPattern) {
 	check := func(text string, want bool) {
 		words, err := shlex.Split(text)
@@ -247,8 +239,8 @@ func (c *compiler) path(r Rule) {
 	list.add(out)
 }
 
-// exceptions compiles the exceptions of a path rule, with the case folding of the opposite kind of rule. They are also compared as
-// written: a rule that matches both forms of a path must be able to except either.
+// exceptions compiles the exceptions of a path rule, with the case folding of the opposite kind. They also apply as
+// written, since rules match both forms of a path.
 func (c *compiler) exceptions(r Rule) []glob {
 	fold := c.folds(r.Action != Allow)
 	out := c.globs(r, r.Except, fold)
@@ -260,7 +252,6 @@ func (c *compiler) exceptions(r Rule) []glob {
 	return append(out, written.globs(r, r.Except, fold)...)
 }
 
-// folds reports whether patterns fold case, by the kind of rule.
 func (c *compiler) folds(allowing bool) bool {
 	if allowing {
 		return c.policy.foldAllowing

@@ -2,8 +2,8 @@ package policy
 
 import "fmt"
 
-// Decide judges a call by its effects: the strictest verdict on one of them decides. A call without effects is denied, because nothing
-// is known of it. The order of rules and effects does not change the action.
+// Decide judges a call: the strictest verdict on an effect decides. A call without effects is denied. The order of
+// rules and effects does not matter.
 func (p *Policy) Decide(effects []Effect) Decision {
 	if len(effects) == 0 {
 		return p.explain(Effect{Why: "the call names no effects"}, verdict{action: Deny, id: "defaults.unanalysable"})
@@ -23,14 +23,14 @@ func (p *Policy) Decide(effects []Effect) Decision {
 	return d
 }
 
-// verdict is the result of one rule, preset or default for one effect.
+// verdict is the result for one effect.
 type verdict struct {
 	action Action
 	rule   *rule  // nil for presets and defaults
 	id     string // of a preset or default
 }
 
-// judge decides one effect. Ask and deny rules come first.
+// judge decides one effect.
 func (p *Policy) judge(e *Effect) verdict {
 	if e.Kind == Opaque {
 		if e.Code {
@@ -48,7 +48,6 @@ func (p *Policy) judge(e *Effect) verdict {
 	return blocked
 }
 
-// unanalysable is the verdict on Opaque effects.
 func (p *Policy) unanalysable() verdict {
 	return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
 }
@@ -70,12 +69,11 @@ func (p *Policy) unblocked(e Effect) verdict {
 	}
 }
 
-// found receives an ask or deny rule that applies to an effect: the resulting action, whether the rule applies to all of the effect,
-// and the words of the command it matched.
+// found receives an ask or deny rule for an effect: the action, whether it applies to all of the effect, and the words
+// of the matching command.
 type found func(r *rule, action Action, whole bool, argv []Word)
 
-// blocking returns the strictest ask or deny rule that matches e. whole is false if the rest of e may have a stricter verdict: the rule
-// matches only a part of what e reads, or can only tighten.
+// blocking returns the strictest ask or deny rule for e. whole is false if the rest of e may have a stricter verdict.
 func (p *Policy) blocking(e *Effect) (worst verdict, some, whole bool) {
 	worst.action = Allow
 	p.eachBlocking(*e, func(r *rule, action Action, all bool, _ []Word) {
@@ -90,7 +88,6 @@ func (p *Policy) blocking(e *Effect) (worst verdict, some, whole bool) {
 	return worst, some, whole
 }
 
-// eachBlocking reports the ask and deny rules that apply to an effect.
 func (p *Policy) eachBlocking(e Effect, consider found) {
 	switch e.Kind {
 	case Exec:
@@ -106,7 +103,6 @@ func (p *Policy) eachBlocking(e Effect, consider found) {
 	}
 }
 
-// blockingPaths reports the ask and deny rules that apply to a path; see blocksPath.
 func (p *Policy) blockingPaths(e Effect, consider found) {
 	for _, s := range p.sets {
 		list := s.blocks.find(e.Path, e.Tree)
@@ -122,7 +118,6 @@ func (p *Policy) blockingPaths(e Effect, consider found) {
 	}
 }
 
-// about returns the rules that may match a host.
 func (p *Policy) about(host string) (rules []*rule) {
 	for _, s := range p.sets {
 		for _, i := range s.net.find(host) {
@@ -132,7 +127,6 @@ func (p *Policy) about(host string) (rules []*rule) {
 	return rules
 }
 
-// judgePath decides a path that nothing blocks.
 func (p *Policy) judgePath(e Effect) verdict {
 	byDefault, unknown, name := p.defaults.Read, p.defaults.UnknownRead, "read"
 	if e.Kind == Write {
@@ -151,7 +145,6 @@ func (p *Policy) judgePath(e Effect) verdict {
 	return verdict{action: byDefault, id: "defaults." + name}
 }
 
-// judgeNet decides a host that nothing blocks.
 func (p *Policy) judgeNet(e Effect) verdict {
 	for _, r := range p.about(e.Host) {
 		if r.Action == Allow && r.matchesHost(e, false) {
@@ -167,7 +160,7 @@ func (p *Policy) judgeNet(e Effect) verdict {
 
 func (p *Policy) judgeEnv(e Effect) verdict {
 	for _, s := range p.sets {
-		// A wildcard does not allow variables that make programs run code.
+		// A wildcard allows no variables that make programs run code.
 		if s.env[e.Name] || matchesAny(s.envLike, e.Name) && !IsDangerousEnv(e.Name) {
 			return verdict{action: Allow, id: "env.allow"}
 		}
@@ -187,8 +180,7 @@ const (
 	profileWorkspace = "workspace-write"
 )
 
-// condition adds to a decision what the matching rules require besides it: those of all rules, so that their order does not matter and
-// no requirement is lost behind another rule.
+// condition adds the requirements of all matching rules, so that none is lost behind another rule.
 func (p *Policy) condition(effects []Effect, d *Decision) {
 	if !p.conditional || d.Action == Deny {
 		return

@@ -7,16 +7,16 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Deny matching: a pattern of an ask or deny rule is parsed by the specification of its program, as a command is, and both are
-// compared: flags in any order, bundle and spelling, with their values; the subcommand by each of its names; operands in order. A word
-// that is known only at run time matches any word it could become.
+// Deny matching: the pattern of an ask or deny rule is parsed like a command, by the specification of its program.
+// Flags match in any order, bundle and spelling, operands in order. A word that is known only at run time matches any
+// word it could become.
 
-// meaning is one alternative of a pattern, parsed by its program's specification.
+// meaning is one parsed alternative of a pattern.
 type meaning struct {
 	command programs.Command
 	program string // a pattern of the program's name; "": command.Base
-	words   []Word // the subcommand and operands, without **
-	open    bool   // it ends in, or contains, **
+	words   []Word // subcommand and operands, without **
+	open    bool   // it contains **
 }
 
 const maxMeanings = 256
@@ -59,7 +59,7 @@ func (m *meaning) take(w Word) {
 	m.words = append(m.words, w)
 }
 
-// spelledOut returns every choice of the alternatives of a pattern. Beyond maxMeanings it does not expand those of later words.
+// spelledOut returns every choice of alternatives. Beyond maxMeanings it does not expand later words.
 func spelledOut(tokens [][]string) (out [][]Word) {
 	out = [][]Word{nil}
 	for _, choices := range tokens {
@@ -74,7 +74,6 @@ func spelledOut(tokens [][]string) (out [][]Word) {
 	return out
 }
 
-// means reports whether a command could match one of the alternatives.
 func (p *pattern) means(c *programs.Command, argv []Word) bool {
 	for i := range p.all {
 		if p.all[i].means(c, argv) {
@@ -88,7 +87,7 @@ func (p *pattern) means(c *programs.Command, argv []Word) bool {
 func (m *meaning) means(c *programs.Command, argv []Word) bool {
 	for ; c != nil; c = c.Or {
 		if !m.isProgram(c, argv[0]) {
-			continue // another one if parsed so: npm --foo x publish
+			continue // as in npm --foo x publish
 		}
 		if m.flagsIn(c) && (m.operandsIn(c, c.Words) || len(c.Runs) > 0 && m.operandsIn(c, withStarted(c))) {
 			return true
@@ -97,7 +96,6 @@ func (m *meaning) means(c *programs.Command, argv []Word) bool {
 	return false
 }
 
-// withStarted returns the operands of a command, and the words of those that it starts.
 func withStarted(c *programs.Command) []Word {
 	out := slices.Clip(c.Words)
 	for _, run := range c.Runs {
@@ -116,7 +114,6 @@ func (m *meaning) isProgram(c *programs.Command, program Word) bool {
 	return programs.Matches(m.program, baseName(program.Text))
 }
 
-// flagsIn reports whether the command may have all flags of the pattern.
 func (m *meaning) flagsIn(c *programs.Command) bool {
 	for _, f := range m.command.Flags {
 		if hasFlag(c, f) {
@@ -132,7 +129,6 @@ func (m *meaning) flagsIn(c *programs.Command) bool {
 	return true
 }
 
-// hasFlag reports whether the command may have a flag of a pattern, with its value.
 func hasFlag(c *programs.Command, f programs.Flag) bool {
 	return slices.ContainsFunc(c.Flags, func(g programs.Flag) bool {
 		if !f.MayBe(g) {
@@ -142,24 +138,23 @@ func hasFlag(c *programs.Command, f programs.Flag) bool {
 	})
 }
 
-// operandsIn matches the operands in order. A program with subcommands has its subcommand first; otherwise an operand matches anywhere.
+// operandsIn matches the operands in order. A subcommand is the first one; other operands match anywhere.
 func (m *meaning) operandsIn(c *programs.Command, operands []Word) bool {
 	for n, w := range m.words {
-		// Without ** the pattern names the whole command: with more operands it is another command. More flags may be spelling, so they do not
-		// count.
+		// Without ** the pattern has all operands; more flags may be spelling.
 		last := n+1 == len(m.words) && !m.open
 		i := findOperand(w.Text, operands, n == 0 && c.HasSub, last)
 		if i < 0 {
 			return false
 		}
-		if operands = operands[i:]; !operands[0].Many { // which may also be the next ones
+		if operands = operands[i:]; !operands[0].Many {
 			operands = operands[1:]
 		}
 	}
 	return m.open || len(m.words) > 0 || mayVanish(operands)
 }
 
-// findOperand returns the index of an operand: with first, only at the beginning, and with last, with nothing after it.
+// findOperand returns the index of an operand; first: only at the beginning, last: with nothing after it.
 func findOperand(token string, operands []Word, first, last bool) int {
 	for i, w := range operands {
 		if mayBecome(token, w) && !(last && !mayVanish(operands[i+1:])) {
@@ -172,14 +167,14 @@ func findOperand(token string, operands []Word, first, last bool) int {
 	return -1
 }
 
-// mayVanish reports whether some words may all expand to nothing.
+// mayVanish reports whether words may all expand to nothing.
 func mayVanish(words []Word) bool {
 	return !slices.ContainsFunc(words, func(w Word) bool {
 		return !w.Many && !(w.Dynamic && (w.Text == "" || w.Text[0] == '-'))
 	})
 }
 
-// mayBecome reports whether w is, or could become, what a token matches.
+// mayBecome reports whether w could become what a token matches.
 func mayBecome(token string, w Word) bool {
 	return slices.Contains([]string{"**", "<int>", "<ref>"}, token) || w.Many || w.MayMatch(token)
 }

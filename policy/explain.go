@@ -10,7 +10,7 @@ import (
 
 const maxShown = 120
 
-// explain turns a verdict into a decision that people and models can act on.
+// explain turns a verdict into a decision for people and models.
 func (p *Policy) explain(e Effect, v verdict) Decision {
 	d := Decision{Action: v.action, Rule: v.id, Source: cmp.Or(p.origin(v.id), "built-in"), Effect: e}
 	if v.rule != nil {
@@ -41,7 +41,6 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 	return d
 }
 
-// why returns the reason of the rule that decided, or what the matching command does.
 func (v verdict) why(e Effect) string {
 	if v.rule == nil {
 		return ""
@@ -56,7 +55,6 @@ func (v verdict) why(e Effect) string {
 	return ": " + reason
 }
 
-// origin returns the position of a default in its file.
 func (p *Policy) origin(id string) string {
 	if id == "env.dangerous" {
 		id = "env.unknown"
@@ -64,7 +62,6 @@ func (p *Policy) origin(id string) string {
 	return p.origins[id]
 }
 
-// nextStep adds the next step to the reason, and applies headless mode.
 func (p *Policy) nextStep(d *Decision, v verdict) {
 	switch {
 	case d.Action == Ask && p.headless:
@@ -83,10 +80,9 @@ func (p *Policy) nextStep(d *Decision, v verdict) {
 
 const personDecides = " A person decides."
 
-// WithoutAsking returns the reason of a question without the sentence that a person decides, for when no one did.
+// WithoutAsking removes the sentence that a person decides from a reason.
 func WithoutAsking(reason string) string { return strings.Replace(reason, personDecides, "", 1) }
 
-// described formats the effect like String, in one readable line; commands are quoted.
 func described(e Effect) string {
 	text := shorten(e.String())
 	command, ok := strings.CutPrefix(text, "run ")

@@ -2,72 +2,70 @@ package policy
 
 import "time"
 
-// File is one layer of policy before it is compiled. The zero value allows nothing.
+// File is one layer of policy, not compiled. The zero value allows nothing.
 type File struct {
-	Name     string // path of the file, for Decision.Source
-	Title    string // the file's own title
-	Headless bool   // no one can be asked: what would be asked is denied
-	FoldCase bool   // paths that differ only in case are equal
-	// AutoCase lets a caller that can inspect the workspace set FoldCase. Compile only uses FoldCase.
+	Name     string // path, for Decision.Source
+	Title    string
+	Headless bool // what would be asked is denied
+	FoldCase bool // paths that differ only in case are equal
+	// AutoCase lets a caller that inspects the workspace set FoldCase.
 	AutoCase bool
 	Defaults Defaults
-	Presets  []string // of built-in command knowledge: "shell-readonly", "shell-workspace"
-	Env      []string // patterns of variables that may be set for a command
+	Presets  []string // "shell-readonly", "shell-workspace"
+	Env      []string
 	Commands []Rule
 	Paths    []Rule
 	Net      []Rule
-	Disable  []string // ids of disabled built-in rules
-	Clients  []Client // further files, each for the calls of some clients
+	Disable  []string
+	Clients  []Client
 
-	// AskTimeout is how long a person has to answer; 0: as configured. The shortest of all files applies.
+	// AskTimeout is how long a person has to answer; 0: as configured. The shortest applies.
 	AskTimeout time.Duration
-	// OncePer is "conversation" if a yes applies to the same question in the whole conversation. Only the user's file can set it.
+	// OncePer is "conversation" if a yes answers the same question in a conversation. Only the user's file sets it.
 	OncePer string
-	// Lines of the defaults that the file sets, by their keys, such as "defaults.bash". Only these cause a warning if they have no effect.
+	// Lines of the defaults that the file sets, by keys such as "defaults.bash".
 	Lines map[string]int
 }
 
 // Defaults decide effects that no rule matches. The zero value denies.
 type Defaults struct {
 	Bash, Read, Write, Net Action
-	Unanalysable           Action // Opaque effects; Allow is rejected
+	Unanalysable           Action // Allow is rejected
 	UnknownRead            Action // paths that exist only at run time
 	UnknownWrite           Action
-	UnknownEnv             Action // unlisted variables
-	// Confined is the minimum for programs, code passed to them, paths that exist only at run time and variables while a sandbox bounds the
-	// call; see Confinement. Deny changes nothing.
+	UnknownEnv             Action
+	// Confined is the minimum while a sandbox bounds the call; see Confinement. Deny changes nothing.
 	Confined Action
 }
 
-// Rule is one rule of a file. Which fields apply depends on its list. The order of rules does not matter.
+// Rule is one rule of a file. Their order does not matter.
 type Rule struct {
 	ID     string
 	Action Action
 	Reason string
-	Line   int // in the file; 0: unknown
+	Line   int // 0: unknown
 	Except []string
-	// Always requires a person's answer each time: no earlier answer applies to a call that matches. For ask rules only.
+	// Always: earlier answers do not apply. For ask rules.
 	Always bool
 
 	// Commands.
-	Classes     []string // of commands, from their specifications: "destructive", "outgoing"; for ask and deny rules
-	Run         []string // command patterns: tokens by google/shlex, with {a,b}, * and **
+	Classes     []string // "destructive", "outgoing"; for ask and deny rules
+	Run         []string // patterns by google/shlex, with {a,b}, * and **
 	PermitFlags []string // unsafe flags that an allow rule covers
-	ForbidFlags []string // flags that an allow rule does not cover
-	// RequireFlags are flags, with their values, that a command must have for an allow rule to cover it: "-n dev". Patterns omit them; they
-	// may be anywhere.
+	ForbidFlags []string
+	// RequireFlags of a command that an allow rule covers, with their values, anywhere: "-n dev". Patterns omit them.
 	RequireFlags []string
 	Dirs         []string // patterns of the working directory; empty = any
-	// Profile is the sandbox that the rule requires for a matching call; the strictest of all matching rules applies: "read-only",
-	// "workspace-write", or "" for the configured one. It cannot loosen that one.
+	// Profile is the sandbox for matching calls: "read-only", "workspace-write", or "" for the configured one. The
+	// strictest applies.
 	Profile  string
-	Match    []string // examples the rule must match, checked by Compile
-	NotMatch []string // examples the rule must not match, checked by Compile
+	Match    []string // examples, checked by Compile
+	NotMatch []string
 
 	// Paths.
-	Ops   []Kind   // Read, Write; empty = both
-	Paths []string // globs of absolute paths, with ${workspace}, ${home} and ${tmp}
-	// NoMask excludes the rule from Blocks: some programs write there without saying so.
+	Ops   []Kind   // empty = both
+	Paths []string // absolute, with ${workspace}, ${home} and ${tmp}
+	// NoMask excludes the rule from Blocks: programs write there without saying so.
 	NoMask bool
 
 	// Net.
@@ -77,14 +75,12 @@ type Rule struct {
 	Methods []string // empty = any
 }
 
-// Options are facts about this machine that a policy refers to.
+// Options are facts about this machine.
 type Options struct {
-	Workspace, Home, Tmp string   // values of the placeholders; absolute, canonical
-	Protected            []string // the daemon's own files and directories
-	// Administrator is the administrator's file, or nil. Its rules apply besides the user's, and no default of the user's is more
-	// permissive than its own.
+	Workspace, Home, Tmp string   // of the placeholders; canonical
+	Protected            []string // the daemon's own files
+	// Administrator is the administrator's file, or nil. Its defaults bound the user's.
 	Administrator *File
-	// Resolve returns a path with its symbolic links resolved as far as it exists, for the literal prefixes of path patterns. Nil: no
-	// resolution.
+	// Resolve resolves the links of literal prefixes of path patterns as far as they exist; may be nil.
 	Resolve func(path string) string
 }

@@ -13,7 +13,7 @@ func (cp *commandPattern) allows(e Effect) bool {
 	return ok && len(lacking) == 0
 }
 
-// covers reports whether an allow rule covers the command except for unsafe flags, which permit_flags must name.
+// covers reports whether an allow rule covers the command, except for the lacking unsafe flags.
 func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 	r := cp.rule
 	if r.Action != Allow || !r.isIn(e) {
@@ -45,7 +45,7 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 	return lacking, true
 }
 
-// otherValue reports whether a flag of the pattern is repeated, where a wildcard matches, with another value.
+// otherValue reports whether a flag of the pattern is repeated with another value where a wildcard matches.
 func otherValue(c *programs.Command, free []int) bool {
 	for _, named := range c.Flags {
 		other := func(f programs.Flag) bool {
@@ -58,7 +58,6 @@ func otherValue(c *programs.Command, free []int) bool {
 	return false
 }
 
-// forbids reports whether the command has a flag in forbid_flags, in any spelling.
 func (r *rule) forbids(c *programs.Command, program Word) bool {
 	for _, text := range r.ForbidFlags {
 		forbidden := programs.Parse([]Word{program, {Text: text}})
@@ -72,7 +71,6 @@ func (r *rule) forbids(c *programs.Command, program Word) bool {
 	return false
 }
 
-// permits reports whether permit_flags has an unsafe flag.
 func (r *rule) permits(c *programs.Command, word string) bool {
 	if matchesAny(r.PermitFlags, word) {
 		return true
@@ -81,7 +79,7 @@ func (r *rule) permits(c *programs.Command, word string) bool {
 	return ok && c.OneDash && matchesAny(r.PermitFlags, "-"+short)
 }
 
-// nearest returns the rule that allows a command except for the fewest of its flags, and these; nil if there is none.
+// nearest returns the allow rule that lacks the fewest flags of a command.
 func (p *Policy) nearest(e Effect) (best *rule, flags []Word) {
 	if e.Kind != Exec || len(e.Argv) == 0 || e.Argv[0].Dynamic || size(e.Argv) > maxTried {
 		return nil, nil
@@ -100,7 +98,6 @@ func (p *Policy) nearest(e Effect) (best *rule, flags []Word) {
 
 const maxFlags = 4
 
-// butFor names the rule that allows a command except for some of its flags, for people.
 func (p *Policy) butFor(e Effect) string {
 	r, flags := p.nearest(e)
 	if r == nil {
@@ -119,8 +116,7 @@ func (p *Policy) butFor(e Effect) string {
 	return fmt.Sprintf(": rule %q would, but for %s, which its permit_flags do not name", r.ID, strings.Join(names, " and "))
 }
 
-// requirement is a flag that a command must have for an allow rule to cover it, in any spelling and position, with this value and no
-// other.
+// requirement is a flag that a command must have, in any spelling, with this value and no other.
 type requirement struct{ name, value string }
 
 func (c *compiler) required(r Rule) (list []requirement) {
@@ -136,8 +132,8 @@ func (c *compiler) required(r Rule) (list []requirement) {
 	return list
 }
 
-// without removes the flags that a rule requires from a command, so that its patterns need not match them. at has the original index of
-// each remaining word. ok is false if one is missing, has another value, or cannot be distinguished from its neighbours.
+// without removes the required flags from a command. at has the original index of each word. ok is false if one is
+// missing, has another value, or is ambiguous.
 func (r *rule) without(c *programs.Command, argv []Word) (left []Word, at []int, ok bool) {
 	gone := make(map[int]bool)
 	for _, need := range r.required {
@@ -167,8 +163,7 @@ func (r *rule) without(c *programs.Command, argv []Word) (left []Word, at []int,
 	return left, at, true
 }
 
-// beside reports whether the pattern of an allow rule matches the command without the required flags. free lists the words that only a
-// wildcard matched.
+// beside matches the command without the required flags. free lists the words that only a wildcard matched.
 func (cp *commandPattern) beside(c *programs.Command, argv []Word) (free []int, ok bool) {
 	if c.Opaque != "" || c.Or != nil {
 		return nil, false

@@ -12,13 +12,13 @@ import (
 
 // glob is a compiled path pattern: a literal prefix, then components.
 type glob struct {
-	prefix string   // cleaned literal prefix without a final slash; "": the root
-	rest   []string // components after it; "**" is any number of components
-	need   string   // a text in every path below the prefix that matches; "": none
+	prefix string   // without a final slash; "": the root
+	rest   []string // "**" is any number of components
+	need   string   // in every match below the prefix
 	fold   bool
 }
 
-// compileGlob compiles one absolute path pattern without braces. A leading ** starts at the root.
+// compileGlob compiles an absolute pattern without braces. A leading ** starts at the root.
 func compileGlob(pattern string, o Options, fold bool) (glob, error) {
 	text := expandPlaces(pattern, o)
 	if strings.HasPrefix(text, "**") {
@@ -47,7 +47,6 @@ func compileGlob(pattern string, o Options, fold bool) (glob, error) {
 	return g, nil
 }
 
-// needed returns the longest text in every path that the components match.
 func needed(parts []string) (longest string) {
 	for _, part := range parts {
 		if strings.ContainsAny(part, `?[]{}\`) {
@@ -62,7 +61,6 @@ func needed(parts []string) (longest string) {
 	return longest
 }
 
-// checkGlob rejects patterns that would not match what they seem to.
 func checkGlob(pattern, text string, parts []string) error {
 	switch {
 	case strings.Contains(text, "${"):
@@ -83,7 +81,7 @@ func checkGlob(pattern, text string, parts []string) error {
 	return nil
 }
 
-// expandPlaces replaces the placeholders. It keeps those without a value, and the caller rejects them.
+// expandPlaces replaces placeholders. Those without a value remain.
 func expandPlaces(s string, o Options) string {
 	if s == "~" || strings.HasPrefix(s, "~/") {
 		s = "${home}" + s[1:]
@@ -106,13 +104,12 @@ func hasMeta(s string) bool { return strings.ContainsAny(s, metas) }
 
 const metas = `*?[]{}\`
 
-// match reports whether the pattern matches path, an absolute clean path. "dir/**" matches dir as well.
+// match matches an absolute clean path. "dir/**" matches dir too.
 func (g *glob) match(path string) bool {
 	rest, ok := g.below(path)
 	return ok && strings.Contains(rest, g.need) && matchParts(g.rest, rest)
 }
 
-// covers reports whether the pattern matches path and everything below it.
 func (g *glob) covers(path string) bool {
 	rest, ok := g.below(path)
 	if !ok || len(g.rest) == 0 || g.rest[len(g.rest)-1] != "**" {
@@ -121,8 +118,8 @@ func (g *glob) covers(path string) bool {
 	return matchParts(g.rest, rest)
 }
 
-// reaches reports whether the pattern selects something specific below path. A match only by ** at the end of some components does not
-// count, or "**/.env" would reach every directory.
+// reaches reports whether the pattern selects something specific below path. Only ** does not count, or "**/.env" would
+// reach every directory.
 func (g *glob) reaches(path string) bool {
 	path = strings.TrimSuffix(g.folded(path), "/")
 	if len(path) < len(g.prefix) {
@@ -140,7 +137,7 @@ func (g *glob) reaches(path string) bool {
 	return false
 }
 
-// holds reports whether the pattern may match in a part of a tree; see Effect.
+// holds reports whether the pattern may match in a part of a tree.
 func (g *glob) holds(part string) bool {
 	last := g.prefix
 	if len(g.rest) > 0 {
@@ -164,7 +161,7 @@ func (g *glob) folded(path string) string {
 	return path
 }
 
-// below returns the part of path after the literal prefix of the pattern.
+// below returns path after the prefix.
 func (g *glob) below(path string) (string, bool) {
 	rest, ok := strings.CutPrefix(g.folded(path), g.prefix)
 	if !ok || rest != "" && rest[0] != '/' {
@@ -187,7 +184,6 @@ func matchParts(parts []string, path string) bool {
 	return path == ""
 }
 
-// matchAnyDepth matches parts against path and every suffix of it.
 func matchAnyDepth(parts []string, path string) bool {
 	if len(parts) == 0 {
 		return true
@@ -217,7 +213,7 @@ const maxAlternatives = 256
 
 var errBraces = errors.New("unbalanced braces, or more than 256 alternatives")
 
-// ExpandBraces returns the alternatives of a{b,c}d: abd, acd. A backslash quotes the next character.
+// ExpandBraces returns the alternatives of a{b,c}d: abd, acd. A backslash quotes.
 func ExpandBraces(s string) ([]string, error) {
 	for i := 0; i < len(s); i++ {
 		switch {
@@ -238,7 +234,6 @@ func ExpandBraces(s string) ([]string, error) {
 	return []string{s}, nil
 }
 
-// expandAt expands what follows an opening brace.
 func expandAt(before, rest string) (out []string, err error) {
 	choices, tail, err := alternatives(rest)
 	for _, c := range choices {
@@ -253,7 +248,6 @@ func expandAt(before, rest string) (out []string, err error) {
 	return out, err
 }
 
-// alternatives splits "a,b}tail" at its own level.
 func alternatives(s string) (choices []string, tail string, err error) {
 	depth, start := 0, 0
 	for i := 0; i < len(s); i++ {

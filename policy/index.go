@@ -9,18 +9,18 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// A policy may have thousands of rules, of which few match one effect. They are indexed by a text that a matching effect must contain.
-// Candidates are tried in the order of the rules, as without the index.
+// Of thousands of rules, few match one effect. They are indexed by a text that a matching effect contains, and tried in
+// their order.
 
-// ruleSet contains the rules of some files. It is immutable once sorted.
+// ruleSet contains the rules of some files.
 type ruleSet struct {
 	byName         map[string]*commandList // by the program's name
-	anyName        commandList             // patterns that begin with a wildcard
-	blocks, allows pathList                // ask and deny path rules; allow rules
+	anyName        commandList
+	blocks, allows pathList
 	net            hostList
-	classes        []*rule         // ask and deny rules for classes of commands
-	env            map[string]bool // variables that may be set
-	envLike        []string        // patterns of variables
+	classes        []*rule // ask and deny rules
+	env            map[string]bool
+	envLike        []string
 }
 
 func newRuleSet() *ruleSet {
@@ -36,7 +36,7 @@ func (s *ruleSet) variables(names []string) {
 	}
 }
 
-// command indexes a pattern by the names of its program: as written for allow rules, canonical for others.
+// command indexes a pattern by its program's names: as written for allow rules, else canonical.
 func (s *ruleSet) command(cp commandPattern) {
 	var names []string
 	for _, name := range cp.tokens[0] {
@@ -71,7 +71,6 @@ func (s *ruleSet) sort() {
 	s.allows.begins.sort()
 }
 
-// named returns the patterns for a program, and those for any.
 func (p *Policy) named(name string) (lists []*commandList) {
 	for _, s := range p.sets {
 		if list := s.byName[name]; list != nil {
@@ -84,7 +83,6 @@ func (p *Policy) named(name string) (lists []*commandList) {
 	return lists
 }
 
-// isAbout reports whether an ask or deny command rule names a program.
 func (p *Policy) isAbout(name string) bool {
 	base := programs.Canonical(name)
 	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
@@ -93,7 +91,7 @@ func (p *Policy) isAbout(name string) bool {
 	})
 }
 
-// mayBeNamed reports whether an ask or deny rule for any program may match some end of these words.
+// mayBeNamed reports whether an ask or deny rule for any program may match a suffix of these words.
 func (p *Policy) mayBeNamed(words []Word) bool {
 	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
 		blocks := &s.anyName.blocks
@@ -104,7 +102,7 @@ func (p *Policy) mayBeNamed(words []Word) bool {
 
 type commandList struct {
 	list           []commandPattern
-	blocks, allows filed // ask and deny patterns; allow patterns
+	blocks, allows filed
 }
 
 func (l *commandList) add(cp commandPattern) {
@@ -116,8 +114,7 @@ func (l *commandList) add(cp commandPattern) {
 	l.list = append(l.list, cp)
 }
 
-// keys returns words of which a matching command must have one, or nil: the last literal ones, which few rules share. For ask and deny
-// rules they are canonical.
+// keys returns the last literal words of a pattern: a matching command has one of them. nil: there are none.
 func (cp *commandPattern) keys() (keys []string) {
 	open := func(t string) bool {
 		return strings.Contains(t, "*") || strings.HasPrefix(t, "-") || t == "<int>" || t == "<ref>"
@@ -143,7 +140,6 @@ func (cp *commandPattern) keys() (keys []string) {
 	return keys
 }
 
-// allowing returns the allow patterns that may match a command.
 func (l *commandList) allowing(argv []Word) []int32 {
 	if len(l.allows.by) == 0 {
 		return l.allows.any
@@ -157,7 +153,6 @@ func (l *commandList) allowing(argv []Word) []int32 {
 	return inOrder(found)
 }
 
-// blocking returns the ask and deny patterns that may match a command.
 func (l *commandList) blocking(c *programs.Command) []int32 {
 	if len(l.blocks.by) == 0 {
 		return l.blocks.any
@@ -196,13 +191,12 @@ func inOrder(list []int32) []int32 {
 	return slices.Compact(list)
 }
 
-// filed is an index of rules by the texts that they need.
 type filed struct {
-	any  []int32 // those that need none
+	any  []int32 // need none
 	by   map[string][]int32
 	keys []string // of by, sorted
 
-	longest int // length of the keys
+	longest int
 }
 
 func (f *filed) add(at int32, keys []string) {
@@ -226,7 +220,6 @@ func (f *filed) sort() {
 	slices.Sort(f.keys)
 }
 
-// appendBeginning appends those whose text starts with a prefix.
 func (f *filed) appendBeginning(found []int32, text string) []int32 {
 	i, _ := slices.BinarySearch(f.keys, text)
 	for ; i < len(f.keys) && strings.HasPrefix(f.keys[i], text); i++ {
@@ -237,7 +230,7 @@ func (f *filed) appendBeginning(found []int32, text string) []int32 {
 
 type hostList struct {
 	rules []*rule
-	names filed // whole names, and what follows * in the others
+	names filed // whole, or after *
 }
 
 func (l *hostList) add(r *rule) {
@@ -257,13 +250,12 @@ func (l *hostList) find(host string) []int32 {
 	return inOrder(found)
 }
 
-// pathList contains path rules in order, indexed for find.
 type pathList struct {
 	rules  []*rule
 	fold   bool
-	paths  filed // by a component of the path, the end of its name, or its prefix
-	trees  filed // patterns that may select something below a tree, by a text of its path
-	begins filed // by the literal prefixes of the patterns
+	paths  filed // by key
+	trees  filed // by a text of the path, for trees
+	begins filed // by literal prefix
 }
 
 func (l *pathList) add(r *rule) {
@@ -273,7 +265,7 @@ func (l *pathList) add(r *rule) {
 		g := &r.globs[i]
 		l.paths.add(at, []string{g.key()})
 		l.begins.add(at, []string{g.prefix})
-		// What selects something below a tree has components after one that is not **.
+		// It selects something below a tree with components after one that is not **.
 		deep := len(g.rest) > 2 && g.rest[0] == "**"
 		switch {
 		case deep && !hasMeta(g.rest[1]):
@@ -284,8 +276,8 @@ func (l *pathList) add(r *rule) {
 	}
 }
 
-// key returns what every matching path contains: the last literal component after the prefix, else the end of the name, such as ".pem",
-// else the prefix.
+// key returns what every matching path contains: the last literal component, the end of the name, such as ".pem", or
+// the prefix.
 func (g *glob) key() string {
 	for _, part := range slices.Backward(g.rest) {
 		if !hasMeta(part) {

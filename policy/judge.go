@@ -20,7 +20,6 @@ func (r *rule) mayBeIn(dirs []string) bool {
 	return len(r.dirs) == 0 || len(dirs) == 0 || slices.ContainsFunc(dirs, func(dir string) bool { return matchesGlob(r.dirs, dir) })
 }
 
-// judgeExec decides a command that nothing blocks.
 func (p *Policy) judgeExec(e Effect) verdict {
 	if len(e.Argv) == 0 || e.Argv[0].Dynamic {
 		return p.unanalysable()
@@ -36,13 +35,12 @@ func (p *Policy) judgeExec(e Effect) verdict {
 	case c.Code:
 		v = p.unanalysable()
 	}
-	if c.Anything { // the command is unknown
+	if c.Anything {
 		return v
 	}
 	return p.raised(v)
 }
 
-// allowingCommands yields the allow rules that cover the command.
 func (p *Policy) allowingCommands(e Effect) iter.Seq[*rule] {
 	return func(yield func(*rule) bool) {
 		if len(e.Argv) == 0 || e.Argv[0].Dynamic {
@@ -71,11 +69,9 @@ func (r *rule) concerns(kind Kind) bool {
 	return len(r.Ops) == 0 || slices.Contains(r.Ops, kind)
 }
 
-// blocksPath reports whether an ask or deny rule applies to the path, in either of its forms, or to something below it if the effect is
-// a whole tree.
+// blocksPath reports whether an ask or deny rule applies to a form of the path, or to something below it in a tree.
 //
-// whole is false if only something below the path is matched by a recursive read, or may be by a write of files with certain name
-// endings: that asks, and does not decide the rest.
+// whole is false if the rule matches only something in a recursive read, or open names in a write.
 func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 	if r.Action == Allow || !r.concerns(e.Kind) {
 		return Allow, false, false
@@ -91,7 +87,7 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 			if e.Kind == Write {
 				return r.Action, !r.coincides(form, e.Part), true
 			}
-			// A recursive read would read denied files; if ask rules counted, every search would ask.
+			// Denied files would be read; if ask rules counted, every search would ask.
 			if r.Action == Deny {
 				action, ok = Ask, true
 			}
@@ -100,25 +96,22 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 	return action, false, ok
 }
 
-// reaches reports whether the rule selects something below path that the effect includes.
 func (r *rule) reaches(path string, e Effect) bool {
 	if r.file == "" && e.Kind == Write && len(e.Part) > len(programs.PartSome) {
-		return false // reformatting a file keeps its effect
+		return false // reformatting keeps a file's effect
 	}
 	return slices.ContainsFunc(r.globs, func(g glob) bool { return g.reaches(path) && g.holds(e.Part) })
 }
 
-// coincides reports whether only a pattern with an open name ending makes the rule select files below path with a certain ending.
+// coincides reports whether only a pattern with an open ending selects files below path with this ending.
 func (r *rule) coincides(path, end string) bool {
 	return end == programs.PartSome || end != "" && !slices.ContainsFunc(r.globs, func(g glob) bool { return g.reaches(path) && g.holds(end) && !g.holds("/") })
 }
 
-// excepts reports whether the exceptions cover everything below path.
 func (r *rule) excepts(path string) bool {
 	return slices.ContainsFunc(r.except, func(g glob) bool { return g.covers(path) })
 }
 
-// allowsPath reports whether an allow rule covers the canonical path.
 func (r *rule) allowsPath(e Effect) bool {
 	if !r.concerns(e.Kind) || matchesGlob(r.except, e.Canonical) || matchesGlob(r.except, e.Path) {
 		return false
@@ -131,7 +124,7 @@ func (r *rule) allowsPath(e Effect) bool {
 	})
 }
 
-// matchesHost reports whether a host rule matches. With forDeny, unknown values match.
+// matchesHost matches a host. With forDeny, unknown values match.
 func (r *rule) matchesHost(e Effect, forDeny bool) bool {
 	if e.Host == "" || !hostIn(r.Hosts, e.Host) || hostIn(r.Except, e.Host) {
 		return false
@@ -147,7 +140,6 @@ func hostIn(hosts []string, host string) bool {
 	})
 }
 
-// listed reports whether a list contains a value; an empty list contains every value.
 func listed(list []string, value string, forDeny bool) bool {
 	same := func(v string) bool { return strings.EqualFold(v, value) }
 	return len(list) == 0 || forDeny && value == "" || slices.ContainsFunc(list, same)

@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// The names of the presets.
 const (
 	presetReadOnly  = "shell-readonly"
 	presetWorkspace = "shell-workspace"
 )
 
-// Compile makes a policy of the built-in rules, the administrator's file, the user's file and further files. All rules form one set.
-// Further files can only tighten: what loosens is left out and listed in Warnings. The error joins a *Fault for every fault found.
+// Compile makes a policy of the built-in rules and all files. Further files can only tighten; Warnings lists what
+// loosens and is left out. The error joins a *Fault for every fault.
 func Compile(o Options, user File, further ...File) (*Policy, error) {
 	p := &Policy{
 		options: o, title: cmp.Or(user.Title, user.Name), files: []File{user}, origins: make(map[string]string),
@@ -57,7 +56,7 @@ func (p *Policy) User() File { return p.files[0] }
 // Options returns the options of Compile.
 func (p *Policy) Options() Options { return p.options }
 
-// With compiles the policy again with another user's file. The errors are those of Compile.
+// With compiles the policy again with another user's file.
 func (p *Policy) With(user File) (*Policy, error) {
 	next, err := Compile(p.options, user, p.further...)
 	next.confined = p.confined
@@ -67,10 +66,9 @@ func (p *Policy) With(user File) (*Policy, error) {
 // Name returns the title of the user's file, or its path.
 func (p *Policy) Name() string { return p.title }
 
-// Warnings lists what Compile left out because it would have loosened.
+// Warnings returns what Compile left out because it loosens.
 func (p *Policy) Warnings() []string { return p.warnings }
 
-// builtin adds the built-in rules that are not disabled.
 func (c *compiler) builtin(disabled []string) {
 	commands, paths := builtinRules(c.policy.options)
 	for _, r := range commands {
@@ -80,7 +78,7 @@ func (c *compiler) builtin(disabled []string) {
 	}
 	for _, r := range paths {
 		c.ids = append(c.ids, r.ID)
-		r.Paths = slices.DeleteFunc(slices.Clone(r.Paths), func(path string) bool { // the placeholder has no value here
+		r.Paths = slices.DeleteFunc(slices.Clone(r.Paths), func(path string) bool { // a placeholder without a value
 			return strings.Contains(expandPlaces(path, c.policy.options), "${")
 		})
 		if len(r.Paths) > 0 && !slices.Contains(disabled, r.ID) {
@@ -89,7 +87,6 @@ func (c *compiler) builtin(disabled []string) {
 	}
 }
 
-// layer adds a file that may allow.
 func (c *compiler) layer(f File) {
 	if f.Defaults.Unanalysable == Allow {
 		c.fault("defaults.unanalysable", "", "what cannot be analysed is never allowed: expected ask or deny")
@@ -117,14 +114,12 @@ func (c *compiler) layer(f File) {
 	c.all(f)
 }
 
-// all adds the rules of a file; one that can only tighten has no allow rules.
 func (c *compiler) all(f File) {
 	c.rules(f.Commands, c.command)
 	c.rules(f.Paths, c.path)
 	c.rules(f.Net, c.network)
 }
 
-// tighten adds a file that must not loosen.
 func (c *compiler) tighten(f File) {
 	c.file, c.tightens = f.Name, true
 	c.overruled(f)
@@ -135,7 +130,6 @@ func (c *compiler) tighten(f File) {
 	c.all(f)
 }
 
-// namedDefault is a default with its key in policy files.
 type namedDefault struct {
 	name   string
 	action *Action
@@ -164,7 +158,7 @@ func (d *Defaults) named(name string) *Action {
 	return nil
 }
 
-// settle makes each default the strictest of all files, and applies the files' settings for questions.
+// settle makes each default the strictest of all files.
 func (p *Policy) settle() {
 	user := p.files[0]
 	p.defaults, p.headless, p.timeout = user.Defaults, user.Headless, user.AskTimeout
@@ -185,7 +179,6 @@ func (p *Policy) settle() {
 	}
 }
 
-// overruled warns about defaults of a file that a stricter one overrides.
 func (c *compiler) overruled(f File) {
 	settled := c.policy.defaults.list()
 	for i, from := range f.Defaults.list() {
@@ -200,8 +193,8 @@ func (c *compiler) warnIf(loosens bool, what string, line int) {
 	}
 }
 
-// OncePerConversation reports whether a yes applies to the same question in the whole conversation.
+// OncePerConversation reports whether a yes answers the same question in the whole conversation.
 func (p *Policy) OncePerConversation() bool { return p.files[0].OncePer == "conversation" }
 
-// AskTimeout returns how long a person has to answer a question; 0: as configured.
+// AskTimeout returns how long a person has to answer; 0: as configured.
 func (p *Policy) AskTimeout() time.Duration { return p.timeout }

@@ -9,10 +9,10 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// maxPattern bounds proposed patterns, in bytes: longer ones are unreadable, and slow to test.
+// maxPattern bounds proposed patterns, in bytes.
 const maxPattern = 400
 
-// maxTried bounds the commands for which a rule is proposed, in bytes: a chosen text could make the search slow.
+// maxTried bounds commands for which a rule is proposed, in bytes: the search could be slow.
 const maxTried = 4 << 10
 
 func size(argv []Word) (n int) {
@@ -22,7 +22,7 @@ func size(argv []Word) (n int) {
 	return n
 }
 
-// narrowest returns the narrowest rule, or the variable, that allows an effect. ok is false if no rule can.
+// narrowest returns the narrowest rule, or variable, that allows an effect.
 func (p *Policy) narrowest(e Effect) (c Change, ok bool) {
 	if size(e.Argv) > maxTried || !utf8.ValidString(e.Canonical+e.Host+e.Name+e.String()) {
 		return Change{}, false
@@ -47,7 +47,6 @@ func (p *Policy) narrowest(e Effect) (c Change, ok bool) {
 	return c, ok && p.suffices(c, e)
 }
 
-// known returns a list of a value, empty if the value is unknown.
 func known[T comparable](value T) []T {
 	var zero T
 	if value == zero {
@@ -56,7 +55,7 @@ func known[T comparable](value T) []T {
 	return []T{value}
 }
 
-// suffices reports whether a new rule allows an effect that nothing blocks.
+// suffices reports whether a change allows an effect that nothing blocks.
 func (p *Policy) suffices(c Change, e Effect) bool {
 	alone := p.bare()
 	alone.defaults, alone.ids = Defaults{}, make(map[string]bool)
@@ -67,7 +66,6 @@ func (p *Policy) suffices(c Change, e Effect) bool {
 	return len(with.errs) == 0 && alone.unblocked(e).action == Allow
 }
 
-// titled gives a proposed rule an unused id.
 func (p *Policy) titled(r Rule, e Effect) Rule {
 	words := "allow " + e.Kind.String() + " " + baseName(e.Canonical) + " " + e.Host
 	if e.Kind == Exec {
@@ -85,7 +83,8 @@ func (p *Policy) titled(r Rule, e Effect) Rule {
 	return r
 }
 
-// allowingCommand returns the narrowest rule that allows a command. Words that no pattern names, except code, become wildcards.
+// allowingCommand returns the narrowest rule that allows a command. Words that no pattern names become wildcards,
+// except code.
 func allowingCommand(e Effect) (Rule, bool) {
 	text, ok := patternOf(e.Argv)
 	c := programs.Parse(e.Argv)
@@ -112,7 +111,7 @@ func allowingCommand(e Effect) (Rule, bool) {
 	return r, ok
 }
 
-// patternOf returns the narrowest pattern that matches a command. ok is false if it would be unreadable.
+// patternOf returns the narrowest readable pattern that matches a command.
 func patternOf(argv []Word) (text string, ok bool) {
 	if len(argv) == 0 || argv[0].Dynamic || len(argv) > maxPattern/2 {
 		return "", false
@@ -129,7 +128,6 @@ func patternOf(argv []Word) (text string, ok bool) {
 	return text, len(text) <= maxPattern && !strings.Contains(tokens[0], "*")
 }
 
-// tokenOf returns the narrowest token that matches a word.
 func tokenOf(w Word) string {
 	if w.Dynamic {
 		return "**"

@@ -8,31 +8,30 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Obstacle is one reason why an effect is not allowed.
+// Obstacle is a reason why an effect is not allowed.
 type Obstacle struct {
 	Effect Effect
-	Action Action // the resulting action
-	Rule   string // id of the rule or default
-	Source string // its position: "file:line", or "built-in"
-	Always bool   // no earlier answer applies
-	Change Change // removes the obstacle; zero if no change of a file does
-	Why    string // why there is none
+	Action Action
+	Rule   string // or default
+	Source string // "file:line", or "built-in"
+	Always bool
+	Change Change // zero if no change helps
+	Why    string // then
 }
 
 // Change is one edit of one policy file.
 type Change struct {
-	File string // name of the file
-	// Section is "commands", "paths" or "net", to which Rule is added; "except", the exceptions of the rule with the id At;
-	// "builtin.disable" or "env.allow", to which Texts are added; or the name of a default, such as "defaults.net", that becomes allow.
+	File string
+	// Section is "commands", "paths" or "net", which get Rule; "except", the exceptions of rule At, which get Texts;
+	// "builtin.disable" or "env.allow", which get Texts; or a default that becomes allow.
 	Section string
 	Rule    Rule
 	At      string
 	Texts   []string
 }
 
-// Obstacles returns why effects are not allowed: every rule that asks or denies, and effects that no rule allows. There are none
-// exactly if Decide allows the effects, unless there are no effects. A rule that matches a command in several ways may need another
-// change afterwards.
+// Obstacles returns why effects are not allowed; none if Decide allows them. A rule that matches in several ways may
+// need another change afterwards.
 func (p *Policy) Obstacles(effects []Effect) []Obstacle {
 	var all []Obstacle
 	for _, e := range effects {
@@ -72,7 +71,7 @@ func (p *Policy) obstacles(e Effect) (list []Obstacle) {
 	return list
 }
 
-// unmet returns the obstacle that no rule allows an effect.
+// unmet returns the obstacle that nothing allows an effect.
 func (p *Policy) unmet(e Effect, v verdict) Obstacle {
 	o := Obstacle{Effect: e, Action: v.action, Rule: v.id, Source: p.origin(v.id)}
 	if c, ok := p.narrowest(e); ok {
@@ -89,7 +88,7 @@ func (p *Policy) unmet(e Effect, v verdict) Obstacle {
 	return o
 }
 
-// nameless reports whether an effect concerns a path or a host that is unknown beforehand: only a default can allow it.
+// nameless reports whether only a default can allow an effect: its path or host is unknown.
 func nameless(e Effect) bool {
 	switch e.Kind {
 	case Read, Write:
@@ -122,7 +121,6 @@ func (p *Policy) concerned(e Effect, r *rule) (texts []string) {
 	return slices.Compact(texts)
 }
 
-// whyNone returns why no rule can change the verdict, and what can be done instead.
 func (p *Policy) whyNone(e Effect) string {
 	switch {
 	case e.Kind == Opaque, e.Kind == Exec && (len(e.Argv) == 0 || e.Argv[0].Dynamic):
@@ -137,7 +135,7 @@ func (p *Policy) whyNone(e Effect) string {
 	return "no narrow rule names it"
 }
 
-// With returns the file with a change applied.
+// With returns the file with a change.
 func (f File) With(c Change) File {
 	switch c.Section {
 	case "commands":
@@ -170,7 +168,7 @@ func excepting(rules []Rule, c Change) []Rule {
 	return rules
 }
 
-// Text describes the change for people. user is the name of the user's file, which is not mentioned.
+// Text describes the change. user is the name of the user's file, which is omitted.
 func (c Change) Text(user string) string {
 	in := ""
 	if c.File != user && user != "" {

@@ -12,12 +12,12 @@ import (
 
 type pattern struct {
 	text   string
-	tokens [][]string // each token is a list of alternatives
-	all    []meaning  // parsed for deny matching; see read
+	tokens [][]string // lists of alternatives
+	all    []meaning  // for deny matching
 }
 
-// compilePattern compiles "go {build,test} **". shlex drops comments and keeps operators as words; both are rejected here, because
-// their author expected a shell.
+// compilePattern compiles "go {build,test} **". Comments and operators, which shlex accepts, are rejected: their author
+// expected a shell.
 func compilePattern(text string) (pattern, error) {
 	words, err := shlex.Split(text)
 	if err != nil {
@@ -46,8 +46,7 @@ func compilePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// shellSyntax returns the first thing in a pattern, outside of quotes, that only a shell would understand: operators, comments,
-// substitutions. <int> and <ref> are ours.
+// shellSyntax returns what only a shell would understand in a pattern, outside of quotes. <int> and <ref> are ours.
 func shellSyntax(text string) string {
 	for _, field := range strings.Fields(quotes.ReplaceAllString(text, "x")) {
 		switch {
@@ -62,10 +61,9 @@ func shellSyntax(text string) string {
 	return ""
 }
 
-// quotes matches quoted parts of balanced text.
 var quotes = regexp.MustCompile(`(?s)\\.|'[^']*'|"(?:\\.|[^"\\])*"`)
 
-// matchesAllow reports whether the pattern of an allow rule matches. free lists the words that only a wildcard matched.
+// matchesAllow matches an allow rule. free lists the words that only a wildcard matched.
 func (p *pattern) matchesAllow(argv []Word) (free []int, ok bool) {
 	if len(argv) == 0 || argv[0].Dynamic {
 		return nil, false
@@ -81,7 +79,7 @@ func (p *pattern) matchesAllow(argv []Word) (free []int, ok bool) {
 	return nil, false
 }
 
-// allowMatchProgram matches the program of a command. A path must be the same path in the pattern, unless its directory is trusted.
+// allowMatchProgram matches the program. A path must be the same path, unless its directory is trusted.
 func allowMatchProgram(token, program string) bool {
 	if strings.Contains(token, "/") {
 		return allowMatchPath(token, program)
@@ -105,7 +103,7 @@ func allowMatchPath(token, word string) bool {
 	return true
 }
 
-// allowMatchWords matches words in order. at is the index of words[0] in the command.
+// allowMatchWords matches words in order. at is the index of words[0].
 func allowMatchWords(tokens [][]string, words []Word, at int) ([]int, bool) {
 	if len(tokens) == 0 {
 		return nil, len(words) == 0
@@ -132,7 +130,7 @@ func allowMatchWords(tokens [][]string, words []Word, at int) ([]int, bool) {
 	return nil, false
 }
 
-// allowMatchRest matches what follows a **, trying its shortest match first.
+// allowMatchRest matches what follows a **.
 func allowMatchRest(tokens [][]string, words []Word, at int) ([]int, bool) {
 	for n := 0; n <= len(words); n++ {
 		if len(tokens) == 0 {
@@ -148,7 +146,7 @@ func allowMatchRest(tokens [][]string, words []Word, at int) ([]int, bool) {
 	return nil, false
 }
 
-// allowMatchWord matches one word. Only ** matches words unknown until run time; * matches no flag.
+// allowMatchWord matches one word. Only ** matches unknown words; * matches no flag.
 func allowMatchWord(token string, w Word) bool {
 	if w.Dynamic {
 		return false
@@ -171,5 +169,5 @@ func allowMatchWord(token string, w Word) bool {
 	return programs.Matches(token, w.Text)
 }
 
-// revision matches words that can only be git revisions: no flag or path.
+// revision matches git revisions that are no flag or path.
 var revision = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/~^@-]*$`)

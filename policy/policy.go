@@ -1,7 +1,7 @@
 // Package policy decides whether effects may happen.
 //
-// It is pure: a tool call is a list of effects, and the answer is one decision. It reads no files and resolves no paths (the maker of
-// an Effect has resolved them), so that a decision can be replayed, explained and fuzzed.
+// It is pure: a call is a list of effects, the answer one decision. It reads no files and resolves no paths, so a
+// decision can be replayed, explained and fuzzed.
 package policy
 
 import (
@@ -12,23 +12,22 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Word is one word of a command as far as it is known before it runs.
+// Word is a word of a command as far as it is known.
 type Word = programs.Word
 
-// PartNames is the Part of a tree of which only directories are read: names, not the content of files.
+// PartNames is the Part of a tree whose names are read, not the files.
 const PartNames = programs.PartNames
 
 // Action is the result of a decision. The zero value denies.
 type Action int
 
-// The actions, from the strictest to the most permissive.
+// Strictest first.
 const (
 	Deny  Action = iota // does not run
 	Ask                 // runs only if a person approves
 	Allow               // runs
 )
 
-// actions are their names, in policy files and on the wire.
 var actions = strings.Fields("deny ask allow")
 
 // String returns the name of an action.
@@ -59,20 +58,18 @@ func ParseAction(s string) (Action, error) {
 // Kind says what an effect does.
 type Kind int
 
-// The kinds of effect. The zero value can never be allowed.
 const (
 	Opaque Kind = iota // unknown before it runs; no rule can allow it
-	Exec               // a program or shell builtin runs with Argv
-	Read               // a file or a directory is read
+	Exec               // Argv runs
+	Read               // a path is read
 	Write              // a path is created, changed, renamed or removed
 	Net                // a host is contacted
-	Env                // an environment variable is set for a command
+	Env                // a variable is set for a command
 )
 
-// kinds are their names.
 var kinds = strings.Fields("opaque exec read write net env")
 
-// String returns the kind's name, as shown to people and journalled.
+// String returns the name of a kind.
 func (k Kind) String() string { return kinds[k] }
 
 // UnmarshalText parses the name of a kind.
@@ -88,38 +85,38 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // MarshalText returns the name of a kind.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Effect is one thing that a tool call can do, as far as it is known before it runs. Which fields are set depends on Kind.
+// Effect is one thing that a tool call can do, as far as it is known. Kind determines the fields.
 type Effect struct {
 	Kind Kind     `json:"kind"`
-	Argv []Word   `json:"argv,omitempty"` // Exec: the words; Argv[0] is the program
-	Dirs []string `json:"dirs,omitempty"` // Exec: the possible working directories, absolute; empty: unknown
+	Argv []Word   `json:"argv,omitempty"` // Exec: Argv[0] is the program
+	Dirs []string `json:"dirs,omitempty"` // Exec: possible working directories; empty: unknown
 
-	// Read and Write have two forms of one path: allow rules match Canonical only, ask and deny rules match either.
-	Path      string `json:"path,omitempty"`      // absolute and lexically clean, as requested
-	Canonical string `json:"canonical,omitempty"` // with every symbolic link resolved
-	Unknown   bool   `json:"unknown,omitempty"`   // Read, Write: the path exists only at run time
-	Tree      bool   `json:"tree,omitempty"`      // Read, Write: everything below the path as well
-	// Part narrows Tree: PartNames, programs.PartSome, or a file name ending such as ".go". "": everything.
+	// Allow rules match Canonical only, ask and deny rules either.
+	Path      string `json:"path,omitempty"` // absolute and lexically clean, as requested
+	Canonical string `json:"canonical,omitempty"`
+	Unknown   bool   `json:"unknown,omitempty"` // known only at run time
+	Tree      bool   `json:"tree,omitempty"`    // and everything below
+	// Part narrows Tree: PartNames, programs.PartSome, or an ending such as ".go".
 	Part string `json:"part,omitempty"`
 
 	Host   string `json:"host,omitempty"`   // Net; empty = unknown
 	Port   int    `json:"port,omitempty"`   // Net; 0 = the scheme's
-	Scheme string `json:"scheme,omitempty"` // Net; empty = unknown
-	Method string `json:"method,omitempty"` // Net, HTTP only; empty = unknown
+	Scheme string `json:"scheme,omitempty"` // empty = unknown
+	Method string `json:"method,omitempty"` // HTTP; empty = unknown
 	Name   string `json:"name,omitempty"`   // Env: the variable
 
-	// Possible marks a suspected effect: ask and deny rules apply to it, but it needs no allow rule.
+	// Possible: ask and deny rules apply to a suspected effect, but it needs no allow rule.
 	Possible bool `json:"possible,omitempty"`
 
-	Why    string `json:"why,omitempty"`    // Opaque: what is unknown, for people
-	Code   bool   `json:"code,omitempty"`   // Opaque: only the effects of code that a named program receives
-	Kept   bool   `json:"kept,omitempty"`   // Exec: what it removes or overwrites can be restored
+	Why    string `json:"why,omitempty"`    // Opaque: what is unknown
+	Code   bool   `json:"code,omitempty"`   // Opaque: effects of code that a named program receives
+	Kept   bool   `json:"kept,omitempty"`   // Exec: the loss can be restored
 	Absent bool   `json:"absent,omitempty"` // Exec: the program does not exist
 	Follow bool   `json:"follow,omitempty"` // Exec: the commands that it runs are separate effects
-	Source string `json:"source,omitempty"` // the part of the call that causes the effect, for people
+	Source string `json:"source,omitempty"` // part of the call, for people
 }
 
-// String formats the effect in one line for people.
+// String formats the effect in one line.
 func (e Effect) String() string {
 	switch e.Kind {
 	case Exec:
@@ -148,16 +145,16 @@ func (e Effect) String() string {
 	}
 }
 
-// Decision is the verdict on a whole call: the strictest of its effects.
+// Decision is the strictest verdict on the effects of a call.
 type Decision struct {
 	Action Action `json:"action"`
-	Rule   string `json:"rule"`   // id of the deciding rule or default, e.g. "push", "defaults.bash", "builtin:secrets"
-	Source string `json:"source"` // position of the rule: "file:line", or "built-in"
-	Reason string `json:"reason"` // one sentence for people and models
-	Effect Effect `json:"effect"` // the effect that decided
+	Rule   string `json:"rule"`   // such as "push", "defaults.bash", "builtin:secrets"
+	Source string `json:"source"` // "file:line", or "built-in"
+	Reason string `json:"reason"` // for people and models
+	Effect Effect `json:"effect"` // that decided
 
-	// Always requires a person's answer for this very call: answers for others do not apply.
+	// Always: earlier answers do not apply.
 	Always bool `json:"always,omitempty"`
-	// Profile is the sandbox that the rules require for the call; "": the configured one. It never loosens that one.
+	// Profile is the required sandbox; "": the configured one.
 	Profile string `json:"profile,omitempty"`
 }

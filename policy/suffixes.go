@@ -7,21 +7,20 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// An unknown program may run the command in its words. Therefore ask and deny rules are tried on each suffix of the words as a command.
+// An unknown program may run the command in its words: ask and deny rules are tried on each suffix.
 
-// search finds the ask and deny command rules that could match a command.
 type search struct {
 	policy   *Policy
 	consider found
-	noted    map[*rule]bool // rules that need not be tried on other suffixes
+	noted    map[*rule]bool // need not be tried again
 	denied   bool           // nothing is stricter
-	classes  bool           // class rules may apply to what it runs, too
-	left     int            // words that may still be tried in whole suffixes
+	classes  bool
+	left     int // words to try in whole suffixes
 	speller  programs.Speller
 }
 
-// blockingCommands reports every ask or deny command rule that could match this command, with the matched words: those of the command,
-// of one that it starts, or of a suffix that may be run.
+// blockingCommands reports the ask and deny rules that could match this command, one that it starts, or a suffix that
+// may run.
 func (p *Policy) blockingCommands(e Effect, consider found) {
 	if len(e.Argv) == 0 {
 		return
@@ -34,16 +33,15 @@ func (p *Policy) blockingCommands(e Effect, consider found) {
 	s.run(e.Argv, e.Dirs, 0, true, true)
 }
 
-// Trying every suffix takes quadratic time. Beyond maxScan words, only the first scanWindow words of a suffix are tried: people write
-// no longer commands.
+// Beyond maxScan words only scanWindow words of a suffix are tried, since all suffixes take quadratic time.
 const (
 	maxScan    = 1 << 14
 	scanWindow = 8
-	maxNested  = 8 // nesting of commands that start commands
+	maxNested  = 8 // of commands that start commands
 )
 
-// run tries a command and those that it starts; with whole, also each suffix of one that starts others. With followed, a script has its
-// own effects, and is not searched for commands.
+// run tries a command and those that it starts; whole: also suffixes of one that starts others; followed: scripts have
+// their own effects.
 func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool) {
 	c := s.speller.Spell(argv)
 	s.command(&c, argv, dirs)
@@ -62,7 +60,7 @@ func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool
 	}
 }
 
-// ends tries each suffix of some words, and what looks like a script in them.
+// suffixes tries each suffix of words, and texts that may be scripts.
 func (s *search) suffixes(words []Word) {
 	some := s.policy.mayBeNamed(words)
 	for ; len(words) > 0 && !s.denied; words = words[1:] {
@@ -78,10 +76,10 @@ func (s *search) text(text string) {
 	}
 }
 
-// tail tries a suffix, which it may change, as a command. some means that a rule for any program may match it.
+// suffix tries a suffix, which it may change. some: a rule for any program may match.
 func (s *search) suffix(argv []Word, some bool) {
 	if argv[0].Dynamic && argv[0].Text == "" {
-		return // no rule is about an unknown program
+		return
 	}
 	name := programs.Unversioned(argv[:1])[0].Text
 	mayBeClassed := s.classes && programs.Classed(name)
@@ -101,12 +99,12 @@ func (s *search) suffix(argv []Word, some bool) {
 	s.run(argv, nil, 0, false, false)
 }
 
-// matched reports a rule that matches a command. A built-in denial becomes a question if only unknown words make the rule match.
+// matched reports a matching rule. A built-in denial becomes a question if it matches only by unknown words.
 func (s *search) matched(cp *commandPattern, argv []Word, dirs []string) {
 	action := cp.rule.Action
 	if action == Deny && cp.rule.file == "" && !cp.certain(argv, dirs) {
 		s.consider(cp.rule, Ask, true, argv)
-		return // a later one may match with certainty
+		return // a later match may be certain
 	}
 	s.note(cp.rule, action, argv)
 }
@@ -117,7 +115,6 @@ func (s *search) note(r *rule, action Action, argv []Word) {
 	s.consider(r, action, true, argv)
 }
 
-// certain reports whether a rule would block a command whatever its unknown words are.
 func (cp *commandPattern) certain(argv []Word, dirs []string) bool {
 	if !slices.ContainsFunc(argv, func(w Word) bool { return w.Dynamic }) {
 		return true
@@ -152,13 +149,12 @@ func wordsIn(text string) []Word {
 	return programs.Words(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()`'\"{}[],!=", r) }))
 }
 
-// The classes of commands for rules, from the specifications.
+// Classes of commands, from their specifications.
 const (
 	classDestructive = "destructive" // loses work that cannot be restored
 	classOutgoing    = "outgoing"    // sends something off this machine
 )
 
-// classed reports the ask and deny rules for the classes of a command.
 func (s *search) classed(e Effect) {
 	var of classes
 	for _, set := range s.policy.sets {
@@ -176,7 +172,7 @@ func (s *search) classed(e Effect) {
 	}
 }
 
-// inner reports the class rules for a command that may run in another one.
+// inner reports class rules for a command that may run in another one.
 func (s *search) inner(argv []Word) {
 	if s.classes {
 		s.left -= 4 * len(argv)
@@ -192,10 +188,8 @@ func excepted(r *rule, argv []Word) bool {
 	})
 }
 
-// classes maps the classes of a command to what it does.
 type classes map[string]string
 
-// why returns what the command does that makes the rule match it, or "".
 func (c classes) why(r *rule) string {
 	for _, name := range r.Classes {
 		if c[name] != "" {
@@ -205,8 +199,8 @@ func (c classes) why(r *rule) string {
 	return ""
 }
 
-// classesOf returns the classes of a command, without those of the commands it starts. An unknown word counts as an operand: that it
-// could be a flag makes no class. A word that may expand to several counts as two.
+// classesOf returns what a command does by class, without the commands it starts. An unknown word counts as an operand,
+// one that may be several words as two.
 func classesOf(e Effect) classes {
 	argv := make([]Word, 0, len(e.Argv))
 	for i, w := range e.Argv {
@@ -221,7 +215,7 @@ func classesOf(e Effect) classes {
 		argv = append(argv, w)
 	}
 	of := make(classes)
-	if e.Absent { // it does nothing
+	if e.Absent {
 		return of
 	}
 	c := programs.Parse(argv)

@@ -1,11 +1,8 @@
-// Package codex implements the exec-server protocol of Codex, so that stock Codex
-// runs its commands and opens its files in toold.
+// Package codex implements the exec-server protocol of Codex: stock Codex runs its commands and opens its files in
+// toold.
 //
-// A process is a call of the tool bash, a change of a file is a call of write_file
-// or bash, and both go through dispatch like any other. Consecutive reads are
-// judged one by one and recorded as one call (dispatch.Look). Anything unknown is
-// refused. A session outlives its connection for a while, with its processes, so
-// that Codex can resume it.
+// A process is a call of the tool bash, a change of a file a call of write_file or bash. Consecutive reads are recorded
+// as one call (dispatch.Look). Anything unknown is refused. A session outlives its connection for Options.Linger.
 package codex
 
 import (
@@ -21,20 +18,20 @@ type Options struct {
 	Dispatch  *dispatch.Dispatcher
 	Workspace string        // canonical; the working directory of Codex
 	Home      string        // of the user
-	Linger    time.Duration // how long a session waits for its next connection; negative: unlimited
-	// Fault receives the value of a panic, and returns the text for the client.
+	Linger    time.Duration // of a session without a connection; negative: unlimited
+	// Fault receives the value of a panic and returns the text for the client.
 	Fault func(panicked any) string
 }
 
 // Limits per client.
 const (
 	maxSessions  = 64  // that wait for a connection, of all clients
-	maxProcesses = 256 // of a session, including ended ones whose output was read
+	maxProcesses = 256 // of a session, with ended ones whose output was read
 	maxRequests  = 64  // of a connection, with unwritten answers
 	maxLarge     = 4   // of these, with content of files
 )
 
-// A Server contains the sessions. New creates it.
+// A Server contains the sessions.
 type Server struct {
 	opt    Options
 	joined sync.WaitGroup // one per pump
@@ -49,8 +46,7 @@ func New(o Options) *Server {
 	return &Server{opt: o, sessions: make(map[string]*session)}
 }
 
-// Close drops all sessions and waits for their goroutines. It must be called once
-// no connection is left.
+// Close drops all sessions and waits for their goroutines. No connection may be left.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -65,7 +61,6 @@ func (s *Server) Close() {
 	s.joined.Wait()
 }
 
-// session returns the session to resume, or a new one for "".
 func (s *Server) session(client, resume string) (*session, *rpcError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +103,6 @@ func (s *Server) dropOldest() {
 	}
 }
 
-// drop removes a session. Its calls have their linger time, like those of other
-// disconnected clients.
 func (s *Server) drop(ss *session) {
 	s.mu.Lock()
 	delete(s.sessions, ss.id)

@@ -9,8 +9,7 @@ import (
 	"github.com/toold/toold/tools/files"
 )
 
-// A Connection is one client. A reader goroutine calls Accept and finally Close, a
-// writer goroutine calls Run.
+// A Connection is one client. A reader calls Accept and finally Close, a writer calls Run.
 type Connection struct {
 	srv    *Server
 	client string
@@ -18,20 +17,19 @@ type Connection struct {
 	gone   chan struct{} // closed by Close
 	ended  sync.Once
 	wake   chan struct{} // capacity 1: there may be something to write
-	slots  chan struct{} // one element per request whose answer is not written
-	large  chan struct{} // one element per unwritten answer with content of a file
+	slots  chan struct{} // one per request whose answer is not written
+	large  chan struct{} // one per unwritten answer with content of a file
 	asked  sync.WaitGroup
 
-	session *session // nil until the client has sent initialize; the reader's alone
+	session *session // nil until initialize; only for the reader
 
 	mu      sync.Mutex
-	queue   []response      // at most one for each request
-	of      *session        // session, for the writer
-	handles map[string]file // open ones
+	queue   []response
+	of      *session // session, for the writer
+	handles map[string]file
 }
 
-// Connect starts a connection of a client, the name of its token. write sends one
-// text frame; only Run calls it.
+// Connect starts a connection of the client with this token name. Only Run calls write, which sends a text frame.
 func (s *Server) Connect(client string, write func(frame []byte) error) *Connection {
 	return &Connection{
 		srv: s, client: client, write: write, gone: make(chan struct{}), handles: make(map[string]file),
@@ -39,11 +37,9 @@ func (s *Server) Connect(client string, write func(frame []byte) error) *Connect
 	}
 }
 
-// Close ends the connection. Waiting requests are dropped, and commands that have
-// not started will not run: Codex considers them failed. It may be called twice.
+// Close ends the connection and drops waiting requests: Codex considers their commands failed. It may be called twice.
 func (c *Connection) Close() { c.ended.Do(func() { close(c.gone) }) }
 
-// poke wakes the writer. It never blocks.
 func (c *Connection) poke() { notify(c.wake) }
 
 // notify sends to a channel of capacity 1 without blocking.
@@ -54,9 +50,8 @@ func notify(wake chan<- struct{}) {
 	}
 }
 
-// Run writes until the connection ends, a write fails, or ending is ready and
-// nothing more is owed. It returns when all goroutines of the connection have
-// ended.
+// Run writes until the connection ends, a write fails, or ending is ready and nothing is owed. It waits for the
+// connection's goroutines.
 func (c *Connection) Run(ending <-chan struct{}) {
 	defer c.leave()
 	last := false
@@ -94,15 +89,14 @@ func (c *Connection) attached() *session {
 	return c.of
 }
 
-// turn writes waiting answers and one piece of each process. busy: there may be
-// more.
+// turn writes the waiting answers and one piece of each process.
 func (c *Connection) turn() (busy bool, err error) {
 	c.mu.Lock()
 	queue, s := c.queue, c.of
 	c.queue = nil
 	c.mu.Unlock()
 	for i, answer := range queue {
-		queue[i] = response{} // release it
+		queue[i] = response{}
 		frame, err := json.Marshal(answer)
 		if err != nil { // cannot happen: the types of wire.go marshal
 			continue
@@ -148,8 +142,7 @@ func (c *Connection) owesNothing() bool {
 	return true
 }
 
-// reply queues the answer to a request that has a slot. It must be called once for
-// each.
+// reply queues the only answer to a request that has a slot.
 func (c *Connection) reply(id json.RawMessage, result any, e *rpcError) {
 	answer := response{ID: id, Result: result}
 	if e != nil {
@@ -161,7 +154,7 @@ func (c *Connection) reply(id json.RawMessage, result any, e *rpcError) {
 	c.poke()
 }
 
-// method carries out a request. Without an error the result must not be nil.
+// method carries out a request. Its result is not nil unless there is an error.
 type method func(c *Connection, params json.RawMessage) (any, *rpcError)
 
 func with[P any](do func(*Connection, P) (any, *rpcError)) method {
@@ -184,7 +177,7 @@ func onFile[P interface{ file() (file, *rpcError) }](do func(*Connection, file, 
 	})
 }
 
-// atOnce are the methods that never block: they are carried out in order.
+// atOnce are the methods that never block. They are carried out in order.
 var atOnce = map[string]method{
 	"environment/info":  (*Connection).info,
 	"process/write":     with((*Connection).writeInput),
@@ -208,8 +201,7 @@ var waiting = map[string]method{
 	"fs/copy":            with((*Connection).copy),
 }
 
-// Accept handles one frame. It blocks while too many answers are unwritten: a
-// client that does not read is not read from.
+// Accept handles one frame. It blocks while too many answers are unwritten.
 func (c *Connection) Accept(frame []byte) {
 	var r request
 	err := json.Unmarshal(frame, &r)
@@ -260,7 +252,7 @@ func (c *Connection) answer(r request, do method) {
 	c.reply(r.ID, result, e)
 }
 
-// recovered answers a request that panicked. It is deferred.
+// recovered answers a request that panicked.
 func (c *Connection) recovered(r request) {
 	if p := recover(); p != nil {
 		c.reply(r.ID, nil, &rpcError{codeInternal, c.srv.opt.Fault(p)})
@@ -303,11 +295,10 @@ func (c *Connection) environment() environmentInfo {
 	return e
 }
 
-// content is an answer with content of a file.
 type content map[string]any
 
-// load reads a part of a file, or all of it. It blocks while too much content is
-// unwritten. The caller returns a content, or calls unload.
+// load reads a part of a file, or all of it. It blocks while too much content is unwritten. The caller returns a
+// content or calls unload.
 func (c *Connection) load(f file, part map[string]any) (s files.Sight, e *rpcError) {
 	select {
 	case c.large <- struct{}{}:
@@ -327,13 +318,12 @@ func (c *Connection) unload() {
 	}
 }
 
-// askToRead reads a file for which a person decides.
 func (c *Connection) askToRead(f file) (s files.Sight, e *rpcError) {
 	c.unload() // a person may take long
 	defer func() {
 		select {
 		case c.large <- struct{}{}:
-		case <-c.gone: // nothing more is read
+		case <-c.gone:
 		}
 	}()
 	ret, e := c.call(f.limit, "read_file", map[string]any{"file_path": f.path, "encoding": "base64"})

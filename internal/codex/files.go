@@ -46,7 +46,6 @@ func (c *Connection) submit(limit sandbox.Limit, tool string, arguments map[stri
 	}, nil
 }
 
-// look reads something in the current series of reads.
 func (c *Connection) look(f file, op string, more map[string]any) (s files.Sight, e *rpcError) {
 	arguments := map[string]any{"op": op, "file_path": f.path}
 	maps.Copy(arguments, more)
@@ -72,8 +71,7 @@ func (c *Connection) look(f file, op string, more map[string]any) (s files.Sight
 		case errors.As(err, &why) && op == "read":
 			return s, refuse("%s", why.Text)
 		}
-		// Codex looks for its own files in all parent directories. Denied ones count as
-		// missing, and no one is asked about them.
+		// Codex looks for its files in all parent directories: denied ones count as missing, and no one is asked.
 		return s, missing()
 	}
 }
@@ -186,14 +184,12 @@ type walked struct {
 	Kind string `json:"kind"`
 }
 
-// Maximum size of one walk.
 const (
 	mostDirectories = 10_000
 	mostEntries     = 100_000
 )
 
-// walk lists the files below a directory, level by level. It lists links and does
-// not follow them.
+// walk lists the files below a directory, level by level, without following links.
 func (c *Connection) walk(root file, a walkParams) (any, *rpcError) {
 	most, left := min(max(a.Options.MaxEntries, 0), mostEntries), min(max(a.Options.MaxDirectories, 0), mostDirectories)
 	entries, failed, truncated := []walked{}, []map[string]string{}, false
@@ -243,8 +239,7 @@ type blockParams struct {
 
 const maxHandles = 128
 
-// open opens a file for readBlock. A handle is a path: each block is judged and
-// read separately.
+// open opens a file for readBlock, which judges and reads each block separately.
 func (c *Connection) open(f file, a openParams) (any, *rpcError) {
 	if _, e := c.load(f, map[string]any{"limit": 0}); e != nil {
 		return nil, e
@@ -297,8 +292,7 @@ func (c *Connection) writeFile(f file, a contentParams) (any, *rpcError) {
 	return struct{}{}, e
 }
 
-// script runs a command for a change that no file tool makes: it is judged,
-// confined and recorded like any command.
+// script runs a command for a change that no file tool makes.
 func (c *Connection) script(limit sandbox.Limit, argv ...string) (any, *rpcError) {
 	_, e := c.call(limit, "bash", map[string]any{"command": script(argv), "terminal": "off"})
 	return struct{}{}, e

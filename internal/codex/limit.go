@@ -8,7 +8,6 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// sandboxContext is the sandbox that Codex requests, in addition to toold's own.
 type sandboxContext struct {
 	Permissions    permissions `json:"permissions"`
 	Cwd            string      `json:"cwd"`
@@ -36,8 +35,7 @@ type entry struct {
 	Access string `json:"access"`
 }
 
-// limitOf translates the sandbox of a request. Requests that toold cannot enforce
-// are refused.
+// limitOf translates the sandbox of a request. It refuses what toold cannot enforce.
 func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 	if isNull(raw) {
 		return l, nil
@@ -117,9 +115,9 @@ func (s sandboxContext) paths(n entry) ([]string, *rpcError) {
 	case "root":
 		roots = []string{"/"}
 	case "minimal", "tmpdir":
-		return nil, nil // commands of toold have private ones, or can only read these
+		return nil, nil // calls have private ones
 	case "slash_tmp":
-		return nil, nil // the same
+		return nil, nil
 	case "project_roots", "current_working_directory":
 		uris := s.WorkspaceRoots
 		if len(uris) == 0 && s.Cwd != "" {

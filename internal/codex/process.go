@@ -14,13 +14,12 @@ import (
 )
 
 const (
-	chunkBytes = 32 << 10 // maximum of one chunk
-	readBytes  = 4 << 20  // maximum of one answer to process/read
-	keptChunks = 8 << 10  // that are kept, and maximum of unwritten ones
+	chunkBytes = 32 << 10 // of one chunk
+	readBytes  = 4 << 20  // of one answer to process/read
+	keptChunks = 8 << 10  // and maximum of unwritten ones
 )
 
-// chunk is a piece of the output of a process: its position in the record of its
-// call. Text is set for output of toold itself.
+// chunk is a piece of output: its position in the record of the call, or text of toold itself.
 type chunk struct {
 	seq    uint64
 	stream tools.Stream
@@ -32,28 +31,28 @@ type chunk struct {
 type process struct {
 	session  *session
 	id       string
-	terminal bool          // the command has a terminal
-	input    bool          // and receives input
+	terminal bool
+	input    bool
 	news     chan struct{} // capacity 1: the call may have changed
 	decided  chan struct{} // closed when the command runs, or never will
 
 	mu        sync.Mutex
 	call      *dispatch.Call    // nil until it is submitted
 	watcher   *dispatch.Watcher // nil while no connection is attached
-	seen      int               // events handled
+	seen      int
 	running   bool
-	capture   *spool.Capture  // its output; nil until it runs
-	final     *dispatch.Final // the end of the call, which is numbered after all output
-	refused   *rpcError       // why it did not run
-	announced bool            // the client knows that it runs
-	offsets   [2]int64        // bytes of each stream in chunks
+	capture   *spool.Capture  // nil until it runs
+	final     *dispatch.Final // the end, numbered after all output
+	refused   *rpcError
+	announced bool
+	offsets   [2]int64 // bytes of each stream in chunks
 	chunks    []chunk
-	last      uint64 // number of the last chunk or event
-	exit      uint64 // number of the exit; 0: none yet. The close is the next
+	last      uint64 // of a chunk or event
+	exit      uint64 // 0: none yet. The close is the next number
 	code      int
-	sent      uint64 // number of the last one written
+	sent      uint64
 	written   time.Time
-	changed   chan struct{} // closed when there is more
+	changed   chan struct{}
 	writes    map[string]bool
 }
 
@@ -81,10 +80,9 @@ func (p *process) unwatch() {
 	}
 }
 
-// wake wakes the pump. It never blocks.
 func (p *process) wake() { notify(p.news) }
 
-// pump numbers the call's output until it has ended or the session is dropped.
+// pump numbers the call's output until the call ends or the session is dropped.
 func (p *process) pump() {
 	for {
 		select {
@@ -101,12 +99,10 @@ func (p *process) pump() {
 	}
 }
 
-// advance handles what is new and reports whether that was the last.
 func (p *process) advance() (over bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The events are read before the output: if the last one is the return, the output
-	// is complete by then.
+	// The events are read before the output, which is complete by the time the return is read.
 	events := p.call.Events(p.seen)
 	p.seen += len(events)
 	began := false
@@ -128,7 +124,7 @@ func (p *process) advance() (over bool) {
 	return p.final != nil
 }
 
-// abandon cancels a pending decision that is no longer needed.
+// abandon cancels a pending decision.
 func (p *process) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +134,7 @@ func (p *process) abandon() {
 	p.decide()
 }
 
-// decide closes decided, once. The caller holds mu.
+// decide closes decided once. The caller holds mu.
 func (p *process) decide() {
 	select {
 	case <-p.decided:
@@ -147,8 +143,7 @@ func (p *process) decide() {
 	}
 }
 
-// number numbers new output, and after all of it the end. It pauses while too much
-// is unwritten, for a client that does not read. The caller holds mu.
+// number numbers new output, and after it the end. It pauses while too much is unwritten. The caller holds mu.
 func (p *process) number() {
 	before := p.last
 	defer func() {
@@ -163,8 +158,7 @@ func (p *process) number() {
 	p.conclude(*p.final)
 }
 
-// numberOutput makes chunks of the output, and reports whether that was all. The
-// caller holds mu.
+// numberOutput makes chunks of the output and reports whether that was all. The caller holds mu.
 func (p *process) numberOutput() (all bool) {
 	for p.after(p.sent) < keptChunks {
 		s, n := p.capture.Turn(p.offsets)
@@ -208,8 +202,7 @@ func (p *process) conclude(f dispatch.Final) {
 	p.last += 2
 }
 
-// epilogue describes an end that the output does not show: why toold stopped the
-// command, and what the sandbox denied it.
+// epilogue describes an end that the output does not show.
 func epilogue(r message.ToolReturn) string {
 	var lines []string
 	if r.ErrorType != nil {
@@ -258,7 +251,7 @@ func (p *process) next() []byte {
 		return nil
 	}
 	if p.sent == p.last && p.exit == 0 {
-		p.number() // what was paused
+		p.number() // after a pause
 	}
 	if p.sent == p.last {
 		return nil
@@ -291,8 +284,7 @@ func (p *process) after(seq uint64) int {
 	return int(min(uint64(n), p.chunks[n-1].seq-seq))
 }
 
-// writtenAt returns when the end was written; zero until then. A process that did
-// not run has no end to write.
+// writtenAt returns when the end was written, or zero.
 func (p *process) writtenAt() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -305,16 +297,14 @@ func (p *process) ended() bool {
 	return p.final != nil || p.refused != nil
 }
 
-// has reports whether there is something after seq. more is closed when there is
-// more.
 func (p *process) has(seq uint64) (something bool, more <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.after(seq) > 0 || p.exit > 0, p.changed
 }
 
-// outputAfter is the answer to process/read: what follows a number, at most most
-// bytes but at least one chunk. It is read from the record when it is written.
+// outputAfter answers process/read with at most most bytes, but at least one chunk. It is read from the record when it
+// is written.
 type outputAfter struct {
 	process *process
 	seq     uint64

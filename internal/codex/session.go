@@ -13,17 +13,16 @@ type session struct {
 	client string
 	gone   chan struct{} // closed when the session is dropped
 
-	// reading contains the current series of reads, or nil. It is taken out while it is
-	// used or replaced.
+	// reading contains the current series of reads, or nil. It is taken out while it is used.
 	reading chan *dispatch.Look
 
 	mu        sync.Mutex
 	conn      *Connection // nil while none is attached
-	left      time.Time   // when the last one ended; zero while one is attached
+	left      time.Time   // zero while one is attached
 	leaving   *time.Timer
 	over      bool
 	processes map[string]*process
-	calls     map[string]int // processes started by their tool call
+	calls     map[string]int // per tool call
 }
 
 func (s *session) series(first dispatch.Submission) (*dispatch.Look, error) {
@@ -44,8 +43,7 @@ func (s *session) endSeries() {
 	s.reading <- nil
 }
 
-// attach makes c the connection of the session. It closes an earlier one, which
-// Codex has given up.
+// attach makes c the connection of the session and closes an earlier one, which Codex has given up.
 func (s *session) attach(c *Connection) *rpcError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,14 +76,13 @@ func (s *session) detach(c *Connection) {
 	}
 	if s.srv.opt.Linger >= 0 && !s.over {
 		s.leaving = time.AfterFunc(s.srv.opt.Linger, func() {
-			if !s.leftAt().IsZero() { // no connection has come back
+			if !s.leftAt().IsZero() {
 				s.srv.drop(s)
 			}
 		})
 	}
 }
 
-// leftAt returns since when no connection is attached; zero while one is.
 func (s *session) leftAt() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +102,6 @@ func (s *session) end() {
 	}
 }
 
-// poke wakes the writer of the attached connection. It never blocks.
 func (s *session) poke() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +129,7 @@ func (s *session) shown(c *Connection) []*process {
 	return list
 }
 
-// enter adds a process to the session. If necessary it removes the oldest ended one
-// that was read.
+// enter adds a process, and removes the oldest ended one that was read if there are too many.
 func (s *session) enter(p *process) *rpcError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,8 +150,7 @@ func (s *session) enter(p *process) *rpcError {
 	return nil
 }
 
-// oldest returns the first process to end of those whose output was written. The
-// caller holds mu.
+// oldest returns the first ended process whose output was written. The caller holds mu.
 func (s *session) oldest() (oldest *process) {
 	for _, p := range s.processes {
 		if at := p.writtenAt(); !at.IsZero() && (oldest == nil || at.Before(oldest.writtenAt())) {

@@ -12,10 +12,8 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// dialect marks the calls of Codex in the journal.
 const dialect message.Dialect = "codex"
 
-// start runs a command and answers when it runs, or will not.
 func (c *Connection) start(r request) {
 	p, e := c.begin(r.Params)
 	if e != nil {
@@ -123,9 +121,7 @@ func (c *Connection) submission(a startParams) (dispatch.Submission, *rpcError) 
 
 func isNull(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
 
-// script returns a command as a script for the tool bash. The script of a bash is
-// used as it is; it runs without the user's profile, which a login shell would
-// read.
+// script returns a command as a script for the tool bash: that of a bash as it is.
 func script(argv []string) string {
 	if len(argv) == 3 && isBash(argv[0]) && (argv[1] == "-c" || argv[1] == "-lc") {
 		return argv[2]
@@ -133,7 +129,7 @@ func script(argv []string) string {
 	words := make([]string, len(argv))
 	for i, word := range argv {
 		words[i] = word
-		keyword := i == 0 && !strings.Contains(word, "/") // it may be one, such as time
+		keyword := i == 0 && !strings.Contains(word, "/") // such as time
 		if word == "" || keyword || strings.ContainsFunc(word, special) {
 			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
@@ -141,7 +137,6 @@ func script(argv []string) string {
 	return strings.Join(words, " ")
 }
 
-// special reports whether a character may be special in a shell.
 func special(r rune) bool {
 	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 	return !letter && !strings.ContainsRune("0123456789-_./:,+@%", r)
@@ -219,7 +214,7 @@ func (p *process) isAnnounced() bool {
 
 const maxWrites = 4096
 
-// once reports whether a write is new. Codex repeats one whose answer was lost.
+// once reports whether a write is new: Codex repeats one whose answer was lost.
 func (p *process) once(id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// request is a frame of the client: JSON-RPC without "jsonrpc". A notification has
-// no id.
+// request is JSON-RPC without "jsonrpc". A notification has no id.
 type request struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -28,7 +27,6 @@ type notification struct {
 	Params any    `json:"params"`
 }
 
-// Error codes.
 const (
 	codeRefused  = -32600
 	codeMethod   = -32601
@@ -49,8 +47,7 @@ func badParams(format string, args ...any) *rpcError {
 	return &rpcError{codeParams, fmt.Sprintf(format, args...)}
 }
 
-// decode reads the params of a request into *into, a struct with tagged fields. An
-// unknown field must be empty: its request would be ignored.
+// decode reads params into a struct. A field that toold does not know must be empty, since it would be ignored.
 func decode(params json.RawMessage, into any) *rpcError {
 	if len(params) == 0 {
 		params = json.RawMessage("{}")
@@ -103,8 +100,7 @@ func pathOf(uri string) (string, *rpcError) {
 
 func uriOf(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
 
-// environmentInfo describes where processes run. The capabilities are optional
-// methods: none.
+// environmentInfo describes where processes run, without optional capabilities.
 type environmentInfo struct {
 	Shell        shellInfo `json:"shell"`
 	Cwd          string    `json:"cwd"`
@@ -180,8 +176,7 @@ type outputParams struct {
 	outputChunk
 }
 
-// exitedParams end a process. SandboxDenied stays false: on true Codex asks whether
-// to run the command without a sandbox, and toold has asked already.
+// exitedParams end a process. SandboxDenied stays false: on true Codex asks to run the command without a sandbox.
 type exitedParams struct {
 	ProcessID     string `json:"processId"`
 	Seq           uint64 `json:"seq"`

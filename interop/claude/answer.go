@@ -18,27 +18,26 @@ import (
 // Agent is the name under which the calls of Claude Code are recorded.
 const Agent = "claude"
 
-// Session answers calls of one Claude Code session through a daemon.
+// Session answers calls of one Claude Code session.
 type Session struct {
 	Dial  func(ctx context.Context) (*client.Client, error)
-	Dir   string        // working directory of Claude Code
-	ID    string        // the session's id; "": unknown
-	Again bool          // the call was sent before: the daemon may have it
-	Wait  time.Duration // how long Answer waits for a return
-	// Judge decides a call that Claude Code has to carry out itself. An error denies
-	// it.
+	Dir   string
+	ID    string // the session's id; "": unknown
+	Again bool   // sent before
+	Wait  time.Duration
+	// Judge decides a call that Claude Code carries out itself. An error denies it.
 	Judge func(ctx context.Context, id, tool string, arguments json.RawMessage) error
 }
 
-// Answer is the mod's next step for a call. One field is set.
+// Answer is the mod's next step. One field is set.
 type Answer struct {
-	Deny   string `json:"deny,omitempty"`   // the call did nothing; the reason for the model
-	Result any    `json:"result,omitempty"` // the result of Claude Code's own tool
-	Allow  bool   `json:"allow,omitempty"`  // Claude Code carries it out itself
-	Wait   bool   `json:"wait,omitempty"`   // it still runs: send it again
+	Deny   string `json:"deny,omitempty"`   // reason why nothing was done, for the model
+	Result any    `json:"result,omitempty"` // of Claude Code's own tool
+	Allow  bool   `json:"allow,omitempty"`
+	Wait   bool   `json:"wait,omitempty"` // it still runs: send the call again
 }
 
-// event is a call from the mod: the arguments, and these.
+// event is a call from the mod.
 type event struct {
 	Tool string `json:"tool"`
 	ID   string `json:"tool_use_id"`
@@ -71,7 +70,7 @@ func (e event) set(name string, value any) {
 	e.arguments[name] = text
 }
 
-// Answer answers one call. If ctx ends before the call does, the call is cancelled.
+// Answer answers one call. If ctx ends first, the call is cancelled.
 func (d Session) Answer(ctx context.Context, text []byte) Answer {
 	e, err := readEvent(text)
 	if err != nil {
@@ -103,17 +102,16 @@ func (d Session) Answer(ctx context.Context, text []byte) Answer {
 
 func denied(format string, args ...any) Answer { return Answer{Deny: fmt.Sprintf(format, args...)} }
 
-// adapt converts the arguments to those of the returned tool of toold; "" if Claude
-// Code has to carry the call out.
+// adapt converts the arguments to those of the returned tool; "" if Claude Code has to carry the call out.
 func (d Session) adapt(e event) (tool string) {
 	switch e.Tool {
 	case "Bash":
-		delete(e.arguments, "dangerouslyDisableSandbox") // only a person widens the sandbox
+		delete(e.arguments, "dangerouslyDisableSandbox") // only a person escalates
 		e.set("cwd", d.Dir)
 		return "bash"
 	case "Read":
 		delete(e.arguments, "allow_large")
-		if string(e.arguments["offset"]) == "0" { // the first line, like 1
+		if string(e.arguments["offset"]) == "0" {
 			delete(e.arguments, "offset")
 		}
 		if pictured(e.text("file_path")) || e.arguments["pages"] != nil {
@@ -142,15 +140,13 @@ func (d Session) adapt(e event) (tool string) {
 	return tool
 }
 
-// pictured reports whether Claude Code shows a file to its model as an image or
-// document.
 func pictured(path string) bool {
 	return slices.Contains([]string{".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".ipynb"}, strings.ToLower(filepath.Ext(path)))
 }
 
 var errGoesOn = errors.New("the call goes on")
 
-// call makes a call, or attaches to it, and waits at most d.Wait for its return.
+// call makes a call, or attaches to it, and waits at most d.Wait.
 func (d Session) call(ctx context.Context, call client.Call) (ret message.ToolReturn, err error) {
 	dialing, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -168,13 +164,12 @@ func (d Session) call(ctx context.Context, call client.Call) (ret message.ToolRe
 	case ctx.Err() != nil:
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		_ = c.Stop(stopping, call.ID, "the user of Claude Code interrupted it") // otherwise it ends after limits.linger
+		_ = c.Stop(stopping, call.ID, "the user of Claude Code interrupted it")
 	}
 	return ret, &link.CallError{ID: call.ID, Sent: true, Err: err}
 }
 
-// Tools returns the tools of toold that Claude Code lacks, in the form in which its
-// mod registers tools.
+// Tools returns the tools of toold that Claude Code lacks, in the form of its mod.
 func (d Session) Tools(ctx context.Context) ([]byte, error) {
 	c, err := d.Dial(ctx)
 	if err != nil {

@@ -1,10 +1,7 @@
-// Package claude makes stock Claude Code work in toold: its plugin (a mod) passes
-// the calls of tools that run commands and change files to a command of toold,
-// which answers them in the form of Claude Code's own tools. If toold does not
-// answer, nothing runs.
+// Package claude makes stock Claude Code work in toold. Its plugin (a mod) passes calls of tools that run commands and
+// change files to toold, and answers in the form of Claude Code's own tools. If toold does not answer, nothing runs.
 //
-// It needs Claude Code 2.1.287 or later: an older one ignores the plugin. The hook
-// of Setting judges there.
+// Claude Code before 2.1.287 ignores the plugin; the hook of Setting judges there.
 package claude
 
 import (
@@ -19,9 +16,8 @@ import (
 //go:embed plugin/.claude-plugin/plugin.json plugin/hooks/hooks.json plugin/hooks/register.js
 var plugin embed.FS
 
-// Files returns the files of the plugin by their paths below its directory. command
-// is the absolute path of toold, and the flags for finding its daemon, such as
-// --state-dir.
+// Files returns the files of the plugin by their paths. command is the absolute path of toold, and the flags for
+// finding its daemon.
 func Files(command ...string) (map[string][]byte, error) {
 	words, err := json.Marshal(command)
 	if err != nil {
@@ -39,9 +35,8 @@ func Files(command ...string) (map[string][]byte, error) {
 	return files, err
 }
 
-// Setting returns the hook for settings.json of Claude Code: an entry of
-// "PreToolUse" in its "hooks". It judges what the plugin leaves to Claude Code, and
-// all calls without the plugin, and blocks on failure. command is that of Files.
+// Setting returns an entry of "PreToolUse" in the "hooks" of Claude Code's settings.json. It judges every call that the
+// plugin does not answer, and blocks on failure.
 func Setting(command ...string) map[string]any {
 	hook := map[string]any{"type": "command", "command": Line(command) + " hook claude --timeout 590s", "timeout": 600, "onFailure": "block"}
 	return map[string]any{"matcher": "*", "hooks": []any{hook}}

@@ -9,8 +9,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// answer converts the return of a call to the form of Claude Code's own tool. A
-// call that did nothing is a denial, whose text the model reads as an error.
+// answer converts a return to the result of Claude Code's own tool. A call that did nothing is a denial, whose text the
+// model reads as an error.
 func (e event) answer(ret message.ToolReturn) Answer {
 	if ret.Status != "success" && ret.ExitCode == nil {
 		return Answer{Deny: ret.Result}
@@ -37,16 +37,14 @@ func (e event) answer(ret message.ToolReturn) Answer {
 	return Answer{Result: ret.Result}
 }
 
-// bashResult has both streams in stdout, in the order in which they were written,
-// as toold returns them to a model.
+// bashResult has both streams in stdout, in the order of the writes.
 type bashResult struct {
 	Stdout      string `json:"stdout"`
 	Stderr      string `json:"stderr"`
 	Interrupted bool   `json:"interrupted"`
 }
 
-// mostShown is how many bytes of a result Claude Code shows to its model; of a
-// longer one, only the first few.
+// mostShown is the size up to which Claude Code shows a result to its model, in bytes.
 const mostShown = 28 << 10
 
 func clipped(ret message.ToolReturn) string {
@@ -54,7 +52,7 @@ func clipped(ret message.ToolReturn) string {
 		return ret.Result
 	}
 	head, tail := ret.Result[:mostShown/2], ret.Result[len(ret.Result)-mostShown/2:]
-	// The lines above the output count too, so that a little is returned twice.
+	// Lines above the output count too: a little is returned twice.
 	notice := fmt.Sprintf("\n[… output is left out here; bash_output {\"call_id\": %q, \"stream\": \"combined\", \"offset\": %d} returns it …]\n", ret.CallID, max(0, len(head)-1000))
 	return strings.ToValidUTF8(head, "") + notice + strings.ToValidUTF8(tail, "")
 }
@@ -99,14 +97,13 @@ type editResult struct {
 }
 
 type writeResult struct {
-	Type         string  `json:"type"` // "create" or "update"
+	Type         string  `json:"type"`
 	FilePath     string  `json:"filePath"`
 	Content      string  `json:"content"`
 	Patch        []hunk  `json:"structuredPatch"`
 	OriginalFile *string `json:"originalFile"` // unknown here
 }
 
-// hunk is a part of a unified diff, as Claude Code shows it to its user.
 type hunk struct {
 	OldStart int      `json:"oldStart"`
 	OldLines int      `json:"oldLines"`
@@ -115,7 +112,6 @@ type hunk struct {
 	Lines    []string `json:"lines"`
 }
 
-// hunks parses a unified diff and skips unknown lines.
 func hunks(diff *string) []hunk {
 	list := []hunk{}
 	if diff == nil {
@@ -140,7 +136,6 @@ func hunks(diff *string) []hunk {
 	return list
 }
 
-// span parses "start,lines", or "start" for one line.
 func span(text string, start, lines *int) {
 	if n, _ := fmt.Sscanf(text, "%d,%d", start, lines); n == 1 {
 		*lines = 1

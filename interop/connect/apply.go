@@ -15,8 +15,7 @@ import (
 	"github.com/toold/toold/tools/files"
 )
 
-// Apply makes the change and records it. If one file cannot be written, the others
-// are restored.
+// Apply makes the change and records it. If one file cannot be written, it restores the others.
 func (p Plan) Apply() error {
 	old, err := readRecord(p.setup.StateDir, p.Agent.Name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -47,8 +46,7 @@ func (p Plan) Apply() error {
 	return r.write(p.setup.StateDir)
 }
 
-// record describes the change of a file. It keeps the original of an earlier
-// change.
+// record describes the change of a file, with the original before an earlier change.
 func (s *step) record(old record) changed {
 	c := changed{
 		Path: s.target, Vault: s.vault, Existed: s.existed, Mode: s.Mode, After: digest(s.after),
@@ -119,13 +117,12 @@ func restoreRecord(stateDir string, old, failed record) error {
 // Undone is the result of Undo for one file.
 type Undone struct {
 	Path     string   `json:"path"`
-	Restored bool     `json:"restored"`       // byte for byte the original, or removed if it did not exist
-	Diff     string   `json:"diff,omitempty"` // what was removed from a file that others have changed since
-	Kept     []string `json:"kept,omitempty"` // settings that have another value now, and are kept
+	Restored bool     `json:"restored"`       // to the original, or removed if there was none
+	Diff     string   `json:"diff,omitempty"` // of a file that others have changed
+	Kept     []string `json:"kept,omitempty"` // settings with another value now
 }
 
-// Undo reverts the changes for an agent, and removes the record. A file that others
-// have changed since only loses what was written into it.
+// Undo reverts the changes for an agent. A file that others have changed loses only what was written into it.
 func Undo(stateDir, agent string) (list []Undone, err error) {
 	r, err := readRecord(stateDir, agent)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -207,7 +204,6 @@ func (c changed) forget() {
 	}
 }
 
-// removeDirs removes the created directories if they are empty.
 func (c changed) removeDirs() {
 	for _, dir := range slices.Backward(c.Dirs) {
 		if os.Remove(dir) != nil {

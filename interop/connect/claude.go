@@ -10,9 +10,8 @@ import (
 	"github.com/toold/toold/interop/claude"
 )
 
-// claudeAgent connects Claude Code by a plugin (interop/claude) in the default
-// plugin directory, which answers calls, and by a hook, which decides all others,
-// and works without the plugin.
+// claudeAgent connects Claude Code by a plugin (interop/claude), which answers calls, and a hook, which decides all
+// others.
 func claudeAgent() Agent {
 	return Agent{
 		Name: "claude", Title: "Claude Code", programs: []string{"claude"},
@@ -39,9 +38,7 @@ func claudeFiles(s Setup) ([]File, error) {
 
 func (s Setup) claudeSettings() string { return filepath.Join(s.claudeHome(), "settings.json") }
 
-// proveClaude runs Claude Code with the plugin and the permissions of the user's
-// settings. It omits the user's hooks, other plugins and servers: they are other
-// programs.
+// proveClaude runs Claude Code with the plugin and the user's permissions, without the user's other programs.
 func proveClaude(ctx context.Context, p *site) error {
 	config := filepath.Join(p.dir, "claude")
 	setup := p.setup

@@ -7,7 +7,7 @@ import (
 	"github.com/toold/toold/internal/edit"
 )
 
-// clients are the clients of the Model Context Protocol: they start `toold mcp`.
+// clients are clients of the Model Context Protocol. They start `toold mcp`.
 func clients() []Agent {
 	list := []Agent{
 		client("gemini", "Gemini CLI", []string{"gemini"}, home(".gemini"), "settings.json", edit.Path{"mcpServers", "toold"}, trustedServer,
@@ -48,7 +48,7 @@ func include(table, list string, words ...string) (changes []edit.Change) {
 	return changes
 }
 
-// client is an agent with one JSON settings file, which lists its servers.
+// client is an agent with one JSON settings file that lists its servers.
 func client(name, title string, programs []string, dir directory, file string, at edit.Path, shape func([]string) any, off ...edit.Change) Agent {
 	return Agent{
 		Name: name, Title: title, programs: programs, paths: pathsIn(dir),
@@ -65,7 +65,7 @@ type server struct {
 	Type    string   `json:"type,omitempty"`
 	Command string   `json:"command"`
 	Args    []string `json:"args"`
-	Trust   bool     `json:"trust,omitempty"` // the client does not ask before each call: toold does
+	Trust   bool     `json:"trust,omitempty"` // toold asks, not the client
 }
 
 func plainServer(command []string) any {

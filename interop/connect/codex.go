@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/internal/edit"
 )
 
-// codexAgent runs its commands and opens its files in the daemon (internal/codex).
+// codexAgent uses the daemon's exec-server (internal/codex).
 func codexAgent() Agent {
 	return Agent{
 		Name: "codex", Title: "Codex", programs: []string{"codex"},
@@ -42,8 +42,7 @@ func codexFiles(s Setup) ([]File, error) {
 	}, nil
 }
 
-// codexProfiles lists the user's profiles that override what connect sets: in
-// tables of the configuration, and in separate files.
+// codexProfiles lists the user's profiles that override what connect sets.
 func codexProfiles(s Setup) (list []string) {
 	own := []string{"approval_policy", "sandbox_mode", "default_permissions"}
 	main := filepath.Join(s.codexHome(), "config.toml")
@@ -75,13 +74,11 @@ func codexSets(text string, at edit.Path, keys []string) string {
 	return strings.Join(set, ", ")
 }
 
-// codexKeeps are the settings of Codex that a proof keeps: those for running
-// commands. It starts none of the user's other programs.
+// codexKeeps are the settings of Codex for running commands, which a proof keeps. The others may start programs.
 func codexKeeps() []string {
 	return []string{"approval_policy", "sandbox_mode", "sandbox_workspace_write", "features", "shell_environment_policy", "profile", "profiles", "default_permissions", "permissions"}
 }
 
-// proveCodex runs Codex with the user's future settings.
 func proveCodex(ctx context.Context, p *site) error {
 	home := filepath.Join(p.dir, "codex")
 	setup := p.setup
@@ -143,16 +140,14 @@ func codexProfile(config string) ([]string, error) {
 	return []string{"", "profiles." + name + "."}, nil
 }
 
-// Names of the files that the calls of a proof create.
 const (
 	ranFile   = "toold-proof-ran"
 	ranScript = "echo proof-$((6*7)) | tee " + ranFile
 	downFile  = "toold-proof-down"
 )
 
-// prove makes the agent make a call that must run, one that must be refused, and,
-// once the daemon has ended, calls that must not run. run runs the agent with a
-// model.
+// prove has the agent make a call that must run, one that must be refused, and, without the daemon, calls that must not
+// run.
 func (p *site) prove(run func(*model) (string, error), shell func(string) call, down func() []call) error {
 	m, err := newModel(shell(ranScript), shell("git push origin toold-proof"))
 	if err != nil {
@@ -181,7 +176,6 @@ func (p *site) prove(run func(*model) (string, error), shell func(string) call, 
 	return nil
 }
 
-// ran reports whether the call that must run did, and its output was returned.
 func (p *site) ran(seen string) bool {
 	made, _ := os.ReadFile(filepath.Join(p.workspace, ranFile))
 	return string(made) == "proof-42\n" && strings.Contains(seen, "proof-42")

@@ -1,10 +1,7 @@
-// Package connect sets up installed agents so that they run their tool calls in
-// toold, and undoes that.
+// Package connect sets up installed agents so that they run their tool calls in toold, and undoes that.
 //
-// It knows the agents' configuration files and settings. It changes only these
-// settings, keeps the originals, and before a change proves it with the agent's own
-// program, a scripted model on loopback and a private daemon. It does not start the
-// user's daemon, and asks no questions.
+// It changes only settings that it knows and keeps the originals. It proves a change first, with the agent's program, a
+// scripted model on loopback and a private daemon.
 package connect
 
 import (
@@ -22,9 +19,9 @@ import (
 type Setup struct {
 	Home     string
 	Getenv   func(string) string
-	StateDir string   // directory of records and backups
+	StateDir string   // for records and backups
 	Program  string   // absolute path of toold
-	Flags    []string // of Program, for finding the daemon; usually none
+	Flags    []string // of Program, to find the daemon
 	URL      string   // of the daemon, such as ws://127.0.0.1:7717
 	Token    string   // the agent's
 }
@@ -44,39 +41,36 @@ func (s Setup) directory(variable, otherwise string) string {
 	return filepath.Join(s.Home, otherwise)
 }
 
-// command returns toold's command line for an agent, with the agent's token.
 func (s Setup) command(agent string) []string {
 	return append(append([]string{s.Program}, s.Flags...), "--token="+agent)
 }
 
-// File is a file with the required settings, or the required content.
+// File is a file with the required settings or content.
 type File struct {
 	Path    string
 	Format  edit.Format
 	Changes []edit.Change
-	Content []byte      // of a file that only toold uses, without Format and Changes
+	Content []byte      // instead of Format and Changes
 	Mode    fs.FileMode // of a new file
-	// Secret: it contains the token. It is stored in the state directory, which no call
-	// can read, and Path is a link to it.
+	// Secret files contain the token. They are in the state directory, which no call can read, and Path is a link.
 	Secret bool
 }
 
 // Agent is a program that can be connected.
 type Agent struct {
-	Name  string // as people write it; also that of its token
+	Name  string // also that of its token
 	Title string
-	Notes []string // what else a person should know, such as limits of connecting
+	Notes []string // limits of connecting, for people
 
-	programs []string // searched on PATH; any is enough
+	programs []string // any of these on PATH
 	paths    func(Setup) []string
 	files    func(Setup) ([]File, error)
 	prove    func(context.Context, *site) error
 	partly   string               // what prove cannot show; "": it runs the agent itself
-	warn     func(Setup) []string // which of the user's own settings bypass the change; may be nil
+	warn     func(Setup) []string // settings that bypass the change; may be nil
 }
 
-// Found returns where an agent is installed: its program, else its configuration
-// directory, or "".
+// Found returns the path of an agent's program, else of its configuration directory, else "".
 func (a Agent) Found(s Setup) string {
 	if program := a.program(); program != "" {
 		return program

@@ -31,9 +31,8 @@ type gooseServer struct {
 	Timeout int      `json:"timeout"` // seconds
 }
 
-// gooseOwn are the built-in extensions of Goose to disable: the shell, those that
-// can enable it again, for the model or for a subagent, and the one that reads
-// files.
+// gooseOwn are built-in extensions of Goose to disable: the shell, those that can enable it again, and the one that
+// reads files.
 func gooseOwn() []string { return []string{"developer", "extensionmanager", "summon", "analyze"} }
 
 func gooseExtension(name string) edit.Path { return edit.Path{"extensions", name} }
@@ -65,9 +64,8 @@ func gooseFiles(s Setup) ([]File, error) {
 	return []File{f}, nil
 }
 
-// proveGoose runs Goose with the extensions of the user's settings that connect
-// writes; it omits the others: they are other programs. If Goose is not installed
-// it proves its server.
+// proveGoose runs Goose with toold's extension and the disabled ones, without the user's other programs. Without Goose
+// it proves the server.
 func proveGoose(ctx context.Context, p *site) error {
 	at := gooseExtension("toold")
 	if p.program == "" {

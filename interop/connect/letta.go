@@ -8,8 +8,7 @@ import (
 	"github.com/toold/toold/interop/claude"
 )
 
-// lettaAgent decides each tool use of Letta Code and its subagents by a hook.
-// Package interop/letta adds toold's own tools to a running server.
+// lettaAgent decides each tool use of Letta Code by a hook. Package interop/letta adds toold's own tools.
 func lettaAgent() Agent {
 	return Agent{
 		Name: "letta", Title: "Letta Code", programs: []string{"letta"}, paths: pathsIn(home(".letta")),

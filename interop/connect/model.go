@@ -17,19 +17,17 @@ type call struct {
 	Arguments map[string]any
 }
 
-// model plays calls, one an answer, and then says that it is done. It implements
-// the Responses and the Chat Completions API of OpenAI, the Messages API of
-// Anthropic and the API of Gemini, as far as an agent needs, on loopback. It
-// records the results of the calls.
+// model is a scripted model on loopback with the APIs of OpenAI (Responses, Chat Completions), Anthropic and Gemini. It
+// plays one call an answer and records the results.
 type model struct {
 	url    string
 	server *http.Server
-	over   chan struct{} // closed when the server has ended
+	over   chan struct{}
 	calls  []call
 
 	mu   sync.Mutex
 	turn int
-	seen map[string]string // results of calls, by id
+	seen map[string]string // results by call id
 }
 
 func newModel(calls ...call) (*model, error) {
@@ -125,17 +123,15 @@ func (m *model) look(content any) {
 	}
 }
 
-// plain returns a string as it is, and anything else as JSON.
 func plain(v any) string {
 	if text, ok := v.(string); ok {
 		return text
 	}
-	text, _ := json.Marshal(v) // maps, lists and strings
+	text, _ := json.Marshal(v)
 	return string(text)
 }
 
-// next returns the call of this turn; ok is false when all were made, and for a
-// request without tools, which is no turn.
+// next returns the call of this turn; ok is false when all were made. A request without tools is no turn.
 func (m *model) next(turn bool) (id string, c call, ok bool) {
 	if !turn || m.turn >= len(m.calls) {
 		return "", c, false
@@ -166,8 +162,6 @@ func (m *model) respond(e events) {
 	}}})
 }
 
-// message answers in the form of the Messages API. A request without tools is no
-// turn.
 func (m *model) message(e events, turn bool) {
 	block, delta, reason := fields{"type": "text", "text": ""}, fields{"type": "text_delta", "text": "done"}, "end_turn"
 	if id, c, ok := m.next(turn); ok {
@@ -202,14 +196,13 @@ func (m *model) complete(w http.ResponseWriter, turn bool) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// content is a message in the form of Gemini, which has no call ids.
 type content struct {
 	Parts []struct {
 		FunctionResponse *struct{ Response any }
 	}
 }
 
-// lookAt records the results of calls in messages of Gemini, which are in order.
+// lookAt records the results in messages of Gemini, which has no call ids, by their order.
 func (m *model) lookAt(list []content) {
 	n := 0
 	for _, c := range list {

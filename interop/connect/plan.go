@@ -22,17 +22,16 @@ type Plan struct {
 
 type step struct {
 	File
-	target  string // the target of links
-	vault   string // the new target, of a Secret; else ""
-	linked  bool   // already a link to it
+	target  string // of links
+	vault   string // the new target of a Secret
+	linked  bool   // to vault
 	existed bool
 	before  []byte
 	after   []byte
 	done    []edit.Done
 }
 
-// Plan reads the files of an agent and computes the change, without changing
-// anything. The error names the file that cannot be changed.
+// Plan computes the change without making it. The error names the file that cannot be changed.
 func (a Agent) Plan(s Setup) (Plan, error) {
 	p := Plan{Agent: a, setup: s}
 	list, err := a.files(s)
@@ -97,7 +96,7 @@ func (s *step) changes() bool {
 	return !s.existed || !bytes.Equal(s.before, s.after) || s.Secret && !s.linked
 }
 
-// target follows links, also dangling ones, up to the one that points to vault.
+// target follows links, also dangling ones, up to the one to vault.
 func target(path, vault string) (at string, linked bool, err error) {
 	for range 40 {
 		to, err := os.Readlink(path)
@@ -126,7 +125,7 @@ func (p Plan) Empty() bool {
 	return true
 }
 
-// Diff shows the change, without the token.
+// Diff returns the change, without the token.
 func (p Plan) Diff() string {
 	var b strings.Builder
 	for _, s := range p.steps {

@@ -26,13 +26,13 @@ type changed struct {
 	Path    string      `json:"path"`
 	Existed bool        `json:"existed"`
 	Mode    fs.FileMode `json:"mode"`
-	Backup  string      `json:"backup"`          // the file with the original content
-	Vault   string      `json:"vault,omitempty"` // the file with the content, to which Path links
-	After   string      `json:"after"`           // SHA-256 of the written content
+	Backup  string      `json:"backup"`          // with the original content
+	Vault   string      `json:"vault,omitempty"` // to which Path links
+	After   string      `json:"after"`           // SHA-256 of the content
 	Whole   bool        `json:"whole"`           // only toold uses the file
 	Format  edit.Format `json:"format,omitempty"`
 	Done    []edit.Done `json:"done,omitempty"`
-	Edited  bool        `json:"edited,omitempty"` // others wrote between two changes: Backup is not the original of the first
+	Edited  bool        `json:"edited,omitempty"` // by others between two changes
 	Dirs    []string    `json:"dirs,omitempty"`   // created ones, the outermost first
 }
 
@@ -104,7 +104,7 @@ func link(to, path string) error {
 	return err
 }
 
-// makeDirs creates a directory and returns the created ones, the outermost first.
+// makeDirs returns the created directories, the outermost first.
 func makeDirs(dir string) (made []string, err error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(at); err == nil || at == filepath.Dir(at) {

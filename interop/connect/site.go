@@ -17,18 +17,17 @@ import (
 	"github.com/toold/toold/internal/tokens"
 )
 
-// site is the environment of a proof: a private daemon below a temporary directory.
+// site is a private daemon below a temporary directory.
 type site struct {
 	dir, home, workspace string
-	program              string   // the agent's; "": not installed
-	agent                Agent    // the agent to prove
-	setup                Setup    // for the site's daemon
-	user                 Setup    // for the user's daemon
+	program              string // "": not installed
+	agent                Agent
+	setup                Setup    // of the site's daemon
+	user                 Setup    // of the user's daemon
 	after                [][]byte // the user's files after the change
 	daemon               *exec.Cmd
 }
 
-// The policy of a proof, and the reason for its refusal.
 const (
 	refusal     = "proof-refused: use a branch"
 	proofPolicy = `version: 1
@@ -38,19 +37,16 @@ commands:
 `
 )
 
-// Time limits for one run of an agent, and the start and the end of its daemon.
 const (
 	runWithin   = 3 * time.Minute
 	startWithin = time.Minute
 )
 
-// ErrNoProgram is returned if the program of an agent is not installed, so that
-// nothing can be proved with it.
+// ErrNoProgram reports that the program of an agent is not installed.
 var ErrNoProgram = errors.New("its program is not on PATH")
 
-// Prove tests the change in a temporary directory, with the agent's own program, a
-// scripted model and a daemon: a call that runs, one that is refused, and one
-// without the daemon.
+// Prove tests the change in a temporary directory: with a call that runs, one that is refused, and one without the
+// daemon.
 func (p Plan) Prove(ctx context.Context) error {
 	if p.Agent.partly == "" && p.Agent.program() == "" {
 		return ErrNoProgram
@@ -63,8 +59,7 @@ func (p Plan) Prove(ctx context.Context) error {
 	return p.Agent.prove(ctx, s)
 }
 
-// Partly returns what a proof of the agent cannot show; "" if the agent itself
-// runs.
+// Partly returns what a proof of the agent cannot show, or "".
 func (a Agent) Partly() string { return a.partly }
 
 func newSite(ctx context.Context, p Plan) (*site, error) {
@@ -107,7 +102,7 @@ func (s *site) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	args := append([]string{"serve", "--json", "--listen", "127.0.0.1:0", "--workspace", s.workspace}, s.setup.Flags...)
-	s.daemon = exec.Command(s.setup.Program, args...) // stop ends it
+	s.daemon = exec.Command(s.setup.Program, args...)
 	s.daemon.Dir, s.daemon.Env = s.workspace, s.environment(nil)
 	var log strings.Builder
 	s.daemon.Stderr = &log
@@ -165,11 +160,10 @@ func (s *site) remove() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// nowhere is a proxy that does not exist: only loopback can be reached.
+// nowhere is a proxy that does not exist.
 const nowhere = "http://127.0.0.1:1"
 
-// environment returns the environment of a proof's programs: only PATH of the
-// user's.
+// environment has only PATH of the user's.
 func (s *site) environment(more []string) []string {
 	env := []string{
 		"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "TMPDIR=" + os.TempDir(),

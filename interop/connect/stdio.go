@@ -15,7 +15,6 @@ import (
 	"github.com/toold/toold/internal/edit"
 )
 
-// proveServer starts the server in the settings at a path, and calls its tools.
 func (p *site) proveServer(ctx context.Context, at edit.Path) error {
 	command, err := p.serverCommand(at)
 	if err != nil {
@@ -38,8 +37,6 @@ func (p *site) proveServer(ctx context.Context, at edit.Path) error {
 	return nil
 }
 
-// serverCommand returns the command in the settings, with the flags for the proof's
-// daemon.
 func (p *site) serverCommand(at edit.Path) (command []string, err error) {
 	list, err := p.agent.files(p.setup)
 	if err != nil {
@@ -69,8 +66,7 @@ func (p *site) serverCommand(at edit.Path) (command []string, err error) {
 	return append([]string{program}, found.Args...), err
 }
 
-// converse makes one call of bash over a server's standard input, and returns its
-// answer.
+// converse makes one call of bash and returns its answer.
 func (p *site) converse(ctx context.Context, command []string, script string) (answer string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, runWithin)
 	defer cancel()

@@ -9,18 +9,18 @@ import (
 	"github.com/toold/toold/internal/edit"
 )
 
-// trial is how an agent with one JSON settings file runs in a proof.
+// trial runs an agent with one JSON settings file in a proof.
 type trial struct {
-	shell     string                   // name of the shell tool
-	described bool                     // it requires a description of each command
-	own       func(file string) []call // calls of the client's own tools that would create a file
-	keeps     map[string]func(any) any // the user's settings to keep, by name
-	more      map[string]any           // additional settings
+	shell     string                   // name of the tool
+	described bool                     // each command needs a description
+	own       func(file string) []call // calls of its own tools that create a file
+	keeps     map[string]func(any) any // settings of the user
+	more      map[string]any
 	args      []string
-	env       func(url string) []string // environment for the model
+	env       func(url string) []string // for the model
 }
 
-// provedBy makes a proof run the client itself, if it is installed.
+// provedBy makes a proof run the client itself if it is installed.
 func (a Agent) provedBy(t trial) Agent {
 	if a.program() == "" {
 		return a
@@ -30,8 +30,7 @@ func (a Agent) provedBy(t trial) Agent {
 	return a
 }
 
-// proveClient runs an agent with the change and the settings of the user that a
-// trial keeps; it omits the others: they name other programs.
+// proveClient runs an agent with the change and the settings that a trial keeps. The others name other programs.
 func (p *site) proveClient(ctx context.Context, t trial) error {
 	list, err := p.agent.files(p.setup)
 	if err != nil {
@@ -105,7 +104,7 @@ func opencodeTrial() trial {
 		more:  map[string]any{"autoupdate": false, "share": "disabled"},
 		args:  []string{"run", "-m", "proof/scripted", prompt},
 		env: func(url string) []string {
-			settings, _ := json.Marshal(fields{ // maps and strings
+			settings, _ := json.Marshal(fields{
 				"model": "proof/scripted", "small_model": "proof/scripted",
 				"provider": fields{"proof": fields{
 					"npm": "@ai-sdk/anthropic", "options": fields{"baseURL": url + "/v1", "apiKey": "none"}, "models": fields{"scripted": fields{"name": "scripted"}},
@@ -129,7 +128,6 @@ func only(names ...string) func(any) any {
 	}
 }
 
-// each applies part to each table of a table.
 func each(part func(any) any) func(any) any {
 	return func(v any) any {
 		table, _ := v.(map[string]any)

@@ -5,19 +5,16 @@ import (
 	"time"
 )
 
-// Dialects lists them. A dialect without a version is based on documentation or
-// source only.
+// Dialects returns all dialects. Those without a version are based on documentation or source.
 func Dialects() []Dialect {
 	before := []string{"PreToolUse"}
 	return []Dialect{
-		// It never answers "ask": without a terminal that denies, and with one it asks a
-		// second time (2.1.330).
+		// "ask" denies without a terminal and asks a second time with one (2.1.330).
 		{Name: "claude", Wait: 590 * time.Second, events: before, answer: permission},
-		// It takes "ask", which is never sent, as yes, and allows the call if nothing is
-		// printed (0.169.0).
+		// Printing nothing allows the call, as "ask" does (0.169.0).
 		{Name: "codex", Wait: 590 * time.Second, events: before, answer: denialOnly(permission)},
 		{Name: "crush", Wait: 25 * time.Second, events: before, answer: decision},
-		// It has a separate event for each kind of call.
+		// Each kind of call has its own event.
 		{
 			Name: "cursor", Wait: 25 * time.Second, adapt: ofCursor, answer: cursorPermission,
 			events: []string{"preToolUse", "beforeShellExecution", "beforeReadFile", "beforeMCPExecution"},
@@ -34,7 +31,6 @@ func Dialects() []Dialect {
 	}
 }
 
-// denialOnly prints nothing for a yes.
 func denialOnly(answer func(event, deny string) any) func(event, deny string) any {
 	return func(event, deny string) any {
 		if deny == "" {
@@ -48,8 +44,6 @@ type specific struct {
 	HookSpecificOutput map[string]string `json:"hookSpecificOutput"`
 }
 
-// permission returns the answer in the form of Claude Code, which others use as
-// well.
 func permission(event, deny string) any {
 	out := map[string]string{"hookEventName": event, "permissionDecision": "allow"}
 	if deny != "" {
@@ -58,7 +52,6 @@ func permission(event, deny string) any {
 	return specific{out}
 }
 
-// decision returns an answer of one word, with a reason for a denial.
 func decision(_, deny string) any {
 	if deny != "" {
 		return map[string]string{"decision": "deny", "reason": deny}
@@ -77,8 +70,7 @@ func cursorPermission(_, deny string) any {
 	return map[string]string{"permission": "allow"}
 }
 
-// ofCursor converts the fields of an event. The arguments of an MCP server's tool
-// may be a string.
+// ofCursor converts the fields of an event. The arguments of an MCP tool may be a string.
 func ofCursor(event string, f fields) fields {
 	switch event {
 	case "beforeShellExecution":

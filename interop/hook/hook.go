@@ -1,8 +1,6 @@
-// Package hook answers the hooks of agents that run their tools themselves: before
-// each call the agent starts `toold hook DIALECT`, which has the daemon decide and
-// record the call, and answers in the agent's form. On any failure the answer is a
-// denial; the agent decides what to do with it, and whether to start the hook at
-// all.
+// Package hook answers the hooks of agents that run their tools themselves. Before each call the agent starts `toold
+// hook DIALECT`, which has the daemon decide and record the call. Any failure denies; the agent decides what to do with
+// the answer.
 package hook
 
 import (
@@ -21,26 +19,25 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// A Dialect is how an agent describes a call, and how to answer it.
+// A Dialect is an agent's form of calls and answers.
 type Dialect struct {
 	Name string
-	// Wait is how long people have to answer, unless the command says otherwise: less
-	// than the agent's default limit for hooks.
+	// Wait is how long people have to answer by default: less than the agent's limit for hooks.
 	Wait time.Duration
 
-	events []string                                  // before a call; others are denied
-	adapt  func(event string, fields fields) fields  // converts the fields to the usual ones; may be nil
-	answer func(event string, deny string) (out any) // deny is the reason, "": allowed; nil prints nothing
+	events []string                                  // others are denied
+	adapt  func(event string, fields fields) fields  // to the usual fields; may be nil
+	answer func(event string, deny string) (out any) // deny is the reason, or ""; nil prints nothing
 }
 
-// Call is a call that an agent is about to make.
+// Call is a call that an agent wants to make.
 type Call struct {
 	ID      string // "": none
 	Tool    string
-	Dir     string // absolute working directory of the agent
+	Dir     string // absolute
 	Session string
-	Agent   string          // "": the program
-	Input   json.RawMessage // an object
+	Agent   string // "": the program
+	Input   json.RawMessage
 }
 
 // Answer is what the hook prints, and its exit code.
@@ -50,18 +47,17 @@ type Answer struct {
 	Code   int
 }
 
-// denied is the exit code that denies in all of these agents, whatever is printed.
+// denied is the exit code that denies in all of these agents.
 const denied = 2
 
 // Judge decides calls through a daemon.
 type Judge struct {
-	Program string // the agent's name in the record
+	Program string // in the record
 	Dial    func(ctx context.Context) (*client.Client, error)
-	Wait    time.Duration // how long people have to answer
+	Wait    time.Duration
 }
 
-// Answer reads one call from in and answers it. dir is the default working
-// directory of the agent.
+// Answer reads one call from in and answers it. dir is the default working directory.
 func (d Dialect) Answer(ctx context.Context, j Judge, dir string, in io.Reader) Answer {
 	event, c, err := d.read(dir, in)
 	if err != nil {
@@ -102,7 +98,7 @@ func (f fields) text(names ...string) (s string) {
 	return ""
 }
 
-// maxEvent bounds the description of one call, in bytes.
+// maxEvent bounds a call, in bytes.
 const maxEvent = 64 << 20
 
 func (d Dialect) read(dir string, in io.Reader) (event string, c Call, err error) {
@@ -128,8 +124,8 @@ func (d Dialect) read(dir string, in io.Reader) (event string, c Call, err error
 		ID: f.text("tool_use_id", "tool_call_id"), Tool: f.text("tool_name"), Dir: f.text("cwd", "working_directory", "working_dir"),
 		Session: f.text("session_id", "sessionId", "conversation_id"), Input: f["tool_input"],
 	}
-	if d.Name == "letta" && kindOf(c.Tool) != starts { // whose arguments differ between the two
-		c.Agent = f.text("agent_id") // as in toold letta: a call that both receive is decided once
+	if d.Name == "letta" && kindOf(c.Tool) != starts { // whose arguments differ in toold letta
+		c.Agent = f.text("agent_id") // a call that toold letta receives too is decided once
 	}
 	if c.Dir == "" {
 		c.Dir = dir
@@ -146,8 +142,7 @@ func (d Dialect) read(dir string, in io.Reader) (event string, c Call, err error
 	return event, c, err
 }
 
-// Decide has the daemon decide a call, which waits for a person if the policy asks.
-// An error denies it.
+// Decide has the daemon decide a call, which may wait for a person. An error denies it.
 func (j Judge) Decide(ctx context.Context, c Call) error {
 	waiting, cancel := context.WithTimeout(ctx, j.Wait)
 	defer cancel()
@@ -172,6 +167,6 @@ func (j Judge) Decide(ctx context.Context, c Call) error {
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_ = daemon.Stop(stopping, id, j.Program+" does not wait for the decision any more") // otherwise it ends after limits.linger
+	_ = daemon.Stop(stopping, id, j.Program+" does not wait for the decision any more")
 	return fmt.Errorf("no one decided the call within %s, so it is denied. Do not repeat it unasked: tell the user what you wanted to do", j.Wait)
 }

@@ -7,23 +7,21 @@ import (
 	"strings"
 )
 
-// What an agent's tool does, according to its name.
 const (
-	unknown  = iota // a rule for its name decides, or a person
-	shell           // runs a script
-	write           // changes files
-	read            // reads files
-	search          // reads everything below a directory
-	names           // reads the names below a directory
-	editor          // reads or changes a file, depending on the argument "command"
-	patch           // changes the files that a patch names
-	fetch           // contacts the host of a URL
-	starts          // starts other agents
-	harmless        // does not affect the machine
+	unknown = iota // a rule for its name decides, or a person
+	shell
+	write
+	read
+	search // reads everything below a directory
+	names  // reads only names below a directory
+	editor // depends on the argument "command"
+	patch
+	fetch
+	starts
+	harmless // does not affect the machine
 )
 
-// kindOf returns what a tool does. Names that several agents use mean the same in
-// all.
+// kindOf returns what a tool does. The names mean the same in all agents.
 func kindOf(tool string) int {
 	for kind, list := range map[int]string{
 		shell: `Bash bash shell Shell local_shell shell_command ShellCommand RunShellCommand run_shell_command ExecCommand exec_command
@@ -49,12 +47,11 @@ func kindOf(tool string) int {
 	return unknown
 }
 
-// Arguments returns the arguments of toold's tool judge for a call of an agent,
-// which is recorded under the name program.
+// Arguments returns the arguments of the tool judge for a call of an agent.
 func Arguments(program string, c Call) map[string]any {
 	dir := c.Dir
 	if canonical, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = canonical // other spellings of the path are the same call
+		dir = canonical // links make the same call
 	}
 	a := map[string]any{"program": program, "tool": c.Tool, "cwd": dir, "input": c.Input}
 	var f fields
@@ -71,7 +68,7 @@ func Arguments(program string, c Call) map[string]any {
 			known = below(a, f, kind, dir)
 		case editor, write, read:
 			known = files(a, f, kind)
-		case starts: // the tools of its agents are judged too, except for Letta Code, whose agents are separate programs
+		case starts: // the agents' tools are judged, except those of Letta Code, which are separate programs
 			a["harmless"], known = true, program != "letta"
 		case harmless:
 			a["harmless"] = true
@@ -86,8 +83,6 @@ func Arguments(program string, c Call) map[string]any {
 	return a
 }
 
-// script sets the script of a call, which may be a list of words, and its
-// directory.
 func script(a map[string]any, f fields) bool {
 	for _, name := range []string{"command", "cmd", "script"} {
 		if f[name] != nil && string(f[name]) != "null" {
@@ -122,7 +117,6 @@ func patched(a map[string]any, f fields) bool {
 	return put(a, "write", list)
 }
 
-// put sets an argument that is a list, unless it is empty.
 func put(a map[string]any, name string, list []string) bool {
 	if len(list) > 0 {
 		a[name] = list
@@ -150,8 +144,6 @@ func files(a map[string]any, f fields, kind int) bool {
 	return put(a, "write", list)
 }
 
-// paths returns the files and directories that arguments name, also in lists of
-// objects.
 func paths(f fields) (list []string) {
 	for _, name := range []string{"file_path", "filePath", "path", "notebook_path", "absolute_path", "target_file", "target_notebook", "dir_path", "dirPath", "directory", "target_directory", "relative_workspace_path"} {
 		if path := f.text(name); path != "" {

@@ -21,12 +21,10 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// batch contains the answer to each call of a step, by its id. The server accepts
-// only all answers of a step together.
+// batch has the answer to each call of a step by its id. The server accepts only all answers together.
 type batch map[string]fields
 
-// answer runs the calls for which the model waits, sends the results, and follows
-// the run. It returns the next calls for which the model waits.
+// answer runs calls, sends the results, and follows the run to the next calls for which the model waits.
 func (h *follower) answer(ctx context.Context, calls []message.ToolCall) ([]message.ToolCall, error) {
 	all, wanted := h.perform(ctx, calls)
 	answers := all
@@ -52,8 +50,8 @@ func (h *follower) answer(ctx context.Context, calls []message.ToolCall) ([]mess
 	return nil, ctx.Err()
 }
 
-// perform has the daemon run the calls, or decide on those that the server runs
-// itself. wanted is false if the server had answers meanwhile.
+// perform has the daemon run the calls, or decide those that the server runs. wanted is false if the server has answers
+// already.
 func (h *follower) perform(ctx context.Context, calls []message.ToolCall) (answers batch, wanted bool) {
 	ids := make(map[string]bool)
 	for _, c := range calls {
@@ -100,7 +98,7 @@ func (h *follower) answerTo(ctx context.Context, c message.ToolCall, tooMany boo
 		return returned(c.ID, outcome{text: "Error: " + c.Invalid + "; nothing ran"})
 	}
 	if h.isOwn(c.Name) {
-		// As a string the arguments stay byte for byte the same.
+		// A string keeps the arguments byte for byte.
 		o := h.bridge.perform(ctx, client.Call{ID: c.ID, Tool: c.Name, Arguments: string(c.Arguments)}, nil)
 		if o.denied {
 			return decided(c.ID, o)
@@ -115,8 +113,7 @@ func (h *follower) answerTo(ctx context.Context, c message.ToolCall, tooMany boo
 	return decided(c.ID, h.bridge.perform(ctx, client.Call{ID: c.ID, Tool: "judge", Arguments: hook.Arguments("letta", call)}, nil))
 }
 
-// returned is the result of a call. A list in tool_return would be read back as a
-// success.
+// returned is the result of a call. The server reads a list in tool_return as a success.
 func returned(id string, o outcome) fields {
 	status := "error"
 	if o.ok {
@@ -125,7 +122,7 @@ func returned(id string, o outcome) fields {
 	return fields{"type": "tool", "tool_call_id": id, "tool_return": shortened(o.text), "status": status}
 }
 
-// decided allows the server to run a call if o is ok.
+// decided allows the server to run a call if o.ok.
 func decided(id string, o outcome) fields {
 	if o.ok {
 		return fields{"type": "approval", "tool_call_id": id, "approve": true}
@@ -136,8 +133,7 @@ func decided(id string, o outcome) fields {
 
 func (a batch) ids() []string { return slices.Sorted(maps.Keys(a)) }
 
-// post sends the answers. A repetition has the same otid, by which the server
-// recognises it.
+// post sends the answers. The server recognises a repetition by its otid.
 func (h *follower) post(ctx context.Context, a batch) (*http.Response, error) {
 	var list []fields
 	sum := sha256.New()
@@ -159,14 +155,12 @@ func (h *follower) post(ctx context.Context, a batch) (*http.Response, error) {
 	return resp, err
 }
 
-// expected matches the server's message about the calls for which it waits.
+// expected matches the calls for which the server waits.
 var expected = regexp.MustCompile(`Expected '?(\[[^]]*\])`)
 
-// quoted matches one of their ids.
 var quoted = regexp.MustCompile(`['"]([^'"]+)['"]`)
 
-// repair selects from all the answers that the server expects, if err names them
-// and a was sent; otherwise it returns nil.
+// repair selects from all the answers that the server expects, if err names them and they differ from a; else nil.
 func repair(err error, a, all batch) batch {
 	if statusOf(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "Invalid tool call IDs") {
 		return nil
@@ -188,8 +182,7 @@ func repair(err error, a, all batch) batch {
 	return again
 }
 
-// temporary reports whether a retry may succeed: the server did not answer, is busy
-// with another run, or has a fault.
+// temporary reports whether a retry may succeed.
 func temporary(err error) bool {
 	code := statusOf(err)
 	switch {

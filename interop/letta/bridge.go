@@ -10,30 +10,28 @@ import (
 	"github.com/toold/toold/interop/link"
 )
 
-// bridge is a conversation, over all connections to its server.
 type bridge struct {
 	Options
 	conversation string
 	daemon       *link.Link
-	calls        sync.WaitGroup // of both kinds
+	calls        sync.WaitGroup
 
 	mu      sync.Mutex
 	agent   string
-	dir     string              // of the conversation
-	own     []string            // tools of toold that the server has accepted on this connection
-	running map[string]*running // by tool_call_id, and by request_id of permissions
+	dir     string
+	own     []string            // tools that the server has accepted
+	running map[string]*running // by tool_call_id, or request_id of a permission
 }
 
 const maxCalls = 64
 
 type running struct {
-	permission bool   // a permission request
-	seen       bool   // the server has listed it
-	cancel     func() // for calls that the agent no longer needs
+	permission bool
+	seen       bool // listed by the server
+	cancel     func()
 }
 
-// serve serves the conversation on one connection. reached reports that the setup
-// succeeded.
+// serve serves the conversation on one connection. reached reports that the setup succeeded.
 func (b *bridge) serve(ctx context.Context) (reached bool, err error) {
 	c, err := dial(ctx, b.URL, b.Token)
 	if err != nil {
@@ -48,7 +46,7 @@ func (b *bridge) serve(ctx context.Context) (reached bool, err error) {
 	b.mu.Unlock()
 	status := make(chan device, 1)
 	setUp := make(chan error, 1)
-	// Ends with the connection at the latest; its end is waited for below.
+	// Ends with the connection; waited for below.
 	go func() {
 		err := b.setUp(ctx, c, status)
 		if err != nil {
@@ -71,7 +69,6 @@ func (b *bridge) serve(ctx context.Context) (reached bool, err error) {
 	}
 }
 
-// keep stores the latest status in a channel of capacity 1.
 func keep(latest chan device, d device) {
 	select {
 	case <-latest:
@@ -80,8 +77,7 @@ func keep(latest chan device, d device) {
 	latest <- d
 }
 
-// setUp registers the connection as the one that decides about tools and executes
-// toold's.
+// setUp makes the connection decide about tools and execute toold's.
 func (b *bridge) setUp(ctx context.Context, c *connection, status <-chan device) error {
 	info, err := c.request(ctx, fields{"type": "app_server_info"})
 	switch {
@@ -158,8 +154,7 @@ func (b *bridge) findAgent(agents func() ([]named, error)) error {
 	return fmt.Errorf("%w: it has %d agents; name one by --agent: %s", errRefused, len(names), strings.Join(names, ", "))
 }
 
-// demandStrict waits until the server asks before each use of a tool: in every
-// other mode it runs some without asking. follow switches the mode.
+// demandStrict waits until the server asks before each use of a tool. follow switches the mode.
 func (b *bridge) demandStrict(ctx context.Context, status <-chan device) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -175,8 +170,7 @@ func (b *bridge) demandStrict(ctx context.Context, status <-chan device) error {
 	}
 }
 
-// offered returns the daemon's tools without those that Letta Code has under the
-// same name: a question about one must be unambiguous.
+// offered returns the daemon's tools, except those whose name Letta Code uses too.
 func (b *bridge) offered(ctx context.Context) (list []fields, err error) {
 	agent, err := b.daemon.Get(ctx, b.Dir)
 	if err != nil {
@@ -191,14 +185,12 @@ func (b *bridge) offered(ctx context.Context) (list []fields, err error) {
 	return list, nil
 }
 
-// builtIn lists current and former names of Letta Code's tools in lower case, like
-// toold's.
+// builtIn lists names of Letta Code's tools in lower case.
 func builtIn() []string {
 	return []string{"apply_patch", "shell", "exec_command", "write_stdin", "memory", "task", "agent", "list_dir", "grep_files"}
 }
 
-// isOwn reports whether toold executes a tool. Until the server has accepted them,
-// a tool of the same name is another program's.
+// isOwn reports whether toold executes a tool: one that the server has accepted.
 func (b *bridge) isOwn(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -225,10 +217,8 @@ func (b *bridge) handle(ctx context.Context, c *connection, f frame) {
 	}
 }
 
-// crowded is the refusal of calls beyond maxCalls.
 const crowded = "toold has too many calls of this conversation; nothing ran. Wait for their results"
 
-// begin handles a call in its own goroutine, or returns why not.
 func (b *bridge) begin(ctx context.Context, id string, permission bool, do func(context.Context)) (why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -253,8 +243,7 @@ func (b *bridge) begin(ctx context.Context, id string, permission bool, do func(
 	return ""
 }
 
-// listed cancels calls that the server no longer lists. over means that the turn
-// has ended: unlisted calls will not be listed.
+// listed cancels calls that the server no longer lists. over: the turn has ended, so unlisted calls will not be listed.
 func (b *bridge) listed(ids []string, permissions, over bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -271,7 +260,6 @@ func (b *bridge) listed(ids []string, permissions, over bool) {
 	}
 }
 
-// follow applies the server's status of the conversation.
 func (b *bridge) follow(c *connection, d device) {
 	dir := d.Dir
 	if dir == "" {

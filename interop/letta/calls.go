@@ -13,8 +13,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// maxText is the maximum length of a result, in UTF-16 units: the server cuts the
-// middle of a longer one.
+// maxText is the size in UTF-16 units up to which the server keeps a result.
 const maxText = 32000
 
 func (b *bridge) execute(ctx context.Context, c *connection, f frame) {
@@ -24,20 +23,19 @@ func (b *bridge) execute(ctx context.Context, c *connection, f frame) {
 	if o.text == "" {
 		o.text = "(no output)"
 	}
-	// If it cannot be sent, the journal still has the result.
+	// The journal has a result that cannot be sent.
 	c.send(fields{"type": "external_tool_call_response", "request_id": f.RequestID, "result": fields{
 		"content": []fields{{"type": "text", "text": shortened(o.text)}}, "is_error": !o.ok,
 	}})
 }
 
 type outcome struct {
-	text   string // for the model
-	ok     bool   // it ran, and did not fail
+	text   string
+	ok     bool
 	denied bool
 }
 
-// perform has the daemon run a call, and stops it when ctx ends. When late fires a
-// running call goes on.
+// perform has the daemon run a call and stops it when ctx ends. When late fires, a running call goes on.
 func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time.Time) outcome {
 	of := b.runtime()
 	call.AgentID, call.ConversationID = of.Agent, of.Conversation
@@ -86,7 +84,7 @@ func (b *bridge) stop(id string) {
 	defer cancel()
 	agent, err := b.daemon.Get(ctx, b.directory())
 	if err == nil {
-		agent.Stop(ctx, id, "the agent was interrupted") // an ended one has its return
+		agent.Stop(ctx, id, "the agent was interrupted")
 	}
 }
 
@@ -101,8 +99,7 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(head+notice+tail, "")
 }
 
-// decide answers whether a tool may be used: toold's tools are judged when they are
-// called.
+// decide answers whether a tool may be used. toold's own are judged when they are called.
 func (b *bridge) decide(ctx context.Context, c *connection, f frame) {
 	why := ""
 	if !b.isOwn(f.Request.ToolName) {
@@ -112,7 +109,7 @@ func (b *bridge) decide(ctx context.Context, c *connection, f frame) {
 		}
 	}
 	if ctx.Err() != nil {
-		return // it was answered elsewhere, or is no longer needed
+		return // answered elsewhere, or not needed
 	}
 	r, err := c.request(ctx, b.answer(f, why))
 	if err == nil && r.Accepted != nil && !*r.Accepted {
@@ -120,7 +117,7 @@ func (b *bridge) decide(ctx context.Context, c *connection, f frame) {
 	}
 }
 
-// answer returns the answer to a permission request: yes if why is empty.
+// answer returns the answer to a permission request: yes if why is "".
 func (b *bridge) answer(f frame, why string) fields {
 	decision := fields{"behavior": "allow"}
 	if why != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Bounds of a connection. The server pings every 30 s.
+// The server pings every 30 s.
 const (
 	dialWithin   = 10 * time.Second
 	silentWithin = 100 * time.Second
@@ -21,14 +21,14 @@ const (
 	maxFrame     = 100 << 20 // bytes; limit of the server's library
 )
 
-// connection is one WebSocket. Methods may be called concurrently.
+// connection is one WebSocket, safe for concurrent use.
 type connection struct {
 	ws *websocket.Conn
 
-	mu      sync.Mutex // of writes and waiting
-	next    int        // number of the next request
+	mu      sync.Mutex
+	next    int
 	waiting map[string]chan frame
-	gone    bool // no response will arrive any more
+	gone    bool // no response will arrive
 }
 
 func dial(ctx context.Context, url, token string) (*connection, error) {
@@ -54,7 +54,7 @@ func dial(ctx context.Context, url, token string) (*connection, error) {
 	return &connection{ws: ws, waiting: make(map[string]chan frame)}, nil
 }
 
-// read returns the next frame that is no response, for one goroutine.
+// read returns the next frame that is no response.
 func (c *connection) read() (frame, error) {
 	for {
 		_, text, err := c.ws.ReadMessage()
@@ -65,7 +65,7 @@ func (c *connection) read() (frame, error) {
 		c.ws.SetReadDeadline(time.Now().Add(silentWithin))
 		var f frame
 		if json.Unmarshal(text, &f) != nil {
-			continue // of a kind that is ignored
+			continue // of an ignored kind
 		}
 		if !c.answers(f) {
 			return f, nil
@@ -137,7 +137,7 @@ func (c *connection) send(f fields) error {
 	return c.write(f)
 }
 
-// write writes a frame. The caller holds mu.
+// write requires that the caller holds mu.
 func (c *connection) write(f fields) error {
 	c.ws.SetWriteDeadline(time.Now().Add(writeWithin))
 	return c.ws.WriteJSON(f)

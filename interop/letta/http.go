@@ -15,23 +15,19 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// A server with Letta's older protocol has a message stream over HTTP instead of a
-// WebSocket (letta-ai/letta: rest_api/routers/v1; letta-client 1.12). Pending calls
-// are always in its list of messages, so a follower that missed something finds it
-// there.
+// Servers of Letta's older protocol have a message stream over HTTP (letta-ai/letta: rest_api/routers/v1; letta-client
+// 1.12). Pending calls are always in the list of messages.
 
 const lookAfter = time.Second
 
-// follower serves a conversation of such a server.
 type follower struct {
 	*bridge
 	http  http.Client
-	tools []fields // the daemon's, in the form of client_tools
-	alone bool     // the server has no background runs
+	tools []fields
+	alone bool // no background runs
 }
 
-// sameServer follows redirects within the server. Another server would receive the
-// results of calls, and another method would lose them.
+// sameServer follows redirects within the server: another server would receive the results of calls.
 func sameServer(r *http.Request, via []*http.Request) error {
 	first := via[0]
 	if len(via) > 3 || r.Method != first.Method || r.URL.Scheme != first.URL.Scheme || r.URL.Host != first.URL.Host {
@@ -49,7 +45,6 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the server answered %d %s: %s", e.code, http.StatusText(e.code), e.text)
 }
 
-// statusOf returns the HTTP status of an error; 0 for another error.
 func statusOf(err error) int {
 	var status *statusError
 	if errors.As(err, &status) {
@@ -62,8 +57,7 @@ func isHTTP(address string) bool {
 	return strings.HasPrefix(address, "http://") || strings.HasPrefix(address, "https://")
 }
 
-// request sends a request. A status other than success is an error. The caller must
-// close the body.
+// request sends a request. A failure status is an error. The caller closes the body.
 func (h *follower) request(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
@@ -92,7 +86,7 @@ func (h *follower) request(ctx context.Context, method, path string, body any) (
 	if resp.StatusCode/100 == 3 {
 		return nil, fmt.Errorf("%w: %s answered %s to %s; give the address of the server itself by --url", errRefused, h.URL, resp.Status, resp.Header.Get("Location"))
 	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 16<<10)) // a part is enough
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
 		return nil, fmt.Errorf("%w: %s answered %s; give its token by --token-file", errRefused, h.URL, resp.Status)
 	}
@@ -113,8 +107,7 @@ func (h *follower) get(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// messages returns the path of the conversation's messages. The default
-// conversation is the agent's, the only one in the oldest servers.
+// messages returns the path of the conversation's messages. The default conversation is the agent's.
 func (h *follower) messages() string {
 	of := h.runtime()
 	if of.Conversation == "default" {
@@ -123,8 +116,6 @@ func (h *follower) messages() string {
 	return "/v1/conversations/" + url.PathEscape(of.Conversation) + "/messages"
 }
 
-// serveStream serves the conversation until it fails. reached reports that the
-// setup succeeded.
 func (b *bridge) serveStream(ctx context.Context) (reached bool, err error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = silentWithin
@@ -172,8 +163,6 @@ func (h *follower) setUp(ctx context.Context) error {
 	return nil
 }
 
-// turn answers pending calls, follows the active run, if any, and answers its
-// calls.
 func (h *follower) turn(ctx context.Context) error {
 	calls, err := h.pending(ctx)
 	if err == nil && len(calls) == 0 {
@@ -185,8 +174,7 @@ func (h *follower) turn(ctx context.Context) error {
 	return err
 }
 
-// attach follows the active run. If there is none, or it cannot be followed, it
-// returns nothing: pending calls are in the list.
+// attach follows the active run, if there is one. Calls it misses are in the list.
 func (h *follower) attach(ctx context.Context) ([]message.ToolCall, error) {
 	r := &run{follower: h}
 	resp, err := r.resume(ctx)
@@ -199,7 +187,7 @@ func (h *follower) attach(ctx context.Context) ([]message.ToolCall, error) {
 	return r.follow(ctx, resp)
 }
 
-// listed are the messages of the conversation that are used, the newest first.
+// listed are messages of the conversation, the newest first.
 type listed struct {
 	Kind    string `json:"message_type"`
 	CallID  string `json:"tool_call_id"` // of a tool_return_message
@@ -239,12 +227,11 @@ func (h *follower) pending(ctx context.Context) ([]message.ToolCall, error) {
 	return waiting.calls, nil
 }
 
-// settled reports whether the server has an answer to one of the calls: from
-// another client, or its own after a cancel.
+// settled reports whether the server has an answer to one of the calls.
 func (h *follower) settled(ctx context.Context, wanted map[string]bool) bool {
 	list, err := h.latest(ctx)
 	if err != nil {
-		return false // as far as known
+		return false
 	}
 	for _, l := range list {
 		if l.Kind == "tool_return_message" && wanted[l.CallID] {

@@ -1,11 +1,9 @@
-// Package letta connects conversations of an App Server of Letta Code with a toold
-// daemon: the server's model gets toold's tools, and Letta Code's own tools run
-// only if the daemon allows it.
+// Package letta connects conversations of an App Server of Letta Code with a daemon: the model gets toold's tools, and
+// Letta Code's own tools run only if the daemon allows it.
 //
-// It implements version 1 of the App Server's protocol (letta-ai/letta-code:
-// src/types/protocol_v2.ts and external-tool-protocol.ts), observed with 0.32.18,
-// and, for a server of http:// or https://, the older protocol of message streams,
-// according to its source.
+// It implements version 1 of the App Server's protocol (letta-ai/letta-code: src/types/protocol_v2.ts,
+// external-tool-protocol.ts), observed with 0.32.18. For a URL of http or https it implements the older protocol of
+// message streams, after its source.
 package letta
 
 import (
@@ -21,34 +19,31 @@ import (
 
 // Options describe what is connected.
 type Options struct {
-	URL           string   // of the server: ws:// or wss:// of an App Server, or http:// or https://
-	Token         string   // capability token of the App Server; "": none
+	URL           string   // ws or wss: of an App Server; http or https
+	Token         string   // of the App Server; may be ""
 	Agent         string   // its id
 	Conversations []string // their ids, or "default"
 
-	// AnswerAfter is when an App Server, whose limit is 300 s, gets an answer to a call
-	// that still runs.
+	// AnswerAfter is when an App Server, whose limit is 300 s, gets an answer to a running call.
 	AnswerAfter time.Duration
 
-	// Dial connects to the daemon. Calls of the connection work in dir, an absolute
-	// path.
+	// Dial connects to the daemon for calls in dir, an absolute path.
 	Dial func(ctx context.Context, dir string) (*client.Client, error)
-	Dir  string // for a conversation without a known directory
+	Dir  string // of a conversation whose directory is unknown
 
 	Say func(text string) // receives messages for a person
 }
 
-// errRefused is wrapped by errors that a retry does not change.
+// errRefused is wrapped by errors that no retry changes.
 var errRefused = errors.New("the server cannot be used")
 
-// Pause between attempts, which doubles.
 const (
 	firstPause = 500 * time.Millisecond
 	mostPause  = 15 * time.Second
 )
 
-// Run serves the conversations until ctx ends, and reconnects to the App Server. It
-// returns an error if the server cannot be used, or was never reached.
+// Run serves the conversations until ctx ends, over lost connections. The error is that the server cannot be used or
+// was never reached.
 func Run(ctx context.Context, o Options) error {
 	daemon := link.New(o.Dial)
 	defer daemon.Close()
@@ -61,7 +56,7 @@ func Run(ctx context.Context, o Options) error {
 		all.Go(func() {
 			defer b.calls.Wait()
 			if errs[i] = b.run(ctx); errs[i] != nil {
-				fail(errs[i]) // an unserved one would run its tools without decisions
+				fail(errs[i]) // its tools would run without decisions
 			}
 		})
 	}
@@ -69,7 +64,6 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(errs...)
 }
 
-// run serves one conversation, on its own connection.
 func (b *bridge) run(ctx context.Context) error {
 	serve := b.serve
 	if isHTTP(b.URL) {

@@ -15,23 +15,21 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// run is a run of the model whose stream is followed, over all connections.
+// run is a run of the model, over all connections to its stream.
 type run struct {
 	*follower
 	id      string
-	seq     int64           // of the latest message; 0: not numbered
-	decoder message.Decoder // collects calls that come in fragments
+	seq     int64 // 0: not numbered
+	decoder message.Decoder
 	calls   gathered
-	stopped bool // by stop_reason
-	act     bool // the model waits for the calls
-	over    bool // no more messages follow
+	stopped bool
+	act     bool
+	over    bool
 }
 
-// gathered are calls, each id once.
 type gathered struct{ calls []message.ToolCall }
 
-// add adds the calls of a message, except those without an id, which cannot be
-// answered.
+// add adds the calls of a message that have an id.
 func (g *gathered) add(frame []byte, d *message.Decoder) {
 	in, _ := d.Decode(frame)
 	for _, one := range in {
@@ -56,8 +54,7 @@ func (g *gathered) put(c message.ToolCall) {
 	g.calls = append(g.calls, c)
 }
 
-// resume requests the stream of the run after what was received; at first, of the
-// active run.
+// resume requests the stream after what was received, or of the active run.
 func (r *run) resume(ctx context.Context) (*http.Response, error) {
 	of, path := r.runtime(), "/v1/runs/"+url.PathEscape(r.id)+"/stream"
 	body := fields{"include_pings": true}
@@ -69,14 +66,13 @@ func (r *run) resume(ctx context.Context) (*http.Response, error) {
 	}
 	if r.seq > 0 {
 		body["starting_after"] = r.seq
-	} else { // it starts over
+	} else { // from the beginning
 		r.decoder, r.calls = message.Decoder{}, gathered{}
 	}
 	return r.request(ctx, http.MethodPost, path, body)
 }
 
-// follow reads the run to its end, over lost connections, and returns the calls for
-// which the model waits.
+// follow reads the run to its end and returns the calls for which the model waits.
 func (r *run) follow(ctx context.Context, resp *http.Response) ([]message.ToolCall, error) {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		had := r.seq
@@ -104,15 +100,14 @@ func (r *run) follow(ctx context.Context, resp *http.Response) ([]message.ToolCa
 	return r.calls.calls, nil
 }
 
-// maxMessage bounds a message of a stream, in bytes. A call in fragments has 16 MiB
-// at most.
+// maxMessage bounds a message, in bytes. A call in fragments has at most 16 MiB.
 const maxMessage = 32 << 20
 
-// read reads one connection. The server sends pings, so a silent one is lost.
+// read reads one connection until it ends, or is silent without pings.
 func (r *run) read(resp *http.Response) error {
 	defer resp.Body.Close()
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		r.over = true // a complete answer: pending calls are in the list
+		r.over = true // an answer at once: pending calls are in the list
 		return nil
 	}
 	silent := time.AfterFunc(silentWithin, func() { resp.Body.Close() })
@@ -152,7 +147,7 @@ func (r *run) take(frame []byte) {
 		Reason  string `json:"stop_reason"`
 		Message string `json:"message"`
 	}
-	_ = json.Unmarshal(frame, &head) // what is no message has no kind
+	_ = json.Unmarshal(frame, &head) // other data has no kind
 	if r.id == "" {
 		r.id = head.RunID
 	}
@@ -160,7 +155,7 @@ func (r *run) take(frame []byte) {
 		r.Say("the server says: " + head.Message)
 	}
 	if r.stopped && head.Kind == "ping" {
-		r.over = true // the stream has ended
+		r.over = true
 	}
 	if head.Kind == "ping" || r.stopped || head.Seq != 0 && head.Seq <= r.seq {
 		return
@@ -171,6 +166,6 @@ func (r *run) take(frame []byte) {
 		r.calls.add(frame, &r.decoder)
 	case "stop_reason":
 		r.stopped, r.act = true, head.Reason == "requires_approval" || head.Reason == "end_turn"
-		r.calls.add(frame, &r.decoder) // those in fragments are complete now
+		r.calls.add(frame, &r.decoder) // with those in fragments
 	}
 }

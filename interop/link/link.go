@@ -19,8 +19,7 @@ type Link struct {
 	open map[string]*client.Client
 }
 
-// New returns a Link that dials when a connection is first needed. dial interprets
-// the key: a role, or a directory.
+// New returns a Link that dials when a connection is needed. The key is a role or a directory.
 func New(dial func(ctx context.Context, key string) (*client.Client, error)) *Link {
 	return &Link{dial: dial, open: make(map[string]*client.Client)}
 }
@@ -46,9 +45,8 @@ func (l *Link) Get(ctx context.Context, key string) (*client.Client, error) {
 	return c, nil
 }
 
-// Call makes a call over the connection of a key. If that is lost it retries once
-// with the same id: the daemon runs a call once. events is called before each try.
-// The error is a *CallError.
+// Call makes a call over the connection of a key. It retries once with the same id if that is lost: the daemon runs a
+// call once. events is called before each try. The error is a *CallError.
 func (l *Link) Call(ctx context.Context, key string, call client.Call, events func() client.Events) (ret message.ToolReturn, err error) {
 	sent := false
 	for range 2 {

@@ -14,23 +14,23 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// call is one tools/call, which may take several requests: see calls.
+// call is one tools/call, which may take several requests; see calls.
 type call struct {
 	server *server
 	client.Call
-	form  bool           // the client can show a form to its user
-	url   bool           // it can send its user to a page
-	asked chan *question // receives the question about the call, once
-	quit  chan string    // capacity 1: why it must end
-	done  chan struct{}  // closed when it has ended
+	form  bool
+	url   bool
+	asked chan *question
+	quit  chan string // why it must end; capacity 1
+	done  chan struct{}
 	ret   message.ToolReturn
-	err   error // there is no return; set before done is closed
+	err   error // set before done is closed
 
 	mu   sync.Mutex
-	now  string // description for the waiting person
-	page string // the key of the question whose page the user was sent to
+	now  string
+	page string // key of the question whose page the user visits
 
-	questions sync.WaitGroup // openQuestions
+	questions sync.WaitGroup
 }
 
 func (s *server) handle(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -81,21 +81,19 @@ func (c *call) run() {
 		return
 	case reason := <-c.quit:
 		if !c.stop(reason) {
-			finished() // the connection is lost: the daemon ends the call itself if no one reconnects
+			finished() // without a connection: the daemon ends the call if no one reconnects
 		}
 	}
 	<-made
 }
 
-// cancel makes the call end soon. It does not wait.
 func (c *call) cancel(reason string) {
 	select {
 	case c.quit <- reason:
-	default: // it is ending already
+	default:
 	}
 }
 
-// arguments returns those of a request, which may omit them.
 func arguments(p *mcp.CallToolParamsRaw) json.RawMessage {
 	if len(p.Arguments) == 0 || string(p.Arguments) == "null" {
 		return json.RawMessage(`{}`)
@@ -103,7 +101,7 @@ func arguments(p *mcp.CallToolParamsRaw) json.RawMessage {
 	return p.Arguments
 }
 
-// callID returns the client model's id of the call, if the client passes it on.
+// callID returns the model's id of the call if the client sends it.
 func callID(p *mcp.CallToolParamsRaw) string {
 	if id, ok := p.Meta["claudecode/toolUseId"].(string); ok && id != "" {
 		return id
@@ -160,8 +158,7 @@ func (c *call) saying() string {
 	return c.now
 }
 
-// await waits for the end of the call, or for a question that this client may
-// answer.
+// await waits for the end of the call, or for a question to this client.
 func (c *call) await(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -190,7 +187,7 @@ func (c *call) progress(ctx context.Context, req *mcp.CallToolRequest, since tim
 	if token == nil {
 		return
 	}
-	// If one is lost another follows.
+	// A lost one does no harm.
 	req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: since.Seconds(), Message: c.saying()})
 }
 

@@ -7,16 +7,15 @@ import (
 
 const maxCalls = 64
 
-// calls are those that have not ended. For some the client is asking its user, and
-// repeats the request with the answer and with the key.
+// calls have not ended. The client of some asks its user, and repeats the request with the answer and the key.
 type calls struct {
-	running sync.WaitGroup // one per call
+	running sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
 	all    map[*call]struct{}
 	held   map[string]waiting // by key
-	ended  []string           // keys of ended calls, the oldest first
+	ended  []string           // of ended calls, the oldest first
 }
 
 type waiting struct {
@@ -24,7 +23,6 @@ type waiting struct {
 	*question
 }
 
-// enter adds a call, or returns why it may not begin.
 func (s *calls) enter(c *call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,8 +40,7 @@ func (s *calls) enter(c *call) error {
 	return nil
 }
 
-// leave removes an ended call. Its keys are kept for a while: a client that repeats
-// its request after others have answered gets the result.
+// leave removes an ended call. Its keys stay valid for a while: a client may repeat its request.
 func (s *calls) leave(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

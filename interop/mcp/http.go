@@ -16,33 +16,28 @@ import (
 
 // HTTPOptions configure a Handler.
 type HTTPOptions struct {
-	// Dial connects with a token.
 	Dial func(ctx context.Context, p Caller) (*client.Client, error)
-	// JoinFor calls asked with the questions for which mine returns true, until leave
-	// is called. They are answered on their pages.
+	// JoinFor calls asked with the questions that mine accepts until leave is called. They are answered on their pages.
 	JoinFor joinFor
 	MaxBody int64         // bytes of a request
-	Linger  time.Duration // how long shared state is kept after the last request
+	Linger  time.Duration // of shared state after the last request
 	Options               // without Dial
 }
 
 type joinFor = func(mine func(message.ApprovalRequest) bool, asked func(message.ApprovalRequest)) (leave func())
 
-// Caller is the client that sends a request, according to its token.
+// Caller is a client according to its token.
 type Caller struct {
-	Token   string // the token's name
+	Token   string
 	Secret  string
-	Decides bool   // the token may decide on calls as well, so a form counts
+	Decides bool   // a form counts
 	Dir     string // selects the workspace, see client.Options
 }
 
-// sessionIdle is how long a session may be idle.
 const sessionIdle = 2 * time.Hour
 
-// A Handler answers clients over streamable HTTP. Clients of 2025-11-25 and before
-// have sessions; since 2026-07-28 each request is independent, and those of one
-// token share a server. A lost request cancels its call, and the end of a session
-// its calls.
+// A Handler answers clients over streamable HTTP. Clients up to 2025-11-25 have sessions. Since 2026-07-28 requests are
+// independent, and those of one token share a server. A lost request cancels its call.
 type Handler struct {
 	options  HTTPOptions
 	entry    http.Handler
@@ -60,7 +55,6 @@ type Handler struct {
 	ended  chan struct{}
 }
 
-// common is what requests of one server have in common.
 type common struct{ token, dir string }
 
 // NewHandler returns a Handler that must be closed.
@@ -68,7 +62,7 @@ func NewHandler(o HTTPOptions) *Handler {
 	h := &Handler{
 		options: o, lasting: map[string]*server{}, common: map[common]*server{}, servers: map[*server]struct{}{}, ended: make(chan struct{}),
 	}
-	// Host and Origin have been checked, with the configured names.
+	// The caller has checked Host and Origin.
 	settings := mcp.StreamableHTTPOptions{DisableLocalhostProtection: true, MaxRequestBodyBytes: o.MaxBody, SessionTimeout: sessionIdle}
 	h.sessions = mcp.NewStreamableHTTPHandler(serverOf, &settings)
 	settings.Stateless = true
@@ -82,7 +76,6 @@ type (
 	serverKey struct{}
 )
 
-// serverOf returns the server of a request, nil for one of a session.
 func serverOf(r *http.Request) *mcp.Server {
 	if s, ok := r.Context().Value(serverKey{}).(*server); ok {
 		return s.mcp
@@ -90,8 +83,7 @@ func serverOf(r *http.Request) *mcp.Server {
 	return nil
 }
 
-// identify names the owner of a token, which has been checked: no one else may use
-// a session. The calls of a request see its end.
+// identify binds a session to the owner of the token, which has been checked.
 func identify(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 	p, ok := ctx.Value(callerKey{}).(Caller)
 	if !ok {
@@ -102,8 +94,7 @@ func identify(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, 
 
 const goneKey = "gone"
 
-// lost returns a channel that is closed when the HTTP request is over; nil over
-// stdio.
+// lost returns a channel that is closed with the HTTP request; nil over stdio.
 func lost(req mcp.Request) <-chan struct{} {
 	extra := req.GetExtra()
 	if extra == nil || extra.TokenInfo == nil {
@@ -113,7 +104,7 @@ func lost(req mcp.Request) <-chan struct{} {
 	return gone
 }
 
-// Serve answers a request of a client that may request calls.
+// Serve answers a request.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, p Caller) {
 	h.mu.Lock()
 	if h.closed {
@@ -182,16 +173,15 @@ func (h *Handler) serveFirst(w http.ResponseWriter, r *http.Request, p Caller) {
 		h.mu.Unlock()
 		// Ends with the session, which its client, its idleness or Close ends.
 		h.under.Go(func() {
-			_ = session.Wait() // however it ended
+			_ = session.Wait()
 			h.drop(s)
 		})
 		return
 	}
-	h.drop(s) // no session was created
+	h.drop(s) // no session
 }
 
-// look ends the calls of a session that its client ends, and a session whose token
-// has been replaced.
+// look ends the calls of a session that its client ends, and a session whose token was replaced.
 func (h *Handler) look(id string, p Caller, method string) {
 	h.mu.Lock()
 	s := h.lasting[id]
@@ -204,7 +194,7 @@ func (h *Handler) look(id string, p Caller, method string) {
 		s.end()
 	}
 	if replaced {
-		_ = s.session.Close() // the client gets a not-found error
+		_ = s.session.Close()
 	}
 }
 
@@ -218,7 +208,7 @@ func (h *Handler) serveAlone(w http.ResponseWriter, r *http.Request, p Caller) {
 	h.alone.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), serverKey{}, s)))
 }
 
-// shared returns the server of a token's requests. The caller must leave it.
+// shared returns the server of a token's requests. The caller leaves it.
 func (h *Handler) shared(ctx context.Context, p Caller) (*server, error) {
 	if s := h.join(p); s != nil {
 		return s, nil
@@ -250,7 +240,6 @@ func (h *Handler) join(p Caller) *server {
 	return s
 }
 
-// leave ends a server some time after its last request.
 func (h *Handler) leave(s *server) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -260,8 +249,7 @@ func (h *Handler) leave(s *server) {
 	}
 }
 
-// retire ends a server without requests and calls. A client may continue one of its
-// calls with another request.
+// retire ends a server without requests and calls, which a later request could continue.
 func (h *Handler) retire(s *server) {
 	h.mu.Lock()
 	_, open := h.servers[s]
@@ -293,8 +281,7 @@ func (h *Handler) drop(s *server) {
 	s.close()
 }
 
-// Close cancels all calls, ends the sessions, and waits for the requests until ctx
-// ends: some may wait for a client that does not read.
+// Close cancels all calls, ends the sessions, and waits for the requests until ctx ends.
 func (h *Handler) Close(ctx context.Context) {
 	h.ending.Do(func() {
 		// Ends when the connections of all clients have.
@@ -321,7 +308,7 @@ func (h *Handler) end() {
 	for s, session := range sessions {
 		s.close()
 		if session != nil {
-			closing.Go(func() { _ = session.Close() }) // returns with the session's requests
+			closing.Go(func() { _ = session.Close() })
 		}
 	}
 	closing.Wait()

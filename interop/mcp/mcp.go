@@ -1,9 +1,5 @@
-// Package mcp lets clients of the Model Context Protocol run tools through a toold
-// daemon: https://modelcontextprotocol.io, in the versions 2025-11-25 and
-// 2026-07-28.
-//
-// Each tools/call is one call of the daemon, judged by its policy, run in its
-// sandbox and recorded. If the daemon does not answer, nothing runs.
+// Package mcp lets clients of the Model Context Protocol (https://modelcontextprotocol.io, versions 2025-11-25 and
+// 2026-07-28) run tools through a daemon. If it does not answer, nothing runs.
 package mcp
 
 import (
@@ -21,22 +17,21 @@ import (
 
 // Options configure the connection to the daemon.
 type Options struct {
-	// Dial connects to the daemon with a token that has the role.
+	// Dial connects with a token that has the role.
 	Dial func(ctx context.Context, role string) (*client.Client, error)
-	// Question describes a call to the person who decides it.
+	// Question describes a call to a person.
 	Question func(message.ApprovalRequest) string
-	// Page returns the page on which a person decides an approval; may be nil.
+	// Page returns the page of an approval; may be nil.
 	Page    func(approvalID string) string
 	Version string // of toold
-	// Fault receives the value of a panic, and returns the text for the client.
+	// Fault receives the value of a panic and returns the text for the client.
 	Fault func(panicked any) string
 }
 
 const instructions = "These tools work on the user's machine, in a sandbox and under a policy. " +
 	"A result that begins with the reason of a refusal is final: do not try to get around it; say what you wanted to do and let the user decide."
 
-// Serve answers one client that writes to in and reads from out, one JSON object a
-// line, until in or ctx ends. It cancels running calls and waits for them.
+// Serve answers one client, one JSON object a line, until in or ctx ends. It cancels running calls and waits for them.
 func Serve(ctx context.Context, o Options, in io.ReadCloser, out io.WriteCloser) error {
 	s, err := newServer(ctx, o)
 	if err != nil {
@@ -44,7 +39,7 @@ func Serve(ctx context.Context, o Options, in io.ReadCloser, out io.WriteCloser)
 	}
 	defer s.close()
 	served := make(chan error, 1)
-	// Ends with in. After ctx no one waits: the client may never answer a question.
+	// Ends with in, for which no one waits after ctx: the client may never answer.
 	go func() { served <- s.mcp.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out}) }()
 	select {
 	case err := <-served:
@@ -62,15 +57,15 @@ type server struct {
 
 	conversation string // of all calls
 
-	over    chan struct{} // closed to end all its requests
+	over    chan struct{}
 	endOnce sync.Once
 
 	// Over HTTP:
 	caller  Caller
 	joinFor joinFor
-	shared  bool               // by the requests of a token
+	shared  bool
 	session *mcp.ServerSession // the only one; guarded by Handler.mu
-	users   int                // current requests of a shared one; guarded by Handler.mu
+	users   int                // requests of a shared one; guarded by Handler.mu
 }
 
 func newServer(ctx context.Context, o Options) (*server, error) {
@@ -95,8 +90,7 @@ func newServer(ctx context.Context, o Options) (*server, error) {
 	return s, nil
 }
 
-// bound ends a request with the server, and with its HTTP request. A panic in it is
-// answered and does not end the daemon.
+// bound ends a request with the server and with its HTTP request. A panic does not end the daemon.
 func (s *server) bound(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (r mcp.Result, err error) {
 		defer func() {
@@ -124,7 +118,6 @@ func (s *server) bound(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// end cancels all calls, and the questions to their clients.
 func (s *server) end() {
 	s.calls.end()
 	s.endOnce.Do(func() { close(s.over) })
@@ -135,7 +128,7 @@ func (s *server) close() {
 	s.link.Close()
 }
 
-// hints are annotations of a tool for display only.
+// hints are only for display.
 func hints(tool string) *mcp.ToolAnnotations {
 	no := false
 	switch tool {

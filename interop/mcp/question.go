@@ -14,16 +14,14 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// question is a call that awaits approval, and the connection to answer it. Without
-// a connection it is answered on its page.
+// question is a call that awaits approval. Without a connection it is answered on its page.
 type question struct {
 	message.ApprovalRequest
 	person *client.Client
 }
 
-// openQuestions passes on the question about the call, until ctx ends. It connects
-// before the call is made: the daemon does not ask approvers who join later. If the
-// client cannot ask its user, or no token may answer, others are asked.
+// openQuestions passes on the question about the call until ctx ends. It connects before the call is made: the daemon
+// asks no approver who joins later.
 func (c *call) openQuestions(ctx context.Context) {
 	if !c.form && !c.url {
 		return
@@ -32,7 +30,7 @@ func (c *call) openQuestions(ctx context.Context) {
 	pass := func(q *question) {
 		select {
 		case c.asked <- q:
-		default: // it was passed on before
+		default: // passed on before
 		}
 	}
 	person, err := c.server.link.Get(ctx, "approver")
@@ -57,15 +55,13 @@ func (c *call) openQuestions(ctx context.Context) {
 	}
 }
 
-// asks reports whether a client can show a form to its user, or send the user to a
-// page.
 func asks(s *mcp.ServerSession) (form, url bool) {
 	p := s.InitializeParams()
 	if p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil {
 		return false, false
 	}
 	e := p.Capabilities.Elicitation
-	return e.Form != nil || e.URL == nil, e.URL != nil // neither: a form, as before there were URLs
+	return e.Form != nil || e.URL == nil, e.URL != nil // neither: before there were URLs
 }
 
 const (
@@ -75,15 +71,14 @@ const (
 	deny         = "deny"
 )
 
-// ask returns the result that makes the client ask its user; nil if the call has
-// ended.
+// ask returns the result that makes the client ask its user; nil if the call has ended.
 func (c *call) ask(ctx context.Context, q *question, s *mcp.ServerSession) *mcp.CallToolResult {
 	key := rand.Text()
 	if !c.server.calls.hold(key, waiting{c, q}) {
-		return nil // a person elsewhere was faster, or the time is over
+		return nil // answered elsewhere, or timed out
 	}
 	if !repeats(s) {
-		// The request goes on until it is answered; cancelling it cancels the call.
+		// The request lasts until it is answered; cancelling it cancels the call.
 		context.AfterFunc(ctx, func() {
 			if _, waits := c.server.calls.take(key); waits {
 				c.cancel("the client has cancelled it")
@@ -101,41 +96,37 @@ func (c *call) ask(ctx context.Context, q *question, s *mcp.ServerSession) *mcp.
 	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{approvalKey: question}, RequestState: key}
 }
 
-// atPage reports whether a question is answered on its page: the client's token may
-// not decide, or the client shows no forms.
+// atPage reports whether a question is answered on its page: the token may not decide, or the client shows no forms.
 func (c *call) atPage(q *question) bool {
 	return c.url && c.server.options.Page != nil && (q.person == nil || !c.form)
 }
 
-// notifyComplete notifies the client that its user need not visit the page any
-// more.
+// notifyComplete sends that the user need not visit the page.
 func (c *call) notifyComplete(ctx context.Context, s *mcp.ServerSession) {
 	c.mu.Lock()
 	key := c.page
 	c.mu.Unlock()
 	if key != "" && !repeats(s) {
-		_ = s.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: key}) // best effort
+		_ = s.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: key})
 	}
 }
 
 // requestsAlone is the first version of the protocol without sessions.
 const requestsAlone = "2026-07-28"
 
-// repeats reports whether a client repeats its request with the answer, as since
-// 2026-07-28.
+// repeats reports whether a client repeats its request with the answer.
 func repeats(s *mcp.ServerSession) bool {
 	p := s.InitializeParams()
 	return p == nil || p.ProtocolVersion >= requestsAlone
 }
 
-// form is what the user fills in. Requests that several programs share have no
-// conversation.
+// form returns the schema of the answer. Shared servers have no conversation.
 func (s *server) form(r message.ApprovalRequest) json.RawMessage {
 	choices := []string{allowOnce, deny}
 	if !s.shared && r.Remembers("conversation") {
 		choices = []string{allowOnce, allowSession, deny}
 	}
-	text, _ := json.Marshal(map[string]any{ // only strings
+	text, _ := json.Marshal(map[string]any{
 		"type": "object", "required": []string{"decision"},
 		"properties": map[string]any{
 			"decision": map[string]any{"type": "string", "title": "Decision", "enum": choices},
@@ -145,8 +136,8 @@ func (s *server) form(r message.ApprovalRequest) json.RawMessage {
 	return text
 }
 
-// resumed returns the call that a request continues, after its user's answer was
-// passed on; nil if it begins one. A key is valid once, and for the same call only.
+// resumed passes the user's answer on and returns the call that a request continues; nil if it begins one. A key is
+// valid once, for the same call.
 func (s *server) resumed(ctx context.Context, req *mcp.CallToolRequest) (*call, error) {
 	if req.Params.RequestState == "" {
 		return nil, nil
@@ -165,7 +156,7 @@ func (s *server) resumed(ctx context.Context, req *mcp.CallToolRequest) (*call, 
 		w.answer(ctx, decision(given))
 	case given == nil || given.Action != "accept":
 		w.cancel("the user did not go to the page of the question")
-	} // otherwise the answer comes from the page
+	} // the answer comes from the page
 	return w.call, nil
 }
 
@@ -186,8 +177,7 @@ func decision(given *mcp.ElicitResult) client.Decision {
 	return d
 }
 
-// answer passes the decision on. If that fails the call waits for other people, or
-// for its deadline.
+// answer passes the decision on. If that fails, the call waits for other people.
 func (w waiting) answer(ctx context.Context, d client.Decision) {
 	if w.person == nil {
 		w.cancel(d.Reason)

@@ -13,10 +13,10 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// Case is one line of a case file: a call and its expected decision. Expect or MustNot is set.
+// Case is a call and its expected decision, one line of a file. Expect or MustNot is set.
 type Case struct {
 	ID        string          `json:"id"`
-	Policy    string          `json:"policy"` // a file, from the directory of the cases
+	Policy    string          `json:"policy"` // below the directory of the cases
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 	Command   string          `json:"command"` // instead of tool and arguments
@@ -31,7 +31,7 @@ type Case struct {
 	Verified string `json:"verified"`
 }
 
-// ReadCase reads one line strictly: a misspelt expectation would expect nothing.
+// ReadCase reads one line strictly: a misspelt key would expect nothing.
 func ReadCase(line []byte) (Case, error) {
 	var c Case
 	dec := json.NewDecoder(bytes.NewReader(line))
@@ -56,14 +56,13 @@ func ReadCase(line []byte) (Case, error) {
 	return c, c.complete()
 }
 
-// complete converts command and cwd to the arguments of a call.
 func (c *Case) complete() error {
 	arguments := make(map[string]any)
 	if c.Command != "" {
 		c.Tool, arguments["command"] = "bash", c.Command
 	} else if err := json.Unmarshal(c.Arguments, &arguments); err != nil {
 		return fmt.Errorf("arguments: %v", err)
-	} else if arguments == nil { // null
+	} else if arguments == nil {
 		return errors.New("arguments: expected an object")
 	}
 	if c.Dir != "" {
@@ -74,8 +73,7 @@ func (c *Case) complete() error {
 	return err
 }
 
-// Failure returns how the decision differs from the expected one, or "". A call that is refused before the policy sees it counts as
-// denied.
+// Failure returns how the decision differs from the expected one, or "". A refused call counts as denied.
 func (c *Case) Failure(j *Judge) string {
 	d := policy.Decision{Action: policy.Deny, Reason: "the call is refused before the policy sees it"}
 	effects, err := j.Effects(c.Tool, c.Arguments)
@@ -92,7 +90,7 @@ func (c *Case) Failure(j *Judge) string {
 	return fmt.Sprintf("got %s, want %s: %s [%s]", got, want, d.Reason, d.Rule)
 }
 
-// Examples tests the examples in a policy file, each rule's separately. The error concerns the file without them.
+// Examples tests each example in a policy file separately. The error concerns the file without them.
 func Examples(o policy.Options, f policy.File) (passed int, failures []string, err error) {
 	bare := f
 	bare.Commands = slices.Clone(f.Commands)

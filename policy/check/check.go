@@ -1,7 +1,5 @@
-// Package check tests policies: it finds rules with unexpected effects, finds what must change for a call to be allowed, replays
-// recorded calls, and proposes rules. Every result is verified with the policy.
-//
-// It runs and writes nothing. A Judge provides the tools, the journal and the format of policy files.
+// Package check tests policies: it finds rules with unexpected effects and what must change for a call to be allowed,
+// replays recorded calls, and proposes rules. It verifies every result with the policy, and runs and writes nothing.
 package check
 
 import (
@@ -10,16 +8,16 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// Judge decides calls under one policy, and under changes of it.
+// Judge decides calls of a client under one policy, and under changes of it.
 type Judge struct {
 	Policy *policy.Policy
 	// Effects returns what a call of a tool does.
 	Effects func(tool string, arguments json.RawMessage) ([]policy.Effect, error)
 
-	Client, Agent string // client of the calls
+	Client, Agent string
 }
 
-// Decide judges effects as those of the client.
+// Decide returns the decision for the client.
 func (j *Judge) Decide(effects []policy.Effect) policy.Decision {
 	return j.rules(j.Policy).Decide(effects)
 }
@@ -34,7 +32,7 @@ func (j *Judge) script(text string) ([]policy.Effect, error) {
 
 func (j *Judge) rules(p *policy.Policy) *policy.Policy { return p.For(j.Client, j.Agent) }
 
-// With returns the judge with those changes that concern the user's file, or an error if the result is no policy.
+// With applies the changes to the user's file. An error means that the result is no policy.
 func (j *Judge) With(changes ...policy.Change) (*Judge, error) {
 	next, user := *j, j.Policy.User()
 	name := user.Name

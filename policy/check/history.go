@@ -11,34 +11,33 @@ import (
 // Event is one recorded call.
 type Event struct {
 	ID, Client, Agent string
-	Hash              string // of tool and arguments: calls with the same hash are equal
-	Text              string // the call in one line, for people
+	Hash              string // of tool and arguments
+	Text              string
 	At                time.Time
 
-	ByPerson bool // a person decided, possibly beforehand
+	ByPerson bool // possibly beforehand
 	Allowed  bool
-	Widened  bool // it needed a wider sandbox
-	Worked   bool // it ran and did not fail
+	Widened  bool // needed an escalation
+	Worked   bool // ran and did not fail
 }
 
 // Past is a recorded call, possibly made several times.
 type Past struct {
-	Event    // the latest one decided by a person, else the latest
+	Event    // the latest decided by a person, else the latest
 	Effects  []policy.Effect
-	Count    int       // how often it was made
-	Approved int       // how often a person approved it and it worked
-	Last     time.Time // the latest of those
-	Refused  bool      // a person refused it after that
+	Count    int
+	Approved int       // by a person, and it worked
+	Last     time.Time // of those
+	Refused  bool      // after that, by a person
 }
 
-// History contains the recorded calls that can be judged. The zero value is empty.
+// History contains recorded calls. The zero value is empty.
 type History struct {
 	Calls []Past
 	index map[string]int
 }
 
-// Add adds a call to the history, in order of time. effects returns what a new call does; a call that can no longer be judged is
-// skipped.
+// Add adds a call in order of time. It skips a new one if effects fails: the call cannot be judged.
 func (h *History) Add(e Event, effects func() ([]policy.Effect, error)) {
 	i, known := h.index[e.Hash]
 	if !known {
@@ -76,7 +75,7 @@ type Difference struct {
 	Source string        `json:"source"`
 }
 
-// Compare returns the calls of the history for which next decides differently from j.
+// Compare returns the calls that next decides differently.
 func (j *Judge) Compare(h *History, next *Judge) []Difference {
 	list := []Difference{}
 	for _, c := range h.Calls {
@@ -105,7 +104,7 @@ type Shift struct {
 	Rule    string        `json:"rule"`
 }
 
-// Shifts returns the everyday commands for which next decides differently from j.
+// Shifts returns the everyday commands that next decides differently.
 func (j *Judge) Shifts(next *Judge) (list []Shift) {
 	for command := range strings.Lines(everyday) {
 		command = strings.TrimSpace(command)

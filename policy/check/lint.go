@@ -49,8 +49,7 @@ func (j *Judge) Lint() []*policy.Fault {
 	return faults
 }
 
-// warn records a problem of a rule, in its text value. The subject replaces {} in the problem; the same problem with another subject is
-// not a second warning.
+// warn records a problem of a rule. subject replaces {}; the same problem with another subject is no second warning.
 func (l *linter) warn(r policy.Rule, value, subject, problem string) {
 	l.note(policy.Fault{File: l.Policy.User().Name, Line: r.Line, Rule: r.ID, Value: value, Problem: problem}, subject)
 }
@@ -67,7 +66,7 @@ func (l *linter) note(fault policy.Fault, subject string) {
 	l.findings = append(l.findings, &oddity{fault, []string{subject}})
 }
 
-// tried warns if a stricter decision than a rule's applies to what it names.
+// tried warns if a stricter decision than the rule's applies to what it names.
 func (l *linter) tried(r policy.Rule, value, sample string, e policy.Effect) {
 	subject := fmt.Sprintf("%q", sample)
 	switch d := l.Decide([]policy.Effect{e}); {
@@ -124,7 +123,6 @@ func (l *linter) variables(patterns []string) {
 	}
 }
 
-// host tries a host rule on hosts of its own patterns, and warns about patterns that match no valid host.
 func (l *linter) host(r policy.Rule) {
 	for _, port := range r.Ports {
 		if port < 1 || port > 65535 {
@@ -154,7 +152,6 @@ func exampleOf(r policy.Rule, host string) policy.Effect {
 
 func firstOf[T any](list []T, otherwise T) T { return append(slices.Clip(list), otherwise)[0] }
 
-// known warns about unknown words.
 func (l *linter) known(r policy.Rule, what string, fold func(string) string, words []string, list string) {
 	for _, word := range words {
 		if !programs.IsField(list, fold(word)) {

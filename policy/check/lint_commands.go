@@ -34,7 +34,7 @@ func (l *linter) command(r policy.Rule) {
 
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
-// sample tries a rule on one command that its pattern matches. second is the word of the pattern after the program.
+// sample tries a rule on a command that its pattern matches. second is the word of the pattern after the program.
 func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	words := strings.Fields(sample)
 	name, subject := words[0], fmt.Sprintf("%q", sample)
@@ -67,7 +67,7 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	}
 }
 
-// judged reports whether an allow rule for a program need not name its flags: they are known, or it is the user's own.
+// judged reports whether an allow rule need not name a program's flags: they are known, or it is the user's own.
 func judged(name string) bool { return programs.Judged(name) || strings.Contains(name, "/") }
 
 func (l *linter) seen(command string) (programs []string) {
@@ -83,7 +83,7 @@ func (l *linter) seen(command string) (programs []string) {
 	return programs
 }
 
-// bare reports whether a pattern is only a program with names of subcommands.
+// bare reports whether a pattern is a program with subcommands only.
 func bare(pattern string) bool {
 	words := strings.Fields(pattern)
 	return len(words) <= 3 && !slices.ContainsFunc(words, func(w string) bool { return strings.ContainsAny(w, `*-/.'"\`) })
@@ -99,14 +99,12 @@ func (l *linter) longer(r policy.Rule, pattern string) {
 	}
 }
 
-// requires warns about a flag with a value in the next word, if it is unknown which flags of the program have values.
 func (l *linter) requires(r policy.Rule, flag, program string) {
 	if name, value, apart := strings.Cut(flag, " "); apart && !programs.KnowsFlags(program) {
 		l.warn(r, flag, program, fmt.Sprintf("require_flags: the flags of {} are not known, so %q is not seen in a command; write %q, and have commands do so", flag, name+"="+value))
 	}
 }
 
-// flags warns about flags that match no word of a command, and about every flag.
 func (l *linter) flags(r policy.Rule, key string, flags []string) {
 	for _, flag := range flags {
 		subject := fmt.Sprintf("%q", flag)

@@ -9,16 +9,16 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// Missing is all that must change before a call is allowed.
+// Missing is what must change before a call is allowed.
 type Missing struct {
 	Obstacles []policy.Obstacle // none: it is allowed
-	// Proved reports that the call was allowed in a test with the changes.
+	// Proved reports that the call was allowed with the changes.
 	Proved bool
 }
 
 const maxRounds = 6
 
-// Missing finds what must change before effects are allowed.
+// Missing returns what must change before effects are allowed.
 func (j *Judge) Missing(effects []policy.Effect) (m Missing) {
 	if len(effects) == 0 {
 		d := j.Decide(effects)
@@ -67,13 +67,13 @@ func (m *Missing) uses(id string) bool {
 	return slices.ContainsFunc(m.Obstacles, func(o policy.Obstacle) bool { return o.Change.Rule.ID == id })
 }
 
-// sameChange reports whether two changes are equivalent, apart from rule ids.
+// sameChange compares changes without their rule ids.
 func sameChange(a, b policy.Change) bool {
 	a.Rule.ID, b.Rule.ID = "", ""
 	return a.File == b.File && a.Text("") == b.Text("")
 }
 
-// String formats the list in one line, for people: all of it is needed. user is the name of the user's file.
+// String formats all changes in one line. user is the name of the user's file.
 func (m Missing) String(user string) string {
 	if len(m.Obstacles) == 0 {
 		return ""
@@ -94,28 +94,28 @@ func (m Missing) String(user string) string {
 	return text
 }
 
-// Explanation is a decision with its reasons, and what would make it allow.
+// Explanation is a decision, and what would change it to allow.
 type Explanation struct {
 	policy.Decision
 	Change  string      `json:"change,omitempty"` // Needs in one line
-	Needs   []string    `json:"needs,omitempty"`  // all that must change for the call to be allowed
-	Proved  bool        `json:"proved,omitempty"` // with these the call was allowed in a test
-	Barred  string      `json:"barred,omitempty"` // why no change of the policy helps
+	Needs   []string    `json:"needs,omitempty"`
+	Proved  bool        `json:"proved,omitempty"` // the call was allowed with them
+	Barred  string      `json:"barred,omitempty"` // why no change helps
 	Effects []Explained `json:"effects"`
-	Loosens bool        `json:"-"` // Change does more than add rules: it removes a protection
+	Loosens bool        `json:"-"` // Change removes a protection
 }
 
 // Explained is one effect and its own decision.
 type Explained struct {
 	Kind   string        `json:"kind"`
 	Text   string        `json:"text"`
-	Source string        `json:"part,omitempty"` // of the call
+	Source string        `json:"part,omitempty"`
 	Action policy.Action `json:"action"`
 	Rule   string        `json:"rule"`
 	At     string        `json:"source"`
 }
 
-// Explain judges a call, and each of its effects separately.
+// Explain judges a call, and each of its effects.
 func (j *Judge) Explain(tool string, arguments json.RawMessage) (Explanation, error) {
 	effects, err := j.Effects(tool, arguments)
 	if err != nil {
@@ -124,7 +124,7 @@ func (j *Judge) Explain(tool string, arguments json.RawMessage) (Explanation, er
 	return j.ExplainEffects(effects), nil
 }
 
-// ExplainEffects is Explain for a call with known effects.
+// ExplainEffects is Explain for known effects.
 func (j *Judge) ExplainEffects(effects []policy.Effect) Explanation {
 	e := Explanation{Decision: j.Decide(effects)}
 	for _, one := range effects {

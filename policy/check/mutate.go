@@ -9,7 +9,6 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// mutations returns other spellings of a command with the same effect.
 func mutations(words []string) (list []string) {
 	add := func(words ...string) {
 		if text := strings.TrimSpace(strings.Join(words, " ")); !slices.Contains(list, text) {
@@ -54,10 +53,9 @@ func mutations(words []string) (list []string) {
 	return list
 }
 
-// longFlags are programs whose long flags begin with one dash.
 const longFlags = " go gofmt find java javac terraform tofu openssl gcc cc g++ clang make "
 
-// bundles returns other spellings of one word: bundled flags apart and in another order, and the value of a long flag in the next word.
+// bundles returns other spellings of one word: bundled flags apart or reversed, and the value of a long flag apart.
 func bundles(w string) (list [][]string) {
 	name, value, valued := strings.Cut(w, "=")
 	switch {
@@ -73,8 +71,8 @@ func bundles(w string) (list [][]string) {
 	return [][]string{apart, {"-" + strings.Join(turned, "")}}
 }
 
-// intruders returns commands that a pattern with a final wildcard must not allow though they begin like one that it matches: with
-// another value of a flag in the pattern, and with a refspec.
+// intruders returns commands that a pattern with a final wildcard matches by mistake: with another value of its flag,
+// or with a refspec.
 func intruders(pattern string, words []string) (list []string) {
 	add := func(words ...string) { list = append(list, strings.Join(words, " ")) }
 	c := programs.Parse(programs.Words(words))
@@ -93,9 +91,8 @@ func intruders(pattern string, words []string) (list []string) {
 	return list
 }
 
-// slips warns about commands that an allow rule should not allow but does.
 func (l *linter) slips(r policy.Rule, pattern string, words []string) {
-	r.PermitFlags = nil // what is named is intended
+	r.PermitFlags = nil // intended
 	alone := l.alone(r, policy.Ask)
 	if alone == nil {
 		return
@@ -107,7 +104,7 @@ func (l *linter) slips(r policy.Rule, pattern string, words []string) {
 	}
 }
 
-// alone returns a policy of one rule and a default for commands; nil if it is invalid.
+// alone returns a policy of one rule, or nil if it is invalid.
 func (l *linter) alone(r policy.Rule, commands policy.Action) *policy.Policy {
 	open := policy.Defaults{Bash: commands, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, Unanalysable: policy.Ask, UnknownRead: policy.Allow, UnknownWrite: policy.Allow, UnknownEnv: policy.Allow}
 	r.Match, r.NotMatch = nil, nil
@@ -118,8 +115,7 @@ func (l *linter) alone(r policy.Rule, commands policy.Action) *policy.Policy {
 	return p
 }
 
-// mutate tries a rule on other spellings of a command that it matches: it warns about those that bypass an ask or deny rule, and about
-// unintended ones that an allow rule covers.
+// mutate warns about other spellings of a sample that pass an ask or deny rule, and about intruders of an allow rule.
 func (l *linter) mutate(r policy.Rule, pattern, sample string) {
 	words := strings.Fields(sample)
 	if len(r.Dirs) > 0 || len(r.Except) > 0 || len(words) == 0 {
@@ -144,7 +140,6 @@ func (l *linter) mutate(r policy.Rule, pattern, sample string) {
 	}
 }
 
-// stops reports whether a policy does not allow a script.
 func (l *linter) stops(p *policy.Policy, script string) bool {
 	effects, err := l.script(script)
 	return err != nil || p.Decide(effects).Action != policy.Allow
@@ -152,8 +147,7 @@ func (l *linter) stops(p *policy.Policy, script string) bool {
 
 const maxSamples = 32
 
-// samples returns commands that a pattern matches: each alternative of a word once, an operand for *, nothing for **; none for a
-// pattern with quotes.
+// samples returns commands that a pattern matches: an operand for *, nothing for **; none for a pattern with quotes.
 func samples(pattern string) []string {
 	if strings.ContainsAny(pattern, `'"\`) {
 		return nil
@@ -178,7 +172,6 @@ func samples(pattern string) []string {
 	return list
 }
 
-// alternatives returns the choices of the braces in a text, up to maxSamples.
 func alternatives(text string) []string {
 	list, _ := policy.ExpandBraces(text)
 	return list[:min(len(list), maxSamples)]

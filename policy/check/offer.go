@@ -10,19 +10,19 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Offer is a way to remember a yes to a call in the user's policy file. With its changes the call was allowed in a test.
+// Offer is a way to remember a yes in the user's policy file. The call was allowed with its changes.
 type Offer struct {
-	Scope   string // "command": just this one; "prefix": all with the same beginning; "rule": as a person wrote it
+	Scope   string // "command", "prefix": all with the same beginning, or "rule": a person's
 	Covers  []string
 	Changes []policy.Change
 
-	Allows  []Past   // other calls of the history that it would have allowed
-	Refused []Past   // those of them that a person refused
-	Not     []string // similar commands that it does not allow
+	Allows  []Past   // other calls that it would have allowed
+	Refused []Past   // by a person, of those
+	Not     []string // similar commands that stay
 }
 
-// Offers returns the ways to remember a yes to a call with these effects: none if a rule asks every time, a built-in rule or another
-// file asks, or no rule can name what the call does.
+// Offers returns the ways to remember a yes to a call. There is none if a rule asks every time, or no rule can name
+// what the call does.
 func (j *Judge) Offers(effects []policy.Effect, h *History) (list []Offer) {
 	needs, err := j.needs(effects)
 	if err != nil {
@@ -41,7 +41,7 @@ func (j *Judge) Offers(effects []policy.Effect, h *History) (list []Offer) {
 	return list
 }
 
-// Offer returns the way to remember a yes by a person's pattern of commands, or why the call would not be allowed by it.
+// Offer returns the way to remember a yes by a person's pattern of commands.
 func (j *Judge) Offer(pattern string, effects []policy.Effect, h *History) (Offer, error) {
 	needs, err := j.needs(effects)
 	if err != nil {
@@ -82,7 +82,7 @@ func (j *Judge) needs(effects []policy.Effect) ([]policy.Obstacle, error) {
 	return m.Obstacles, nil
 }
 
-// broad returns why a change is not proposed: it allows more than the call shows.
+// broad returns why a change is not proposed: it allows more than the call.
 func broad(o policy.Obstacle) error {
 	c := o.Change
 	switch {
@@ -96,7 +96,6 @@ func broad(o policy.Obstacle) error {
 	return nil
 }
 
-// covering returns the change that removes the obstacle for a command, or for more.
 func covering(n policy.Obstacle, scope, pattern string) policy.Change {
 	c := n.Change
 	if n.Effect.Kind != policy.Exec || scope == "command" {
@@ -117,7 +116,7 @@ func covering(n policy.Obstacle, scope, pattern string) policy.Change {
 
 const maxPrefix = 3
 
-// prefix returns the pattern of the commands with the same program and the same plain words after it; "" for programs that run their
+// prefix returns the pattern of commands with the same program and first words; "" for programs that run their
 // arguments.
 func prefix(argv []policy.Word) string {
 	if len(argv) == 0 || programs.RunsAnything(argv[0].Text) {
@@ -138,7 +137,6 @@ func prefix(argv []policy.Word) string {
 	return strings.Join(append(words, "**"), " ")
 }
 
-// proves tests an offer on the call and on the history.
 func (j *Judge) proves(o *Offer, needs []policy.Obstacle, effects []policy.Effect, h *History) bool {
 	next, err := j.With(o.Changes...)
 	if err != nil || next.Decide(effects).Action != policy.Allow {
@@ -166,7 +164,6 @@ func (j *Judge) proves(o *Offer, needs []policy.Obstacle, effects []policy.Effec
 
 const maxNear = 4
 
-// near returns similar commands that are not allowed.
 func (j *Judge) near(e policy.Effect) (list []string) {
 	if e.Kind != policy.Exec || len(e.Argv) == 0 {
 		return nil

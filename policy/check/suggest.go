@@ -11,21 +11,20 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Proposal is one rule, or one variable, that answers questions to which people said yes.
+// Proposal is one rule or variable that answers questions to which people said yes.
 type Proposal struct {
 	Change policy.Change
 
-	Approved int       // how often a person approved the calls
-	Last     time.Time // the latest of those
-	Saves    []Past    // approved calls that it allows, together with other proposals
-	Also     []Past    // further calls of the history with an effect that it allows
-	RunsCode bool      // the command runs files that calls may change
+	Approved int       // by people
+	Last     time.Time // of those
+	Saves    []Past    // calls that all proposals together allow
+	Also     []Past    // other calls with an effect that it allows
+	RunsCode bool      // files that calls may change
 
-	words []string // of a command: literal, or "*"
+	words []string
 }
 
-// Suggest proposes the narrowest rules with which no one would have been asked about calls that a person approved, most approvals
-// first. Failed and refused calls propose nothing. Each proposal was tested.
+// Suggest returns the narrowest rules that would have saved questions about approved calls, most approvals first.
 func (j *Judge) Suggest(h *History) []*Proposal {
 	var list []*Proposal
 	for _, c := range h.Calls {
@@ -59,7 +58,7 @@ func (j *Judge) Suggest(h *History) []*Proposal {
 	return proved
 }
 
-// lacking returns the effects that ask by default, or nothing if rules for them would not suffice, or allow more.
+// lacking returns rules for the effects that ask by default; none if they would not suffice, or allow more.
 func (j *Judge) lacking(c Past) (list []*Proposal) {
 	for _, o := range j.rules(j.Policy).Obstacles(c.Effects) {
 		if broad(o) != nil || o.Change.Section == "except" || o.Action != policy.Ask {
@@ -77,7 +76,7 @@ func (j *Judge) lacking(c Past) (list []*Proposal) {
 	return list
 }
 
-// merge adds a proposal to the others. A command joins one that differs only in operands after the first; they become *.
+// merge adds a proposal. A command joins one that differs only in operands after the first, which become *.
 func merge(list []*Proposal, next *Proposal) []*Proposal {
 	for _, p := range list {
 		general, ok := generalise(p, next)
@@ -96,7 +95,8 @@ func merge(list []*Proposal, next *Proposal) []*Proposal {
 	return append(list, next)
 }
 
-// generalise returns the narrowest pattern that covers both commands. * replaces one operand, never a flag or what a program runs.
+// generalise returns the narrowest pattern of both commands. * replaces no flag, and no operand of a program that runs
+// it.
 func generalise(p, q *Proposal) ([]string, bool) {
 	a, b := p.words, q.words
 	if len(a) != len(b) || len(a) == 0 {
@@ -115,7 +115,7 @@ func generalise(p, q *Proposal) ([]string, bool) {
 	return out, true
 }
 
-// prove tests a proposal on the history. It reports whether it saves a question; all is the judge with every proposal.
+// prove reports whether a proposal saves a question. all has every proposal.
 func (j *Judge) prove(p *Proposal, h *History, all *Judge) bool {
 	alone, err := j.With(p.Change)
 	if err != nil {
@@ -133,7 +133,6 @@ func (j *Judge) prove(p *Proposal, h *History, all *Judge) bool {
 	return len(p.Saves) > 0
 }
 
-// newlyAllowed reports whether next allows some effect of a call that was not allowed before.
 func (c Past) newlyAllowed(before, next *policy.Policy) bool {
 	before, next = before.For(c.Client, c.Agent), next.For(c.Client, c.Agent)
 	return slices.ContainsFunc(c.Effects, func(e policy.Effect) bool {
