@@ -1,9 +1,6 @@
-// Package anchor keeps signed checkpoints of journals elsewhere: in a file, in a git
-// repository, in a PostgreSQL database. A journal that is changed later differs from what is
-// kept there.
-//
-// An anchor is worth as much as the store is out of reach of those who can change the
-// journal. The package compares nothing; see journal.Verify.
+// Package anchor keeps signed checkpoints of journals in a file, a git repository or a PostgreSQL
+// database, where journal.Verify compares them. An anchor is worth as much as its store is out of
+// reach of those who can change the journal.
 package anchor
 
 import (
@@ -18,16 +15,15 @@ import (
 	"github.com/toold/toold/internal/journal/seal"
 )
 
-// A Store keeps checkpoints, also of several journals.
+// Store keeps checkpoints, also of several journals.
 type Store interface {
 	// Add returns when the checkpoint is kept.
 	Add(ctx context.Context, c seal.Checkpoint) error
-	// All returns those that are kept.
+	// All returns the checkpoints that are kept.
 	All(ctx context.Context) ([]seal.Checkpoint, error)
 }
 
-// Parse returns the store that a person names: file:PATH, git:REPOSITORY, or the URL of a
-// database, postgres://HOST/NAME.
+// Parse returns the store that name selects: file:PATH, git:REPOSITORY or postgres://HOST/DATABASE.
 func Parse(name string) (Store, error) {
 	kind, at, _ := strings.Cut(name, ":")
 	switch {
@@ -47,8 +43,7 @@ func line(c seal.Checkpoint) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// lines reads what line has written. Of lines that are none, those that skip accepts are
-// passed over.
+// lines decodes one checkpoint per line. It ignores lines that skip accepts.
 func lines(in io.Reader, skip func([]byte) bool) (list []seal.Checkpoint, err error) {
 	s := bufio.NewScanner(in)
 	for n := 1; s.Scan(); n++ {

@@ -10,10 +10,10 @@ import (
 	"github.com/toold/toold/internal/journal/seal"
 )
 
-// File is a file with a checkpoint in each line. Lines are only added.
+// File is the path of a file with one checkpoint per line. Lines are only added.
 type File string
 
-// Add adds a line.
+// Add appends a line.
 func (path File) Add(_ context.Context, c seal.Checkpoint) error {
 	text, err := line(c)
 	if err != nil {
@@ -29,7 +29,7 @@ func (path File) Add(_ context.Context, c seal.Checkpoint) error {
 	return nil
 }
 
-// add writes a line of its own, also behind one that was cut off.
+// add starts a new line if the last write was cut off.
 func add(f *os.File, text []byte) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -50,8 +50,7 @@ func add(f *os.File, text []byte) error {
 	return f.Sync()
 }
 
-// All reads the lines. One that was cut off is an error: whatever was to be kept there is
-// not.
+// All reads the lines. An incomplete line is an error.
 func (path File) All(context.Context) ([]seal.Checkpoint, error) {
 	f, err := os.Open(string(path))
 	if err != nil {

@@ -12,14 +12,13 @@ import (
 	"github.com/toold/toold/internal/journal/seal"
 )
 
-// Git is a git repository with a ref of its own, each commit of which has a checkpoint as its
-// message and no files. Its branches, index and files are left alone.
+// Git is the path of a repository. Each checkpoint is the message of a commit without files on
+// refs/toold/anchors.
 type Git string
 
 const anchorRef = "refs/toold/anchors"
 
-// gitOptions keep the repository's configuration from running programs: hooks, monitors of
-// files, what signs, and what fetches the objects that a partial clone has left elsewhere.
+// gitOptions keep the repository's configuration from running programs.
 var gitOptions = []string{
 	"--no-pager", "--no-replace-objects",
 	"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false",
@@ -27,7 +26,7 @@ var gitOptions = []string{
 	"-c", "core.fsync=committed", "-c", "core.fsyncMethod=fsync",
 }
 
-// gitEnv is the environment of git, which has nothing of the person's own configuration.
+// gitEnv excludes the user's own configuration.
 func gitEnv() []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C",
@@ -48,8 +47,8 @@ func (repository Git) run(ctx context.Context, in []byte, args ...string) (strin
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// quiet returns an error unless no hook is set in the configuration: newer versions of git
-// run those whatever core.hooksPath is, and each under a name of its own.
+// quiet fails if the configuration sets a hook: newer versions of git run those despite
+// core.hooksPath.
 func (repository Git) quiet(ctx context.Context) error {
 	if _, err := repository.run(ctx, nil, "rev-parse", "--git-dir"); err != nil {
 		return err
@@ -99,7 +98,7 @@ func (repository Git) add(ctx context.Context, c seal.Checkpoint) error {
 		return err
 	}
 	if before == "" {
-		before = strings.Repeat("0", len(made)) // it must still be missing
+		before = strings.Repeat("0", len(made)) // the ref must not exist yet
 	}
 	_, err = repository.run(ctx, nil, "update-ref", "-m", "toold audit anchor", anchorRef, made, before)
 	return err

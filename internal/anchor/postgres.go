@@ -9,8 +9,8 @@ import (
 	"github.com/toold/toold/internal/postgres"
 )
 
-// Postgres is the table toold_anchors of a database, by its URL. Rows are only added, so its
-// user needs no more than INSERT and SELECT once the table is there.
+// Postgres is the URL of a database with the table toold_anchors. Once the table exists, the user
+// needs only INSERT and SELECT.
 type Postgres string
 
 const (
@@ -19,7 +19,7 @@ const (
 	allAnchors  = `SELECT checkpoint FROM toold_anchors ORDER BY number`
 )
 
-// Add adds a row, and makes the table when it is missing.
+// Add inserts a row, and creates the table if it is missing.
 func (url Postgres) Add(ctx context.Context, c seal.Checkpoint) error {
 	if err := url.add(ctx, c); err != nil {
 		return fmt.Errorf("cannot anchor in PostgreSQL: %w", err)

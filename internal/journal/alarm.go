@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// alarm does something once, some time after it was set.
+// alarm calls do once, after a delay.
 type alarm struct {
 	after   time.Duration
 	do      func()
 	running sync.WaitGroup
 
 	mu     sync.Mutex
-	timer  *time.Timer // nil while it is not set
+	timer  *time.Timer // nil while not set
 	closed bool
 }
 
-// set has it go off. It does nothing while it is set already.
+// set starts the delay unless it is running.
 func (a *alarm) set() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -33,7 +33,7 @@ func (a *alarm) set() {
 	})
 }
 
-// close waits until it is done, and keeps it from going off again.
+// close cancels the alarm and waits for a running do.
 func (a *alarm) close() {
 	a.mu.Lock()
 	a.closed = true

@@ -11,13 +11,12 @@ import (
 	"syscall"
 )
 
-// ballast is a file that takes room on the disk, for the returns of calls that run when there
-// is no other. It is made again when there is room, before a call is taken.
+// ballast is a file that reserves disk space for the returns of running calls.
 type ballast struct {
 	path string
 
 	mu   sync.Mutex
-	gone error // why it cannot be made; nil while it is there
+	gone error // why it cannot be created; nil if it exists
 }
 
 const (
@@ -25,10 +24,9 @@ const (
 	ballastBytes = 1 << 20
 )
 
-// open makes the ballast when it is missing. Without room for it the journal can be read.
 func (b *ballast) open() { b.gone = makeBallast(b.path) }
 
-// makeBallast makes the file. Its text cannot be compressed.
+// makeBallast writes random data, which no file system compresses away.
 func makeBallast(path string) error {
 	if info, err := os.Stat(path); err == nil && info.Size() == ballastBytes {
 		return nil
@@ -43,12 +41,12 @@ func makeBallast(path string) error {
 	_, _ = mathrand.NewChaCha8(seed).Read(text) // never fails
 	_, err = f.Write(text)
 	if err = errors.Join(plain(err), f.Sync(), f.Close()); err != nil {
-		_ = os.Remove(path) // it takes room
+		_ = os.Remove(path) // free the space
 	}
 	return err
 }
 
-// release gives its room to others. It reports false when it had none.
+// release frees the reserved space. It reports false if there was none.
 func (b *ballast) release() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,8 +58,8 @@ func (b *ballast) release() bool {
 	return before == nil
 }
 
-// restore makes it again after it was released. The caller has the turn of the recorder: what
-// does not succeed takes no room from others.
+// restore recreates a released file. The caller has the recorder's turn, so a failed attempt takes
+// no space from others.
 func (b *ballast) restore() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,7 +72,7 @@ func (b *ballast) restore() error {
 	return nil
 }
 
-// recordAnyway records what a call that runs needs, on a full disk in the room of the ballast.
+// recordAnyway is recorder.record for calls that run: on a full disk it uses the ballast.
 func (j *Journal) recordAnyway(d durability, do func(*batch) error) error {
 	err := j.write.record(d, do)
 	if isFull(err) && j.ballast.release() {
@@ -83,7 +81,6 @@ func (j *Journal) recordAnyway(d durability, do func(*batch) error) error {
 	return err
 }
 
-// isFull reports whether something was not written because the disk is full.
 func isFull(err error) bool {
 	var unsynced *unsyncedError
 	return errors.Is(err, syscall.ENOSPC) && !errors.As(err, &unsynced)

@@ -2,21 +2,20 @@ package journal
 
 import "github.com/toold/toold/internal/journal/chain"
 
-// batch is what is appended with one write.
+// batch collects the records of one write.
 type batch struct {
 	table *table
-	log   *chain.Batch // nil before it has begun
+	log   *chain.Batch // nil before begin
 	fresh []Message
 	taken []taken
-	body  encoder // of the last record
+	body  encoder // reused for each record
 
-	replace func(string) string // texts that are not recorded; nil: none
+	replace func(string) string // masks configured texts; may be nil
 }
 
-// begin has it append to the log what a table allows.
 func (b *batch) begin(t *table, log *chain.Batch) { b.table, b.log, b.body.keep = t, log, log.Blob }
 
-// may returns an error unless an event may follow what is known of its call.
+// may checks that e may follow what is recorded of its call.
 func (b *batch) may(e event) error {
 	k := callOf(e)
 	if k == 0 {
@@ -32,7 +31,7 @@ func (b *batch) may(e event) error {
 	return may(known, e)
 }
 
-// append records an event, if it may follow.
+// append encodes and appends an event, if it may follow.
 func (b *batch) append(kind byte, e event) error {
 	if err := b.may(e); err != nil {
 		return err
@@ -51,7 +50,6 @@ func (b *batch) append(kind byte, e event) error {
 	return err
 }
 
-// end empties a batch.
 func (b *batch) end() {
 	clear(b.taken)
 	clear(b.fresh)

@@ -11,8 +11,8 @@ import (
 	"github.com/toold/toold/internal/journal/seal"
 )
 
-// A checkpoint is appended behind so many records, behind the first that is recorded so long
-// after the last checkpoint, in each segment, and when what has recorded anything stops.
+// A checkpoint is appended after so many records, so long after the last one, in each segment, and
+// when a writer stops.
 const (
 	checkpointEvery = 1000
 	checkpointAfter = 10 * time.Minute
@@ -20,8 +20,8 @@ const (
 
 const keyName = "key"
 
-// checkpointEvent is kindCheckpoint. What it signs is the number, hash and time that its
-// record has anyway: of the record before, and its own time.
+// checkpointEvent is kindCheckpoint. It signs the number, hash and time that its record contains
+// anyway: of the previous record, and its own time.
 type checkpointEvent struct{ key, signature []byte }
 
 func (e *checkpointEvent) fields(c codec) {
@@ -33,17 +33,16 @@ func checkpointOf(rec chain.Record, e *checkpointEvent) seal.Checkpoint {
 	return seal.Checkpoint{Number: rec.Number - 1, Hash: rec.Before, Time: rec.Time, Key: e.key, Signature: e.signature}
 }
 
-// signed is the last record that a checkpoint is known to cover, and since when.
+// signed is the last record covered by a checkpoint.
 type signed struct {
 	chain.Mark
 	at time.Time
 }
 
-// Key is what signs the checkpoints of the journal.
+// Key returns the key that signs checkpoints.
 func (j *Journal) Key() seal.Key { return j.key }
 
-// Checkpoint appends a signed checkpoint of all that is recorded so far, and returns it when
-// it is on the disk.
+// Checkpoint appends a signed checkpoint of all records so far and syncs it.
 func (j *Journal) Checkpoint() (seal.Checkpoint, error) {
 	c, err := j.checkpoint(synced)
 	if err != nil {
@@ -67,8 +66,7 @@ func (j *Journal) checkpoint(d durability) (c seal.Checkpoint, err error) {
 	return c, err
 }
 
-// checkpointWhenDue is called now and then, while no one waits. An error is met again by
-// what is recorded next.
+// checkpointWhenDue appends a checkpoint if one is due. The next write reports any error.
 func (j *Journal) checkpointWhenDue() {
 	end, last := *j.write.end.Load(), *j.write.signed.Load()
 	switch {
@@ -78,32 +76,31 @@ func (j *Journal) checkpointWhenDue() {
 	}
 }
 
-// CheckpointRest signs what this process has recorded, unless it is signed. Close does so, too.
+// CheckpointRest signs what this process has recorded. Close does so too.
 func (j *Journal) CheckpointRest() {
 	if j.write.appended.Load() && j.write.end.Load().Number > j.write.signed.Load().Number {
-		_, _ = j.checkpoint(soon) // the next one that stops does it
+		_, _ = j.checkpoint(soon) // the next process to stop signs it
 	}
 }
 
 func keyPath(dir string) string { return filepath.Join(notesDir(dir), keyName) }
 
-// Checks are what was kept elsewhere, with which Verify compares a journal.
+// Checks is external evidence that Verify compares with a journal.
 type Checks struct {
-	Kept    Link                // a record; zero: none
-	Keys    []ed25519.PublicKey // only these may have signed, and one must; none: any key
-	Anchors []seal.Checkpoint   // that were kept elsewhere, also of other journals; nil: none
-	// Output returns the sum of the output that is kept of a call, "" when none is: it may have been
-	// removed. nil: it is not compared.
+	Kept    Link                // record that must exist; may be zero
+	Keys    []ed25519.PublicKey // only these may have signed, and one must have; none: any key
+	Anchors []seal.Checkpoint   // kept elsewhere, also of other journals; nil: none
+	// Output returns the checksum of a call's kept output, "" if it was removed; may be nil.
 	Output func(Key) (string, error)
 }
 
 // Checkpoints says what is signed.
 type Checkpoints struct {
 	Count  int
-	Signed uint64              // number of the last record that a checkpoint covers
-	Keys   []ed25519.PublicKey // that have signed, in the order of their first checkpoint
-	Met    int                 // so many anchors are of this journal
-	Older  int                 // so many are of records that were removed since, with limits.record_keep for instance
+	Signed uint64              // number of the last covered record
+	Keys   []ed25519.PublicKey // in the order of their first checkpoint
+	Met    int                 // matching anchors
+	Older  int                 // anchors of records that were removed since
 }
 
 func newCheckpoints(checks Checks) *checkpoints {
@@ -114,20 +111,18 @@ func newCheckpoints(checks Checks) *checkpoints {
 	return v
 }
 
-// checkpoints checks those of a log, and that it has what anchors say of it. The errors are
-// ErrTampered when one does not fit, when nothing is signed by a key that was given, or no
-// anchor is of this journal.
+// checkpoints verifies signatures and anchors. The errors are ErrTampered.
 type checkpoints struct {
 	Checks
 	Checkpoints
-	anchors map[uint64][]seal.Checkpoint // that were not met, by number
-	failed  map[string]seal.Checkpoint   // the first that does not fit, by key
-	met     map[string]int               // those that fit, by key
-	first   uint64                       // number of the first record that was met
+	anchors map[uint64][]seal.Checkpoint // not matched yet, by number
+	failed  map[string]seal.Checkpoint   // first mismatch by key
+	met     map[string]int               // matches by key
+	first   uint64                       // number of the first record seen
 }
 
-// add takes up a record. What it says of the one before is compared, which may be the first
-// of a segment, and that is not passed on.
+// add checks a record, and through its Before the previous one: the first of a segment is not
+// passed on.
 func (v *checkpoints) add(rec chain.Record) error {
 	before := rec.Number - 1
 	if v.first == 0 {
@@ -163,7 +158,6 @@ func (v *checkpoints) add(rec chain.Record) error {
 	return nil
 }
 
-// end compares what remains when all is read.
 func (v *checkpoints) end() error {
 	if v.Count == 0 && len(v.Checks.Keys) > 0 {
 		return tampered("it has no checkpoint, so the key has signed nothing")

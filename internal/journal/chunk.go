@@ -10,28 +10,27 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// A chunk is what the index has of some records of one segment, which follow each other. It is
-// made of these records alone, so that whoever makes it makes the same. What they say of calls
-// that were received before is thus apart, as elsewhere.
+// A chunk indexes consecutive records of one segment. It depends on these records alone, so every
+// process makes identical chunks. Changes to calls received in earlier chunks are listed apart.
 const (
 	chunkForm    = 1
 	chunkRecords = 16 << 10
 )
 
-// The tables of a chunk.
+// Tables of a chunk.
 const (
 	messageRows = iota
 	callRows
-	eventRows // where the records are that changed the calls of the chunk
+	eventRows // positions of the records that changed the chunk's calls
 )
 
-// The columns of messages: hashes, and numbers.
+// Columns of messages: hashes, and numbers.
 const (
 	mID = iota
 	mType
 	mOTID
 	mStatus
-	mClient // from here on, those of its call
+	mClient // from here on, those of the call
 	mAgent
 	mConversation
 	mRun
@@ -42,18 +41,18 @@ const (
 	mWorkspace
 	messageHashes
 
-	nNumber = 0 // of the message, or the call
-	nAt     = 1 // the offset of its record
+	nNumber = 0 // of the message or call
+	nAt     = 1 // offset of the record
 
 	messageNumbers = 2
 )
 
-// originHashes are those that a return has of its call.
+// originHashes is how many hashes a return takes from its call.
 const originHashes = messageHashes - mClient
 
 type origin [originHashes]uint32
 
-// The columns of calls, which have nNumber and nAt, too.
+// Columns of calls, beside nNumber and nAt.
 const (
 	cIdentity = iota
 	cID
@@ -61,7 +60,7 @@ const (
 	cAgent
 	cConversation
 	cWorkspace
-	cName // as it was asked
+	cName // as asked
 	cTool
 	cAction
 	cBy
@@ -69,30 +68,29 @@ const (
 	callHashes
 
 	nReceived = 2
-	nEvents   = 3 // how many rows of events this call and those before it have
+	nEvents   = 3 // rows of events of this call and all before it
 
 	callNumbers = 4
 )
 
-// The flags of a call.
+// Flags of a call.
 const (
 	isBackground = 1 << iota
 	hasEnded
 	isDelivered
 	hasOutput
-	isLarge // some of its texts is beside the log
+	isLarge // some text is a blob
 	wasAsked
 	allFlags
 )
 
-// hasher makes the hashes of a journal, which others cannot foresee: what has the same hash as
-// something else only costs time.
+// hasher makes 32-bit hashes that clients cannot predict. Collisions only cost time.
 type hasher struct {
 	id   chain.ID
-	mask uint32 // of the bits that are left, if not 0: for tests of what has the same hash
+	mask uint32 // if not 0, the bits kept: for tests of collisions
 }
 
-// of is the hash of some texts, 0 for an empty one.
+// of hashes some texts; 0 for an empty one.
 func (h hasher) of(texts ...string) uint32 {
 	if len(texts) == 1 && texts[0] == "" {
 		return 0
@@ -112,7 +110,7 @@ func (h hasher) of(texts ...string) uint32 {
 
 func (h hasher) identity(id identity) uint32 { return h.of(id.client, id.agent, id.id) }
 
-// name is the hash of the name of a tool; one for all long ones.
+// name hashes a tool's name; all long names have one hash.
 func (h hasher) name(tool string) uint32 {
 	if len(tool) > longName {
 		return 1
@@ -129,41 +127,41 @@ func (h hasher) origin(c *Call) origin {
 	}
 }
 
-// summary is what a chunk says at once. It is read when a journal is opened.
+// summary is the head of a chunk, read when a journal is opened.
 type summary struct {
 	id          chain.ID
-	records     int64 // so many has a chunk, at most
-	mask        int64 // that of hasher
+	records     int64 // at most, in a chunk
+	mask        int64 // of hasher
 	first, last chain.Mark
-	before      chain.Hash // of the record before the first
-	numbers                // as far as its records say them
+	before      chain.Hash // hash of the record before first
+	numbers                // as far as its records tell
 	least, most Key        // of its calls
 	leastSeq    int64
 	mostSeq     int64
-	received    int64 // when the last of its calls was
+	received    int64 // latest time of receipt
 	open        []int64
 	foreign     []foreign
-	loose       []int64   // rows of messages of no call's life, whose call is not in the chunk
-	fences      []fenceOp // in their order
+	loose       []int64 // rows of messages outside a call's life whose call is not in the chunk
+	fences      []fenceOp
 }
 
-// foreign is a record of a chunk that changes a call received before.
+// foreign is a record that changes a call of an earlier chunk.
 type foreign struct {
 	key, at int64
-	row     int64 // of its message, and one more; 0 = none
+	row     int64 // of its message, plus one; 0 = none
 	change
 }
 
 // change is what a record changes in the columns of its call.
 type change struct {
 	decided          bool
-	tool, action, by int64 // hashes; tool is 0 when it stays
+	tool, action, by int64 // hashes; tool 0 = unchanged
 	set, clear       int64 // flags
 }
 
 type fenceOp struct {
 	fenceEvent
-	reset bool // all before is forgotten
+	reset bool // forget all earlier ones
 }
 
 func (s *summary) fields(c codec) {
@@ -192,7 +190,7 @@ func (s *summary) fields(c codec) {
 		f.fenceEvent.fields(c)
 	})
 	if form != chunkForm || s.records < 1 {
-		s.id = chain.ID{} // no log's
+		s.id = chain.ID{} // matches no log
 	}
 }
 
@@ -227,18 +225,18 @@ func listOf[T any](c codec, list *[]T, field func(*T)) {
 	}
 }
 
-// chunkName is that of the file of a chunk.
+// chunkName returns the file name of a chunk.
 func (s *summary) chunkName() string {
 	return fmt.Sprintf("%08d-%012d.columns", s.first.Segment, s.first.Number/uint64(s.records))
 }
 
-// has reports whether a record belongs to the chunk of which there are some already.
+// has reports whether a record belongs to this non-empty chunk.
 func (s *summary) has(m chain.Mark) bool {
 	records := uint64(s.records)
 	return m.Segment == s.first.Segment && m.Number/records == s.first.Number/records
 }
 
-// taken is a record as an index takes it up.
+// taken is a record as the index receives it.
 type taken struct {
 	event
 	chain.Mark
@@ -246,27 +244,27 @@ type taken struct {
 	time   time.Time
 }
 
-// tail is a chunk that is being made.
+// tail is a chunk under construction.
 type tail struct {
 	summary
 	hash            hasher
 	messages, calls columns.Table
 	events          []callRecord
-	flat            columns.Table // events as in a file, when it is sealed
+	flat            columns.Table // events as in a file, once sealed
 	rows            map[Key]*tailCall
-	places          map[sought]uint32 // the workspaces of calls
+	places          map[sought]uint32 // workspaces of calls
 }
 
-// sought is the identity of a call as a chunk has it.
+// sought is the identity of a call as hashes.
 type sought [4]uint32
 
-// tailCall is where a tail has what is known of a call.
+// tailCall locates a call in a tail.
 type tailCall struct {
-	row, request int // of calls, and of its message
-	last         int // of events, and one more
+	row, request int // rows of the call, and of its request
+	last         int // index in events plus one
 }
 
-// callRecord is a record of a call, and the one before.
+// callRecord is an offset and the previous record of the call.
 type callRecord struct {
 	at     int64
 	before int
@@ -280,7 +278,6 @@ func newTail(hash hasher, records uint64) *tail {
 	}
 }
 
-// add takes up a record that follows the last one.
 func (t *tail) add(r taken) {
 	if t.first.Number == 0 {
 		t.first, t.before = r.Mark, r.before
@@ -319,7 +316,7 @@ func (t *tail) add(r taken) {
 
 func (t *tail) count(seq int64) { t.lastSeq = max(t.lastSeq, seq) }
 
-// put appends a message, and returns its row.
+// put appends a message and returns its row.
 func (t *tail) put(seq, at int64, id, kind, otid, status string, of origin) int {
 	t.count(seq)
 	row := t.messages.Len()
@@ -391,7 +388,7 @@ func (t *tail) returned(e *returnEvent, r taken) {
 	t.change(e.key, r.Offset, row+1, t.ended(e))
 }
 
-// message takes up one of no call's life. It is in the workspace of its call.
+// message adds a message outside a call's life; it belongs to the workspace of its call.
 func (t *tail) message(m *Message, at int64) {
 	c := Call{
 		Client: m.Client, AgentID: m.AgentID, ConversationID: m.ConversationID, RunID: m.RunID, StepID: m.StepID, GroupID: m.GroupID, SenderID: m.SenderID, ID: m.CallID,
@@ -425,7 +422,7 @@ func (t *tail) ended(e *returnEvent) (c change) {
 	return c
 }
 
-// change takes up a record that changes a call.
+// change applies a record to its call.
 func (t *tail) change(key, at int64, row int, by change) {
 	c := t.rows[Key(key)]
 	if c == nil {
@@ -443,7 +440,7 @@ func (t *tail) apply(row int, by change) {
 	}
 }
 
-// of is the hash in a column of a call that was another one before.
+// of returns the new hash in a column.
 func (c *change) of(column int, was uint32) uint32 {
 	switch {
 	case column == cTool && c.tool != 0:

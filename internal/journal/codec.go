@@ -9,27 +9,25 @@ import (
 	"github.com/toold/toold/internal/journal/chain"
 )
 
-// codec goes over the fields of an event, in the order in which they are in the log. One
-// list of fields thus serves for writing and for reading. A field that an older toold did
-// not write keeps its zero value; fields that a newer one added are passed over.
+// codec visits the fields of an event in the order of the log, for writing and for reading. Fields
+// that an older version did not write keep their zero value; unknown trailing fields are ignored.
 type codec interface {
 	text(*string)
 	bytes(*[]byte)
 	number(*int64)
-	when(*time.Time) // the zero time is kept
+	when(*time.Time) // keeps the zero time
 }
 
-// A field longer than inRecord is kept beside the log: beside is added to its length, and its
-// hash is in its place.
+// A field longer than inRecord is a blob: its length has the bit beside, and its hash follows.
 const (
 	inRecord = 64 << 10
 	beside   = 1 << 40
 )
 
-// encoder appends the fields. Numbers are varints, texts follow their length.
+// encoder appends fields. Numbers are varints; texts follow their length.
 type encoder struct {
 	p    []byte
-	keep func([]byte) (chain.Hash, error) // keeps a text beside the log; nil: in its place
+	keep func([]byte) (chain.Hash, error) // stores a blob; nil: texts stay in place
 	err  error                            // of keep
 }
 
@@ -71,10 +69,10 @@ func (e *encoder) when(t *time.Time) {
 	e.number(&n)
 }
 
-// decoder reads them. After the first that is cut off, err is set and nothing changes.
+// decoder reads fields. After an error it sets err and reads nothing.
 type decoder struct {
 	p     []byte
-	fetch func(h chain.Hash, size int64) ([]byte, error) // reads a text beside the log; nil: there is none
+	fetch func(h chain.Hash, size int64) ([]byte, error) // reads a blob; nil: there are none
 	err   error
 }
 
@@ -88,7 +86,7 @@ func (d *decoder) take() []byte {
 	}
 	switch {
 	case len(d.p) == 0 || d.err != nil:
-		return nil // written before there was this field
+		return nil // written before this field existed
 	case n <= 0, size > uint64(len(d.p)-n), away && d.fetch == nil:
 		d.err = errCutOff
 		return nil
@@ -131,31 +129,29 @@ func (d *decoder) when(t *time.Time) {
 	}
 }
 
-// encode appends the body of the record of an event. keep is called for what is not in it.
+// encode appends the encoded event.
 func encode(p []byte, e event, keep func([]byte) (chain.Hash, error)) ([]byte, error) {
 	c := encoder{p: p, keep: keep}
 	e.fields(&c)
 	return c.p, c.err
 }
 
-// decode reads it. What it returns in e refers to body.
+// decode reads an event, which then refers to body.
 func decode(body []byte, e event, fetch func(chain.Hash, int64) ([]byte, error)) error {
 	c := decoder{p: body, fetch: fetch}
 	e.fields(&c)
 	return c.err
 }
 
-// texts reads what is beside a log. A text that is lost is replaced by lostText, unless it
-// is strict.
+// texts reads blobs. Unless strict, it replaces lost ones by lostText.
 type texts struct {
 	dir    chain.Dir
 	strict bool
 }
 
-// lostText stands for a text that was removed or changed.
 const lostText = `{"lost":"this text was removed or changed in the files of toold; toold audit verify names the call"}`
 
-// of is for the records of a segment.
+// of returns the reader for records of a segment.
 func (t texts) of(segment uint32) func(chain.Hash, int64) ([]byte, error) {
 	return func(h chain.Hash, size int64) ([]byte, error) {
 		text, err := chain.ReadBlob(t.dir, segment, h, size)

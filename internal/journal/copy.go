@@ -11,18 +11,17 @@ import (
 	"github.com/toold/toold/internal/journal/chain"
 )
 
-// KindCall is the kind of the record that a call was received, the first of each call.
+// KindCall is the kind of the first record of each call.
 const KindCall = kindCall
 
-// Copied is a record as another store keeps it.
+// Copied is a record for another store.
 type Copied struct {
 	chain.Record
 	About
-	Beside map[chain.Hash][]byte // the texts that it names and that are beside the log
+	Beside map[chain.Hash][]byte // blobs that it refers to
 }
 
-// About is what a record says of a call or a message, to find it by. What it does not say is
-// empty.
+// About is what a record says of a call or message, for searching.
 type About struct {
 	Call                                       Key
 	Client, Agent, Conversation, Run, ToolCall string
@@ -30,7 +29,7 @@ type About struct {
 	Action, By                                 string // of a decision
 }
 
-// ID returns the name of the journal, which it was given by chance.
+// ID returns the random name of the journal.
 func (j *Journal) ID() (string, error) {
 	if j.write.log == nil {
 		return "", j.write.tampered
@@ -39,18 +38,17 @@ func (j *Journal) ID() (string, error) {
 	return hex.EncodeToString(id[:]), nil
 }
 
-// Grown delivers after records were added, by this process or others as far as it knows.
+// Grown delivers after this process, or another it has noticed, added records.
 func (j *Journal) Grown() <-chan struct{} { return j.grown }
 
-// Hold has Remove keep the parts of the log from a segment on; 0 = it may remove all.
+// Hold keeps Remove from removing segment and later ones; 0 = no limit.
 func (j *Journal) Hold(segment uint32) { j.hold.Store(segment) }
 
 var errEnough = errors.New("enough at once")
 
-// Copy returns the records behind one that was copied before, at the beginning the zero Mark:
-// not more than a number of them, and than of bytes but for one. All of them are on the disk.
-// left is how many the journal has behind those. The error is chain.ErrNoMark when the journal
-// has another record there, or none.
+// Copy returns up to most records, of about size bytes, behind after, all synced, and how many are
+// left. The zero Mark precedes the first record. The error is chain.ErrNoMark if the journal does
+// not have after.
 func (j *Journal) Copy(after chain.Mark, most int, size int) (list []Copied, left uint64, err error) {
 	w := j.write
 	if err := w.look(); err != nil {
@@ -80,13 +78,13 @@ func (j *Journal) Copy(after chain.Mark, most int, size int) (list []Copied, lef
 	return list, end.Number - after.Number, nil
 }
 
-// SaysOf returns what a record says to find it by.
+// SaysOf returns what a record says, for searching.
 func SaysOf(rec chain.Record) (About, error) {
 	c, err := copied(rec, unread)
 	return c.About, err
 }
 
-// copied reads what a record says, and what is beside it. A text that was lost stays lost.
+// copied decodes a record and reads its blobs; lost ones stay lost.
 func copied(rec chain.Record, fetch func(chain.Hash, int64) ([]byte, error)) (Copied, error) {
 	c := Copied{Record: rec, Beside: map[chain.Hash][]byte{}}
 	e := newEvent(rec.Kind)
@@ -141,8 +139,7 @@ func (a *About) returned(e *returnEvent) {
 	a.Status, a.Tool = e.outcome.Status, cmp.Or(e.outcome.Canonical, a.Tool)
 }
 
-// Gather makes a call, with its Arguments, of all its records in the order of the log; dir has
-// what is beside that.
+// Gather assembles a call, with Arguments, from all its records in order; dir has its blobs.
 func Gather(records []chain.Record, dir chain.Dir) (r Record, err error) {
 	t := newTable()
 	var arguments []byte
@@ -165,7 +162,7 @@ func Gather(records []chain.Record, dir chain.Dir) (r Record, err error) {
 	return r, nil
 }
 
-// Fits reports whether a query selects a call that was gathered, but for its keys and its Text.
+// Fits reports whether q selects a gathered call, ignoring q's keys and Text.
 func (q CallQuery) Fits(r *Record) bool {
 	is := func(want, has string) bool { return want == "" || want == has }
 	named := is(q.ID, r.ID) && is(q.Agent, r.AgentID) && is(q.Workspace, r.Workspace)
@@ -175,12 +172,12 @@ func (q CallQuery) Fits(r *Record) bool {
 	return (!q.Asked || r.Decision.asked()) && is(q.Action, r.Decision.Action) && !r.ReceivedAt.Before(q.Since)
 }
 
-// asked reports whether a person was to decide.
+// asked reports whether a person had to decide.
 func (d *Decision) asked() bool {
 	return d.Action == "ask" || slices.Contains([]string{"person", "beforehand", "deadline"}, d.By)
 }
 
-// VerifyCopy is Verify for a copy of a journal, which ends with a record. It has no index.
+// VerifyCopy is Verify for a copy of a journal that ends with last, without index.
 func VerifyCopy(ctx context.Context, log chain.Dir, last chain.Mark, checks Checks) (Report, error) {
 	return verify(ctx, &files{log: log, last: last}, checks)
 }

@@ -5,26 +5,25 @@ import (
 	"time"
 )
 
-// The kinds of records in the log. The numbers are those in the files: they are never used
-// again for something else.
+// Kinds of records. The numbers are those in the files and are never reused.
 const (
-	kindCall       = 1  // a call was received, with what was decided of it at once
-	kindDecision   = 2  // of a call: that it waits, that it may run, or the intent to run it
-	kindStarted    = 3  // it may have effects from here on; its process and its output
-	kindReturn     = 4  // of a call
-	kindDelivered  = 5  // that return was written to its client
-	kindMessage    = 6  // a message of no call's life
+	kindCall       = 1 // a call was received, with its immediate decision
+	kindDecision   = 2 // it waits, is decided or is intended to run
+	kindStarted    = 3 // it may have effects from now on; its process and output
+	kindReturn     = 4
+	kindDelivered  = 5  // the return was written to the client
+	kindMessage    = 6  // outside a call's life
 	kindFence      = 7  // an id was cancelled before its call came
 	kindUnfence    = 8  // its call has come
-	kindAdopted    = 9  // the open call of a dead daemon became that of another
-	kindTrial      = 10 // nothing: it was tried whether the log can be written again
-	kindRemoved    = 20 // the oldest part of the log is removed
-	kindCheckpoint = 21 // the records before are signed
+	kindAdopted    = 9  // a call of a dead daemon got another owner
+	kindTrial      = 10 // tests whether the log can be written
+	kindRemoved    = 20 // the oldest segments were removed
+	kindCheckpoint = 21 // signs the records before
 )
 
 type event interface{ fields(c codec) }
 
-// newEvent is an empty event of a kind; nil for one that this program does not know.
+// newEvent returns an empty event of a kind; nil for an unknown one.
 func newEvent(kind byte) event {
 	switch kind {
 	case kindCall:
@@ -53,17 +52,17 @@ func newEvent(kind byte) event {
 	return nil
 }
 
-// callEvent is kindCall. The request is listed as a message.
+// callEvent is kindCall.
 type callEvent struct {
 	key      int64
 	daemon   string
 	state    string
-	intended bool // it may run, or has run
+	intended bool // may run, or has run
 	decision Decision
 	call     Call
 	request  Message
 	answered bool
-	answer   returnEvent // when answered
+	answer   returnEvent // if answered
 }
 
 func (e *callEvent) fields(c codec) {
@@ -91,8 +90,8 @@ func (e *callEvent) fields(c codec) {
 	}
 }
 
-// around is a body that mostly contains the arguments, which are in the record already: it
-// is kept as what comes before and after them.
+// around encodes a body that usually contains the arguments as what precedes and follows them,
+// because the record has them already.
 func around(c codec, body *[]byte, arguments []byte) {
 	before, after, found := bytes.Cut(*body, arguments)
 	found = found && len(arguments) > 0
@@ -141,8 +140,8 @@ func (e *startedEvent) fields(c codec) {
 	c.text(&e.spool)
 }
 
-// returnEvent is kindReturn, and a part of kindCall. Its message has the time of the
-// record and, but for what is here, the fields of the call.
+// returnEvent is kindReturn, and part of kindCall. Its message takes the other fields from the call
+// and the time from the record.
 type returnEvent struct {
 	key     int64
 	outcome Outcome
@@ -156,8 +155,7 @@ func (e *returnEvent) fields(c codec) {
 	c.text(&e.outcome.Output)
 }
 
-// answer is fields without the one that was added last, so that what follows it in kindCall is read
-// as it was written.
+// answer visits all fields but the one added last: in kindCall others follow.
 func (e *returnEvent) answer(c codec) {
 	c.number(&e.key)
 	o := &e.outcome
@@ -181,7 +179,7 @@ func (e *returnEvent) answer(c codec) {
 
 type deliveredEvent struct {
 	key int64
-	at  time.Time // the record is made later
+	at  time.Time // the record is written later
 }
 
 func (e *deliveredEvent) fields(c codec) {
@@ -209,7 +207,7 @@ func (e *messageEvent) fields(c codec) {
 // fenceEvent is kindFence, and with most zero kindUnfence.
 type fenceEvent struct {
 	client, id string
-	most       int64 // so many of the client are kept, the latest
+	most       int64 // how many of the client are kept
 }
 
 func (e *fenceEvent) fields(c codec) {
@@ -220,7 +218,7 @@ func (e *fenceEvent) fields(c codec) {
 
 type adoptedEvent struct {
 	key int64
-	by  string // a daemon
+	by  string // daemon
 }
 
 func (e *adoptedEvent) fields(c codec) {
@@ -232,12 +230,11 @@ type trialEvent struct{}
 
 func (*trialEvent) fields(codec) {}
 
-// removedEvent is kindRemoved: the calls and messages of the segments that go are known no
-// more, and what is to be known without them.
+// removedEvent is kindRemoved. It repeats what must be known without the removed segments.
 type removedEvent struct {
-	stays            int64 // the first segment that stays
+	stays            int64 // first segment that stays
 	lastKey, lastSeq int64
-	fences           []fenceEvent // the oldest of a client first
+	fences           []fenceEvent // oldest of a client first
 }
 
 func (e *removedEvent) fields(c codec) {
@@ -252,7 +249,7 @@ func (e *removedEvent) fields(c codec) {
 		}
 		f := &e.fences[i]
 		if f.fields(c); f.id == "" {
-			break // no fence: it is cut off
+			break // cut off
 		}
 	}
 }

@@ -8,9 +8,8 @@ import (
 	"slices"
 )
 
-// Fence records that a client cancelled a call that has not come. It reports false,
-// and records nothing, when the client has used the id. Of each client the latest
-// most ids are kept. What is fenced is on the disk when Fence returns.
+// Fence records, synced, that a client cancelled a call that has not come. It reports false if the
+// client has used the id. Only the latest most ids of a client are kept.
 func (j *Journal) Fence(ctx context.Context, client, callID string, most int) (fenced bool, err error) {
 	err = j.write.record(synced, func(b *batch) error {
 		used := b.table.latest(func(r *Record) bool { return r.Client == client && r.ID == callID }) != nil
@@ -32,13 +31,12 @@ func (j *Journal) Fence(ctx context.Context, client, callID string, most int) (f
 	return fenced, nil
 }
 
-// Unfence forgets a fence, because its call has come and is recorded. It does not
-// wait until that is written; failed is called when it cannot be.
+// Unfence forgets a fence whose call is recorded. It does not wait; failed receives an error.
 func (j *Journal) Unfence(client, callID string, failed func(error)) {
 	j.updateLater("fence", kindUnfence, &fenceEvent{client: client, id: callID}, failed)
 }
 
-// Fences returns the fenced ids by client, the oldest first.
+// Fences returns the fenced ids by client, oldest first.
 func (j *Journal) Fences() map[string][]string {
 	j.write.known.RLock()
 	defer j.write.known.RUnlock()

@@ -5,23 +5,20 @@ import (
 	"sync/atomic"
 )
 
-// filter says of most identities that were never recorded that they were not (a Bloom filter).
-// It has all that were: those of the table when it was made and those recorded since then,
-// and the index's once it is whole.
+// filter is a Bloom filter of all recorded identities, complete once whole is set.
 type filter struct {
 	hash  hasher
 	bits  []atomic.Uint64
 	whole atomic.Bool
-	room  atomic.Int64 // so many more may be added
+	room  atomic.Int64 // how many more may be added
 }
 
 const (
-	filterAfter = 256 // lookups in vain: a process that makes few calls needs none
-	filterBits  = 16  // of an identity
+	filterAfter = 256 // failed lookups: short-lived processes need no filter
+	filterBits  = 16  // per identity
 	filterSteps = 6
 )
 
-// newFilter makes one for as many as there are, and some more.
 func newFilter(hash hasher, calls int64) *filter {
 	room := 2*calls + 1<<16
 	f := &filter{hash: hash, bits: make([]atomic.Uint64, room*filterBits/64)}
@@ -29,9 +26,9 @@ func newFilter(hash hasher, calls int64) *filter {
 	return f
 }
 
-// each calls do for each bit of the hash of an identity, as long as that returns true.
+// each calls do for each bit of a hash while it returns true.
 func (f *filter) each(hash uint32, do func(word *atomic.Uint64, bit uint64) bool) bool {
-	h := uint64(hash) * 0x9e3779b97f4a7c15 // each bit of it has to do with many
+	h := uint64(hash) * 0x9e3779b97f4a7c15 // spreads the hash over all bits
 	step := h>>32 | 1
 	for range filterSteps {
 		if at := h % uint64(len(f.bits)*64); !do(&f.bits[at/64], 1<<(at%64)) {
@@ -49,13 +46,13 @@ func (f *filter) set(hash uint32) {
 	f.each(hash, func(word *atomic.Uint64, bit uint64) bool { word.Or(bit); return true })
 }
 
-// lacks reports whether an identity certainly was never recorded.
+// lacks reports whether an identity was certainly never recorded.
 func (f *filter) lacks(id identity) bool {
 	return f != nil && f.whole.Load() && !f.each(f.hash.identity(id), func(word *atomic.Uint64, bit uint64) bool { return word.Load()&bit != 0 })
 }
 
-// seldom makes a filter once enough identities were looked up in vain, and a larger one when
-// that is full. The caller has the lock of the table.
+// seldom makes a filter after many failed lookups, and a larger one when it is full. The caller
+// holds the table's lock.
 func (j *Journal) seldom(t *table) {
 	if j.misses++; j.misses < filterAfter || t.filter != nil && t.filter.room.Load() > 0 {
 		return
@@ -76,7 +73,6 @@ func (j *Journal) seldom(t *table) {
 	})
 }
 
-// calls is how many the index has.
 func (x *index) calls() (n int64) {
 	x.mu.RLock()
 	chunks := x.chunks
@@ -96,7 +92,7 @@ func (x *index) calls() (n int64) {
 	return n
 }
 
-// identities passes on the hashes of those of all calls, as long as more returns true.
+// identities passes on the identity hashes of all calls while more returns true.
 func (x *index) identities(more func(hash uint32) bool) error {
 	v := x.view()
 	defer v.close()

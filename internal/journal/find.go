@@ -11,26 +11,23 @@ import (
 	"github.com/toold/toold/internal/statedir"
 )
 
-// Find returns a client's call, of several the latest. The error is ErrNotFound if there is none.
+// Find returns the latest call of a client with this id, or ErrNotFound.
 func (j *Journal) Find(ctx context.Context, client, callID string) (Record, error) {
 	return j.latest(ctx, cID, j.index.hash.of(callID), func(c *Call) bool { return c.Client == client && c.ID == callID })
 }
 
-// FindAs returns the call of one agent of a client, of several the latest. The error is ErrNotFound if there is
-// none.
+// FindAs returns the latest call of an agent of a client with this id, or ErrNotFound.
 func (j *Journal) FindAs(ctx context.Context, client, agent, callID string) (Record, error) {
 	return j.latest(ctx, cIdentity, j.index.hash.identity(identity{client, agent, callID}), func(c *Call) bool {
 		return c.Client == client && c.AgentID == agent && c.ID == callID
 	})
 }
 
-// FindAny returns the latest call with this id, whoever made it. The error is
-// ErrNotFound if there is none.
+// FindAny returns the latest call of any client with this id, or ErrNotFound.
 func (j *Journal) FindAny(ctx context.Context, callID string) (Record, error) {
 	return j.latest(ctx, cID, j.index.hash.of(callID), func(c *Call) bool { return c.ID == callID })
 }
 
-// latest looks for a call with a hash.
 func (j *Journal) latest(ctx context.Context, column int, hash uint32, fits func(*Call) bool) (r Record, err error) {
 	err = j.query(func(v *view) error {
 		r, err = v.find(ctx, column, hash, fits)
@@ -40,14 +37,13 @@ func (j *Journal) latest(ctx context.Context, column int, hash uint32, fits func
 	return r, err
 }
 
-// query has do read what is recorded. When another process removed what do was about to read, it
-// does so again, with what stays. The error is ErrBusy when another process writes for long, since
-// what that has recorded before may be missing.
+// query lets do read the records, and again if another process removed some meanwhile. The error is
+// ErrBusy if another process writes for long, because earlier records of it may be missing.
 func (j *Journal) query(do func(*view) error) error {
 	for {
 		if err := j.write.look(); errors.Is(err, chain.ErrBusy) {
 			return ErrBusy
-		} // else what was read before has to do
+		} // otherwise use what was read before
 		begins := j.index.begin()
 		v := j.index.view()
 		err := do(v)
@@ -58,8 +54,7 @@ func (j *Journal) query(do func(*view) error) error {
 	}
 }
 
-// Arguments returns a call's arguments, byte for byte as they came. The error is
-// ErrNotFound if there is no such call.
+// Arguments returns a call's arguments byte for byte, or ErrNotFound.
 func (j *Journal) Arguments(ctx context.Context, k Key) (text []byte, err error) {
 	err = j.query(func(v *view) error {
 		e, err := v.asked(k)
@@ -71,20 +66,18 @@ func (j *Journal) Arguments(ctx context.Context, k Key) (text []byte, err error)
 	return text, err
 }
 
-// Calls returns at most limit calls recorded after the one with key after, in
-// their order; the zero Key starts at the first.
+// Calls returns up to limit calls after a key, oldest first; the zero Key precedes the first.
 func (j *Journal) Calls(ctx context.Context, after Key, limit int) ([]Record, error) {
 	return j.records(ctx, callScan{between: between{after: int64(after)}, ascending: true}, limit, nil)
 }
 
-// Latest returns at most limit calls recorded before the one with key before, the
-// latest first; the zero Key starts at the last. With an error it returns those that can be read.
+// Latest returns up to limit calls before a key, latest first; the zero Key follows the last. With
+// an error it returns the readable ones.
 func (j *Journal) Latest(ctx context.Context, before Key, limit int) ([]Record, error) {
 	return j.records(ctx, callScan{between: between{before: int64(before)}}, limit, nil)
 }
 
-// Ended returns at most limit calls that have their return, the latest first. An
-// empty client means anybody's.
+// Ended returns up to limit calls that have a return, latest first; of any client if it is empty.
 func (j *Journal) Ended(ctx context.Context, client string, limit int) ([]Record, error) {
 	q := callScan{changing: flags(hasEnded, 0)}
 	if client != "" {
@@ -93,8 +86,8 @@ func (j *Journal) Ended(ctx context.Context, client string, limit int) ([]Record
 	return j.records(ctx, q, limit, func(r *Record) bool { return client == "" || r.Client == client })
 }
 
-// Ran returns at most limit calls of one conversation that have their return and may have
-// printed something, the latest first.
+// Ran returns up to limit calls of a conversation that have a return and may have output, latest
+// first.
 func (j *Journal) Ran(ctx context.Context, client, agent, conversation string, limit int) ([]Record, error) {
 	x := j.index
 	q := callScan{
@@ -106,19 +99,18 @@ func (j *Journal) Ran(ctx context.Context, client, agent, conversation string, l
 	})
 }
 
-// Untold returns at most limit background calls of a client that have their return,
-// which no connection has been told, the oldest first.
+// Untold returns up to limit background calls of a client whose return was not delivered, oldest
+// first.
 func (j *Journal) Untold(ctx context.Context, client string, limit int) ([]Record, error) {
 	q := callScan{static: j.index.are(cClient, client), changing: flags(isBackground|hasEnded, isDelivered), ascending: true}
 	return j.records(ctx, q, limit, func(r *Record) bool { return r.Client == client })
 }
 
-// are is the condition that a column has a text.
 func (x *index) are(column int, text string) []condition {
 	return []condition{{column, []uint32{x.hash.of(text)}}}
 }
 
-// flags is the condition that a call has some flags and not others.
+// flags is the condition that a call has all flags of all and none of not.
 func flags(all, not uint32) []condition {
 	var want []uint32
 	for f := range uint32(allFlags) {
@@ -129,8 +121,7 @@ func flags(all, not uint32) []condition {
 	return []condition{{cFlags, want}}
 }
 
-// OpenCalls returns the calls that have no return, of whichever daemon. The error is ErrBusy
-// when another process writes for long.
+// OpenCalls returns the calls of all daemons that have no return, or ErrBusy.
 func (j *Journal) OpenCalls() (map[Key]bool, error) {
 	err := j.write.look()
 	if errors.Is(err, chain.ErrBusy) {
@@ -150,7 +141,6 @@ func (j *Journal) OpenCalls() (map[Key]bool, error) {
 	return open, nil
 }
 
-// records returns at most limit calls that a query selects, and that really fit.
 func (j *Journal) records(ctx context.Context, q callScan, limit int, fits func(*Record) bool) (list []Record, err error) {
 	list, err = j.whole(ctx, q, limit, fits)
 	for i := range list {
@@ -159,8 +149,8 @@ func (j *Journal) records(ctx context.Context, q callScan, limit int, fits func(
 	return list, err
 }
 
-// whole is records, with their Arguments. The error may be about some that cannot be read; the others
-// are returned with it.
+// whole returns up to limit calls that a query selects and fits accepts, with Arguments. With an
+// error it returns the readable ones.
 func (j *Journal) whole(ctx context.Context, q callScan, limit int, fits func(*Record) bool) (list []Record, err error) {
 	err = j.query(func(v *view) error {
 		list, v.lists = nil, true
@@ -185,10 +175,10 @@ func (j *Journal) whole(ctx context.Context, q callScan, limit int, fits func(*R
 	return list, err
 }
 
-// Unfinished returns the calls without a return whose daemon is dead and that the caller wants
-// (nil: all), the oldest first, and makes them this daemon's, so that no other gets them too. One
-// that is Running may have run and must not run again; one that was Intended when the machine
-// crashed becomes that. Those of a damaged journal wait until it is accepted.
+// Unfinished returns the open calls of dead daemons that wanted accepts (nil: all), oldest first,
+// and makes them this daemon's. A Running call may have run and must not run again; one that was
+// Intended when the machine crashed becomes Running. Those of a damaged journal wait until it is
+// accepted.
 func (j *Journal) Unfinished(wanted func(*Record) bool) ([]Record, error) {
 	var list []Record
 	if j.write.tampered != nil {
@@ -212,7 +202,7 @@ func (j *Journal) Unfinished(wanted func(*Record) bool) ([]Record, error) {
 	return list, nil
 }
 
-// abandoned returns the open calls of daemons that are dead. The caller has the lock of the table.
+// abandoned returns the open calls of dead daemons. The caller holds the table's lock.
 func (j *Journal) abandoned(t *table, wanted func(*Record) bool) (list []Record, err error) {
 	alive := map[Identity]bool{j.daemon: true}
 	for _, r := range t.calls {

@@ -1,10 +1,10 @@
 package journal
 
-// Last returns the number of the last message recorded, 0 when there is none.
+// Last returns the number of the last recorded message, or 0.
 func (j *Journal) Last() int64 { return j.write.last.Load() }
 
-// Follow calls added for each message that is recorded from now on, in order; those of other
-// processes when this one writes or queries. added must not block, nor call the journal but Last.
+// Follow calls added for each message recorded from now on, in order; for those of other processes
+// when this one reads or writes. added must not block, nor call the journal except Last.
 func (j *Journal) Follow(added func(Message)) {
 	j.write.known.Lock()
 	defer j.write.known.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// freeze makes a copy of a tail that is not changed while the tail grows.
+// freeze copies a tail, which may then grow.
 func (t *tail) freeze() *tail {
 	f := *t
 	f.messages.Hashes, f.messages.Numbers = slices.Clone(t.messages.Hashes), slices.Clone(t.messages.Numbers)
@@ -23,8 +23,7 @@ func (t *tail) freeze() *tail {
 	return &f
 }
 
-// seal completes what is known when all records are there: which calls are open, and the records
-// of each in their order.
+// seal lists the open calls and flattens the records of each call.
 func (t *tail) seal() {
 	t.open = nil
 	ends := make([]uint64, t.calls.Len())
@@ -49,9 +48,8 @@ func (t *tail) seal() {
 	t.flat = columns.Table{Numbers: [][]uint64{flat}}
 }
 
-// encode makes the file of a sealed tail.
 func (t *tail) encode() ([]byte, error) {
-	s := t.summary // others may read it
+	s := t.summary // encoding clears fields
 	s.foreign, s.fences = slices.Clone(s.foreign), slices.Clone(s.fences)
 	head, err := encode(nil, &s, nil)
 	if err != nil {
@@ -60,7 +58,7 @@ func (t *tail) encode() ([]byte, error) {
 	return columns.Encode(head, t.messages, t.calls, t.flat), nil
 }
 
-// parseChunk reads what a chunk says at once.
+// parseChunk reads the head of a chunk.
 func parseChunk(r io.ReaderAt, size int64) (s summary, f *columns.File, err error) {
 	if f, err = columns.Parse(r, size); err != nil {
 		return s, nil, err
@@ -74,13 +72,13 @@ func parseChunk(r io.ReaderAt, size int64) (s summary, f *columns.File, err erro
 	return s, f, nil
 }
 
-// within reports whether all messages that it names are among so many.
+// within reports whether all rows that s names exist.
 func (s *summary) within(rows int64) bool {
 	return !slices.ContainsFunc(s.loose, func(row int64) bool { return row < 0 || row >= rows }) &&
 		!slices.ContainsFunc(s.foreign, func(f foreign) bool { return f.row < 0 || f.row > rows })
 }
 
-// resume makes a tail of the chunk in a file, to go on with it.
+// resume rebuilds a tail from its file.
 func resume(hash hasher, s summary, f *columns.File, r io.ReaderAt) (*tail, error) {
 	t := newTail(hash, 1)
 	t.summary = s
@@ -91,7 +89,7 @@ func resume(hash hasher, s summary, f *columns.File, r io.ReaderAt) (*tail, erro
 			return nil, err
 		}
 	}
-	requests := map[uint64]int{} // the row of the first message of each record
+	requests := map[uint64]int{} // row of the first message of each record
 	for row, at := range t.messages.Numbers[nAt] {
 		if _, is := requests[at]; !is {
 			requests[at] = row
@@ -117,7 +115,7 @@ func resume(hash hasher, s summary, f *columns.File, r io.ReaderAt) (*tail, erro
 	return t, nil
 }
 
-// again makes a chunk whose file is of no use from its records, whatever is left of the log before.
+// again rebuilds a chunk whose file is unusable from its records.
 func (x *index) again(c *chunk) (*tail, error) {
 	log := chain.NewReader(x.log)
 	defer log.Close()
@@ -129,7 +127,7 @@ func (x *index) again(c *chunk) (*tail, error) {
 		before = sha256.Sum256(rec.Text)
 		rec.Hash = before
 		if newEvent(rec.Kind) == nil {
-			return nil // it is the log's own
+			return nil // the log's own
 		}
 		e, err := decodeRecord(rec, x.texts)
 		if err == nil {

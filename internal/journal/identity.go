@@ -6,21 +6,19 @@ import (
 	"strings"
 )
 
-// Identity names a process beyond the reuse of its pid. The zero Identity names none. Whether the
-// process is alive is for package statedir to say.
+// Identity names a process beyond the reuse of its pid. The zero Identity names none.
 type Identity struct {
 	PID   int
-	Start uint64 // clock ticks from boot to its start (proc_pid_stat(5), field 22)
-	Boot  string // random per boot (/proc/sys/kernel/random/boot_id), and the pid namespace
+	Start uint64 // clock ticks since boot (proc_pid_stat(5), field 22)
+	Boot  string // /proc/sys/kernel/random/boot_id, and the pid namespace
 }
 
-// Self returns the identity of this process. Where the system does not tell start
-// times, only the pid is set.
+// Self returns the identity of this process; only the pid where the system has no start times.
 func Self() Identity {
 	return Identity{PID: os.Getpid(), Start: startTime(), Boot: bootID()}
 }
 
-// String is the form in which an identity is stored.
+// String returns the stored form.
 func (id Identity) String() string {
 	return strconv.Itoa(id.PID) + " " + strconv.FormatUint(id.Start, 10) + " " + id.Boot
 }
@@ -32,7 +30,7 @@ func (id Identity) sameBoot(other Identity) bool {
 	return boot != "" && boot == others
 }
 
-// parseIdentity reads what String wrote. What it cannot read names nobody.
+// parseIdentity parses String's result; anything else gives the zero Identity.
 func parseIdentity(s string) Identity {
 	pid, rest, _ := strings.Cut(s, " ")
 	start, boot, _ := strings.Cut(rest, " ")

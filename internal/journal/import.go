@@ -16,11 +16,9 @@ import (
 	"github.com/toold/toold/internal/statedir"
 )
 
-// Import turns the SQLite journal of 0.1.0-dev in dir, when there is one, into a log. It
-// reports how many calls it had, and leaves it as journal.db.imported. The error is
-// ErrTampered when it was changed from outside; with accept it is imported as it is.
-//
-// A crash at any point leaves either the old journal or the new one.
+// Import converts the SQLite journal of 0.1.0-dev in dir, if there is one, and renames it to
+// journal.db.imported. It returns the number of calls. The error is ErrTampered if it was changed,
+// unless accept is set. After a crash there is either the old journal or the new one.
 func Import(ctx context.Context, dir string, accept bool) (calls int, done bool, err error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return 0, false, nil
@@ -48,11 +46,11 @@ func Import(ctx context.Context, dir string, accept bool) (calls int, done bool,
 func oldPath(dir string) string { return filepath.Join(dir, "journal.db") }
 
 const (
-	importing = ".importing" // its name while the new journal takes its place
+	importing = ".importing" // suffix while the new journal takes its place
 	imported  = ".imported"
 )
 
-// resumeImport ends an import that was cut off in its last steps.
+// resumeImport completes an interrupted import.
 func resumeImport(dir string) error {
 	old := oldPath(dir)
 	_, err := os.Stat(old + importing)
@@ -68,7 +66,6 @@ func resumeImport(dir string) error {
 	return os.Rename(old+importing, old+imported)
 }
 
-// importOld makes the new journal beside the old one, and then puts it in its place.
 func importOld(ctx context.Context, dir string, accept bool) (calls int, err error) {
 	old, fresh := oldPath(dir), logDir(dir)+".new"
 	if err := os.RemoveAll(fresh); err != nil {
@@ -103,7 +100,7 @@ func importOld(ctx context.Context, dir string, accept bool) (calls int, err err
 	return calls, errors.Join(err, parent.Close())
 }
 
-// copyOld verifies the old journal and writes its calls and messages into a new log.
+// copyOld verifies the old journal and writes it into a new log.
 func copyOld(ctx context.Context, dir, fresh string, accept bool) (calls int, err error) {
 	db, err := legacy.Open(ctx, oldPath(dir))
 	if err != nil {
@@ -133,12 +130,12 @@ func copyOld(ctx context.Context, dir, fresh string, accept bool) (calls int, er
 	m := importer{db: db, log: log, known: map[identity]*oldCall{}}
 	err = m.all(ctx)
 	if err == nil {
-		err = db.Complete(ctx) // the file alone is kept
+		err = db.Complete(ctx) // only the main file is kept
 	}
 	return m.calls, errors.Join(err, log.Close())
 }
 
-// importer copies an old journal, message after message.
+// importer copies an old journal message by message.
 type importer struct {
 	db    *legacy.Journal
 	log   *chain.Log
@@ -151,7 +148,7 @@ type importer struct {
 
 type oldCall struct {
 	rec      Record
-	returned int64 // the number of its return; 0 when that was copied
+	returned int64 // number of its return; 0 once copied
 }
 
 type datedEvent struct {
@@ -177,7 +174,7 @@ func (m *importer) all(ctx context.Context) error {
 	return m.flush()
 }
 
-// So much is written at once.
+// Limits of one batch.
 const (
 	importRecords = 5000
 	importBytes   = 8 << 20
@@ -203,7 +200,7 @@ func (m *importer) message(ctx context.Context, msg Message) error {
 	return m.flush()
 }
 
-// request copies a call up to the start of its process.
+// request copies a call up to its start.
 func (m *importer) request(ctx context.Context, id identity, msg Message) error {
 	c, arguments, err := oldRecord(m.db.Call(ctx, id.client, id.agent, id.id))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -235,7 +232,7 @@ func (m *importer) request(ctx context.Context, id identity, msg Message) error 
 	return nil
 }
 
-// oldRecord reads a call, but for its Result.
+// oldRecord reads a call without its Result.
 func oldRecord(row legacy.Row) (*oldCall, []byte, error) {
 	var c oldCall
 	var arguments []byte
@@ -262,7 +259,6 @@ func oldRecord(row legacy.Row) (*oldCall, []byte, error) {
 	return &c, arguments, nil
 }
 
-// instant is a stored time, or the zero time for NULL.
 func instant(ns sql.NullInt64) time.Time {
 	if !ns.Valid {
 		return time.Time{}
@@ -305,7 +301,7 @@ func (m *importer) add(kind byte, at time.Time, e event) {
 	m.waiting = append(m.waiting, datedEvent{kind, at, e})
 }
 
-// flush appends what waits, with the times that it had.
+// flush appends the waiting events with their original times.
 func (m *importer) flush() error {
 	err := m.log.Update(func(b *chain.Batch) error {
 		for _, e := range m.waiting {

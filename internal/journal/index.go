@@ -15,57 +15,56 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// index is what queries look in: the columns of all records of the log, in chunks, and of the
-// newest in a tail. It says where in the log the records are that a query wants, and the records
-// what they say. All of it is made from the log; a chunk that cannot be written stays in memory.
+// index locates calls and messages in the log: complete chunks, and a tail with the newest records.
+// It is derived from the log. Chunks that cannot be written stay in memory.
 type index struct {
 	log     chain.Dir
-	dir     chain.Dir // of the chunks; nil = there is none
+	dir     chain.Dir // of the chunks; may be nil
 	hash    hasher
 	texts   texts
-	records uint64 // of a chunk, at most
+	records uint64 // at most, in a chunk
 
 	saving sync.Mutex
 	mu     sync.RWMutex
-	newest *newest  // nil when it could not be opened
-	chunks []*chunk // the oldest first
+	newest *newest  // may be nil
+	chunks []*chunk // oldest first
 	tail   *tail    // nil before the first record
-	saved  uint64   // the last record of the tail that is in its file
-	failed uint64   // guarded by saving: the last record when a file could not be written; 0 while they can be
-	begins int64    // the first segment that stays after the last removal
+	saved  uint64   // last record of the tail's file
+	failed uint64   // guarded by saving: last record when writing failed; 0 after success
+	begins int64    // first segment after the last removal
 	moved  map[Key]*moved
-	origin map[Key]origin // of calls that returned in another chunk than theirs
+	origin map[Key]origin // calls that returned in a later chunk
 }
 
-// chunk is one that is complete.
+// chunk is a complete part of the index.
 type chunk struct {
 	summary
 	name  string
-	moved []Key // calls that records of later chunks have changed; guarded by index.mu
+	moved []Key // calls changed by later chunks; guarded by index.mu
 
 	mu     sync.Mutex
-	memory *tail // sealed; nil when it is in its file
+	memory *tail // sealed; nil once file is set
 	file   *columns.File
 }
 
-// moved is what records of later chunks have changed in a call.
+// moved is how later chunks changed a call.
 type moved struct {
 	change
 	places []place
 }
 
 const (
-	indexName  = "index" // the directory of the chunks
+	indexName  = "index"
 	oldIndex   = "index.db"
 	unfinished = ".new"
 )
 
-// openIndex reads what is there of an index, as far as one chunk follows the other.
+// openIndex reads the existing chunks, up to the first gap.
 func openIndex(f *files) (*index, error) {
 	x := &index{log: f.log, texts: texts{dir: f.log}, records: f.chunk, moved: map[Key]*moved{}, origin: map[Key]origin{}}
 	if f.path != "" {
 		for _, name := range []string{oldIndex, oldIndex + "-wal", oldIndex + "-shm"} {
-			_ = os.Remove(filepath.Join(f.path, name)) // what stays takes room, and no more
+			_ = os.Remove(filepath.Join(f.path, name)) // leftovers only take space
 		}
 	}
 	id, first, err := chain.Identify(f.log)
@@ -90,8 +89,7 @@ func openIndex(f *files) (*index, error) {
 	return x, nil
 }
 
-// files returns the chunks that can be read, in their order, and removes what no one uses: what is
-// before the first segment, or was not completed.
+// files returns the readable chunks in order, and removes obsolete and unfinished files.
 func (x *index) files(first uint32) (list []*chunk, err error) {
 	names, err := x.dir.Names()
 	if err != nil {
@@ -101,7 +99,7 @@ func (x *index) files(first uint32) (list []*chunk, err error) {
 		number, _, _ := strings.Cut(name, "-")
 		segment, _ := strconv.ParseUint(number, 10, 32) // 0 for another file
 		if segment < uint64(first) || strings.HasSuffix(name, unfinished) {
-			_ = x.dir.Remove(name) // whoever makes it makes it again
+			_ = x.dir.Remove(name) // it is made again
 			continue
 		}
 		c, err := x.open(name)
@@ -132,7 +130,7 @@ func (x *index) open(name string) (*chunk, error) {
 	return &chunk{summary: s, name: name, file: file}, err
 }
 
-// follows reports whether a chunk is the next one.
+// follows reports whether c is the next chunk.
 func (x *index) follows(c *chunk) bool {
 	var last chain.Mark
 	if n := len(x.chunks); n > 0 {
@@ -144,7 +142,7 @@ func (x *index) follows(c *chunk) bool {
 	if c.first.Number <= last.Number {
 		return false
 	}
-	met := false // records of the log itself may be between the two
+	met := false // only the log's own records may be between
 	err := chain.Read(x.log, last, c.first, func(rec chain.Record) error {
 		if rec.Mark != c.first {
 			return errForeign
@@ -155,8 +153,8 @@ func (x *index) follows(c *chunk) bool {
 	return err == nil && met
 }
 
-// restore has a table know what the index has: the calls that are open, the fences, and the
-// last numbers. The last chunk becomes the tail. It returns the last record of the index.
+// restore loads open calls, fences and numbers into a table and makes the last chunk the tail. It
+// returns the last indexed record.
 func (x *index) restore(t *table) (at chain.Mark, err error) {
 	x.tail, x.saved, x.begins = nil, 0, 0
 	clear(x.moved)
@@ -182,7 +180,7 @@ func (x *index) restore(t *table) (at chain.Mark, err error) {
 				t.fence(&c.fences[i].fenceEvent)
 			}
 		}
-		x.meet(c.foreign, c.first.Segment) // of chunks before
+		x.meet(c.foreign, c.first.Segment) // to earlier chunks
 	}
 	t.number = at.Number
 	if err := x.reopen(); err != nil {
@@ -206,7 +204,7 @@ func (x *index) restore(t *table) (at chain.Mark, err error) {
 	return at, nil
 }
 
-// reopen makes the tail of the last chunk, which may grow.
+// reopen makes the last chunk the tail.
 func (x *index) reopen() error {
 	n := len(x.chunks)
 	if n == 0 {
@@ -235,7 +233,7 @@ func (x *index) reopen() error {
 	return nil
 }
 
-// drop forgets the last chunk, because the log does not have its records, or it cannot be read.
+// drop removes the last chunk, because it is unreadable or the log lacks its records.
 func (x *index) drop() {
 	name := ""
 	switch n := len(x.chunks); {
@@ -249,7 +247,7 @@ func (x *index) drop() {
 	_ = x.dir.Remove(name) // it is made again
 }
 
-// meet notes the records of a segment that change calls of earlier chunks.
+// meet notes changes to calls of earlier chunks.
 func (x *index) meet(list []foreign, segment uint32) {
 	for _, f := range list {
 		home := x.home(Key(f.key))
@@ -267,7 +265,7 @@ func (x *index) meet(list []foreign, segment uint32) {
 	}
 }
 
-// home is the chunk of a call that is not in the tail; nil when there is none.
+// home returns the chunk of a call; nil for the tail or none.
 func (x *index) home(k Key) *chunk {
 	for _, c := range slices.Backward(x.chunks) {
 		if c.least <= k && k <= c.most && c.most > 0 {
@@ -277,17 +275,15 @@ func (x *index) home(k Key) *chunk {
 	return nil
 }
 
-// begin is the first segment that stays after the last removal that the index knows.
 func (x *index) begin() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.begins
 }
 
-// any reports whether it has records.
 func (x *index) any() bool { return x.tail != nil || len(x.chunks) > 0 }
 
-// last is the last record that the index has.
+// last returns the last indexed record.
 func (x *index) last() (m chain.Mark) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -300,7 +296,7 @@ func (x *index) last() (m chain.Mark) {
 	return m
 }
 
-// segment is that in which a call was received.
+// segment returns where a call was received.
 func (x *index) segment(k Key) uint32 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -312,7 +308,7 @@ func (x *index) segment(k Key) uint32 {
 
 func (x *index) inTail(k Key) bool { return x.tail != nil && x.tail.rows[k] != nil }
 
-// add takes up a record. call is the one that it changes, or nil.
+// add indexes a record that changes call, which may be nil.
 func (x *index) add(r taken, call *Call) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -342,7 +338,7 @@ func (x *index) add(r taken, call *Call) {
 	}
 }
 
-// remove forgets what is in the segments before one.
+// remove forgets all segments before stays.
 func (x *index) remove(stays int64) {
 	if stays <= x.begins {
 		return
@@ -351,7 +347,7 @@ func (x *index) remove(stays int64) {
 	n := 0
 	for n < len(x.chunks) && int64(x.chunks[n].first.Segment) < stays {
 		if x.dir != nil {
-			_ = x.dir.Remove(x.chunks[n].name) // what stays is not used
+			_ = x.dir.Remove(x.chunks[n].name) // leftovers are ignored
 		}
 		n++
 	}
@@ -368,7 +364,6 @@ func (x *index) remove(stays int64) {
 	}
 }
 
-// close closes the directory.
 func (x *index) close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

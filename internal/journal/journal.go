@@ -1,29 +1,19 @@
-// Package journal keeps the durable record of every message and decision.
+// Package journal keeps the durable record of calls, decisions and messages.
 //
-// It is an append-only log of events, package chain, which several processes may share: the
-// daemon, the private daemons of single calls, and commands that read. A record in it is
-// never changed; each covers the one before by its hash. A table in memory, made from the
-// log, decides what may follow. For queries there is an index, which says where in the log the
-// calls and messages are that a query wants, and the log says what is in them. Its newest part is
-// in memory; the rest is in files, each made of some records alone and never changed, so that
-// whichever process makes one makes the same. All of it can be removed at any time.
+// It is an append-only log of events (package chain) that several processes may share. A table in
+// memory, built from the log, decides which event may follow. An index, derived from the log and
+// removable at any time, locates calls and messages for queries. Texts above 64 KiB are blobs
+// beside the log. The oldest segments can be removed (Journal.Remove), but never those of an open
+// call.
 //
-// Texts above 64 KiB are beside the log. Its oldest parts can be removed with all that is
-// recorded in them (Journal.Remove), never those of an open call.
+// A decision, an intent, and the return of a call that ran before it was recorded are synced before
+// the method returns. Other records survive the daemon at once, and the machine some milliseconds
+// later: if a power cut loses a return, it is still known that the call ran. Starts survive the
+// daemon, so it is known which calls have not started. Deliveries are written some milliseconds
+// late.
 //
-// What must outlive a power cut before something happens (a decision, the intent to run it,
-// the return of what ran before it was recorded) is synced to the disk. The rest, the return
-// of a call with an intent among it, outlives the death of the daemon at once and the
-// machine's some milliseconds later: of a call whose return a power cut takes away it is
-// known that it ran and not what came of it, which is as true of its effects. So does the
-// start of a call, so that after the death of the daemon alone it is known which calls have
-// not started. That a return was delivered is written some milliseconds late, when no call
-// waits: a return without the mark may have been delivered in any case.
-//
-// What several callers want to write at the same time is written together.
-//
-// The package decides nothing and runs nothing. An error of a write means that the record
-// does not exist: the caller must not go on with what it announced.
+// Concurrent writes share one write and sync. After an error the record does not exist, and the
+// caller must not proceed.
 package journal
 
 import (
@@ -52,39 +42,39 @@ var (
 	ErrBusy     = errors.New("another process writes to the journal for long")
 )
 
-// Journal is an open journal, for concurrent use. The end of a context aborts a query, not a write.
+// Journal is an open journal, safe for concurrent use. A context aborts queries, not writes.
 type Journal struct {
 	daemon  Identity
 	dir     string
-	alive   io.Closer // says for as long as it is open that daemon is alive
+	alive   io.Closer // marks daemon as alive while open
 	files   files
 	write   *recorder
 	index   *index
-	filling alarm // does what no one waits for
+	filling alarm // runs while no one waits
 	ballast ballast
 
-	misses  int // ids that were new; of one that has the lock of the table
+	misses  int // failed lookups of ids; guarded by the table's lock
 	closing atomic.Bool
-	hold    atomic.Uint32  // of Hold
-	grown   chan struct{}  // of Grown; capacity 1
-	beside  sync.WaitGroup // of what reads the index for a filter
+	hold    atomic.Uint32
+	grown   chan struct{}  // capacity 1
+	beside  sync.WaitGroup // reading the index for a filter
 	key     seal.Key
 }
 
 type files struct {
 	log, notes chain.Dir
-	path       string     // of log; "" = a copy elsewhere, without an index
-	segment    int64      // how large one becomes
-	chunk      uint64     // so many records has a part of the index
+	path       string     // of log; "" = a copy without index
+	segment    int64      // size of a segment
+	chunk      uint64     // records per chunk
 	hashMask   uint32     // of hasher
-	last       chain.Mark // of a copy, which has no notes
+	last       chain.Mark // end of a copy, which has no notes
 }
 
 const (
 	segmentBytes = 64 << 20
-	leastSegment = 1 << 20                // also the first: Bound comes later
-	settleAfter  = 250 * time.Millisecond // after something was recorded, while no one waits
-	lockWait     = 10 * time.Second       // another process has the lock while it writes once
+	leastSegment = 1 << 20                // also of the first: Bound comes later
+	settleAfter  = 250 * time.Millisecond // after the last record
+	lockWait     = 10 * time.Second       // another process holds the lock during one write
 	noteName     = "head"
 )
 
@@ -103,13 +93,13 @@ func openFiles(dir string) (f files, err error) {
 func openNotes(dir string) (chain.Dir, error) {
 	notes, err := chain.Directory(notesDir(dir))
 	if err != nil {
-		notes, err = chain.Directory(insideDir(dir)) // none can be made beside it
+		notes, err = chain.Directory(insideDir(dir)) // the parent may not be writable
 	}
 	return notes, err
 }
 
-// notesDir is where the note of the end of a journal is: beside the state directory, so that
-// one that is replaced as a whole is noticed, or inside, where that cannot be.
+// notesDir returns the directory of the note: beside the state directory, so that replacing the
+// whole directory is noticed, or inside if that is impossible.
 func notesDir(dir string) string {
 	if _, err := os.Stat(filepath.Join(statedir.Head(dir), noteName)); err != nil && HeadInside(dir) {
 		return insideDir(dir)
@@ -119,8 +109,7 @@ func notesDir(dir string) string {
 
 func insideDir(dir string) string { return filepath.Join(dir, "journal.head") }
 
-// HeadInside reports whether the note of the end of the journal in dir is inside of it, and
-// goes away with it.
+// HeadInside reports whether the note of the journal in dir is inside dir, and is lost with it.
 func HeadInside(dir string) bool {
 	_, err := os.Stat(filepath.Join(insideDir(dir), noteName))
 	return err == nil
@@ -142,8 +131,8 @@ func (f *files) close() error {
 	return errors.Join(errs...)
 }
 
-// Open opens the journal in dir, made if missing, for calls of daemon: Self, except in tests.
-// A damaged one is opened for reading what its index has.
+// Open opens the journal in dir, creating it if missing, for calls of daemon (Self, except in
+// tests). A damaged one opens for reading what is indexed.
 func Open(ctx context.Context, dir string, daemon Identity) (*Journal, error) {
 	return open(ctx, dir, daemon, openFiles)
 }
@@ -191,7 +180,7 @@ func (j *Journal) open(ctx context.Context, dir string, files func(string) (file
 	return nil
 }
 
-// openLog opens the index and the log, and brings the index and the table to its end.
+// openLog opens the index and the log and brings index and table up to date.
 func (j *Journal) openLog() error {
 	w := j.write
 	w.texts = texts{dir: j.files.log}
@@ -217,7 +206,7 @@ func (j *Journal) openLog() error {
 		if !errors.Is(err, chain.ErrNoMark) || !x.any() {
 			break
 		}
-		x.drop() // the log does not have that
+		x.drop() // the log lacks its records
 	}
 	var damage *chain.DamageError
 	if errors.As(err, &damage) {
@@ -228,7 +217,7 @@ func (j *Journal) openLog() error {
 		return err
 	}
 	if w.log != nil && x.hash.id != w.log.ID() && x.any() {
-		// Another process made the log meanwhile: its hashes are others.
+		// Another process created the log meanwhile: its hashes differ.
 		if err := errors.Join(w.log.Close(), x.close()); err != nil {
 			return err
 		}
@@ -248,7 +237,6 @@ func (j *Journal) openLog() error {
 	return nil
 }
 
-// prepare makes a directory that keeps others out.
 func prepare(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -267,19 +255,17 @@ func prepare(dir string) (string, error) {
 	return dir, nil
 }
 
-// WaitForLock sets how long writes wait while another process has the lock of the log; it is
-// 10 s at first.
+// WaitForLock sets how long writes wait for another process (initially 10 s).
 func (j *Journal) WaitForLock(most time.Duration) {
 	j.write.turn <- struct{}{}
 	j.write.log.WaitFor(most)
 	<-j.write.turn
 }
 
-// Daemon returns the identity in whose name this Journal records calls.
+// Daemon returns the identity that owns this Journal's calls.
 func (j *Journal) Daemon() Identity { return j.daemon }
 
-// Close waits for writes under way, writes what waits, and closes the files. No method may
-// be called afterwards.
+// Close completes pending writes and closes the files. No method may be called afterwards.
 func (j *Journal) Close() error {
 	var errs []error
 	j.closing.Store(true)
@@ -292,7 +278,7 @@ func (j *Journal) Close() error {
 			j.WaitForLock(lookFor)
 		}
 		j.CheckpointRest()
-		_ = j.index.save() // else the next one does it
+		_ = j.index.save() // otherwise the next process does
 	}
 	if j.write != nil && j.write.log != nil {
 		errs = append(errs, j.write.log.Close())
@@ -301,14 +287,14 @@ func (j *Journal) Close() error {
 		errs = append(errs, j.index.close())
 	}
 	errs = append(errs, j.files.close())
-	if j.alive != nil { // the last: what is written above is a living daemon's
+	if j.alive != nil { // last: the daemon writes until here
 		errs = append(errs, j.alive.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// settle has the table forget what only queries need, and keeps what the index has. What cannot be
-// kept is in memory, and read again from the log by the next one that opens it.
+// settle drops ended calls from the table and saves the index. What cannot be saved is rebuilt from
+// the log.
 func (j *Journal) settle() {
 	w := j.write
 	w.known.Lock()

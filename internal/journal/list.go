@@ -9,15 +9,13 @@ import (
 	"slices"
 )
 
-// pageBytes bounds the bodies of a page's messages, of which a client could
-// otherwise ask for a thousand of many megabytes each. A frame repeats what a body
-// has once, and each client that does not read may have such a frame waiting.
+// pageBytes limits the bodies of a page, since each slow client may have such a page waiting.
 const pageBytes = 1 << 20
 
 // Query selects messages. Empty fields select all.
 type Query struct {
-	Before, After string // message ids: older and newer than these, whatever the order
-	AfterSeq      int64  // newer than the message of this number
+	Before, After string // message ids: older and newer, whatever the order
+	AfterSeq      int64  // newer than this message number
 	Limit         int    // 0 = 100, at most 1000
 	Ascending     bool   // oldest first; default newest first
 
@@ -35,17 +33,16 @@ type Query struct {
 	MessageTypes   []string
 }
 
-// Page is a part of the record of messages, in the order asked for: at most
-// Limit of them, and fewer when their bodies are large.
+// Page is up to Limit messages in the requested order, fewer if their bodies are large.
 type Page struct {
 	Messages   []Message
-	HasMore    bool   // further messages match, beyond the page's last
-	NextBefore string // the id of the oldest message in the page
-	NextAfter  string // the id of the newest
+	HasMore    bool   // more messages match
+	NextBefore string // oldest id of the page
+	NextAfter  string // newest id
 }
 
-// List returns the messages that a query selects. The error is ErrNotFound when
-// Before or After names no message. With another error it returns those that can be read.
+// List returns the messages that a query selects. The error is ErrNotFound if Before or After names
+// no message. With another error it returns the readable ones.
 func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
 	limit := 100
 	if q.Limit > 0 {
@@ -71,7 +68,7 @@ func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
 	return p, err
 }
 
-// fitting is how many messages go into a page: at least one, at most limit.
+// fitting returns how many messages fit a page: at least one, at most limit.
 func fitting(found []Message, limit int) int {
 	size := 0
 	for i, m := range found {
@@ -83,7 +80,7 @@ func fitting(found []Message, limit int) int {
 	return len(found)
 }
 
-// messages reads those that a query selects until they are more than a page holds.
+// messages reads up to one page and one more.
 func (j *Journal) messages(ctx context.Context, v *view, q Query, most int) (list []Message, err error) {
 	v.lists = true
 	scan, err := q.scan(ctx, v)
@@ -110,7 +107,6 @@ func (j *Journal) messages(ctx context.Context, v *view, q Query, most int) (lis
 	return list, cmp.Or(err, v.lost)
 }
 
-// scan is how the index is asked.
 func (q *Query) scan(ctx context.Context, v *view) (messageScan, error) {
 	s := messageScan{between: between{after: q.AfterSeq, before: math.MaxInt64}, ascending: q.Ascending, workspace: q.Workspace}
 	if q.Before != "" {
@@ -157,7 +153,7 @@ func (q *Query) scan(ctx context.Context, v *view) (messageScan, error) {
 	return s, nil
 }
 
-// seqOf is the number of a message.
+// seqOf returns the number of a message.
 func (v *view) seqOf(ctx context.Context, id string) (seq int64, err error) {
 	r := messageReader{v, map[Key]*Call{}, nil}
 	err = v.messages(ctx, messageScan{between: between{before: math.MaxInt64}, conditions: v.x.are(mID, id)}, func(at foundMessage) (bool, error) {
@@ -179,18 +175,18 @@ func (v *view) seqOf(ctx context.Context, id string) (seq int64, err error) {
 // messageReader reads messages from the log.
 type messageReader struct {
 	v      *view
-	calls  map[Key]*Call // that were read
+	calls  map[Key]*Call // cache
 	places map[identity]string
 }
 
-// placed is a message, and the workspace of its call.
+// placed is a message and the workspace of its call.
 type placed struct {
 	Message
 	workspace string
-	known     bool // it is
+	known     bool
 }
 
-// read reads a message. The error is ErrNotFound when it was removed meanwhile.
+// read reads a message. The error is ErrNotFound if it was removed meanwhile.
 func (r *messageReader) read(at foundMessage) (m placed, err error) {
 	e, rec, err := r.v.event(at.place)
 	if err != nil {
@@ -219,7 +215,7 @@ func (r *messageReader) read(at foundMessage) (m placed, err error) {
 	return m, ErrNotFound
 }
 
-// fits reports whether a query really selects a message.
+// fits reports whether a query selects a message, beyond the hashes.
 func (r *messageReader) fits(ctx context.Context, m *placed, q *Query) (bool, error) {
 	for _, f := range [][2]string{
 		{q.Client, m.Client},
@@ -247,7 +243,7 @@ func (r *messageReader) fits(ctx context.Context, m *placed, q *Query) (bool, er
 	return workspace == q.Workspace, err
 }
 
-// workspace is that of the call of a message, "" without one.
+// workspace returns that of the message's call; "" without one.
 func (r *messageReader) workspace(ctx context.Context, m *placed) (string, error) {
 	if m.known || m.CallID == "" {
 		return m.workspace, nil

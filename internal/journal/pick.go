@@ -6,19 +6,19 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// condition is what a column must have: one of some hashes.
+// condition is that a column has one of some hashes.
 type condition struct {
 	column int
 	want   []uint32
 }
 
-// between is numbers of calls or messages: those behind one and before another.
+// between is an exclusive range of numbers.
 type between struct{ after, before int64 }
 
-// all reports whether all numbers from one to another are between.
+// all reports whether the range contains least to most.
 func (b between) all(least, most int64) bool { return b.after < least && most < b.before }
 
-// between returns the rows of a table with such numbers, which grow.
+// between returns the rows of a table in a range of numbers.
 func (p *part) between(table int, b between) (columns.Rows, error) {
 	least, most := p.leastSeq, p.mostSeq
 	if table == callRows {
@@ -34,8 +34,7 @@ func (p *part) between(table int, b between) (columns.Rows, error) {
 	return columns.Between(c.Search(uint64(max(b.after, 0)+1)), c.Search(uint64(b.before))), nil
 }
 
-// pick returns the rows of a table in some order that fulfil conditions, as the chunk alone has
-// them.
+// pick returns the rows that fulfil conditions, ignoring other chunks.
 func (p *part) pick(table int, in between, all []condition) (columns.Rows, error) {
 	rows, err := p.between(table, in)
 	if err != nil {
@@ -54,8 +53,7 @@ func (p *part) pick(table int, in between, all []condition) (columns.Rows, error
 	return rows, nil
 }
 
-// holds reports whether a row fulfils conditions; has says what it has in a column, as the chunk
-// alone has it.
+// holds reports whether a row fulfils conditions, with the hashes that has substitutes.
 func (p *part) holds(table, row int, all []condition, has func(column int, is uint32) uint32) (bool, error) {
 	for _, c := range all {
 		h, err := p.hash(table, c.column)

@@ -8,29 +8,28 @@ import (
 	"time"
 )
 
-// health is what is known of whether the journal can be written.
+// health is whether the journal can be written.
 type health struct {
 	mu     sync.Mutex
-	failed error     // of the last write; nil when it succeeded
-	refuse error     // why no new call is recorded; nil while it is
-	looked time.Time // when the files were looked at
-	found  error     // what was wrong with them
+	failed error     // by the last write
+	refuse error     // why no new call is recorded
+	looked time.Time // when found was determined
+	found  error     // by look
 }
 
 const (
 	lookEvery = time.Second
-	roomLeast = 512 << 10 // bytes that the disk must have room for
+	roomLeast = 512 << 10 // required free bytes
 )
 
-// wrote takes note of what became of a write.
 func (h *health) wrote(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failed = err
 }
 
-// Ready returns why a call may not be recorded now. It looks at most once a second, and tries a
-// write when the last one failed. A nil Journal is ready: nothing is to be recorded.
+// Ready returns why no call can be recorded now. It checks the files at most once a second, and
+// retries a failed write. A nil Journal is ready.
 func (j *Journal) Ready() error {
 	if j == nil {
 		return nil
@@ -50,7 +49,7 @@ func (j *Journal) Ready() error {
 	}
 	found = j.look()
 	if found == nil && failed != nil {
-		_ = j.write.record(synced, func(b *batch) error { return b.append(kindTrial, &trialEvent{}) }) // h knows the error
+		_ = j.write.record(synced, func(b *batch) error { return b.append(kindTrial, &trialEvent{}) }) // health has the error
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,8 +57,8 @@ func (j *Journal) Ready() error {
 	return errors.Join(h.failed, h.refuse, found)
 }
 
-// Refuse has no new call be recorded, for a reason, until it is called with nil. Calls that
-// are recorded go on, and get their returns.
+// Refuse makes the journal reject new calls with an error; nil accepts them again. Recorded calls
+// continue.
 func (j *Journal) Refuse(why error) {
 	h := &j.write.health
 	h.mu.Lock()
@@ -67,7 +66,7 @@ func (j *Journal) Refuse(why error) {
 	h.refuse = why
 }
 
-// mayGrow returns why no new call may be recorded. The caller has the turn of the recorder.
+// mayGrow returns why no new call may be recorded. The caller has the recorder's turn.
 func (j *Journal) mayGrow() error {
 	h := &j.write.health
 	h.mu.Lock()
@@ -100,7 +99,7 @@ func (j *Journal) look() error {
 	return nil
 }
 
-// plain is an error without the path in it, which not everybody may read.
+// plain removes the path from an error, because not everyone may see it.
 func plain(err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Err

@@ -2,29 +2,28 @@ package journal
 
 import "time"
 
-// State is how far a call is. It only grows.
+// State is how far a call is. It only advances.
 type State string
 
-// The states, in their order. A call whose return is stored is Returned; from
-// Running on it may have had effects. What is Intended is known after a crash of the
-// daemon, not after one of the machine: see Journal.Unfinished.
+// The states in order. From Running on a call may have had effects. Intended survives a crash of
+// the daemon, not of the machine; see Journal.Unfinished.
 const (
 	Received  State = "received"
 	Waiting   State = "waiting" // for a person
 	Decided   State = "decided"
-	Intended  State = "intended" // may run; nothing of it has
+	Intended  State = "intended" // may run, but has not
 	Running   State = "running"
 	Returned  State = "returned"
 	Delivered State = "delivered"
 )
 
-// Key names a call's row in this journal. The zero Key names none.
+// Key is the number of a call in this journal, from 1.
 type Key int64
 
-// Call is a call as it was asked. Client, AgentID and ID together are its
-// identity: weak generators repeat ids across the agents of one client.
+// Call is a call as requested. Client, AgentID and ID are its identity: ids may repeat across the
+// agents of a client.
 type Call struct {
-	Client string // who asks
+	Client string
 	ID     string // tool_call_id
 
 	AgentID        string
@@ -34,55 +33,55 @@ type Call struct {
 	OTID           string
 	GroupID        string
 	SenderID       string
-	Workspace      string // the canonical root of the workspace that it is in; "" where that was never found
-	RequestID      string // of the asking message, as sent; need not be unique
+	Workspace      string // canonical root; "" if unknown
+	RequestID      string // of the request message; need not be unique
 	Dialect        string
-	Tool           string // as asked
-	Canonical      string // the tool's own name, if it is known already
+	Tool           string // as requested
+	Canonical      string // the tool's own name, if known
 	Arguments      []byte
-	ArgsHash       string // tells whether a repeated id means the same call
-	BackgroundOf   string // id of the call after whose return this one runs on; empty for others
-	Kept           string // what another daemon needs to go on with a call that this one has not begun; "" = it cannot
+	ArgsHash       string // compares the arguments of repeated ids
+	BackgroundOf   string // id of the call that started this one in the background
+	Kept           string // what another daemon needs to continue a call that has not begun; "" = impossible
 
-	// MessageType and Message are what list_messages shows for the request: a
-	// JSON object with this one call, not the whole batch it came in.
+	// MessageType and Message are the request for list_messages: a JSON object with this call
+	// alone.
 	MessageType string
 	Message     []byte
 }
 
-// Decision is why a call may run or may not.
+// Decision is why a call may or may not run.
 type Decision struct {
 	Action  string // "allow", "ask" or "deny"
 	By      string // "policy", "person", "beforehand" or "deadline"
 	Rule    string
 	Source  string // file:line of the rule
 	Reason  string
-	Person  string // who answered, when By is "person" or "beforehand"
-	Widened string // what that person has added to the sandbox of this call, as JSON; "" = nothing
+	Person  string // who answered, if By is "person" or "beforehand"
+	Widened string // escalation that the person granted, as JSON
 }
 
 // Outcome is how a call ended. Empty fields keep what is recorded.
 type Outcome struct {
 	Status    string // "success" or "error"
 	ErrorType string
-	ExitCode  *int // nil when no process exited
+	ExitCode  *int // nil if no process exited
 	Signal    string
-	Sandbox   string // what held while it ran, as JSON
+	Sandbox   string // sandbox of the run, as JSON
 	Canonical string
 	OTID      string // of the return message
-	Output    string // a sum of the output that is kept beside the journal; empty for none
+	Output    string // checksum of the output kept beside the journal
 	Decision  Decision
 }
 
-// Record is a call as the journal knows it.
+// Record is a call in the journal.
 type Record struct {
-	Call // without MessageType and Message; Journal.Arguments has the Arguments
+	Call // without MessageType, Message and Arguments; see Journal.Arguments
 	Key
 
 	State    State
 	Decision Decision
-	Daemon   Identity // whose call it is
-	Process  string   // identity of the call's process, as given to Start
+	Daemon   Identity // owner of the call
+	Process  string   // as given to Start
 	SpoolDir string
 
 	Status    string
@@ -90,10 +89,9 @@ type Record struct {
 	ExitCode  *int
 	Signal    string
 	Sandbox   string
-	Result    []byte // the return message; empty until Returned
+	Result    []byte // return message; empty until Returned
 
-	// Each is the zero time until it happens. DecidedAt of a call that waits is when the
-	// question was first asked.
+	// Zero until it happens. DecidedAt of a waiting call is when the question was first asked.
 	ReceivedAt, DecidedAt, IntendedAt, StartedAt, ReturnedAt, DeliveredAt time.Time
 }
 
@@ -106,14 +104,11 @@ const (
 	Out Direction = "out"
 )
 
-// Message is one row of the record of messages.
-//
-// The body of a message that came in is recorded with the journal's own "id",
-// "seq_id", "date" and "message_type" in it, whatever it said before: ids of
-// clients need not be unique. That of a message that goes out is kept as it is.
+// Message is a recorded message. The journal writes its own "id", "seq_id", "date" and
+// "message_type" into the body of an incoming one, because clients' ids need not be unique.
 type Message struct {
-	Seq       int64  // set by the journal: monotonic, never used again
-	ID        string // unique; may be left empty for a message that came in
+	Seq       int64  // assigned by the journal: increasing, never reused
+	ID        string // unique; may be empty for an incoming message
 	Time      time.Time
 	Type      string
 	Direction Direction

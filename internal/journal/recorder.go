@@ -10,61 +10,58 @@ import (
 	"github.com/toold/toold/internal/journal/chain"
 )
 
-// durability says when a record is on the disk. Once it is in the log it outlives the
-// daemon in any case.
+// durability is when a record is on the disk. In the log it survives the daemon in any case.
 type durability int
 
 const (
 	soon   durability = iota // within about laterAfter
-	synced                   // before its writer goes on
+	synced                   // before record returns
 )
 
-// laterAfter is how long a record for which nobody waits may wait for others to be written
-// with it, and how long one that is soon on the disk may wait for that.
+// laterAfter is how long a record waits for others to be written or synced with it.
 const laterAfter = 20 * time.Millisecond
 
-// lookFor is how long a reader waits for a process that is writing.
+// lookFor is how long a reader waits for a writing process.
 const lookFor = 3 * time.Second
 
-// recorder appends what several callers want to record. Whoever has its turn writes what
-// all the others wait for as well: a write and a sync cost the same for one as for many.
+// recorder appends records. The goroutine that has the turn writes what all others wait for,
+// because a write and a sync cost the same for one as for many.
 type recorder struct {
-	turn     chan struct{} // capacity 1; full while somebody writes
-	log      *chain.Log    // nil when it has lost something, which tampered then says
-	batch    batch         // of whoever has the turn; its slices are used again
+	turn     chan struct{} // capacity 1; full while someone writes
+	log      *chain.Log    // nil if tampered is set
+	batch    batch         // of the current turn; reused
 	tampered error
 	texts    texts
-	end      atomic.Pointer[chain.Mark] // the last record; nil before there is a table
-	signed   atomic.Pointer[signed]     // what needs no further checkpoint
-	appended atomic.Bool                // whether this process has
-	changed  func()                     // is called when there is something that the index does not have
+	end      atomic.Pointer[chain.Mark] // last record; nil before there is a table
+	signed   atomic.Pointer[signed]     // needs no further checkpoint
+	appended atomic.Bool                // by this process
+	changed  func()                     // called when the index may need saving
 
 	index *index
-	known sync.RWMutex // of what is recorded; taken by one that has the turn, or by a reader
+	known sync.RWMutex // guards table; taken after turn
 	table *table
-	tell  func(added Message) // nil: no one
-	grew  func(bytes int64)   // of Bound; called by one that has the turn
+	tell  func(added Message) // may be nil
+	grew  func(bytes int64)   // of Bound; called with the turn
 
 	last   atomic.Int64 // number of the last message
 	synced atomic.Pointer[func(time.Duration, error)]
 	health health
-	alarm  alarm // writes what nobody waits for, and syncs
+	alarm  alarm // writes late tasks and syncs
 
 	mu    sync.Mutex
-	queue []*task // not begun, in their order
-	late  []*task // those for which nobody waits
+	queue []*task // not begun, in order
+	late  []*task // no one waits for these
 }
 
 type task struct {
 	do     func(*batch) error
-	failed func(error)   // of a task for which nobody waits
-	err    error         // valid when it is done, as is
-	number uint64        // of the last record that was written with it
-	done   chan struct{} // nil for one that nobody waits for
+	failed func(error)   // of a late task
+	err    error         // valid once done is closed
+	number uint64        // last record written with it
+	done   chan struct{} // nil for a late task
 }
 
-// unsyncedError says that something was recorded, and others can read it, but that it could
-// not be brought to the disk.
+// unsyncedError says that something was recorded and is visible, but could not be synced.
 type unsyncedError struct{ error }
 
 func (e *unsyncedError) Unwrap() error { return e.error }
@@ -83,12 +80,12 @@ func newRecorder() *recorder {
 	return r
 }
 
-// see takes up a record that another process appended. It is a fact: nothing takes it back.
+// see applies a record that another process appended.
 func (r *recorder) see(rec chain.Record) error {
 	r.known.Lock()
 	defer r.known.Unlock()
 	if rec.Number <= r.table.number {
-		return nil // the index has it
+		return nil // loaded from the index
 	}
 	e, err := decodeRecord(rec, r.texts)
 	if err != nil {
@@ -107,10 +104,10 @@ func (r *recorder) see(rec chain.Record) error {
 	return nil
 }
 
-// forgetEvery is how many records are read before the calls that have ended are forgotten.
+// forgetEvery is how many records are read before ended calls are dropped.
 const forgetEvery = 4096
 
-// take has the index take up a record that the table has.
+// take indexes a record that the table has applied.
 func (r *recorder) take(t taken) {
 	var call *Call
 	if k := callOf(t.event); k != 0 {
@@ -121,7 +118,7 @@ func (r *recorder) take(t taken) {
 	r.index.add(t, call)
 }
 
-// passOn tells of messages that are in the log.
+// passOn reports recorded messages.
 func (r *recorder) passOn(added []Message) {
 	for _, m := range added {
 		r.last.Store(m.Seq)
@@ -131,9 +128,8 @@ func (r *recorder) passOn(added []Message) {
 	}
 }
 
-// record has do append to the log, together with what others append. do may see the table; when
-// it fails it must not have appended. The error is an *unsyncedError when what was appended
-// cannot be brought to the disk.
+// record lets do append records, together with others; do must not append if it fails. The error is
+// an *unsyncedError if syncing failed.
 func (r *recorder) record(d durability, do func(*batch) error) error {
 	t := &task{do: do}
 	select {
@@ -160,7 +156,7 @@ func (r *recorder) record(d durability, do func(*batch) error) error {
 	return nil
 }
 
-// wait has whoever gets the turn first do a task.
+// wait queues a task for whoever gets the turn first.
 func (r *recorder) wait(t *task) {
 	t.done = make(chan struct{})
 	r.mu.Lock()
@@ -177,8 +173,8 @@ func (r *recorder) wait(t *task) {
 	<-t.done
 }
 
-// later is record for what nobody waits for: it is written laterAfter from now, or when
-// somebody wants to read. failed is called when it cannot be.
+// later queues a task that is written within laterAfter, or before the next read. failed receives
+// an error.
 func (r *recorder) later(do func(*batch) error, failed func(error)) {
 	r.mu.Lock()
 	r.late = append(r.late, &task{do: do, failed: failed})
@@ -186,7 +182,7 @@ func (r *recorder) later(do func(*batch) error, failed func(error)) {
 	r.alarm.set()
 }
 
-// waiting takes the tasks that have not begun: all, or those with a waiter.
+// waiting takes the queued tasks, with all also the late ones.
 func (r *recorder) waiting(all bool) []*task {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -207,8 +203,7 @@ func (r *recorder) flush() {
 	}
 }
 
-// extend has the log make room for later records, while no one waits. Without it their syncs
-// take longer.
+// extend preallocates space in the log, which makes later syncs faster.
 func (r *recorder) extend() {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
@@ -217,8 +212,8 @@ func (r *recorder) extend() {
 	}
 }
 
-// look reads what other processes have appended, and writes what waits, unless another
-// process has the lock for longer than a reader should wait.
+// look reads what other processes have appended and writes late tasks. The error is chain.ErrBusy
+// if another process holds the lock for lookFor.
 func (r *recorder) look() error {
 	if r.log == nil {
 		return r.tampered
@@ -254,9 +249,8 @@ func (r *recorder) sync(number uint64) error {
 	return r.log.Sync(number)
 }
 
-// commit does the tasks and writes what they append. Those that came while it waited in vain
-// for the lock of another process have waited for the same, and fail too. The caller has the
-// turn.
+// commit does the tasks and writes what they append. After a failed wait for the lock, tasks queued
+// meanwhile fail too. The caller has the turn.
 func (r *recorder) commit(tasks []*task) {
 	err := r.write(tasks)
 	if errors.Is(err, chain.ErrBusy) {
@@ -276,13 +270,13 @@ func (r *recorder) commit(tasks []*task) {
 	}
 }
 
-// write does the tasks, and appends all or nothing. The caller has the turn.
+// write appends what the tasks record, all or nothing. The caller has the turn.
 func (r *recorder) write(tasks []*task) error {
 	if r.log == nil {
 		return r.tampered
 	}
 	return r.wrote(r.log.Update(func(log *chain.Batch) error {
-		r.known.Lock() // until it is certain that all of it is recorded
+		r.known.Lock() // until it is known whether all of it is recorded
 		r.batch.begin(r.table, log)
 		for _, t := range tasks {
 			t.err = t.do(&r.batch)
@@ -291,8 +285,7 @@ func (r *recorder) write(tasks []*task) error {
 	}))
 }
 
-// remove removes the oldest segments, up to the one that choose returns. What choose appends
-// is recorded before.
+// remove removes the segments before the one that choose returns, after what choose appends.
 func (r *recorder) remove(choose func(b *batch, first, last uint32) (stays uint32, err error)) error {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
@@ -306,7 +299,7 @@ func (r *recorder) remove(choose func(b *batch, first, last uint32) (stays uint3
 	}))
 }
 
-// wrote takes up what a batch has appended, or takes it back. The caller has the turn.
+// wrote applies what a batch has appended, or rolls it back. The caller has the turn.
 func (r *recorder) wrote(err error) error {
 	b := &r.batch
 	defer b.end()
@@ -330,7 +323,7 @@ func (r *recorder) wrote(err error) error {
 	return gone(err)
 }
 
-// present returns an error unless the log is where it was opened.
+// present fails unless the log is where it was opened.
 func (r *recorder) present() error {
 	if r.log == nil {
 		return r.tampered
@@ -338,7 +331,6 @@ func (r *recorder) present() error {
 	return gone(r.log.Present())
 }
 
-// gone makes the error of a log that is not there the one of this package.
 func gone(err error) error {
 	if errors.Is(err, chain.ErrGone) {
 		return ErrGone
@@ -357,7 +349,7 @@ func decodeRecord(rec chain.Record, t texts) (event, error) {
 	return e, nil
 }
 
-// callOf is the call, recorded before, that an event changes; 0 when it changes none.
+// callOf returns the earlier call that an event changes, or 0.
 func callOf(e event) Key {
 	switch e := e.(type) {
 	case *decisionEvent:

@@ -2,16 +2,15 @@ package journal
 
 import "github.com/toold/toold/internal/redact"
 
-// Redact has replace change the strings of all that is recorded from now on: it replaces
-// texts that must not be kept. Secrets that are known by their shape are masked in any case.
-// nil replaces nothing.
+// Redact sets a function, or nil, that replaces confidential texts in all strings recorded from now
+// on. Secrets of known shapes are always masked.
 func (j *Journal) Redact(replace func(text string) string) {
 	j.write.turn <- struct{}{}
 	j.write.batch.replace = replace
 	<-j.write.turn
 }
 
-// redacted masks the secrets in what an event has of others, before it is recorded.
+// redacted masks the secrets in an event.
 func redacted(e event, replace func(string) string) {
 	mask := func(body *[]byte) { *body = redact.JSON(*body, replace) }
 	reason := func(d *Decision) {

@@ -10,13 +10,13 @@ import (
 
 // Part is a part of a journal that can be removed as a whole.
 type Part struct {
-	Bytes int64 // with the texts beside it
+	Bytes int64 // including blobs
 	Ended time.Time
 
 	segment uint32
 }
 
-// Parts returns the parts of the journal, the oldest first, but for the last one, which grows.
+// Parts lists the parts, oldest first, without the growing last one.
 func (j *Journal) Parts() (list []Part, err error) {
 	if j.write.log == nil {
 		return nil, j.write.tampered
@@ -31,11 +31,10 @@ func (j *Journal) Parts() (list []Part, err error) {
 	return list, nil
 }
 
-// Remove removes a part, and those before it. It reports false when a call that is open was
-// recorded there, Hold keeps it, or it is gone. That it was removed is recorded; an id of its calls is
-// new again.
+// Remove removes a part and those before it, and records that. It reports false if an open call or
+// Hold needs it, or if it is gone. Ids of removed calls are new again.
 func (j *Journal) Remove(_ context.Context, p Part) (removed bool, err error) {
-	_ = j.write.look() // what was read before has to do
+	_ = j.write.look() // use what was read before
 	err = j.write.remove(func(b *batch, first, last uint32) (uint32, error) {
 		stays := min(p.segment+1, last)
 		for _, needed := range []uint32{j.oldestOpen(b.table), j.hold.Load()} {
@@ -55,7 +54,7 @@ func (j *Journal) Remove(_ context.Context, p Part) (removed bool, err error) {
 	return removed, nil
 }
 
-// oldestOpen is the segment of the oldest open call; 0 without one.
+// oldestOpen returns the segment of the oldest open call, or 0.
 func (j *Journal) oldestOpen(t *table) (segment uint32) {
 	oldest := Key(0)
 	for k, r := range t.calls {
@@ -79,9 +78,8 @@ func (t *table) forgets(stays uint32) *removedEvent {
 	return e
 }
 
-// Bound sets how large a journal and what is kept with it should become: the parts that are
-// begun from now on are small enough that removing one makes some room. grew is called with how
-// much this process adds; it must not use the journal.
+// Bound sets the intended size of the journal with its output: later segments are small enough that
+// removing one helps. grew receives how much this process adds, and must not use the journal.
 func (j *Journal) Bound(bytes int64, grew func(bytes int64)) {
 	j.write.turn <- struct{}{}
 	defer func() { <-j.write.turn }()

@@ -4,7 +4,7 @@ package journal
 
 import "math"
 
-// writable and roomAt know nothing here: a write fails, and then that is known.
+// writable and roomAt know nothing here: only a failed write shows it.
 func writable(string) error { return nil }
 
 func roomAt(string) (int64, error) { return math.MaxInt64, nil }

@@ -12,8 +12,7 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// save writes what is worth it into files. What could not be written is tried again when there is
-// more of it.
+// save writes chunks into files when it is worth it. After a failure it waits until there is more.
 func (x *index) save() error {
 	x.saving.Lock()
 	defer x.saving.Unlock()
@@ -28,7 +27,6 @@ func (x *index) save() error {
 	return err
 }
 
-// write is save for a caller that has the lock of saving.
 func (x *index) write() error {
 	x.mu.RLock()
 	var growing *tail
@@ -72,7 +70,7 @@ func (x *index) write() error {
 	return nil
 }
 
-// writeChunk writes a sealed chunk into its file, unless another process has written more of it.
+// writeChunk writes a sealed chunk, unless another process has written more of it.
 func (x *index) writeChunk(name string, t *tail) (*columns.File, error) {
 	text, err := t.encode()
 	if err != nil {
@@ -85,7 +83,7 @@ func (x *index) writeChunk(name string, t *tail) (*columns.File, error) {
 	if there, err := x.open(name); err == nil && there.first == t.first && there.last.Number > t.last.Number {
 		return file, nil
 	}
-	// Not on the disk: one that a power cut tears is made again.
+	// Not synced: a torn file is rebuilt.
 	temporary := fmt.Sprintf("%s.%016x%s", name, rand.Uint64(), unfinished)
 	f, err := x.dir.Create(temporary)
 	if err == nil {
@@ -95,7 +93,7 @@ func (x *index) writeChunk(name string, t *tail) (*columns.File, error) {
 			err = x.dir.Rename(temporary, name)
 		}
 		if err != nil {
-			_ = x.dir.Remove(temporary) // it takes room
+			_ = x.dir.Remove(temporary) // free the space
 		}
 	}
 	if err != nil {
@@ -104,7 +102,7 @@ func (x *index) writeChunk(name string, t *tail) (*columns.File, error) {
 	return file, nil
 }
 
-// removeIndex removes the index of a journal. Processes that have it open go on without it.
+// removeIndex removes the index of a journal. Processes that use it go on without.
 func removeIndex(dir string) error {
 	if err := os.RemoveAll(filepath.Join(dir, indexName)); err != nil {
 		return fmt.Errorf("cannot remove the index of the journal: %w", err)

@@ -8,7 +8,7 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// with are rows without some, which grow, and with others.
+// with returns rows without some and with others.
 func with(rows columns.Rows, without, others []int32) columns.Rows {
 	if len(without) == 0 {
 		return rows
@@ -25,8 +25,7 @@ func with(rows columns.Rows, without, others []int32) columns.Rows {
 	return columns.List(list)
 }
 
-// each passes on what f finds in each chunk and the tail, in an order, until f has enough. The
-// tail is as it was at first.
+// each passes on the chunks and the tail, as it was at first, until one of them returns false.
 func (v *view) each(ctx context.Context, ascending bool, skip func(*summary) bool, chunk func(c *chunk, moved []Key) (bool, error), tail func(p *part) func() (bool, error)) error {
 	x := v.x
 	x.mu.RLock()
@@ -77,18 +76,17 @@ type callScan struct {
 	static    []condition
 	changing  []condition // of columns that later records change
 	ascending bool
-	text      *textSearch // nil: none
+	text      *textSearch // may be nil
 }
 
-// foundCall is a call that a query has found.
+// foundCall is a call that matches a query's hashes.
 type foundCall struct {
 	key   Key
-	named bool // its tool is, in a text that is looked for
-	apart bool // its texts are not all in the records of its chunk
+	named bool // the searched text contains the tool's name
+	apart bool // some of its texts are outside its chunk
 }
 
-// calls passes on the keys of the calls that a query selects, by their hashes, until found returns
-// false. It may be another call that has the same hash.
+// calls passes on the keys of the calls that match a query's hashes until found returns false.
 func (v *view) calls(ctx context.Context, q callScan, found func(Key) (bool, error)) error {
 	if q.before == 0 {
 		q.before = math.MaxInt64
@@ -125,7 +123,7 @@ func (v *view) calls(ctx context.Context, q callScan, found func(Key) (bool, err
 	})
 }
 
-// selectCalls returns the calls of a chunk that a query selects, in their order.
+// selectCalls returns the matching calls of a chunk in order.
 func (p *part) selectCalls(q callScan, moved []Key) ([]foundCall, error) {
 	rows, err := p.pick(callRows, q.between, slices.Concat(q.static, q.changing))
 	if err != nil {
@@ -161,7 +159,7 @@ func (p *part) selectCalls(q callScan, moved []Key) ([]foundCall, error) {
 	return list, nil
 }
 
-// about says what is to be known of a call to look for a text in it.
+// about fills in what a text search needs.
 func (p *part) about(row int, s *textSearch, moved []Key, f *foundCall) error {
 	name, err := p.hash(callRows, cName)
 	if err != nil {
@@ -177,7 +175,7 @@ func (p *part) about(row int, s *textSearch, moved []Key, f *foundCall) error {
 	return nil
 }
 
-// changed is selected rows of a chunk with what later chunks have changed.
+// changed corrects selected rows by what later chunks have changed.
 func (p *part) changed(rows columns.Rows, q callScan, moved []Key) (columns.Rows, error) {
 	var all, others []int32
 	for _, k := range moved {
@@ -210,7 +208,7 @@ func (p *part) changed(rows columns.Rows, q callScan, moved []Key) (columns.Rows
 	return with(rows, all, others), nil
 }
 
-// foundMessage is where a message is.
+// foundMessage locates a message.
 type foundMessage struct {
 	place
 	seq int64
@@ -221,11 +219,11 @@ type messageScan struct {
 	between
 	conditions []condition
 	ascending  bool
-	workspace  string // it must be that of the call
+	workspace  string // of the call
 }
 
-// messages passes on where the messages are that a query selects, by their hashes, until found
-// returns false.
+// messages passes on the positions of the messages that match a query's hashes until found returns
+// false.
 func (v *view) messages(ctx context.Context, q messageScan, found func(foundMessage) (bool, error)) error {
 	pass := func(p *part) (bool, error) {
 		list, err := p.selectMessages(v, q)
@@ -258,14 +256,14 @@ func (v *view) messages(ctx context.Context, q messageScan, found func(foundMess
 	})
 }
 
-// freezeMessages is a copy of what a tail has of messages, which only grows.
+// freezeMessages copies the messages of a tail, whose columns only grow.
 func (t *tail) freezeMessages() *tail {
 	f := &tail{summary: t.summary}
 	f.messages = columns.Table{Hashes: slices.Clone(t.messages.Hashes), Numbers: slices.Clone(t.messages.Numbers)}
 	return f
 }
 
-// selectMessages returns the messages of a chunk that a query selects, in their order.
+// selectMessages returns the matching messages of a chunk in order.
 func (p *part) selectMessages(v *view, q messageScan) ([]foundMessage, error) {
 	rows, err := p.pick(messageRows, q.between, q.conditions)
 	if err != nil {
@@ -338,8 +336,7 @@ func (p *part) selectMessages(v *view, q messageScan) ([]foundMessage, error) {
 	return list, nil
 }
 
-// elsewhere is for a message whose call is in no or another chunk: it may be in any workspace, and is
-// looked at closely.
+// elsewhere matches any workspace: the call is in another chunk, and the record is checked later.
 func (v *view) elsewhere(column int, is uint32, q messageScan) uint32 {
 	if column == mWorkspace {
 		return v.x.hash.of(q.workspace)

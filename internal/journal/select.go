@@ -13,22 +13,22 @@ import (
 
 // CallQuery selects calls. Empty fields select all.
 type CallQuery struct {
-	After, Before Key // recorded after and before these
+	After, Before Key // exclusive bounds of recording
 	Since         time.Time
 	ID, Agent     string
 	Workspace     string // canonical
 	Tool          string // its own name
 	Action        string // of the decision
-	Asked         bool   // a person was to decide
-	// Text is in the arguments or in the return as they are recorded, or begins with the
-	// name of the tool. The caller looks closer.
+	Asked         bool   // a person had to decide
+	// Text is in the recorded arguments or return, or begins with the tool's name. The caller
+	// checks further.
 	Text      string
 	Limit     int  // 0 = 100
-	Ascending bool // the first ones; default the last ones, the latest first
+	Ascending bool // first ones; default last ones, latest first
 }
 
-// Select returns the calls that a query selects, with their Arguments. With an error it returns
-// those that can be read.
+// Select returns the calls that a query selects, with Arguments. With an error it returns the
+// readable ones.
 func (j *Journal) Select(ctx context.Context, q CallQuery) ([]Record, error) {
 	limit := 100
 	if q.Limit > 0 {
@@ -62,15 +62,15 @@ func (q *CallQuery) scan(x *index) callScan {
 	return s
 }
 
-// textSearch looks for a text in the arguments and returns of calls, as they are in the log.
+// textSearch looks for a text in recorded arguments and returns.
 type textSearch struct {
 	text  string
-	forms [][]byte        // how it may be written
-	names map[uint32]bool // of the tools whose name is in it
+	forms [][]byte        // plain and JSON-escaped
+	names map[uint32]bool // of tools whose name is in text
 }
 
 func newTextSearch(text string, hash hasher) *textSearch {
-	quoted, _ := json.Marshal(text) // a text can always be
+	quoted, _ := json.Marshal(text) // a string can always be encoded
 	s := &textSearch{text, [][]byte{[]byte(text)}, map[uint32]bool{hash.name(""): true}}
 	if in := quoted[1 : len(quoted)-1]; string(in) != text {
 		s.forms = append(s.forms, in)
@@ -99,8 +99,8 @@ func (s *textSearch) fits(r *Record) bool {
 	return s.in(r.Arguments) || s.in(r.Result) || strings.Contains(s.text, r.Tool)
 }
 
-// select returns those of the calls of a chunk that have the text. Those that the chunk does not have
-// whole are read whole.
+// choose returns the calls of a chunk that have the text. It reads those with texts outside the
+// chunk as a whole.
 func (s *textSearch) choose(v *view, c *summary, found []foundCall) ([]foundCall, error) {
 	sought, has := map[Key]bool{}, map[Key]bool{}
 	for _, f := range found {

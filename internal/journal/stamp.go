@@ -9,9 +9,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// stamped gives a message that came in an id and writes it, the number, the
-// date and the type into its body. Ids that clients choose need not be unique;
-// what list_messages shows must have one that is.
+// stamped assigns a unique id to an incoming message and writes the journal's fields into its body.
 func stamped(m Message) (Message, error) {
 	if m.ID == "" {
 		m.ID = message.NewID("message")
@@ -37,7 +35,7 @@ func stamped(m Message) (Message, error) {
 	return m, nil
 }
 
-// unstamped is a JSON object without the fields of a stamp.
+// unstamped removes those fields from a JSON object.
 func unstamped(body []byte) ([]byte, error) {
 	if bytes.HasPrefix(body, []byte(`{"`)) && !mayBeStamped(body) && json.Valid(body) {
 		return body, nil
@@ -52,8 +50,7 @@ func unstamped(body []byte) ([]byte, error) {
 	return message.Encode(fields)
 }
 
-// mayBeStamped is false only for objects that have none of the fields of a stamp:
-// their names, which can be escaped, stand nowhere in the text.
+// mayBeStamped is false only for objects without these fields, even escaped.
 func mayBeStamped(body []byte) bool {
 	for _, name := range []string{`"id"`, `"seq_id"`, `"date"`, `"message_type"`, `\u`} {
 		if bytes.Contains(body, []byte(name)) {

@@ -11,33 +11,32 @@ type identity struct{ client, agent, id string }
 
 func (id identity) is(c *Call) bool { return id == identity{c.Client, c.AgentID, c.ID} }
 
-// table is the state of the log that decides what may be appended. It changes only by apply, in
-// the order of the log, so that each process has the same. What changed since the last commit
-// can be taken back.
+// table is the state that decides what may be appended. Only apply changes it, in the order of the
+// log, so all processes agree. Changes since the last commit can be rolled back.
 type table struct {
 	numbers
 	calls  map[Key]*entry
 	ids    map[identity]Key
-	fences map[string][]string // by client, the oldest first
+	fences map[string][]string // by client, oldest first
 
-	// load finds a call that has ended long ago; nil without one.
+	// load finds a call that ended long ago, or nil.
 	load   func(Key) (*Record, error)
-	filter *filter // nil without one; knows more calls
+	filter *filter // may be nil
 
-	// What takes back the changes since the last commit.
+	// For rollback.
 	before  numbers
-	changed []changed // in their order
-	undo    []func()  // all else, in their order
+	changed []changed // in order
+	undo    []func()  // everything else, in order
 }
 
 type numbers struct {
 	number  uint64 // of the last record
 	lastKey Key
 	lastSeq int64
-	begins  int64 // the first segment that stays after the last removal; 0 = all are there
+	begins  int64 // first segment after the last removal; 0 = none removed
 }
 
-// changed is a call as it was before. What held it is used again, up to changedMost.
+// changed is a call as it was.
 type changed struct {
 	call *entry
 	was  entry
@@ -47,7 +46,7 @@ const changedMost = 1 << 10
 
 type entry struct {
 	Record
-	last uint64 // number of the last record of it
+	last uint64 // number of its last record
 }
 
 func newTable() *table {
@@ -64,7 +63,6 @@ func (t *table) commit() {
 	}
 }
 
-// rollback takes back what was applied since the last commit.
 func (t *table) rollback() {
 	for _, c := range slices.Backward(t.changed) {
 		*c.call = c.was
@@ -76,7 +74,7 @@ func (t *table) rollback() {
 	t.commit()
 }
 
-// find returns a call by its identity; nil when the table has none.
+// find returns a call by identity, or nil.
 func (t *table) find(c *Call) *Record {
 	if e := t.calls[t.ids[identity{c.Client, c.AgentID, c.ID}]]; e != nil {
 		return &e.Record
@@ -84,7 +82,7 @@ func (t *table) find(c *Call) *Record {
 	return nil
 }
 
-// recall returns a call, which the table then knows; nil when there is none.
+// recall returns a call, loading it if necessary, or nil.
 func (t *table) recall(k Key) (*Record, error) {
 	if e := t.calls[k]; e != nil {
 		return &e.Record, nil
@@ -96,7 +94,7 @@ func (t *table) recall(k Key) (*Record, error) {
 	return r, err
 }
 
-// latest returns the call of the highest key that fits; nil when the table has none.
+// latest returns the fitting call with the highest key, or nil.
 func (t *table) latest(fits func(*Record) bool) *Record {
 	var found *entry
 	for _, e := range t.calls {
@@ -110,11 +108,10 @@ func (t *table) latest(fits func(*Record) bool) *Record {
 	return &found.Record
 }
 
-// next are the numbers for a new call and a new message.
+// next returns the next call and message numbers.
 func (t *table) next() (Key, int64) { return t.lastKey + 1, t.lastSeq + 1 }
 
-// may returns an error unless an event may follow what is known of its call. A call that
-// has ended may be unknown here: then the index has it; see Journal.known.
+// may checks that an event may follow what is known of its call.
 func may(rec *Record, e event) error {
 	var allowed []State
 	switch e.(type) {
@@ -135,8 +132,7 @@ func may(rec *Record, e event) error {
 	return nil
 }
 
-// apply takes up an event, which may follow what is known, and the number and time of its
-// record. It returns the messages that the event has added.
+// apply applies a permitted event and returns the messages that it adds.
 func (t *table) apply(e event, number uint64, at time.Time) (added []Message) {
 	t.number = number
 	switch e := e.(type) {
@@ -175,7 +171,7 @@ func (t *table) apply(e event, number uint64, at time.Time) (added []Message) {
 	return added
 }
 
-// decided takes up a decision. A question that is asked again has its first time.
+// decided applies a decision. A repeated question keeps its first time.
 func (r *entry) decided(e *decisionEvent, at time.Time) {
 	again := r.State == Waiting && State(e.state) == Waiting
 	r.State, r.Decision = State(e.state), e.decision
@@ -187,8 +183,8 @@ func (r *entry) decided(e *decisionEvent, at time.Time) {
 	}
 }
 
-// adopted makes the call that of another daemon. That it started is written down without a
-// sync: after a crash of the machine that may be lost, so the call may have run.
+// adopted changes the owner. Starts are not synced, so after a crash of the machine an intended
+// call may have run.
 func (r *entry) adopted(by Identity) {
 	if r.State == Intended && !by.sameBoot(r.Daemon) {
 		r.State = Running
@@ -196,7 +192,6 @@ func (r *entry) adopted(by Identity) {
 	r.Daemon = by
 }
 
-// received takes up a call, with its answer if it has one.
 func (t *table) received(e *callEvent, at time.Time) (added []Message) {
 	k := Key(e.key)
 	r := &entry{last: t.number, Record: Record{Key: k, Call: e.call, State: State(e.state), Decision: e.decision, Daemon: parseIdentity(e.daemon), ReceivedAt: at}}
@@ -208,7 +203,7 @@ func (t *table) received(e *callEvent, at time.Time) (added []Message) {
 		r.DecidedAt = at
 	}
 	id := identity{r.Client, r.AgentID, r.ID}
-	earlier := t.ids[id] // 0, unless that did not start
+	earlier := t.ids[id] // 0, unless an earlier call did not start
 	t.calls[k], t.ids[id], t.lastKey = r, k, max(t.lastKey, k)
 	if t.filter != nil {
 		t.filter.add(id)
@@ -235,7 +230,7 @@ func (t *table) restore(r *Record) {
 	t.calls[r.Key], t.ids[id] = &entry{Record: *r}, max(r.Key, t.ids[id])
 }
 
-// change has do change a call that the table has.
+// change applies do to a call if the table has it.
 func (t *table) change(k Key, do func(*entry)) {
 	r := t.calls[k]
 	if r == nil {
@@ -246,10 +241,9 @@ func (t *table) change(k Key, do func(*entry)) {
 	do(r)
 }
 
-// count takes up the number of a message.
 func (t *table) count(seq int64) { t.lastSeq = max(t.lastSeq, seq) }
 
-// removed takes up what is to be known without the segments that were removed.
+// removed applies a removal.
 func (t *table) removed(e *removedEvent) {
 	fences := t.fences
 	t.undo = append(t.undo, func() { t.fences = fences })
@@ -260,7 +254,7 @@ func (t *table) removed(e *removedEvent) {
 	}
 }
 
-// fence adds an id to those of a client, or removes it.
+// fence adds or, with most zero, removes an id of a client.
 func (t *table) fence(e *fenceEvent) {
 	before := t.fences[e.client]
 	t.undo = append(t.undo, func() { t.fences[e.client] = before })
@@ -272,8 +266,7 @@ func (t *table) fence(e *fenceEvent) {
 	t.fences[e.client] = now
 }
 
-// forget drops the calls that have ended and of which no later record than that of a number
-// is: an index has them.
+// forget drops ended calls without records after number: the index has them.
 func (t *table) forget(number uint64) {
 	for k, r := range t.calls {
 		if !r.ReturnedAt.IsZero() && r.last <= number {

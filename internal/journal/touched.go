@@ -8,7 +8,7 @@ import (
 	"github.com/toold/toold/internal/journal/chain"
 )
 
-// touched names the call of a record that is damaged, and those of which later records are.
+// touched names the call of a damaged record, and the calls that have later records.
 func (v *verification) touched(f *files, at chain.Mark) string {
 	if at.Segment == 0 {
 		return ""
@@ -17,7 +17,7 @@ func (v *verification) touched(f *files, at chain.Mark) string {
 	if err := chain.Salvage(f.log, at, func(rec chain.Record) { t.add(rec, at, v.lost) }); err != nil {
 		return fmt.Sprintf("; what follows it cannot be read: %v", err)
 	}
-	// The calls may have been received before. Where the log is damaged this ends again.
+	// The calls may have been received before. This ends where the log is damaged.
 	_, _, _ = chain.Verify(f.options(func(rec chain.Record) error {
 		if e, is := newEvent(rec.Kind).(*callEvent); is {
 			_ = decode(rec.Body, e, unread)
@@ -28,24 +28,24 @@ func (v *verification) touched(f *files, at chain.Mark) string {
 	return t.String()
 }
 
-// unread leaves out a text that is beside the log.
+// unread leaves out a blob.
 func unread(chain.Hash, int64) ([]byte, error) { return nil, nil }
 
-// touched are the calls of damaged records.
+// touched collects the calls of damaged records.
 type touched struct {
 	first Key
 	later []Key
-	names map[Key]string // "" until it is known
+	names map[Key]string // "" while unknown
 }
 
-// add takes up what is left of a record. With one only the record at a place is damaged.
+// add notes the call of a salvaged record. With one, only the record at at is damaged.
 func (t *touched) add(rec chain.Record, at chain.Mark, one bool) {
 	isFirst := rec.Segment == at.Segment && rec.Offset == at.Offset
 	e := newEvent(rec.Kind)
 	if e == nil || one && !isFirst {
 		return
 	}
-	_ = decode(rec.Body, e, unread) // as far as it can be read
+	_ = decode(rec.Body, e, unread) // as far as possible
 	k := callOf(e)
 	call, is := e.(*callEvent)
 	if is {
@@ -64,14 +64,13 @@ func (t *touched) add(rec chain.Record, at chain.Mark, one bool) {
 	}
 }
 
-// name notes what a call is named, if it is one of them.
 func (t *touched) name(e *callEvent, at time.Time) {
 	if name, is := t.names[Key(e.key)]; is && name == "" {
 		t.names[Key(e.key)] = fmt.Sprintf("%q of %s", e.call.ID, at.Format(time.RFC3339))
 	}
 }
 
-const touchedMost = 20 // calls that are named
+const touchedMost = 20 // named calls
 
 func (t *touched) String() string {
 	var s strings.Builder
@@ -81,7 +80,7 @@ func (t *touched) String() string {
 	n := 0
 	for _, k := range t.later {
 		if t.names[k] == "" {
-			continue // what was read as one was none
+			continue // a misread key
 		}
 		switch n++; {
 		case n == 1:

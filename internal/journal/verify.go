@@ -14,8 +14,7 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// Made returns ErrNotFound when no journal was made in dir, and ErrTampered when there is only
-// the note of where one ends.
+// Made returns ErrNotFound if dir has no journal, ErrTampered if it has only the note of one.
 func Made(dir string) error {
 	_, err := os.Stat(logDir(dir))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -28,17 +27,15 @@ func Made(dir string) error {
 	return ErrNotFound
 }
 
-// Link is the number of a record and its hash, which covers all records up to it. The zero
-// Link is that of no record.
+// Link is a record's number and hash, which covers all earlier records. The zero Link is none.
 type Link struct {
 	Number uint64
 	Hash   chain.Hash
 }
 
-// Verify checks that nothing of the journal in dir was changed, added or removed, its index
-// included, its signatures, and that it has what was kept elsewhere. The error is ErrTampered
-// and names the first record that does not fit. Only what was kept elsewhere shows that all
-// files were made anew.
+// Verify checks that the records, the index and the signatures of the journal in dir are unchanged
+// and match checks. The error is ErrTampered and names the first bad record. Only checks reveal
+// that all files were made anew.
 func Verify(ctx context.Context, dir string, checks Checks) (Report, error) {
 	f, err := openFiles(dir)
 	defer f.close()
@@ -57,21 +54,20 @@ func Verify(ctx context.Context, dir string, checks Checks) (Report, error) {
 	}
 }
 
-// Report is what Verify has found to be whole.
+// Report is what Verify found intact.
 type Report struct {
-	Link        // the last
-	Gone uint64 // so many records before were removed with their part of the journal
+	Link        // last record
+	Gone uint64 // number of removed records at the beginning
 	Cuts []Cut
 	Checkpoints
 }
 
-// Cut is what toold has removed from the end of the log, because it was no whole record: a
-// process or the machine ended while it was written.
+// Cut is incomplete data that toold removed from the end of the log after a crash.
 type Cut struct {
 	Number uint64 // of the record that says so
 	Time   time.Time
 	Bytes  int64
-	Text   []byte // the first of them
+	Text   []byte // first bytes
 }
 
 func verify(ctx context.Context, f *files, checks Checks) (Report, error) {
@@ -102,20 +98,20 @@ func tampered(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrTampered, fmt.Sprintf(format, args...))
 }
 
-// verification is one Verify. It makes each chunk of the index once more.
+// verification is one Verify. It rebuilds each chunk of the index.
 type verification struct {
 	kept   Link
 	met    bool
 	output func(Key) (string, error)
 	signed *checkpoints
 	texts  texts
-	lost   bool  // what is beside the log is lost or changed, and all records are whole
-	begins int64 // the first segment that stays, as records say
+	lost   bool  // a blob or output is bad, and all records are intact
+	begins int64 // first segment that stays, according to the records
 	begun  bool
 	report Report
 
-	index  *index            // nil without one
-	chunks map[string]*chunk // that were not compared yet
+	index  *index            // may be nil
+	chunks map[string]*chunk // not compared yet
 	own    *tail
 }
 
@@ -137,7 +133,7 @@ func (v *verification) verify(ctx context.Context, f *files) (last chain.Mark, r
 	return last, rest, v.rest(last)
 }
 
-// open reads which chunks there are.
+// open lists the chunks.
 func (v *verification) open(f *files) error {
 	if f.path == "" {
 		return nil
@@ -163,18 +159,18 @@ func (v *verification) open(f *files) error {
 			continue
 		}
 		c, err := v.index.open(name)
-		if errors.Is(err, errForeign) && len(v.chunks) == 0 && c.id == id { // of another size, which a later toold may have
+		if errors.Is(err, errForeign) && len(v.chunks) == 0 && c.id == id { // another chunk size, perhaps of a later version
 			v.index.records, v.index.hash.mask = uint64(c.records), uint32(c.mask)
 			c, err = v.index.open(name)
 		}
 		switch {
 		case errors.Is(err, errForeign) && c.id == chain.ID{}:
-			continue // of another version, and not used
+			continue // of another version, and ignored
 		case errors.Is(err, columns.ErrDamaged), errors.Is(err, errForeign):
 			return v.differs(name, err)
 		case err == nil:
 			v.chunks[name] = c
-		case !errors.Is(err, fs.ErrNotExist): // it was removed meanwhile
+		case !errors.Is(err, fs.ErrNotExist): // otherwise it was removed meanwhile
 			return err
 		}
 	}
@@ -185,7 +181,6 @@ func (v *verification) differs(name string, why error) error {
 	return tampered("the index differs from the log: %s: %v. Nothing is lost: remove the directory %s beside the log, and it is made anew", name, why, indexName)
 }
 
-// addOwn takes up a record that is the log's own.
 func (v *verification) addOwn(rec chain.Record) {
 	v.meet(rec)
 	if size, text := chain.CutOf(rec); size > 0 {
@@ -225,7 +220,7 @@ func (v *verification) add(rec chain.Record) error {
 	return v.compare(taken{e, rec.Mark, rec.Before, rec.Time})
 }
 
-// printed compares the output that is kept of a call.
+// printed compares a call's kept output with its recorded checksum.
 func (v *verification) printed(e *returnEvent, at chain.Mark) error {
 	if v.output == nil || e.outcome.Output == "" {
 		return nil
@@ -238,7 +233,7 @@ func (v *verification) printed(e *returnEvent, at chain.Mark) error {
 	return &chain.DamageError{Mark: at, Why: fmt.Sprintf("the output that is kept of its call was changed, or the machine crashed before all of it was on the disk; remove spool/%d to go on without it", e.key)}
 }
 
-// compare takes up a record of a chunk, and compares the file that ends there.
+// compare indexes a record and, at the end of a chunk, compares its file.
 func (v *verification) compare(r taken) error {
 	if v.index == nil {
 		return nil
@@ -286,7 +281,7 @@ func readAll(dir chain.Dir, name string) ([]byte, error) {
 	return p, err
 }
 
-// rest are the chunks of which the log does not have the last record.
+// rest checks the chunks whose last record was not met.
 func (v *verification) rest(last chain.Mark) error {
 	for name, c := range v.chunks {
 		switch {
@@ -301,7 +296,7 @@ func (v *verification) rest(last chain.Mark) error {
 	return nil
 }
 
-// now reports whether a chunk is still as it was.
+// now reports whether a chunk is unchanged.
 func (v *verification) now(name string, c *chunk) bool {
 	is, err := v.index.open(name)
 	return err == nil && is.file.Sum == c.file.Sum
@@ -313,15 +308,15 @@ func (v *verification) close() {
 	}
 }
 
-// Accept notes the end of the journal in dir as it is: whoever says so knows why it had
-// another end, for instance that a backup was restored.
+// Accept notes the end of the journal in dir as it is, for instance after a person restored a
+// backup.
 func Accept(dir string) error {
 	f, err := openFiles(dir)
 	if err == nil {
 		_, err = chain.Accept(f.options(nil))
 	}
 	if err == nil {
-		err = removeIndex(f.path) // it may be that of what was there before
+		err = removeIndex(f.path) // it may be of the previous journal
 	}
 	if err = errors.Join(err, f.close()); err != nil {
 		return fmt.Errorf("cannot note the end of the journal: %w", err)

@@ -12,16 +12,15 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// view is one query: the chunks that it has read of an index, and the log. It is for one
-// goroutine, which closes it.
+// view is one query, for one goroutine, which closes it.
 type view struct {
 	x     *index
 	parts map[*chunk]*part
 	log   *chain.Reader
-	lent  *newest // by the index; nil without one
+	lent  *newest // by the index; may be nil
 
-	lists bool  // it goes on without what cannot be read
-	lost  error // then the first of that
+	lists bool  // continue despite unreadable records
+	lost  error // first error then
 }
 
 func (x *index) view() *view {
@@ -43,8 +42,8 @@ func (v *view) close() {
 	}
 }
 
-// newest is the segment that is written to. It stays open, so that what this process has written can
-// be read when someone moves the file away. Whoever uses it leaves it; the last one closes it.
+// newest is the current segment, kept open so that it can be read even if someone moves the file.
+// The last user closes it.
 type newest struct {
 	segment uint32
 	file    chain.File
@@ -53,11 +52,11 @@ type newest struct {
 
 func (n *newest) leave() {
 	if n != nil && n.users.Add(-1) == 0 {
-		_ = n.file.Close() // it was only read
+		_ = n.file.Close() // only read
 	}
 }
 
-// hold keeps a segment open as the newest, in place of the one before. The caller has the lock.
+// hold makes a segment the newest. The caller holds the lock.
 func (x *index) hold(segment uint32) {
 	if segment == 0 || x.newest != nil && x.newest.segment == segment {
 		return
@@ -70,19 +69,18 @@ func (x *index) hold(segment uint32) {
 	}
 }
 
-// part is a chunk, or the tail, as far as a query has read it.
+// part is what a query has read of a chunk or the tail.
 type part struct {
 	summary
 	x       *index
 	c       *chunk // nil: the tail
 	memory  *tail
 	file    *columns.File
-	open    chain.File // nil while it is not open
+	open    chain.File // nil while closed
 	hashes  map[[2]int]*columns.Hashes
 	numbers map[[2]int]*columns.Numbers
 }
 
-// part reads what it needs of a chunk when it needs it.
 func (v *view) part(c *chunk) *part {
 	if p := v.parts[c]; p != nil {
 		return p
@@ -100,7 +98,6 @@ func newPart(x *index, s summary) *part {
 	return &part{summary: s, x: x, hashes: map[[2]int]*columns.Hashes{}, numbers: map[[2]int]*columns.Numbers{}}
 }
 
-// forget drops what a query does not need any more.
 func (v *view) forget(c *chunk) {
 	v.part(c).close()
 	delete(v.parts, c)
@@ -108,12 +105,12 @@ func (v *view) forget(c *chunk) {
 
 func (p *part) close() {
 	if p.open != nil {
-		_ = p.open.Close() // it was only read
+		_ = p.open.Close() // only read
 		p.open = nil
 	}
 }
 
-// rows is how many rows a table has.
+// rows returns the number of rows of a table.
 func (p *part) rows(table int) int {
 	switch {
 	case p.memory == nil:
@@ -134,7 +131,6 @@ func (p *part) table(table int) *columns.Table {
 	return &p.memory.flat
 }
 
-// hash is a column of hashes.
 func (p *part) hash(table, column int) (*columns.Hashes, error) {
 	at := [2]int{table, column}
 	if h := p.hashes[at]; h != nil {
@@ -145,7 +141,6 @@ func (p *part) hash(table, column int) (*columns.Hashes, error) {
 	return &h, err
 }
 
-// number is a column of numbers.
 func (p *part) number(table, column int) (*columns.Numbers, error) {
 	at := [2]int{table, column}
 	if n := p.numbers[at]; n != nil {
@@ -156,8 +151,8 @@ func (p *part) number(table, column int) (*columns.Numbers, error) {
 	return &n, err
 }
 
-// loaded is a column of a part in memory, or in a file. One that cannot be read, or is not as
-// it was made, is made again.
+// loaded returns a column from memory or from the file. If the file is unusable, it rebuilds the
+// chunk.
 func loaded[T any](p *part, memory func() T, file func() (T, error)) (column T, err error) {
 	if p.memory == nil {
 		if err = p.reach(); err == nil {
@@ -192,13 +187,13 @@ func (p *part) reach() error {
 	return nil
 }
 
-// place is where a record is.
+// place is the position of a record.
 type place struct {
 	segment uint32
 	at      int64
 }
 
-// places returns where the records of a call are, in their order; none when there is no such call.
+// places returns the positions of a call's records in order, or none.
 func (v *view) places(k Key) ([]place, error) {
 	v.x.mu.RLock()
 	if t := v.x.tail; t != nil && t.rows[k] != nil {
@@ -255,7 +250,7 @@ func (t *tail) placesOf(c *tailCall) (all []place) {
 	return all
 }
 
-// callRow is the row of a call; -1 when there is none.
+// callRow returns the row of a call, or -1.
 func (p *part) callRow(k Key) (int, error) {
 	keys, err := p.number(callRows, nNumber)
 	if err != nil {
@@ -267,7 +262,7 @@ func (p *part) callRow(k Key) (int, error) {
 	return -1, nil
 }
 
-// origin returns what a message has of a call that is in another chunk. It is zero when that was
+// origin returns the hashes that a message takes from its call in another chunk; zero if that was
 // removed.
 func (v *view) origin(k Key) (origin, error) {
 	v.x.mu.RLock()
@@ -309,8 +304,7 @@ func (v *view) origin(k Key) (origin, error) {
 	return of, nil
 }
 
-// record makes a call, with its Arguments, of its records. The error is ErrNotFound when there is
-// none, or it was removed meanwhile.
+// record assembles a call, with Arguments, from its records, or returns ErrNotFound.
 func (v *view) record(k Key) (Record, error) {
 	places, err := v.places(k)
 	if err != nil {
@@ -343,8 +337,7 @@ func (v *view) record(k Key) (Record, error) {
 	return known.Record, nil
 }
 
-// event reads the record at a place. The error is ErrNotFound only when the index knows that it
-// was removed.
+// event reads a record. The error is ErrNotFound only if the index knows of its removal.
 func (v *view) event(p place) (e event, rec chain.Record, err error) {
 	if rec, err = v.log.Record(p.segment, p.at); err == nil {
 		e, err = decodeRecord(rec, v.x.texts)
@@ -355,8 +348,7 @@ func (v *view) event(p place) (e event, rec chain.Record, err error) {
 	return e, rec, err
 }
 
-// passes reports whether a query goes on without what it could not read: it was removed, or is
-// noted in lost.
+// passes reports whether a query continues despite err: the record was removed, or lost notes it.
 func (v *view) passes(err error) bool {
 	if err == nil || errors.Is(err, ErrNotFound) {
 		return err != nil
@@ -367,12 +359,11 @@ func (v *view) passes(err error) bool {
 	return v.lists
 }
 
-// differs is the error for a place where another record is than the index says.
 func (v *view) differs(p place) error {
 	return fmt.Errorf("segment %d of the log has another record at byte %d than the index says; look at it with `toold audit verify`", p.segment, p.at)
 }
 
-// asked reads only the record of how a call was received.
+// asked reads the first record of a call.
 func (v *view) asked(k Key) (*callEvent, error) {
 	places, err := v.places(k)
 	if err != nil || len(places) == 0 {
@@ -412,7 +403,7 @@ func (v *view) find(ctx context.Context, column int, hash uint32, fits func(*Cal
 	return r, err
 }
 
-// call returns a call; nil when there is none.
+// call returns a call, or nil.
 func (x *index) call(k Key) (*Record, error) {
 	v := x.view()
 	defer v.close()

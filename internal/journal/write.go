@@ -11,24 +11,22 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Receive records a call and its message. One that is recorded already is returned as it stands,
-// without a write, and fresh is false, unless it did not start before a crash.
+// Receive records a call and its request. If it is recorded already, Receive returns the record,
+// fresh is false and nothing is written, unless the call did not start before a crash.
 //
-// After an error the call is not recorded, unless that is ErrUnknown; with fresh it is, but may
-// not be on the disk. Either way it must not run.
+// After an error the call must not run. It is not recorded, unless the error is ErrUnknown; with
+// fresh it is recorded, but perhaps not on the disk.
 func (j *Journal) Receive(ctx context.Context, c Call) (rec Record, fresh bool, err error) {
 	return j.receive(ctx, soon, c, Received, Decision{}, nil)
 }
 
-// Begin is Receive and Intend in one: the call, the decision and the intent are
-// on the disk when Begin returns with fresh.
+// Begin combines Receive and Intend: all is on the disk when it returns with fresh.
 func (j *Journal) Begin(ctx context.Context, c Call, d Decision) (rec Record, fresh bool, err error) {
 	return j.receive(ctx, synced, c, Intended, d, nil)
 }
 
-// Answer is Receive and Finish in one, for a call that was refused before it was
-// recorded. With ran it was not: it has run, which only a call may that changes
-// nothing. build is called only for a fresh call.
+// Answer combines Receive and Finish for a call that was refused or, with ran, for a read-only call
+// that already executed. build is called only for a fresh call.
 func (j *Journal) Answer(ctx context.Context, c Call, ran bool, o Outcome, build Builder) (rec Record, fresh bool, err error) {
 	state := Received
 	if ran {
@@ -42,7 +40,6 @@ type answer struct {
 	build Builder
 }
 
-// receive records a call in some state, with its answer if it has one.
 func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, d Decision, a *answer) (rec Record, fresh bool, err error) {
 	err = j.write.record(dur, func(b *batch) (err error) {
 		if rec, err = j.known(ctx, b.table, &c); !errors.Is(err, ErrNotFound) && !rec.mayRepeat(&c) {
@@ -65,7 +62,7 @@ func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, 
 	switch unsure := errors.Is(err, chain.ErrUnsure); {
 	case err == nil:
 		return rec, fresh, nil
-	case unsure && fresh: // its number may become that of another call
+	case unsure && fresh: // its number may be reused
 		rec.Key = 0
 		return rec, true, fmt.Errorf("cannot journal tool call %q: %w", c.ID, err)
 	case unsure:
@@ -85,8 +82,8 @@ func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, 
 	return Record{}, false, fmt.Errorf("cannot journal tool call %q: %w; %w: %w", c.ID, err, ErrUnknown, looked)
 }
 
-// known returns the call that is recorded with the identity of c. The error is ErrNotFound
-// when there is none in the log as far as the table was read. The caller has the lock of the table.
+// known returns the recorded call with the identity of c, or ErrNotFound. The caller holds the
+// table's lock.
 func (j *Journal) known(ctx context.Context, t *table, c *Call) (Record, error) {
 	if r := t.find(c); r != nil {
 		return *r, nil
@@ -100,26 +97,24 @@ func (j *Journal) known(ctx context.Context, t *table, c *Call) (Record, error) 
 	return r, err
 }
 
-// mayRepeat reports whether a call that is recorded may be sent again as c.
+// mayRepeat reports whether a recorded call may be sent again as c.
 func (r *Record) mayRepeat(c *Call) bool {
 	return r.ErrorType == string(message.NotStartedAfterCrash) && r.ArgsHash == c.ArgsHash
 }
 
-// recorded is known for when nothing can be written. The error is ErrNotFound only when
-// there certainly is none.
+// recorded is known without a write. The error is ErrNotFound only if there certainly is none.
 func (j *Journal) recorded(ctx context.Context, c *Call) (Record, error) {
 	w := j.write
 	w.known.RLock()
 	rec, err := j.known(ctx, w.table, c)
 	w.known.RUnlock()
 	if errors.Is(err, ErrNotFound) {
-		err = cmp.Or(w.present(), err) // other processes may write to another file
+		err = cmp.Or(w.present(), err) // if the log was moved, others may write another file
 	}
 	return rec, err
 }
 
-// newCall makes the event of a call that is in some state already. Its request is the next
-// message, and its answer the one after that.
+// newCall makes the event of a call. Its request is the next message, its answer the one after.
 func (j *Journal) newCall(b *batch, c Call, s State, d Decision, a *answer) (*callEvent, error) {
 	key, seq := b.table.next()
 	request := c.message(b.log.Time())
@@ -134,33 +129,29 @@ func (j *Journal) newCall(b *batch, c Call, s State, d Decision, a *answer) (*ca
 	return e, err
 }
 
-// Decide records a decision that does not start the call: with state Waiting
-// that a person is asked, with Decided what was decided. It is on the disk when
-// Decide returns.
+// Decide records, synced, that a person is asked (Waiting) or what was decided (Decided).
 func (j *Journal) Decide(_ context.Context, k Key, s State, d Decision) error {
 	return j.update(synced, "decision", kindDecision, &decisionEvent{int64(k), string(s), d})
 }
 
-// Intend records the decision and that the call is about to run. Both are on
-// the disk when Intend returns; only then may Start be called. A call can be
-// intended once: the second time is ErrState.
+// Intend records, synced, the decision and that the call is about to run; only then may Start be
+// called. The second time the error is ErrState.
 func (j *Journal) Intend(ctx context.Context, k Key, d Decision) error {
 	return j.Decide(ctx, k, Intended, d)
 }
 
-// Start records that a call may have effects from now on, its process, and where its output is
-// kept; both may be empty. The record outlives the daemon at once. It may be repeated.
+// Start records that a call may have effects from now on, its process and the directory of its
+// output, either of which may be empty. It survives the daemon at once, and may be repeated.
 func (j *Journal) Start(k Key, process, spoolDir string) error {
 	return j.update(soon, "start", kindStarted, &startedEvent{int64(k), time.Now(), process, spoolDir})
 }
 
-// Builder makes the id and the body of a return, a JSON object, for its sequence
-// number. It runs while others wait to write, so it must not call the journal and
-// should be quick.
+// Builder makes the id and the body, a JSON object, of the return with a message number. It blocks
+// other writers and must not call the journal.
 type Builder func(seq int64) (id string, body []byte, err error)
 
-// Finish records a call's return, which may be sent afterwards; the record outlives the daemon at
-// once. A second Finish is ErrState. On a full disk the ballast gives room.
+// Finish records a call's return, which may be sent afterwards and survives the daemon at once. A
+// second Finish is ErrState. On a full disk it uses the ballast.
 func (j *Journal) Finish(_ context.Context, k Key, o Outcome, build Builder) (seq int64, err error) {
 	finish := func(b *batch) (err error) {
 		_, seq = b.table.next()
@@ -179,16 +170,14 @@ func (j *Journal) Finish(_ context.Context, k Key, o Outcome, build Builder) (se
 	return seq, nil
 }
 
-// Delivered records that a return was written to its client. It does not wait
-// until that is written; failed is called when it cannot be. Repeating it does
-// nothing.
+// Delivered records that a return was written to its client. It does not wait; failed receives an
+// error. It may be repeated.
 func (j *Journal) Delivered(k Key, failed func(error)) {
 	j.updateLater("delivery", kindDelivered, &deliveredEvent{int64(k), time.Now()}, failed)
 }
 
-// Append records a message that belongs to no call's life, such as an answer of
-// a person, and returns its sequence number. Seq and Time are set by the
-// journal; see Message for its ID.
+// Append records a message outside a call's life and returns its number. The journal sets Seq and
+// Time; see Message for its ID.
 func (j *Journal) Append(_ context.Context, m Message) (seq int64, err error) {
 	err = j.write.record(soon, func(b *batch) (err error) {
 		m.Time = b.log.Time()
@@ -214,13 +203,12 @@ func (j *Journal) update(d durability, what string, kind byte, e event) error {
 	return nil
 }
 
-// updateLater is update for what nobody waits for.
 func (j *Journal) updateLater(what string, kind byte, e event, failed func(error)) {
 	j.write.later(func(b *batch) error { return b.append(kind, e) },
 		func(err error) { failed(fmt.Errorf("cannot journal the %s of a call: %w", what, err)) })
 }
 
-// message is the request of a call as a row.
+// message is the request as a Message.
 func (c *Call) message(now time.Time) Message {
 	return Message{
 		Time: now, Type: c.MessageType, Direction: In, Client: c.Client,
@@ -231,7 +219,7 @@ func (c *Call) message(now time.Time) Message {
 
 const returnType = "tool_return_message"
 
-// returned is the return of a call as a row, but for its body.
+// returned is the return as a Message without its body.
 func (c *Call) returned(o Outcome) Message {
 	return Message{
 		Time: time.Now(), Type: returnType, Direction: Out, Client: c.Client,

@@ -1,9 +1,6 @@
-// Package postgres runs statements on a PostgreSQL database. A connection string names it as
-// for other programs: a URL or NAME=VALUE words, completed by the PG* variables, the service
-// file and ~/.pgpass.
-//
-// The package knows no table. Errors have no password in them, and what a server says is on
-// one line, without control characters.
+// Package postgres runs statements on a PostgreSQL database. A connection string is a URL or
+// NAME=VALUE words, completed by the PG* variables, the service file and ~/.pgpass. Errors contain
+// no password, and what a server says is on one line without control characters.
 package postgres
 
 import (
@@ -24,16 +21,16 @@ import (
 const (
 	dialTime    = 10 * time.Second // for a connection
 	closeTime   = 2 * time.Second
-	answerBytes = 256 << 20 // of one answer: four parts of a journal
+	answerBytes = 256 << 20 // of one answer: four segments of a journal
 )
 
-// DB is a connection. One goroutine uses it at a time.
+// DB is a connection, for one goroutine at a time.
 type DB struct {
 	conn *pgconn.PgConn
-	left *atomic.Int64 // how much of an answer may come
+	left *atomic.Int64 // bytes that may still come
 }
 
-// bounded is a connection over which no more may come.
+// bounded is a connection that limits what it receives.
 type bounded struct {
 	net.Conn
 	left *atomic.Int64
@@ -47,8 +44,8 @@ func (b bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Check returns an error for a connection string that cannot be read, or one that leaves it to
-// the server, or to somebody in between, whether a connection to another machine is encrypted.
+// Check rejects a connection string that is invalid, or that leaves it to the server whether a
+// remote connection is encrypted.
 func Check(address string) error {
 	_, err := parse(address)
 	return err
@@ -57,7 +54,7 @@ func Check(address string) error {
 func parse(address string) (*pgconn.Config, error) {
 	cfg, err := pgconn.ParseConfig(address)
 	if rest := strings.Replace(address, "://", "", 1); err != nil && (strings.Contains(rest, ":") || strings.Contains(rest, "pass")) {
-		// It may have a password, which the error would repeat.
+		// The error would repeat a password.
 		return nil, errors.New("the connection string cannot be read: expected postgres://USER@HOST/DATABASE or NAME=VALUE words, without a password")
 	}
 	if err != nil {
@@ -72,8 +69,7 @@ func parse(address string) (*pgconn.Config, error) {
 	return cfg, nil
 }
 
-// local reports whether a host is this machine: the directory of a socket, or a loopback
-// address.
+// local reports whether host is a socket directory or a loopback address.
 func local(host string) bool {
 	if ip := net.ParseIP(host); ip != nil {
 		return ip.IsLoopback()
@@ -81,13 +77,12 @@ func local(host string) bool {
 	return strings.HasPrefix(host, "/") || host == "localhost"
 }
 
-// said is an error that may have the words of a server.
+// said makes the text of a server safe to show.
 type said struct{ error }
 
 func (e said) Error() string { return display.Line(strings.Join(strings.Fields(e.error.Error()), " ")) }
 func (e said) Unwrap() error { return e.error }
 
-// printable is err with a text that is safe to show.
 func printable(err error) error {
 	if err == nil {
 		return nil
@@ -95,7 +90,7 @@ func printable(err error) error {
 	return said{err}
 }
 
-// Open connects. Texts are UTF-8, whatever the user prefers for other programs.
+// Open connects, with client encoding UTF-8.
 func Open(ctx context.Context, address string) (*DB, error) {
 	cfg, err := parse(address)
 	if err != nil {
@@ -117,21 +112,20 @@ func Open(ctx context.Context, address string) (*DB, error) {
 	return db, nil
 }
 
-// Encoding is that of the database, as PostgreSQL calls it; any text, since the server says it.
+// Encoding returns the database's encoding, as the server reports it.
 func (db *DB) Encoding() string { return db.conn.ParameterStatus("server_encoding") }
 
 // Close ends the connection.
 func (db *DB) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	_ = db.conn.Close(ctx) // nothing depends on it
+	_ = db.conn.Close(ctx)
 }
 
-// Row is what a query returns for a row, in the binary format of the columns' types. It may
-// be any: a server answers what it likes.
+// Row is a row of a query, in binary format. Its columns may be anything the server sends.
 type Row struct{ columns [][]byte }
 
-// Bytes is a column of type bytea; empty when there is none.
+// Bytes returns a bytea column; empty if there is none.
 func (r Row) Bytes(i int) []byte {
 	if i >= len(r.columns) {
 		return nil
@@ -139,7 +133,7 @@ func (r Row) Bytes(i int) []byte {
 	return r.columns[i]
 }
 
-// Int is a column of type bigint; 0 for one of another type.
+// Int returns a bigint column; 0 for another type.
 func (r Row) Int(i int) int64 {
 	if len(r.Bytes(i)) != 8 {
 		return 0
@@ -147,17 +141,15 @@ func (r Row) Int(i int) int64 {
 	return int64(binary.BigEndian.Uint64(r.Bytes(i)))
 }
 
-// Text is a column of type text.
+// Text returns a text column.
 func (r Row) Text(i int) string { return string(r.Bytes(i)) }
 
-// Statement is one statement, with the values of its parameters: string, []byte (of type
-// bytea) or integers.
+// Statement is a statement with its parameters: string, []byte (bytea) or integers.
 type Statement struct {
 	SQL  string
 	Args []any
 }
 
-// values are the arguments as the protocol has them.
 func (s Statement) values() (values [][]byte, formats []int16) {
 	const text, bytes = 0, 1
 	for _, a := range s.Args {
@@ -194,7 +186,7 @@ func (db *DB) Has(ctx context.Context, table string) (bool, error) {
 	return len(rows) > 0, err
 }
 
-// Exec runs statements together. All of them take effect, or none.
+// Exec runs statements in one transaction.
 func (db *DB) Exec(ctx context.Context, list ...Statement) error {
 	var b pgconn.Batch
 	for _, s := range list {
@@ -205,7 +197,7 @@ func (db *DB) Exec(ctx context.Context, list ...Statement) error {
 	return printable(db.conn.ExecBatch(ctx, &b).Close())
 }
 
-// Script runs the statements of a text together, as Exec does.
+// Script runs the statements of a text in one transaction.
 func (db *DB) Script(ctx context.Context, text string) error {
 	db.left.Store(answerBytes)
 	return printable(db.conn.Exec(ctx, text).Close())

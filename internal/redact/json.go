@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 )
 
-// JSON returns a JSON text in whose strings the secrets are masked and replace was applied,
-// which may be nil. The result is body itself, unchanged, when there is nothing to mask. A
-// text that is no JSON is masked as it is.
+// JSON masks the secrets in the strings of a JSON text after applying replace, which may be nil. It
+// returns body itself if nothing changes. It masks an invalid text as it is.
 func JSON(body []byte, replace func(string) string) []byte {
 	if replace == nil && !hides(body) {
 		return Mask(body)
@@ -35,12 +34,12 @@ func JSON(body []byte, replace func(string) string) []byte {
 	return body
 }
 
-// hides reports whether what a secret consists of may be escaped in a JSON text.
+// hides reports whether escapes may hide characters of secrets.
 func hides(text []byte) bool {
 	return bytes.Contains(text, []byte(`\u00`)) || bytes.Contains(text, []byte(`\/`))
 }
 
-// literal is the offset behind the string that begins at i.
+// literal returns the offset behind the string that begins at i.
 func literal(body []byte, i int) int {
 	for i++; i < len(body); i++ {
 		switch body[i] {
@@ -53,8 +52,8 @@ func literal(body []byte, i int) int {
 	return len(body)
 }
 
-// plainLiteral is a string with what is to be masked in it, in which nothing is hidden; nil
-// when it is one already. differs reports that it says something else.
+// plainLiteral masks a string and removes escapes; nil if it is unchanged. differs reports whether
+// its value changes.
 func plainLiteral(text []byte, replace func(string) string) (plain []byte, differs bool) {
 	hidden := hides(text)
 	if replace == nil && !hidden {

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Reach is how far around a part Part looks for secrets: as far as a private key follows the line
-// that names it.
+// Reach is how far around a part Part looks for secrets: the distance from a private key's name to
+// its end.
 const Reach = 16 << 10
 
-// Part returns a copy of p[from:to]. Where cutting it out hides a secret from Mask, since the cut
-// goes through it or what names it is not in the part, all secrets of the part are masked.
+// Part returns a copy of p[from:to]. If the cut would hide a secret from Mask, all secrets of the
+// part are masked.
 func Part(p []byte, from, to int) []byte {
 	part := p[from:to]
 	begin := max(0, from-Reach)
@@ -21,7 +21,7 @@ func Part(p []byte, from, to int) []byte {
 	return bytes.Clone(masked)
 }
 
-// Beginning returns at most so many first bytes of a text as Part does, cut between characters.
+// Beginning returns Part of up to most first bytes, cut between characters.
 func Beginning(text string, most int) string {
 	text = text[:min(len(text), most+Reach)]
 	return strings.ToValidUTF8(string(Part([]byte(text), 0, min(len(text), most))), "")

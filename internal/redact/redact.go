@@ -1,22 +1,19 @@
-// Package redact finds secrets of known shapes in text, such as tokens of well-known services
-// and private keys, and masks them without changing the length of the text.
-//
-// It knows a secret by its prefix and the characters that follow, so it finds neither
-// passwords nor secrets of other services, and it may take for a secret what only looks like
-// one. Time is linear in the text, and the same for all texts within a small factor.
+// Package redact finds secrets of known shapes, such as tokens of services and private keys, and
+// masks them without changing the length. It recognizes a prefix and the characters that follow, so
+// it misses passwords and other services, and may mask look-alikes. Time is linear in the text.
 package redact
 
 import "bytes"
 
-// A Span is a part of a text.
+// Span is a part of a text.
 type Span struct {
 	From, To int
-	Rest     bool // of a secret whose beginning was found before
+	Rest     bool // continues an earlier secret
 }
 
 const mark = "[redacted]"
 
-// Mask is what takes the place of the part.
+// Mask returns the replacement of the part.
 func (s Span) Mask() []byte {
 	p := bytes.Repeat([]byte{'*'}, s.To-s.From)
 	if len(p) >= len(mark) {
@@ -25,17 +22,17 @@ func (s Span) Mask() []byte {
 	return p
 }
 
-// A Finder finds the secrets of a text that comes in pieces. The zero Finder is ready.
+// Finder finds the secrets of a text that comes in pieces. The zero Finder is ready.
 type Finder struct {
-	held   []byte     // the end of the pieces before, while a secret may have begun in it
-	before []byte     // what comes before held
-	zone   int        // in so many bytes from held on a key may follow
-	most   int        // runs of at least so many base64 digits are one
-	open   *[256]bool // a secret goes on with these bytes
+	held   []byte     // end of earlier pieces that may begin a secret
+	before []byte     // what precedes held
+	zone   int        // bytes from held on in which a key may follow
+	most   int        // length of base64 runs that are keys
+	open   *[256]bool // a secret continues with these bytes
 }
 
-// Find returns the parts of the next piece that are secrets. The first ones may begin before
-// it, with negative offsets: then bytes of earlier pieces have turned out to be of a secret.
+// Find returns the secrets of the next piece. The first may have negative offsets: earlier bytes
+// turned out to be secret.
 func (f *Finder) Find(p []byte) []Span {
 	var found []Span
 	skip := 0
@@ -71,7 +68,7 @@ func (f *Finder) Find(p []byte) []Span {
 	return found
 }
 
-// Mask returns a whole text with its secrets masked: p itself, unchanged, when it has none.
+// Mask returns a whole text with its secrets masked, or p itself if it has none.
 func Mask(p []byte) []byte {
 	s := search{lookup: tables(), p: p, keep: len(p)}
 	s.zones(0, 0)
@@ -89,10 +86,10 @@ func Mask(p []byte) []byte {
 type search struct {
 	*lookup
 	p      []byte
-	before []byte // what comes before p
+	before []byte // what precedes p
 	found  []Span
-	keep   int        // from here on a secret may have begun
-	open   *[256]bool // the last one found may go on
+	keep   int        // a secret may have begun here
+	open   *[256]bool // the last secret may continue
 
 	zone, most int // see Finder; zone is an offset here
 }
@@ -109,7 +106,7 @@ func (s *search) add(from, to int, class *[256]bool) {
 // contextBytes is how far a search looks back.
 const contextBytes = 32
 
-// context is what comes before an offset.
+// context returns what precedes an offset.
 func (s *search) context(at int) []byte {
 	if at >= contextBytes {
 		return bytes.Clone(s.p[at-contextBytes : at])
@@ -118,7 +115,7 @@ func (s *search) context(at int) []byte {
 	return c[max(0, len(c)-contextBytes):]
 }
 
-// at is a byte, also one of those before; 0 before the first.
+// at returns a byte, also of before; 0 before the first.
 func (s *search) at(i int) byte {
 	if i >= 0 {
 		return s.p[i]
@@ -129,7 +126,7 @@ func (s *search) at(i int) byte {
 	return 0
 }
 
-// unescaped is the first byte from an offset on that is in no escape of JSON.
+// unescaped skips a JSON escape at an offset.
 func (s *search) unescaped(at int) int {
 	switch {
 	case s.at(at-1) != '\\':
@@ -140,14 +137,14 @@ func (s *search) unescaped(at int) int {
 	return at + 1
 }
 
-// zones looks for keys that consist of base64 digits and are named by what comes before.
+// zones looks for base64 keys that are named by what precedes.
 func (s *search) zones(zone, most int) {
 	s.zone, s.most = zone, most
 	from := 0
 	if zone > 0 {
 		from = s.digits(0)
 	}
-	var next [len(markers)]int // where each marker is next
+	var next [len(markers)]int // next position of each marker
 	for i := range next {
 		next[i] = s.marker(i, from)
 	}
@@ -187,7 +184,7 @@ type marker struct {
 	text string
 	is   func(before []byte) bool
 	zone int // a key follows in so many bytes
-	most int // and has at least so many digits
+	most int // with at least so many digits
 }
 
 const keyEnd = "-----END"
@@ -205,7 +202,6 @@ func ofAWS(before []byte) bool {
 	return bytes.EqualFold(before[max(0, len(before)-len("secret")):], []byte("secret"))
 }
 
-// marker is where a marker is from an offset on; the end of the text for none.
 func (s *search) marker(n, from int) int {
 	if at := bytes.Index(s.p[from:], []byte(markers[n].text)); at >= 0 {
 		return from + at
@@ -213,8 +209,7 @@ func (s *search) marker(n, from int) int {
 	return len(s.p)
 }
 
-// digits masks the runs of digits from an offset to the end of the zone, and returns where it
-// ends.
+// digits masks the runs of digits from an offset to the end of the zone, and returns where it ends.
 func (s *search) digits(i int) int {
 	end := min(s.zone, len(s.p))
 	if n := bytes.Index(s.p[i:end], []byte(keyEnd)); n >= 0 {

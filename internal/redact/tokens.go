@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// shape is what a token of a service looks like.
+// shape describes the tokens of a service.
 type shape struct {
 	prefix string
-	least  int               // so many bytes follow at least
-	apart  bool              // no letter or digit comes before, since the prefix is part of words
-	is     func([]byte) bool // what else is true of it; nil: nothing
+	least  int               // length behind prefix
+	apart  bool              // no letter or digit precedes, because words contain the prefix
+	is     func([]byte) bool // further condition; may be nil
 }
 
 var shapes = []shape{
@@ -18,7 +18,7 @@ var shapes = []shape{
 	{"glpat-", 16, false, nil}, {"gldt-", 16, false, nil}, {"glrt-", 16, false, nil}, {"glptt-", 16, false, nil}, {"glcbt-", 16, false, nil}, {"glsoat-", 16, false, nil}, // GitLab
 	{"sk-", 20, true, mixed},                                                                                                                // OpenAI, Anthropic (sk-ant-) and others
 	{"sk-", 32, true, hex}, {"sk-or-v1-", 40, true, nil}, {"gsk_", 40, true, mixed}, {"xai-", 60, true, mixed}, {"nvapi-", 40, true, mixed}, // DeepSeek, OpenRouter, Groq, xAI, NVIDIA
-	{"AKIA", 16, true, upper}, {"ASIA", 16, true, upper}, // AWS; the key that belongs to it is found by its name
+	{"AKIA", 16, true, upper}, {"ASIA", 16, true, upper}, // AWS; its secret key is found by name
 	{"xoxb-", 12, false, nil}, {"xoxp-", 12, false, nil}, {"xoxa-", 12, false, nil}, {"xoxr-", 12, false, nil}, {"xoxs-", 12, false, nil}, {"xoxe-", 12, false, nil}, {"xoxe.", 12, false, nil}, {"xapp-", 12, false, nil}, // Slack
 	{"npm_", 30, false, nil}, {"pypi-AgE", 30, false, nil}, {"dckr_pat_", 20, false, nil}, // npm, PyPI, Docker
 	{"AIza", 30, true, nil}, {"ya29.", 20, true, nil}, {"GOCSPX-", 20, false, nil}, // Google
@@ -29,14 +29,14 @@ var shapes = []shape{
 	{"AGE-SECRET-KEY-1", 40, false, nil},
 }
 
-// stride is how long a token is at least: a text is looked at only so often until there is a
-// run of that many bytes of which tokens are made.
+// stride is the minimal length of a token: the search looks at every stride-th byte until it meets
+// a run.
 const stride = 16
 
-// lookup is what a search looks up by bytes.
+// lookup is tables by bytes.
 type lookup struct {
-	word, digit, alnum [256]bool     // the bytes of tokens, of base64, and of words
-	begin              [1 << 16]bool // two bytes with which shapes begin
+	word, digit, alnum [256]bool     // bytes of tokens, base64 and words
+	begin              [1 << 16]bool // first two bytes of shapes
 	byFirst            [256][]shape
 }
 
@@ -59,7 +59,7 @@ func class(members string) (c [256]bool) {
 
 const (
 	longestPrefix = 16
-	longestHeader = 1 << 10 // of a JSON Web Token, while it is not known to be one
+	longestHeader = 1 << 10 // of an incomplete JSON Web Token
 )
 
 func (s *search) tokens() {
@@ -84,10 +84,10 @@ func (s *search) tokens() {
 	}
 }
 
-// run looks for a token in a run, which then goes on to the end of it.
+// run looks for a token in a run, which then extends to its end.
 func (s *search) run(a, b int) {
 	p := s.p
-	unclaimed := b // from here on nothing follows that a JSON Web Token has
+	unclaimed := b // no .eyJ follows from here on
 	for k := a; k+1 < b; k++ {
 		if !s.begin[int(p[k])<<8|int(p[k+1])] {
 			continue
@@ -114,8 +114,8 @@ func (s *search) run(a, b int) {
 	}
 }
 
-// apart reports whether no word goes on at k. The end of an escape is none: \n, \u662f, %3D
-// and the colours of terminals.
+// apart reports whether no word precedes k. The end of an escape is no word: \n, \u662f, %3D and
+// terminal colours.
 func (s *search) apart(k int) bool {
 	last, second := s.at(k-1), s.at(k-2)
 	switch {
@@ -128,8 +128,7 @@ func (s *search) apart(k int) bool {
 // mixedWithin is how far mixed looks.
 const mixedWithin = 64
 
-// mixed reports whether a text has digits and capital letters, as no name has that people
-// give.
+// mixed reports whether a text has digits and capitals, unlike names that people choose.
 func mixed(p []byte) bool {
 	digit, capital := false, false
 	for _, c := range p[:min(len(p), mixedWithin-len("sk-"))] {
@@ -139,10 +138,10 @@ func mixed(p []byte) bool {
 	return digit && capital
 }
 
-// hex reports whether a text begins with a number of 128 bits.
+// hex reports whether a text begins with 128 bits in hexadecimal.
 func hex(p []byte) bool { return len(bytes.TrimLeft(p[:32], "0123456789abcdef")) == 0 }
 
-// upper reports whether a text begins as the number of a key of AWS.
+// upper reports whether a text begins like an AWS key id.
 func upper(p []byte) bool {
 	for _, c := range p[:16] {
 		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') {

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockByte locks a byte of f, for f alone or with others. It reports false when
-// somebody else's lock is in the way.
+// lockByte takes a write or read lock. It reports false if another open file's lock conflicts.
 func lockByte(f *os.File, offset int64, alone bool) (bool, error) {
 	kind := int16(unix.F_RDLCK)
 	if alone {
@@ -24,7 +23,6 @@ func lockByte(f *os.File, offset int64, alone bool) (bool, error) {
 	return err == nil, err
 }
 
-// byteLocked reports whether another open file has locked a byte.
 func byteLocked(f *os.File, offset int64) (bool, error) {
 	at := unix.Flock_t{Type: unix.F_WRLCK, Start: offset, Len: 1}
 	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &at)

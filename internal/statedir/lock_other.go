@@ -8,9 +8,8 @@ import (
 	"syscall"
 )
 
-// Other systems have no locks that belong to an open file, or not by this name. There
-// only its address keeps a second daemon out, and a process is alive while one with its
-// pid, with which its name begins, exists.
+// Other systems lack open file description locks. A second daemon fails to listen, and a process is
+// alive while its pid, with which its name begins, exists.
 
 func lockByte(*os.File, int64, bool) (bool, error) { return true, nil }
 

@@ -1,14 +1,11 @@
 // Package statedir locks a state directory and says where its daemon can be reached.
 //
-// Two files of the directory are its own. "lock" is empty; processes lock bytes of it
-// with locks that belong to the open file (F_OFD_SETLK), so that the kernel releases
-// them however a process ends, and everybody who can open the file sees them, in
-// whichever container or pid namespace. Byte 0 is locked by the one daemon that serves
-// the directory. Each process that records calls holds a further byte, chosen by its
-// name; see Hold.
+// Processes lock bytes of the empty file "lock" with open file description locks (F_OFD_SETLK),
+// which the kernel releases when a process ends and which work across containers. The daemon that
+// serves the directory locks byte 0. Each process that records calls locks another byte, chosen by
+// its name (Hold).
 //
-// "daemon.json" says how the daemon is reached; see Daemon. It counts only while byte 0
-// is locked: a daemon that was killed leaves it behind.
+// "daemon.json" says how to reach the daemon. It is valid only while byte 0 is locked.
 package statedir
 
 import (
@@ -29,19 +26,19 @@ const (
 	daemonName = "daemon.json"
 )
 
-// Daemon is the content of daemon.json: the daemon that serves the directory.
+// Daemon is the content of daemon.json.
 type Daemon struct {
 	PID         int    `json:"pid"` // in its own pid namespace
 	Version     string `json:"version"`
 	URL         string `json:"url"`                   // of its WebSocket, e.g. ws://127.0.0.1:7717/v1/ws
 	Socket      string `json:"socket,omitempty"`      // path of its Unix socket
-	Certificate string `json:"certificate,omitempty"` // path of the certificate that a wss URL is served with
+	Certificate string `json:"certificate,omitempty"` // path of the certificate of a wss URL
 }
 
 // ServedError says that another daemon serves the directory.
 type ServedError struct {
 	Dir    string
-	Daemon Daemon // zero when that daemon has not published itself yet
+	Daemon Daemon // zero if it has not published itself yet
 }
 
 func (e *ServedError) Error() string {
@@ -57,8 +54,8 @@ type Lock struct {
 	file *os.File
 }
 
-// Serve takes the right to serve dir, which must exist. The error is a *ServedError
-// when another process has it. Close, or the end of the process, gives it up.
+// Serve takes the right to serve dir, until Close or the end of the process. The error is a
+// *ServedError if another process has it.
 func Serve(dir string) (*Lock, error) {
 	f, err := openLock(dir)
 	if err != nil {
@@ -69,13 +66,13 @@ func Serve(dir string) (*Lock, error) {
 		return nil, errors.Join(fmt.Errorf("cannot lock the state directory %s: %w", dir, err), f.Close())
 	case !locked:
 		served := &ServedError{Dir: dir}
-		served.Daemon, _ = read(dir) // the message does without it
+		served.Daemon, _ = read(dir) // optional in the message
 		return nil, errors.Join(served, f.Close())
 	}
 	return &Lock{dir, f}, nil
 }
 
-// Publish writes daemon.json, for others to find this daemon.
+// Publish writes daemon.json.
 func (l *Lock) Publish(d Daemon) error {
 	text, err := json.Marshal(d)
 	if err != nil {
@@ -92,7 +89,7 @@ func (l *Lock) Publish(d Daemon) error {
 	return nil
 }
 
-// Replace gives a file a content and a mode atomically.
+// Replace writes a file atomically.
 func Replace(path string, text []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".toold-*")
 	if err != nil {
@@ -106,7 +103,7 @@ func Replace(path string, text []byte, mode fs.FileMode) error {
 	return os.Rename(f.Name(), path)
 }
 
-// Close removes daemon.json and gives the right up. A nil Lock has nothing to close.
+// Close removes daemon.json and gives up the right. A nil Lock does nothing.
 func (l *Lock) Close() error {
 	if l == nil {
 		return nil
@@ -118,11 +115,11 @@ func (l *Lock) Close() error {
 	return errors.Join(err, l.file.Close())
 }
 
-// Head is the directory beside a state directory where the journal in it notes its end.
+// Head returns the directory beside a state directory that notes the end of its journal.
 func Head(dir string) string { return filepath.Clean(dir) + ".head" }
 
-// Running returns the daemon that serves dir. ok is false when none does, or when it
-// has not published itself yet.
+// Running returns the daemon that serves dir. ok is false if there is none, or it has not published
+// itself yet.
 func Running(dir string) (d Daemon, ok bool, err error) {
 	is, err := served(dir)
 	if !is || err != nil {
@@ -137,7 +134,7 @@ func Running(dir string) (d Daemon, ok bool, err error) {
 	return d, true, nil
 }
 
-// Served reports whether a process has the right to serve dir.
+// Served reports whether a process serves dir.
 func Served(dir string) (bool, error) { return served(dir) }
 
 func read(dir string) (d Daemon, err error) {
@@ -148,8 +145,8 @@ func read(dir string) (d Daemon, err error) {
 	return d, err
 }
 
-// Hold marks a process as alive, under a name that no other process has, until the
-// result is closed or the process ends. A name may be held several times.
+// Hold marks a process as alive, under a name of its own, until the result is closed or the process
+// ends. It may be repeated.
 func Hold(dir, name string) (io.Closer, error) {
 	f, err := openLock(dir)
 	if err != nil {
@@ -164,7 +161,7 @@ func Hold(dir, name string) (io.Closer, error) {
 // Held reports whether a process holds a name.
 func Held(dir, name string) (bool, error) { return held(dir, name) }
 
-// offset is the byte of a name, never 0.
+// offset returns the byte of a name, never 0.
 func offset(name string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))
@@ -179,8 +176,7 @@ func openLock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Alone calls do while no other process is in a call of Alone with the same name. It
-// waits for its turn until ctx ends.
+// Alone excludes other calls of Alone with the same name during do. It waits until ctx ends.
 func Alone(ctx context.Context, dir, name string, do func() error) error {
 	f, err := openLock(dir)
 	if err != nil {

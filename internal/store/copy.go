@@ -14,7 +14,7 @@ import (
 	"github.com/toold/toold/internal/postgres"
 )
 
-// One transaction has so many records, and bytes but for one record.
+// Limits of one transaction.
 const (
 	batchRecords = 1000
 	batchBytes   = 8 << 20
@@ -23,22 +23,21 @@ const (
 const (
 	batchTime = time.Minute // for one transaction
 	lastTime  = 2 * time.Second
-	lookEvery = time.Minute // for what other processes have recorded
-	firstWait = time.Second // after a failure; then twice as long each time
+	lookEvery = time.Minute // for records of other processes
+	firstWait = time.Second // after a failure; doubles each time
 	lastWait  = time.Minute
 )
 
-// A Store keeps a copy of a journal. A nil Store keeps none.
+// Store copies a journal to a database. A nil Store does nothing.
 type Store struct {
 	address string
 	journal *journal.Journal
 	changed func(error)
-	behind  atomic.Pointer[string] // of Behind
+	behind  atomic.Pointer[string]
 }
 
-// New returns a Store at a connection string. changed is called when copying fails that did
-// not fail before, or in another way, and when it succeeds again, with nil. Until the Store
-// has a part of the journal, that is not removed. The caller calls Run.
+// New returns a Store for a connection string; the caller calls Run. changed receives each new kind
+// of failure, and nil after recovery. Parts of the journal that the store lacks are not removed.
 func New(address string, j *journal.Journal, changed func(error)) (*Store, error) {
 	if err := postgres.Check(address); err != nil {
 		return nil, err
@@ -49,7 +48,8 @@ func New(address string, j *journal.Journal, changed func(error)) (*Store, error
 	return s, nil
 }
 
-// Behind says for anybody why the store has not all; "" while it has, as far as is known.
+// Behind describes, without confidential details, why the store lacks records; "" if it is up to
+// date.
 func (s *Store) Behind() string {
 	if s == nil {
 		return ""
@@ -57,8 +57,7 @@ func (s *Store) Behind() string {
 	return *s.behind.Load()
 }
 
-// Run copies what the journal has and gets, until ctx ends, and then what is left, signed, for a
-// moment.
+// Run copies the journal until ctx ends, and then for a moment the signed rest.
 func (s *Store) Run(ctx context.Context) {
 	if s == nil {
 		return
@@ -74,12 +73,11 @@ func (s *Store) Run(ctx context.Context) {
 		s.report(err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait + rand.N(wait)): // the daemons of a team do not come back as one
+		case <-time.After(wait + rand.N(wait)): // so that a team's daemons do not reconnect at once
 		}
 	}
 }
 
-// report takes note of how an attempt went.
 func (s *Store) report(err error) {
 	text := ""
 	switch {
@@ -93,7 +91,7 @@ func (s *Store) report(err error) {
 	}
 }
 
-// follow copies over one connection, until that fails or ctx ends.
+// follow copies over one connection until it fails or ctx ends.
 func (s *Store) follow(ctx context.Context) error {
 	db, err := connect(ctx, s.address)
 	if err != nil {
@@ -118,7 +116,6 @@ func (s *Store) follow(ctx context.Context) error {
 	}
 }
 
-// all copies what the store lacks.
 func (s *Store) all(ctx context.Context, db *postgres.DB) error {
 	for {
 		left, err := s.some(ctx, db)
@@ -128,7 +125,7 @@ func (s *Store) all(ctx context.Context, db *postgres.DB) error {
 	}
 }
 
-// some copies as much as one transaction takes, and returns how many records are left.
+// some copies one transaction and returns how many records are left.
 func (s *Store) some(ctx context.Context, db *postgres.DB) (left uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, batchTime)
 	defer cancel()
@@ -139,8 +136,7 @@ func (s *Store) some(ctx context.Context, db *postgres.DB) (left uint64, err err
 	return left, err
 }
 
-// next returns the records that follow the last one in the store, and how many more there
-// are.
+// next returns the records behind the store's last one, and how many are left.
 func next(ctx context.Context, db *postgres.DB, j *journal.Journal, most int) (id string, list []journal.Copied, left uint64, err error) {
 	if id, err = j.ID(); err != nil {
 		return "", nil, 0, err
@@ -164,7 +160,7 @@ func next(ctx context.Context, db *postgres.DB, j *journal.Journal, most int) (i
 	return id, list, left, err
 }
 
-// The columns of toold_records that say what is in record, all but the id of the journal.
+// Columns of toold_records derived from record, without the journal's id.
 const columns = `segment, start, number, kind, time, call, client, agent, conversation, run, tool_call, workspace, tool, type, status, decision, decided_by`
 
 const (
@@ -172,7 +168,6 @@ const (
 	addText   = `INSERT INTO toold_texts (daemon, segment, hash, text) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
 )
 
-// put adds records, all or none of them.
 func put(ctx context.Context, db *postgres.DB, id string, list []journal.Copied) error {
 	var all []postgres.Statement
 	for _, r := range list {
@@ -188,7 +183,7 @@ func put(ctx context.Context, db *postgres.DB, id string, list []journal.Copied)
 	return db.Exec(ctx, all...)
 }
 
-// values are those of the columns, as texts.
+// values returns the columns as texts.
 func values(r chain.Record, a journal.About) []string {
 	list := strings.Fields(fmt.Sprintln(r.Segment, r.Offset, r.Number, r.Kind, r.Time.UnixNano(), int64(a.Call)))
 	for _, text := range []string{a.Client, a.Agent, a.Conversation, a.Run, a.ToolCall, a.Workspace, a.Tool, a.Type, a.Status, a.Action, a.By} {
@@ -197,11 +192,10 @@ func values(r chain.Record, a journal.About) []string {
 	return list
 }
 
-// columnBytes is how much of a text is in a column: clients choose them, and an index takes no
-// long ones.
+// columnBytes limits a text in a column: clients choose them, and an index rejects long ones.
 const columnBytes = 256
 
-// column is a text as the database takes it.
+// column returns a text as the database takes it.
 func column(text string) string {
 	text = strings.ReplaceAll(text[:min(len(text), columnBytes)], "\x00", "")
 	return strings.ToValidUTF8(text, "")

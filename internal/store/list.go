@@ -14,14 +14,13 @@ import (
 
 // Call is a call in a store.
 type Call struct {
-	journal.Record        // with its Arguments
+	journal.Record        // with Arguments
 	Daemon         string // OWNER/ID
-	Err            error  // what is there of it cannot be read: the rows were changed, or are none of toold's
+	Err            error  // why it cannot be read, for instance because rows were changed
 }
 
-// List passes the calls on that a query selects, of the daemons that a person means by a name
-// ("" = all), the latest first, until more returns false. The keys and the Text of the query
-// are not looked at.
+// List passes on the calls that a query selects, of the daemons with a name ("" = all), latest
+// first, until more returns false. It ignores the query's keys and Text.
 func List(ctx context.Context, address, name string, q journal.CallQuery, more func(Call) bool) error {
 	return with(ctx, address, func(db *postgres.DB) error { return list(ctx, db, name, q, more) })
 }
@@ -49,19 +48,18 @@ func list(ctx context.Context, db *postgres.DB, name string, q journal.CallQuery
 	}
 }
 
-// page is where a page of a listing begins: behind this call.
+// page is the call behind which a page of a listing begins.
 type page struct {
 	time          int64
 	owner, daemon string
 	number        int64
 }
 
-// pageOf is the call of a row.
 func pageOf(r postgres.Row) page { return page{r.Int(0), r.Text(1), r.Text(2), r.Int(3)} }
 
 const pageCalls = 100
 
-// somePage has all records of some calls, the latest call first.
+// somePage returns all records of some calls, latest call first.
 const somePage = `WITH found AS (
 	SELECT c.time, c.owner, c.daemon, c.number, c.call FROM toold_records c
 	WHERE c.kind = 1 AND c.call > 0 AND (c.time, c.owner, c.daemon, c.number) < ($1, $2, $3, $4) %s
@@ -70,7 +68,7 @@ SELECT f.time, f.owner, f.daemon, f.number, r.segment, r.start, r.record FROM fo
 JOIN toold_records r ON r.owner = f.owner AND r.daemon = f.daemon AND r.call = f.call AND r.call > 0
 ORDER BY f.time DESC, f.owner DESC, f.daemon DESC, f.number DESC, r.number`
 
-// conditions selects rows of calls, among them all that a query selects.
+// conditions selects a superset of the calls that a query selects.
 func conditions(name string, q journal.CallQuery) (where string, args []any) {
 	var s strings.Builder
 	add := func(condition, value string) {
@@ -94,7 +92,7 @@ func conditions(name string, q journal.CallQuery) (where string, args []any) {
 	return s.String(), args
 }
 
-// gather makes a call of its rows, and checks that they are of it.
+// gather assembles a call from its rows and checks that they belong to it.
 func gather(ctx context.Context, db *postgres.DB, rows []postgres.Row) Call {
 	p := pageOf(rows[0])
 	d := Daemon{Owner: p.owner, ID: p.daemon}

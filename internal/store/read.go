@@ -17,13 +17,13 @@ const (
 	onePart = `SELECT record, %s::text FROM toold_records r WHERE owner = $1 AND daemon = $2 AND segment = $3 AND number <= $4 ORDER BY r.number` // the column is no text
 )
 
-// reader reads the journal of a daemon. One goroutine uses it.
+// reader reads the journal of a daemon, for one goroutine.
 type reader struct {
 	Daemon
 	query func(sql string, args ...any) ([]postgres.Row, error)
 	last  uint32 // segment of text
 	text  []byte
-	wrong string // the first row that says other than its record
+	wrong string // first row that differs from its record
 }
 
 func newReader(ctx context.Context, db *postgres.DB, d Daemon) *reader {
@@ -32,7 +32,7 @@ func newReader(ctx context.Context, db *postgres.DB, d Daemon) *reader {
 	}}
 }
 
-// read is for chain.Copy. A segment has some 64 MiB.
+// read is for chain.Copy. A segment has about 64 MiB.
 func (s *reader) read(segment uint32, hash *chain.Hash) ([]byte, error) {
 	if hash != nil {
 		rows, err := s.query(oneText, segment, hash[:])
@@ -59,7 +59,7 @@ func (s *reader) read(segment uint32, hash *chain.Hash) ([]byte, error) {
 	return s.text, nil
 }
 
-// compare compares a row with its record. A record that is none is for the chain to find.
+// compare compares a row with its record. The chain finds invalid records.
 func (s *reader) compare(row postgres.Row, segment uint32) {
 	r, err := chain.Parse(segment, int64(len(s.text)), row.Bytes(0))
 	about, damaged := journal.SaysOf(r)
@@ -74,8 +74,8 @@ func (s *reader) compare(row postgres.Row, segment uint32) {
 	}
 }
 
-// Verify checks a journal in a store as journal.Verify does, and that its rows say what their
-// records say. The error is journal.ErrTampered when something does not fit.
+// Verify is journal.Verify for a journal in a store. It also compares rows with their records. The
+// error is journal.ErrTampered.
 func Verify(ctx context.Context, address string, d Daemon, checks journal.Checks) (r journal.Report, err error) {
 	err = with(ctx, address, func(db *postgres.DB) error {
 		s := newReader(ctx, db, d)

@@ -1,14 +1,12 @@
-// Package store copies a journal to a PostgreSQL database, which several daemons may share,
-// and reads it there.
+// Package store copies a journal to a PostgreSQL database, which several daemons may share, and
+// reads it there.
 //
-// What is there are the very records, so the chain of a journal and its signatures are
-// verified from the database alone. Rows are only added, in the order of the journal, behind
-// the last one that is there; a database that has another history of a journal is left as it
-// is. The journal stays the truth: nothing is ever read from here into it.
+// It copies whole records, so that the database alone suffices to verify chain and signatures. Rows
+// are only added, in order; a database with another history of the journal is left as it is. Nothing
+// is copied back.
 //
-// Each row belongs to the database user that has added it; journals of the same name of two
-// users are two. What is read is checked, since users of the database may have written
-// whatever they may.
+// A row belongs to the database user who added it: journals of the same id of two users are two.
+// What is read is verified, because users of the database may write anything.
 package store
 
 import (
@@ -32,7 +30,7 @@ const (
 	lastRecord = `SELECT number, segment, start, hash FROM toold_records WHERE owner = session_user AND daemon = $1 ORDER BY number DESC LIMIT 1`
 )
 
-// eachDaemon has the last record of each, from one to the next in the index.
+// eachDaemon returns the last record of each daemon, by index skips.
 const eachDaemon = `WITH RECURSIVE d AS (
 	(SELECT number, segment, start, hash, time, owner, daemon FROM toold_records ORDER BY owner DESC, daemon DESC, number DESC LIMIT 1)
 	UNION ALL
@@ -41,8 +39,8 @@ const eachDaemon = `WITH RECURSIVE d AS (
 		WHERE (r.owner, r.daemon) < (d.owner, d.daemon) ORDER BY r.owner DESC, r.daemon DESC, r.number DESC LIMIT 1) n)
 SELECT * FROM d ORDER BY owner, daemon`
 
-// open opens a database that takes all texts: one of another encoding refuses some, and so all
-// that comes behind them.
+// open opens a database and checks its encoding: another one rejects some texts and all that
+// follow.
 func open(ctx context.Context, address string) (*postgres.DB, error) {
 	db, err := postgres.Open(ctx, address)
 	if err != nil {
@@ -74,7 +72,6 @@ func connect(ctx context.Context, address string) (*postgres.DB, error) {
 	return db, nil
 }
 
-// with does something with a database that has the tables.
 func with(ctx context.Context, address string, do func(*postgres.DB) error) error {
 	db, err := connect(ctx, address)
 	if err == nil {
@@ -87,7 +84,7 @@ func with(ctx context.Context, address string, do func(*postgres.DB) error) erro
 	return fmt.Errorf("cannot read the team store: %w", err)
 }
 
-// Prepare makes the tables, unless they are there.
+// Prepare creates the tables if they are missing.
 func Prepare(ctx context.Context, address string) error {
 	db, err := open(ctx, address)
 	if err == nil {
@@ -111,11 +108,10 @@ type Daemon struct {
 	Time  time.Time // of the last record
 }
 
-// Name is what people call it: OWNER/ID.
+// Name returns OWNER/ID.
 func (d Daemon) Name() string { return d.Owner + "/" + d.ID }
 
-// prefix is what the names begin with that a person means by OWNER, or OWNER/ and the first
-// digits of an id.
+// prefix returns what names begin with that a person abbreviates as OWNER or OWNER/DIGITS.
 func prefix(name string) string {
 	if name == "" || strings.Contains(name, "/") {
 		return name
@@ -123,7 +119,7 @@ func prefix(name string) string {
 	return name + "/"
 }
 
-// Daemons lists those that a person means by a name; "" = all.
+// Daemons lists those with a name; "" = all.
 func Daemons(ctx context.Context, address, name string) (list []Daemon, err error) {
 	err = with(ctx, address, func(db *postgres.DB) error {
 		rows, err := db.Query(ctx, eachDaemon)
@@ -138,15 +134,15 @@ func Daemons(ctx context.Context, address, name string) (list []Daemon, err erro
 	return list, err
 }
 
-// mark is a record by its number, segment, start and hash, the first columns of a row.
+// mark decodes number, segment, start and hash, the first columns of a row.
 func mark(r postgres.Row) chain.Mark {
 	m := chain.Mark{Number: uint64(r.Int(0)), Segment: uint32(r.Int(1)), Offset: r.Int(2)}
 	copy(m.Hash[:], r.Bytes(3))
 	return m
 }
 
-// Check compares a store with a journal; nil = only the store is looked at. It returns how
-// many records the store lacks.
+// Check compares a store with a journal, or with nil only reads it, and returns how many records
+// the store lacks.
 func Check(ctx context.Context, address string, j *journal.Journal) (lacks uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, batchTime)
 	defer cancel()

@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// Blobs are texts too large for a record, each in a file that is named by its hash and by the
-// segment whose records mean it: blobs/ab/abcd….00000001. They go with the segment.
+// A blob is a text too large for a record. Its file is named by its hash and the segment that
+// refers to it, and removed with the segment: blobs/ab/abcd….00000001.
 const (
 	blobsName  = "blobs"
 	unfinished = ".new"
 )
 
-// ErrBlob says that a text beside the log is not as it was kept.
+// ErrBlob says that a blob is missing or changed.
 var ErrBlob = errors.New("it was removed or changed")
 
 func blobName(h Hash, segment uint32) string {
 	return hex.EncodeToString(h[:]) + "." + padded(uint64(segment), 8)
 }
 
-// blobSegment is the segment whose records mean a blob; 0 for what is none.
+// blobSegment returns the segment in a blob's file name, or 0.
 func blobSegment(name string) uint32 {
 	hash, rest, _ := strings.Cut(strings.TrimSuffix(name, unfinished), ".")
 	if _, err := hex.DecodeString(hash); err != nil || len(hash) != hex.EncodedLen(len(Hash{})) {
@@ -32,7 +32,7 @@ func blobSegment(name string) uint32 {
 	return segmentNumber(rest + suffix)
 }
 
-// blobDir opens the directory of the blobs that begin with a byte.
+// blobDir opens the directory of the blobs whose hash begins with first.
 func blobDir(dir Dir, first byte, create bool) (Dir, error) {
 	all, err := dir.Sub(blobsName, create)
 	if err != nil {
@@ -41,8 +41,8 @@ func blobDir(dir Dir, first byte, create bool) (Dir, error) {
 	return all.Sub(hex.EncodeToString([]byte{first}), create)
 }
 
-// Blob keeps a text beside the log, for a record of this batch that names its hash. It is on
-// the disk when Blob returns.
+// Blob stores a text beside the log for a record of this batch. It is on the disk when Blob
+// returns.
 func (b *Batch) Blob(text []byte) (Hash, error) {
 	h := Hash(sha256.Sum256(text))
 	d, err := blobDir(b.dir, h[0], true)
@@ -58,7 +58,7 @@ func (b *Batch) Blob(text []byte) (Hash, error) {
 
 func writeBlob(d Dir, name string, h Hash, text []byte) error {
 	if _, err := readBlob(d, name, h, int64(len(text))); err == nil {
-		return d.Sync() // whoever made it may have died before
+		return d.Sync() // its creator may have died before syncing
 	}
 	f, err := d.Create(name + unfinished)
 	if err != nil {
@@ -75,13 +75,13 @@ func writeBlob(d Dir, name string, h Hash, text []byte) error {
 		err = d.Rename(name+unfinished, name)
 	}
 	if err != nil {
-		return errors.Join(err, d.Remove(name+unfinished)) // it takes room
+		return errors.Join(err, d.Remove(name+unfinished)) // free the space
 	}
 	return d.Sync()
 }
 
-// ReadBlob returns a text that a record of a segment means. The error is ErrBlob when it is
-// not as it was, and ErrNoMark when the segment was removed meanwhile.
+// ReadBlob returns a blob of a segment. The error is ErrBlob if it is missing or changed, ErrNoMark
+// if the segment was removed.
 func ReadBlob(dir Dir, segment uint32, h Hash, size int64) ([]byte, error) {
 	d, err := blobDir(dir, h[0], false)
 	var text []byte
@@ -127,7 +127,7 @@ func readBlob(d Dir, name string, h Hash, size int64) (text []byte, err error) {
 	return text, nil
 }
 
-// eachBlob calls do for each blob, and what is left of one.
+// eachBlob calls do for each blob, including unfinished ones.
 func eachBlob(dir Dir, do func(d Dir, name string, segment uint32) error) error {
 	all, err := dir.Sub(blobsName, false)
 	if errors.Is(err, fs.ErrNotExist) {

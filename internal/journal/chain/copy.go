@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Copy is a copy of a log, made of Record.Text, and of the texts beside it. Verify, Salvage and
-// ReadBlob read it as they read a log: nothing that does calls the methods that it lacks.
+// Copy is a read-only copy of a log, for Verify, Salvage and ReadBlob. They call none of the
+// methods it lacks.
 type Copy struct {
 	Dir      // nil
 	Segments []uint32
-	// Read returns the records of a segment, each behind the other, or a text that they mean.
-	// The error is fs.ErrNotExist without it.
+	// Read returns the concatenated records of a segment, or with text the blob of that hash. The
+	// error is fs.ErrNotExist if there is none.
 	Read func(segment uint32, text *Hash) ([]byte, error)
 }
 
-// Sub implements Dir, as the other methods do.
+// Sub returns c: segments and blobs share one namespace.
 func (c Copy) Sub(string, bool) (Dir, error) { return c, nil }
 
-// Lock locks nothing.
+// Lock does nothing.
 func (c Copy) Lock(time.Duration) (func(), error) { return func() {}, nil }
 
-// Names returns those of the segments.
+// Names returns the names of the segments.
 func (c Copy) Names() (names []string, err error) {
 	for _, n := range c.Segments {
 		names = append(names, segmentName(n))
@@ -32,12 +32,12 @@ func (c Copy) Names() (names []string, err error) {
 	return names, nil
 }
 
-// Open reads a segment or a text.
+// Open reads a segment or a blob.
 func (c Copy) Open(name string) (File, error) {
 	n, hash := segmentNumber(name), (*Hash)(nil)
 	if of := blobSegment(name); of > 0 {
 		digits, _, _ := strings.Cut(name, ".")
-		sum, _ := hex.DecodeString(digits) // it can be: blobSegment has tried
+		sum, _ := hex.DecodeString(digits) // blobSegment checked the digits
 		n, hash = of, (*Hash)(sum)
 	}
 	if n == 0 {
@@ -50,7 +50,6 @@ func (c Copy) Open(name string) (File, error) {
 	return copyFile{text: bytes.NewReader(text)}, nil
 }
 
-// copyFile is a File whose File is nil.
 type copyFile struct {
 	File
 	text *bytes.Reader
@@ -60,7 +59,7 @@ func (f copyFile) ReadAt(p []byte, offset int64) (int, error) { return f.text.Re
 func (f copyFile) Size() (int64, error)                       { return f.text.Size(), nil }
 func (f copyFile) Close() error                               { return nil }
 
-// Parse reads a record that was copied, whatever the one before it is.
+// Parse decodes a copied record, whatever precedes it.
 func Parse(segment uint32, offset int64, text []byte) (Record, error) {
 	r, end, err := recordAt(bytes.NewReader(text), Mark{Segment: segment}, int64(len(text)))
 	if err == nil && end < int64(len(text)) {

@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// Dir is a directory of files, as much of one as a log needs. Tests have one that fails.
+// Dir is a directory of files, as a log needs it.
 type Dir interface {
 	io.Closer
-	// Open opens a file for reading and writing. The error is fs.ErrNotExist without one.
+	// Open opens a file for reading and writing.
 	Open(name string) (File, error)
-	// Create is Open, and makes the file when it is missing.
+	// Create is Open, but creates a missing file.
 	Create(name string) (File, error)
 	// Names returns the names of all files.
 	Names() ([]string, error)
-	// Rename gives a file another name, in place of one that has it.
+	// Rename replaces an existing file.
 	Rename(from, to string) error
 	Remove(name string) error
-	// Sub opens a directory in this one. With create it is made when it is missing, and
-	// its name is on the disk; else the error is fs.ErrNotExist.
+	// Sub opens a subdirectory. With create it creates and syncs a missing one; otherwise the error
+	// is fs.ErrNotExist.
 	Sub(name string, create bool) (Dir, error)
 	// Sync returns when the names of all files are on the disk.
 	Sync() error
-	// Same reports whether the name of an open file is still its own, and its size.
+	// Same reports whether the name of an open file still refers to it, and the size.
 	Same(f File) (size int64, same bool, err error)
-	// Lock keeps out all others, of this process and of others, until unlock is called.
-	// It gives up with ErrBusy.
+	// Lock excludes all other users of the directory until unlock. It fails with ErrBusy after
+	// wait.
 	Lock(wait time.Duration) (unlock func(), err error)
 }
 
@@ -40,7 +40,7 @@ type File interface {
 	io.Closer
 	Size() (int64, error)
 	Truncate(size int64) error
-	// Sync returns when the content and the size are on the disk.
+	// Sync returns when content and size are on the disk.
 	Sync() error
 }
 
@@ -49,13 +49,12 @@ var ErrBusy = errors.New("another process is writing, and does not end")
 
 type directory struct {
 	path string
-	lock *os.File // nil before it is locked first
+	lock *os.File // nil before the first Lock
 }
 
 const lockName = "lock"
 
-// Directory opens a directory of the file system for a log, and makes it when it is
-// missing. Only its owner can read what is made in it.
+// Directory opens a directory of the file system, creating it for its owner alone if missing.
 func Directory(path string) (Dir, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		parent := directory{path: filepath.Dir(path)}
@@ -66,7 +65,7 @@ func Directory(path string) (Dir, error) {
 	return &directory{path: path}, nil
 }
 
-// Close closes what Lock uses.
+// Close closes the lock file.
 func (d *directory) Close() error {
 	if d.lock == nil {
 		return nil
@@ -94,8 +93,7 @@ func (d *directory) open(name string, flags int) (File, error) {
 	return nil, err
 }
 
-// errDangling says that a file is there by its name only. It is not fs.ErrNotExist, which says
-// that another process has removed it.
+// errDangling distinguishes a dangling link from a file that another process has removed.
 var errDangling = errors.New("it is a link to a file that does not exist")
 
 func (d *directory) Names() ([]string, error) {
@@ -122,7 +120,7 @@ func (d *directory) Sub(name string, create bool) (Dir, error) {
 	if err := os.Mkdir(sub.path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	return sub, d.Sync() // whoever made it may have died before
+	return sub, d.Sync() // its creator may have died before syncing
 }
 
 func (d *directory) Sync() error {
@@ -145,7 +143,7 @@ func (d *directory) Same(f File) (size int64, same bool, err error) {
 	return now.Size(), os.SameFile(now, file.opened), nil
 }
 
-// Another process has the lock for as long as a write of some kilobytes takes.
+// Another process holds the lock while it writes some kilobytes.
 const (
 	firstRetry = 20 * time.Microsecond
 	lastRetry  = 5 * time.Millisecond
@@ -172,7 +170,7 @@ func (d *directory) Lock(wait time.Duration) (unlock func(), err error) {
 
 type diskFile struct {
 	*os.File
-	opened fs.FileInfo // when it was opened
+	opened fs.FileInfo
 }
 
 func (f diskFile) Size() (int64, error) {
@@ -192,7 +190,7 @@ func (f diskFile) WriteAt(p []byte, offset int64) (int, error) {
 
 func (f diskFile) Truncate(size int64) error { return bare(f.File.Truncate(size)) }
 
-// bare is an error without the path in it, which not everybody may read.
+// bare removes the path from an error, because not everyone may see it.
 func bare(err error) error {
 	if err == nil {
 		return nil

@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile locks a file for the open file f alone (F_OFD_SETLK), or releases it. It
-// reports false when another open file has the lock. The kernel releases it however a
-// process ends.
+// lockFile takes or releases an open file description lock (F_OFD_SETLK). It reports false if
+// another open file has it.
 func lockFile(f *os.File, lock bool) (bool, error) {
 	at := unix.Flock_t{Type: unix.F_UNLCK, Len: 1}
 	if lock {

@@ -4,8 +4,8 @@ package chain
 
 import "os"
 
-// lockFile does nothing: other systems have no lock that belongs to an open file, and
-// there only one process may use a state directory.
+// lockFile does nothing: these systems lack locks of open files, and only one process may use a
+// state directory.
 func lockFile(*os.File, bool) (bool, error) { return true, nil }
 
 func syncData(f *os.File) error { return f.Sync() }

@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// disk brings what was written to the disk, and notes it. Who comes while another one syncs
-// waits for the turn, and mostly finds that a third one has synced for both.
+// disk syncs the log and notes its end. One sync serves all callers that waited for the turn.
 type disk struct {
-	written atomic.Pointer[Mark] // the last record in the file
-	turn    chan struct{}        // capacity 1; full while somebody uses the fields below
-	file    File                 // the current segment; those before are on the disk
-	synced  uint64               // number of the last record that is on the disk
-	grown   bool                 // the size on the disk may be another one
-	failed  error                // why later ones cannot be
+	written atomic.Pointer[Mark] // last record in the file
+	turn    chan struct{}        // capacity 1; guards the fields below
+	file    File                 // current segment; earlier ones are synced
+	synced  uint64               // number of the last synced record
+	grown   bool                 // the file size is not synced
+	failed  error                // why all later syncs fail
 	note    note
 	measure func(time.Duration, error) // Options.Synced
 }
@@ -43,14 +42,14 @@ func (d *disk) sync(number uint64) error {
 	return nil
 }
 
-// resized has the next sync bring the size of the file to the disk.
+// resized makes the next sync write the file size.
 func (d *disk) resized() {
 	d.turn <- struct{}{}
 	d.grown = true
 	<-d.turn
 }
 
-// fail makes an error that of all later syncs.
+// fail makes all later syncs fail with err.
 func (d *disk) fail(err error) error {
 	d.failed = fmt.Errorf("cannot bring the log to the disk, and nothing is run that it cannot remember: %w; look at the disk, then restart toold", err)
 	return d.failed

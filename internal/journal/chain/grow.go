@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// catchUp reads what other processes have appended. The caller has the lock.
+// catchUp reads what other processes have appended. The caller holds the lock.
 func (l *Log) catchUp() error {
 	for {
 		size, same, err := l.opt.Dir.Same(l.file)
@@ -35,7 +35,7 @@ func (l *Log) catchUp() error {
 	}
 }
 
-// Present returns an error unless the log is where it was opened.
+// Present fails unless the log is where it was opened.
 func (l *Log) Present() error {
 	d := &l.disk
 	d.turn <- struct{}{}
@@ -47,13 +47,12 @@ func (l *Log) Present() error {
 	return err
 }
 
-// damage is the error for what should follow the last record.
 func (l *Log) damage(why string) error {
 	return &DamageError{Mark{Number: l.last.Number + 1, Segment: l.last.Segment, Offset: l.end}, why}
 }
 
-// readOn reads the records that others appended to the segment. What one of them has left
-// incomplete is cut off: none is writing, since the caller has the lock.
+// readOn reads records that others appended to the segment and cuts off an incomplete one: with the
+// lock held, nobody is writing.
 func (l *Log) readOn(size int64) error {
 	n, err := l.file.ReadAt(l.next[:], l.end)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -95,7 +94,7 @@ func (l *Log) readOn(size int64) error {
 	}
 }
 
-// goOn moves to the next segment when another process has begun it.
+// goOn moves to the next segment if another process has begun it.
 func (l *Log) goOn() (moved bool, err error) {
 	f, err := l.opt.Dir.Open(segmentName(l.last.Segment + 1))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -115,7 +114,7 @@ func (l *Log) goOn() (moved bool, err error) {
 	h, first, s, err := begin(f, l.last.Segment+1, l.last, size)
 	switch {
 	case errors.Is(err, errBroken) && noted.Number <= l.last.Number:
-		return false, f.Close() // who made it did not finish; it is made anew
+		return false, f.Close() // its creator died; begin recreates it
 	case err == nil && h.id != l.id, errors.Is(err, errChain), errors.Is(err, errBroken):
 		err = &DamageError{Mark{Number: l.last.Number + 1, Segment: l.last.Segment + 1}, "the segment does not follow the one before"}
 	}
@@ -131,16 +130,15 @@ func (l *Log) goOn() (moved bool, err error) {
 	return true, nil
 }
 
-// ahead is how many zeros are behind the last record when it is extended. They are written page
-// by page: what is written at once the system keeps as a whole, and a write into it takes longer.
+// ahead is how many zeros Extend writes. It writes them page by page, because writes into large
+// folios of the page cache are slower.
 const (
 	ahead = 512 << 10
 	page  = 4 << 10
 )
 
-// Extend writes zeros behind the last record when few are left, as far as the segment goes. A
-// sync of records that are written over them is quick: the file becomes no larger. It must not
-// be called at the same time as Update.
+// Extend preallocates zeros behind the last record, up to the segment's limit: a sync is faster
+// when the file does not grow. It must not run concurrently with Update.
 func (l *Log) Extend() error {
 	unlock, err := l.opt.Dir.Lock(l.opt.Wait)
 	if err != nil {
@@ -162,7 +160,7 @@ func (l *Log) Extend() error {
 		_, err = l.file.WriteAt(zeros[:n], at)
 		at += n
 	}
-	if err != nil { // the room is for others
+	if err != nil { // leave the space to others
 		l.unready = l.last.Segment
 		return errors.Join(err, l.file.Truncate(size))
 	}
@@ -171,7 +169,7 @@ func (l *Log) Extend() error {
 	return nil
 }
 
-// shorten removes the zeros behind the last record. The caller has the lock.
+// shorten removes the zeros behind the last record. The caller holds the lock.
 func (l *Log) shorten() error {
 	size, err := l.file.Size()
 	if err != nil || size <= l.end {
@@ -181,7 +179,7 @@ func (l *Log) shorten() error {
 	return l.file.Truncate(l.end)
 }
 
-// rotate begins the next segment. The caller has the lock.
+// rotate begins the next segment. The caller holds the lock.
 func (l *Log) rotate() error {
 	if err := l.shorten(); err != nil { // a power cut may have left zeros
 		return err
@@ -195,7 +193,7 @@ func (l *Log) rotate() error {
 	return l.begin(l.last.Segment + 1)
 }
 
-// begin makes a segment and goes on there. An error leaves it to the next caller.
+// begin creates a segment and moves to it. After an error the next caller tries again.
 func (l *Log) begin(segment uint32) error {
 	f, err := l.opt.Dir.Create(segmentName(segment))
 	if err != nil {
@@ -216,7 +214,7 @@ func (l *Log) begin(segment uint32) error {
 	return nil
 }
 
-// change goes on in another segment, when that and all before it are on the disk.
+// change moves to another segment once it and all earlier ones are on the disk.
 func (l *Log) change(f File, limit int64, last Mark, end int64) error {
 	d := &l.disk
 	d.turn <- struct{}{}
@@ -233,14 +231,13 @@ func (l *Log) change(f File, limit int64, last Mark, end int64) error {
 	l.limit = limit
 	l.adopt(f, last, end)
 	if old != nil {
-		_ = old.Close() // it is on the disk
+		_ = old.Close() // it is synced
 	}
 	return nil
 }
 
-// rewrite writes again what a segment has behind the note. Another process may have failed
-// to bring it to the disk: then the system still shows it, takes it for written, and the
-// next sync would not write it.
+// rewrite writes again what a segment has behind the note. If another process failed to sync it,
+// the kernel considers those pages clean, and the next sync would skip them.
 func rewrite(f File, noted Mark, segment uint32, end int64) error {
 	from := int64(0)
 	if noted.Segment == segment {
@@ -260,7 +257,7 @@ func rewrite(f File, noted Mark, segment uint32, end int64) error {
 	return nil
 }
 
-// adopt goes on in a segment. The caller has the turn of disk, or is the only one.
+// adopt sets the current segment. The caller has the turn of disk or is alone.
 func (l *Log) adopt(f File, last Mark, end int64) {
 	l.file, l.last, l.end = f, last, end
 	l.disk.file = f

@@ -1,24 +1,18 @@
-// Package chain is an append-only log of records in segment files, each record chained to
-// the one before by its hash.
+// Package chain is an append-only log in segment files. Each record contains the hash of the
+// previous one.
 //
-// Several processes may write one log. Who appends takes the lock of the directory, reads
-// what others have appended since, and then writes all of its records with one write; see
-// Log.Update. They are on the disk after Log.Sync, which others may do meanwhile and which
-// covers the records of all. What is returned as appended, and then synced, is found again
-// by every later Open, or Open fails.
+// Several processes may write one log. A writer locks the directory, reads what others have
+// appended, and appends its records with one write (Log.Update). Log.Sync brings the records of all
+// to the disk. Every later Open finds the synced records, or fails.
 //
-// A note of the last record that is on the disk is kept in another directory. A log that is
-// shorter than its note, or differs there, has lost its end or was changed: it is not
-// opened. Behind the note, what a process or the machine left incomplete is cut off.
+// A note in another directory names the last synced record. Open refuses a log that is shorter than
+// its note or differs there. It cuts off incomplete data behind the note and records that. The log
+// may end in zeros (Log.Extend).
 //
-// Zeros may be behind the last record, see Log.Extend: the log ends where a record begins with
-// nothing else. All that follows is then zeros, too, or was left incomplete.
+// Blobs are files beside the log for large texts, named by their hashes. The oldest segments can be
+// removed with their blobs; a record then says where the log may begin.
 //
-// A text too large for a record is in a file beside the log, which the record names by its
-// hash. Segments are removed as a whole, the oldest first, with the texts of their records: a
-// later record says where the log may begin then. What is cut off is in a record too.
-//
-// The package knows nothing of what is in the records, and does not retry what has failed.
+// The package does not interpret bodies and does not retry failures.
 package chain
 
 import (
@@ -35,9 +29,9 @@ var (
 	ErrNoMark = errors.New("the log has no such record")
 )
 
-// DamageError says that a log has lost records, or was changed.
+// DamageError says that a log lost records or was changed.
 type DamageError struct {
-	Mark Mark // where the first record should be that is not
+	Mark Mark // of the first bad record
 	Why  string
 }
 
@@ -45,52 +39,47 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("the log is damaged: record number %d (%s, byte %d): %s", e.Mark.Number, segmentName(max(e.Mark.Segment, 1)), e.Mark.Offset, e.Why)
 }
 
-// Options is what a Log works with.
+// Options configure a Log.
 type Options struct {
 	Dir   Dir
-	Notes Dir    // where the note is; nil, for Verify only, when Noted says what it would
-	Note  string // the name of its file
+	Notes Dir    // directory of the note; nil, for Verify only, to use Noted
+	Note  string // file name of the note
 	Noted Mark
-	// SegmentBytes is how large a segment becomes before the next one begins. It is
-	// chosen when a segment is made.
+	// SegmentBytes is the size at which the next segment begins, fixed when a segment is created.
 	SegmentBytes int64
 	Wait         time.Duration // for the lock
-	// From is a record that the caller has seen: Open passes on only later ones, and reads
-	// no earlier one but that of the note. The error is ErrNoMark when the log has another
-	// one there, or none. Zero means the beginning.
+	// From is a record the caller has seen: Open reads only what follows. The error is ErrNoMark if
+	// the log does not have it.
 	From Mark
-	// Begins is the first segment that the log must have, for all that the caller has seen of
-	// removals; 0 is the same as 1. Without that segment the error is ErrNoMark, too.
+	// Begins is the first segment that the log must have if From is set; 0 means 1. Otherwise the
+	// error is ErrNoMark.
 	Begins uint32
-	// Seen is called for each record that this Log did not append, in their order. When it
-	// fails, so does what has read the record.
+	// Seen receives each record that this Log did not append, in order. Its error fails the reader.
 	Seen func(Record) error
-	// Own is called by Verify for each of the log's own records; it may be nil.
+	// Own receives the log's own records during Verify; may be nil.
 	Own func(Record)
-	// Synced is called after each attempt to bring records to the disk, with how long it
-	// took; nil = it is not called. It must not block.
+	// Synced receives the duration and result of each sync; may be nil. It must not block.
 	Synced func(took time.Duration, err error)
 }
 
-// A Log is an open log. Update must not be called at the same time as another Update or
-// Close; Sync may be.
+// Log is an open log. Update must not run concurrently with Update or Close; Sync may.
 type Log struct {
 	opt   Options
 	id    ID
-	file  File // the current segment
+	file  File // current segment
 	limit int64
-	last  Mark   // of the last record
-	end   int64  // of it
-	text  []byte // of an earlier batch, to be used again
+	last  Mark
+	end   int64  // offset behind last
+	text  []byte // buffer for the next batch
 	disk  disk
 
 	extended bool         // Extend has written zeros
-	unready  uint32       // the segment that it could not extend
-	next     [bodyAt]byte // what is read behind the last record
+	unready  uint32       // segment that Extend could not extend
+	next     [bodyAt]byte // buffer of readOn
 }
 
-// Open opens a log, and makes it when there is none. All its records are passed to Seen.
-// The error is a *DamageError when it has lost what was noted.
+// Open opens a log, creating it if missing, and passes its records to Seen. The error is a
+// *DamageError if a noted record is missing.
 func Open(o Options) (l *Log, err error) {
 	unlock, err := o.Dir.Lock(o.Wait)
 	if err != nil {
@@ -147,13 +136,13 @@ func (l *Log) open() error {
 	if err != nil {
 		return err
 	}
-	if err = l.opt.Dir.Sync(); err != nil { // whoever made a segment may have died before
+	if err = l.opt.Dir.Sync(); err != nil { // the creator of a segment may have died before syncing
 		return err
 	}
 	return l.repair()
 }
 
-// repair writes the note anew when a power cut has torn it.
+// repair rewrites a torn note.
 func (l *Log) repair() error {
 	_, err := l.disk.note.read(true)
 	var torn *DamageError
@@ -166,15 +155,15 @@ func (l *Log) repair() error {
 	return l.disk.note.settle(l.last)
 }
 
-// ID returns the name of the log.
+// ID returns the random name of the log.
 func (l *Log) ID() ID { return l.id }
 
-// Last returns the last record. It must not be called at the same time as Update.
+// Last returns the last record. It must not run concurrently with Update.
 func (l *Log) Last() Mark { return l.last }
 
-// Update has do append records, after all that others have appended was passed to Seen.
-// All of them are written with one write, or none when it fails or do does. The error is
-// ErrUnsure when it is not known whether they were: then they may be passed to Seen later.
+// Update reads what others have appended and then lets do append records, which are written
+// together or, after an error, not at all. ErrUnsure says that it is unknown whether they were
+// written; they may reach Seen later.
 func (l *Log) Update(do func(*Batch) error) error {
 	unlock, err := l.opt.Dir.Lock(l.opt.Wait)
 	if err != nil {
@@ -184,7 +173,7 @@ func (l *Log) Update(do func(*Batch) error) error {
 	return l.update(do)
 }
 
-// update is Update for a caller that has the lock.
+// update is Update for a caller that holds the lock.
 func (l *Log) update(do func(*Batch) error) error {
 	if err := l.catchUp(); err != nil {
 		return err
@@ -201,7 +190,6 @@ func (l *Log) update(do func(*Batch) error) error {
 	return l.write(&b)
 }
 
-// batch begins a batch behind the last record.
 func (l *Log) batch() Batch {
 	return Batch{dir: l.opt.Dir, text: l.text[:0], last: l.last, end: l.end, now: time.Unix(0, time.Now().UnixNano()).UTC()}
 }
@@ -220,33 +208,33 @@ func (l *Log) write(b *Batch) error {
 	return nil
 }
 
-// keptText is how large a buffer is kept for the next batch.
+// keptText is the largest buffer kept for the next batch.
 const keptText = 256 << 10
 
-// Batch is the records that one Update appends.
+// Batch collects the records of one Update.
 type Batch struct {
-	dir  Dir // of the log
+	dir  Dir
 	text []byte
 	last Mark
 	end  int64
 	now  time.Time
 
-	beside int64 // bytes of its blobs
+	beside int64 // bytes of blobs
 }
 
-// Bytes is how much it adds to the log, with what is kept beside it.
+// Bytes returns how much the batch adds, blobs included.
 func (b *Batch) Bytes() int64 { return int64(len(b.text)) + b.beside }
 
-// Time is that of its records, as it is read from them.
+// Time returns the time of its records.
 func (b *Batch) Time() time.Time { return b.now }
 
-// Last is the record that the next one follows.
+// Last returns the record that the next one follows.
 func (b *Batch) Last() Mark { return b.last }
 
-// SetTime changes it for the records that follow, which were made elsewhere before.
+// SetTime sets the time of the following records.
 func (b *Batch) SetTime(at time.Time) { b.now = at }
 
-// Append adds a record. kind is not one of the log's own.
+// Append adds a record of the caller's kinds.
 func (b *Batch) Append(kind byte, body []byte) (Mark, error) {
 	if len(body) > MaxBody {
 		return Mark{}, fmt.Errorf("a record of %d bytes is too large for the log: at most %d", len(body), MaxBody)
@@ -258,8 +246,8 @@ func (b *Batch) Append(kind byte, body []byte) (Mark, error) {
 	return m, nil
 }
 
-// CatchUp passes what others have appended to Seen. It gives up after wait, with ErrBusy.
-// It must not be called at the same time as Update.
+// CatchUp passes what others have appended to Seen, or returns ErrBusy after wait. It must not run
+// concurrently with Update.
 func (l *Log) CatchUp(wait time.Duration) error {
 	unlock, err := l.opt.Dir.Lock(wait)
 	if err != nil {
@@ -269,22 +257,19 @@ func (l *Log) CatchUp(wait time.Duration) error {
 	return l.catchUp()
 }
 
-// WaitFor sets how long Update waits for the lock. It must not be called at the same time
-// as Update.
+// WaitFor sets how long Update waits for the lock. It must not run concurrently with Update.
 func (l *Log) WaitFor(most time.Duration) { l.opt.Wait = most }
 
-// Begin sets how large the segments become that are begun from now on. It must not be called at
-// the same time as Update.
+// Begin sets the size of later segments. It must not run concurrently with Update.
 func (l *Log) Begin(segmentBytes int64) { l.opt.SegmentBytes = segmentBytes }
 
-// Read passes the records of a log behind one mark, up to another one, to seen. Both are of records
-// that the log has; the zero Mark is before the first. It may be called at any time. The
-// error is ErrNoMark when the log has another record at after, or none.
+// Read passes the records behind after, up to to, to seen; the zero Mark precedes the first. The
+// error is ErrNoMark if the log does not have after.
 func Read(dir Dir, after, to Mark, seen func(Record) error) error {
 	return read(after, walk{dir: dir, noted: to, seen: seen, stop: to.Number})
 }
 
-// Copy is Read, and passes on the log's own records, too. What it passes on is all of the log.
+// Copy is Read including the log's own records.
 func (l *Log) Copy(after, to Mark, seen func(Record) error) error {
 	return read(after, walk{dir: l.opt.Dir, noted: to, seen: seen, stop: to.Number, whole: true})
 }
@@ -307,23 +292,22 @@ func read(after Mark, w walk) error {
 	return w.from(list, after)
 }
 
-// Sync returns when the first records, so many, are on the disk, and notes that. Once it
-// has failed it always fails: what the kernel could not write it forgets, and reports
-// once (fsync(2), EIO).
+// Sync returns when the records up to number are on the disk and noted. After a failure it always
+// fails, because the kernel reports a lost write only once (fsync(2), EIO).
 func (l *Log) Sync(number uint64) error {
 	l.disk.turn <- struct{}{}
 	defer func() { <-l.disk.turn }()
 	return l.disk.sync(number)
 }
 
-// Failure returns why nothing can be brought to the disk any more; nil while it can.
+// Failure returns why syncing fails; nil while it works.
 func (l *Log) Failure() error {
 	l.disk.turn <- struct{}{}
 	defer func() { <-l.disk.turn }()
 	return l.disk.failed
 }
 
-// Close syncs the log and closes it.
+// Close syncs and closes the log.
 func (l *Log) Close() error {
 	if l.extended {
 		l.tidy()
@@ -331,7 +315,7 @@ func (l *Log) Close() error {
 	return errors.Join(l.Sync(l.last.Number), l.close())
 }
 
-// tidy removes the zeros that Extend has written. Those that stay do no harm.
+// tidy removes the zeros of Extend, which are harmless if they stay.
 func (l *Log) tidy() {
 	unlock, err := l.opt.Dir.Lock(l.opt.Wait)
 	if err != nil {

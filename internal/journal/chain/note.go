@@ -10,18 +10,18 @@ import (
 	"io/fs"
 )
 
-// note is the file that says which record is on the disk: twice, so that a power cut that tears
-// one leaves the other. firm is written while latest is on the disk, and synced.
+// note is the file that names the last synced record, in two slots, so that a power cut tears at
+// most one. firm is written only after latest is synced.
 type note struct{ file File }
 
 const (
-	latest = 0        // offsets of the two
-	firm   = slotSize // in another sector
+	latest = 0        // offset
+	firm   = slotSize // offset, in another sector
 
-	slotSize = 512 // zeros follow the text
+	slotSize = 512 // padded with zeros
 )
 
-// openNote opens the note. Without a log it is made, and says that nothing is recorded.
+// openNote opens the note. For an empty log it creates one that notes no record.
 func openNote(o Options, empty bool) (n note, err error) {
 	n.file, err = o.Notes.Open(o.Note)
 	switch {
@@ -43,15 +43,14 @@ func openNote(o Options, empty bool) (n note, err error) {
 	return n, errors.Join(n.write(firm, Mark{}), n.file.Sync(), o.Notes.Sync())
 }
 
-// write replaces one of the two.
 func (n note) write(at int64, m Mark) error {
-	if _, err := n.file.WriteAt(noteText(m)[:slotSize], at); err != nil { // zeros are behind it
+	if _, err := n.file.WriteAt(noteText(m)[:slotSize], at); err != nil { // zeros follow
 		return fmt.Errorf("cannot note the end of the log: %w", err)
 	}
 	return nil
 }
 
-// settle has both say m, which is on the disk.
+// settle writes m, which is on the disk, to both slots.
 func (n note) settle(m Mark) error {
 	for _, at := range []int64{latest, firm} {
 		if err := n.write(at, m); err != nil {
@@ -64,8 +63,7 @@ func (n note) settle(m Mark) error {
 	return nil
 }
 
-// read returns the later one of those that are whole. What a power cut can have torn is
-// damage only when strict.
+// read returns the later intact slot. With strict, a torn slot is damage.
 func (n note) read(strict bool) (Mark, error) {
 	a, err := n.slot(latest)
 	if err != nil {
@@ -90,7 +88,6 @@ func (n note) read(strict bool) (Mark, error) {
 	return b.mark, nil
 }
 
-// slot is one of the two.
 type slot struct {
 	mark           Mark
 	written, whole bool
@@ -106,7 +103,7 @@ func (n note) slot(at int64) (slot, error) {
 	return slot{m, len(text) > 0, whole}, nil
 }
 
-// noteText has the same length for all marks, so that one replaces the other in place.
+// noteText has a constant length, so that it can be overwritten in place.
 func noteText(m Mark) []byte {
 	text := fmt.Appendf(make([]byte, 0, slotSize), "%020d %08d %020d %x", m.Number, m.Segment, m.Offset, m.Hash[:])
 	return fmt.Appendf(text, " %08x\n", crc32.ChecksumIEEE(text))

@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// Reader reads single records of a log, for one that knows where they are. It reads each
-// record as it is: that nothing was changed is for Verify to say.
+// Reader reads single records by position, for one goroutine. It does not verify the chain.
 type Reader struct {
 	dir   Dir
 	files map[uint32]File
 	lent  uint32
 }
 
-// NewReader makes a Reader of a log, for one goroutine. The caller closes it.
+// NewReader returns a Reader that the caller closes.
 func NewReader(dir Dir) *Reader { return &Reader{dir: dir, files: map[uint32]File{}} }
 
-// Lend has it read a segment from a file that is open, which stays open when it is closed.
+// Lend makes it read a segment from an open file, which Close leaves open.
 func (r *Reader) Lend(segment uint32, f File) { r.lent, r.files[segment] = segment, f }
 
 // Close closes the files.
@@ -29,24 +28,24 @@ func (r *Reader) Close() {
 	clear(r.files)
 }
 
-// keptOpen is how many files a Reader keeps open.
+// keptOpen limits the open files of a Reader.
 const keptOpen = 8
 
-// forget closes the files but for the one that is lent.
+// forget closes all files but the lent one.
 func (r *Reader) forget() {
 	for n, f := range r.files {
 		if n != r.lent {
-			_ = f.Close() // it was only read
+			_ = f.Close() // only read
 			delete(r.files, n)
 		}
 	}
 }
 
-// guess is how long most records are at most.
+// guess is the size of a first read: most records are shorter.
 const guess = 2 << 10
 
-// Record returns the record at a place, without its hash. The error is ErrNoMark when the
-// segment was removed, and another one when there is no whole record.
+// Record returns the record at an offset, without its hash. The error is ErrNoMark if the segment
+// was removed.
 func (r *Reader) Record(segment uint32, offset int64) (Record, error) {
 	f, err := r.open(segment)
 	if err != nil {
@@ -74,8 +73,8 @@ func (r *Reader) Record(segment uint32, offset int64) (Record, error) {
 	return rec, nil
 }
 
-// Each passes the records of a segment to seen, from the one at an offset up to one of a number.
-// What seen gets is valid until it returns. It must not use the Reader.
+// Each passes the records of a segment to seen, from an offset up to the number to. Records are
+// valid until seen returns. seen must not use the Reader.
 func (r *Reader) Each(segment uint32, offset int64, to uint64, seen func(Record) error) error {
 	f, err := r.open(segment)
 	if err != nil {
@@ -107,15 +106,14 @@ func (r *Reader) Each(segment uint32, offset int64, to uint64, seen func(Record)
 			}
 			rest, offset = rest[end:], offset+end
 		}
-		if len(rest) == n && (err != nil || offset+int64(n) == size) { // it may have become shorter
+		if len(rest) == n && (err != nil || offset+int64(n) == size) { // the file may have shrunk
 			return r.broken(segment, offset, nil)
 		}
 	}
 	return nil
 }
 
-// loose reads the record with which a text begins, and returns its size, which may be more than
-// the text has.
+// loose decodes the record at the beginning of p and returns its size, which may exceed p.
 func loose(p []byte, segment uint32, offset int64) (Record, int64, error) {
 	size := bodyAt + int64(binary.BigEndian.Uint32(p))
 	if size > bodyAt+MaxBody {
@@ -155,7 +153,7 @@ func (r *Reader) open(segment uint32) (File, error) {
 	return f, err
 }
 
-// OpenSegment opens a segment of a log. The error is ErrNoMark when it was removed.
+// OpenSegment opens a segment. The error is ErrNoMark if it was removed.
 func OpenSegment(dir Dir, segment uint32) (File, error) {
 	f, err := dir.Open(segmentName(segment))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -167,8 +165,8 @@ func OpenSegment(dir Dir, segment uint32) (File, error) {
 	return f, nil
 }
 
-// Identify returns the name of the log in a directory, and its first segment, as far as one of its
-// segments can be read. Without one both are zero.
+// Identify returns the name of the log in dir and its first segment; zero if no segment can be
+// read.
 func Identify(dir Dir) (id ID, first uint32, err error) {
 	list, err := segmentsLeft(dir)
 	if err != nil || len(list) == 0 {

@@ -13,32 +13,32 @@ import (
 	"time"
 )
 
-// A Hash is that of a whole record, as it is in the file.
+// Hash is the SHA-256 of an encoded record.
 type Hash [sha256.Size]byte
 
 // Record is one entry of a Log.
 type Record struct {
 	Mark
-	Before Hash // of the record before
+	Before Hash // hash of the previous record
 	Kind   byte
 	Time   time.Time
 	Body   []byte
-	Text   []byte // the whole record, as it is in the file
+	Text   []byte // encoded record
 }
 
-// Mark is where a record is, and its hash.
+// Mark identifies a record by position and hash.
 type Mark struct {
-	Number  uint64 // the first is 1
+	Number  uint64 // from 1
 	Segment uint32
 	Offset  int64 // in its segment
 	Hash    Hash
 }
 
-// A record in the file, with integers in big-endian order:
+// An encoded record, integers in big-endian order:
 //
 //	4 length of the body
-//	4 CRC-32C of all but this field
-//	32 SHA-256 of the record before
+//	4 CRC-32C of all other fields
+//	32 SHA-256 of the previous record
 //	8 number
 //	1 kind
 //	8 nanoseconds since 1970, UTC
@@ -51,7 +51,7 @@ const (
 	timeAt   = kindAt + 1
 	bodyAt   = timeAt + 8
 
-	// MaxBody is how long the body of a record may be.
+	// MaxBody limits the body of a record.
 	MaxBody = 32 << 20
 )
 
@@ -60,7 +60,7 @@ var (
 	errChain  = errors.New("it does not follow the record before")
 )
 
-// appendRecord adds an encoded record to p, which follows another one, and returns its hash.
+// appendRecord appends an encoded record and returns its hash.
 func appendRecord(p []byte, before Mark, kind byte, now time.Time, body []byte) ([]byte, Hash) {
 	begin := len(p)
 	p = binary.BigEndian.AppendUint32(p, uint32(len(body)))
@@ -75,28 +75,26 @@ func appendRecord(p []byte, before Mark, kind byte, now time.Time, body []byte) 
 	return p, sha256.Sum256(text)
 }
 
-// checksum is the CRC of an encoded record.
 func checksum(text []byte) uint32 {
-	table := crc32.MakeTable(crc32.Castagnoli) // made once by the library
+	table := crc32.MakeTable(crc32.Castagnoli) // cached by the library
 	return crc32.Update(crc32.Update(0, table, text[:crcAt]), table, text[beforeAt:])
 }
 
-// scanner reads the records of a segment one after the other.
+// scanner reads the records of a segment in order.
 type scanner struct {
 	in *bufio.Reader
-	to int64 // no record begins there or later
-	at Mark  // of the last record; Offset is that of the next one
+	to int64 // no record begins here or later
+	at Mark  // last record, but with the offset of the next
 }
 
-// scan begins at after.Offset with the record that follows the one that after names. The last
-// record begins before the offset to.
+// scan reads the records after after, beginning at after.Offset and before to.
 func scan(file io.ReaderAt, after Mark, to int64) *scanner {
 	in := io.NewSectionReader(file, after.Offset, math.MaxInt64-after.Offset)
 	return &scanner{bufio.NewReaderSize(in, int(min(max(to-after.Offset, bodyAt), 64<<10))), to, after}
 }
 
-// next returns io.EOF after the last record, errBroken or errChain for what is no record
-// at this place, and what the file answers when it cannot be read.
+// next returns io.EOF after the last record, errBroken or errChain for an invalid one, or a read
+// error.
 func (s *scanner) next() (Record, error) {
 	if s.at.Offset >= s.to {
 		return Record{}, io.EOF
@@ -133,11 +131,10 @@ func (s *scanner) next() (Record, error) {
 	return r, nil
 }
 
-// blank reports whether a text is zeros only, which no record begins with: see Log.Extend.
+// blank reports whether p is all zeros, which no record begins with.
 func blank(p []byte) bool { return len(bytes.TrimLeft(p, "\x00")) == 0 }
 
-// written is where the zeros begin with which a file ends that has size bytes. They may be the
-// last ones of a record.
+// written returns where the trailing zeros of a file begin. They may belong to a record.
 func written(f io.ReaderAt, size int64) (int64, error) {
 	p := make([]byte, min(size, 64<<10))
 	zeros := make([]byte, len(p))
@@ -154,7 +151,7 @@ func written(f io.ReaderAt, size int64) (int64, error) {
 	return 0, nil
 }
 
-// shorter is the error of reading a file: one that has become shorter is broken.
+// shorter maps the end of file to errBroken.
 func shorter(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errBroken

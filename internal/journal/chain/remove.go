@@ -10,11 +10,11 @@ import (
 // Segment is a part of a log that can be removed as a whole.
 type Segment struct {
 	Number uint32
-	Bytes  int64     // with its blobs
-	Begun  time.Time // that of its first record
+	Bytes  int64     // including blobs
+	Begun  time.Time // time of the first record
 }
 
-// Segments returns the segments of a log, the oldest first. It may be called at any time.
+// Segments lists the segments, oldest first. It may run at any time.
 func (l *Log) Segments() ([]Segment, error) {
 	numbers, err := segments(l.opt.Dir)
 	if err != nil {
@@ -36,7 +36,7 @@ func (l *Log) Segments() ([]Segment, error) {
 	list := make([]Segment, len(numbers))
 	for i, n := range numbers {
 		first, size, err := l.header(n)
-		if errors.Is(err, errBroken) && i > 0 && i == len(numbers)-1 { // it is just being begun
+		if errors.Is(err, errBroken) && i > 0 && i == len(numbers)-1 { // it is being created
 			return list[:i], nil
 		}
 		if err != nil {
@@ -60,9 +60,8 @@ func (l *Log) header(n uint32) (first Record, size int64, err error) {
 	return first, size, err
 }
 
-// A removal is a place where a log may begin: a segment, and the record before it. The body
-// of a record of KindRemoved has one for each segment that was removed then, since a crash
-// may leave some of them.
+// removal is where a log may begin: a segment and the record before it. A KindRemoved record lists
+// one for each removed segment, because a crash may leave some of them.
 type removal struct {
 	segment uint32
 	before  Mark // Number and Hash
@@ -76,7 +75,7 @@ func (r removal) append(p []byte) []byte {
 	return append(p, r.before.Hash[:]...)
 }
 
-// allows reports whether the body of a record of KindRemoved says that a log may begin here.
+// allows reports whether the body of a KindRemoved record lists r.
 func (r removal) allows(body []byte) bool {
 	want := string(r.append(nil))
 	for ; len(body) >= removalBytes; body = body[removalBytes:] {
@@ -87,9 +86,8 @@ func (r removal) allows(body []byte) bool {
 	return false
 }
 
-// Remove removes the oldest segments with their blobs. choose gets the segments that there
-// are and returns the first one that stays; it may append what is to be known of those that
-// go, and only then. The last segment stays in any case.
+// Remove removes the oldest segments and their blobs. choose returns the first segment that stays,
+// and may append records if any go. The last segment always stays.
 func (l *Log) Remove(choose func(b *Batch, first, last uint32) (stays uint32, err error)) error {
 	unlock, err := l.opt.Dir.Lock(l.opt.Wait)
 	if err != nil {
@@ -114,7 +112,7 @@ func (l *Log) Remove(choose func(b *Batch, first, last uint32) (stays uint32, er
 		if err := l.opt.Dir.Remove(segmentName(n)); err != nil {
 			return fmt.Errorf("cannot remove a segment of the log: %w", err)
 		}
-		if err := l.opt.Dir.Sync(); err != nil { // the oldest first, on the disk too
+		if err := l.opt.Dir.Sync(); err != nil { // oldest first, on the disk too
 			return err
 		}
 	}
@@ -127,7 +125,7 @@ func (l *Log) Remove(choose func(b *Batch, first, last uint32) (stays uint32, er
 	})
 }
 
-// removable appends the record that segments were removed, and returns which.
+// removable appends the KindRemoved record and returns the segments to remove.
 func (l *Log) removable(b *Batch, choose func(b *Batch, first, last uint32) (uint32, error)) ([]uint32, error) {
 	list, err := segments(l.opt.Dir)
 	if err != nil {
@@ -155,11 +153,10 @@ func (l *Log) removable(b *Batch, choose func(b *Batch, first, last uint32) (uin
 	return list[:stays-first], err
 }
 
-// cutKept is how much of what is cut off is kept.
+// cutKept limits how much of a cut is recorded.
 const cutKept = 1 << 20
 
-// cutOff removes what is behind the last record and none, and records that. What the disk has
-// no room for is not recorded.
+// cutOff removes and records what is behind the last record; on a full disk it does not record it.
 func (l *Log) cutOff(size int64) error {
 	rest := make([]byte, min(size-l.end, cutKept))
 	n, _ := l.file.ReadAt(rest, l.end)
@@ -174,7 +171,7 @@ func (l *Log) cutOff(size int64) error {
 	return nil
 }
 
-// CutOf returns how many bytes a record of KindCut says were cut off, and the first of them.
+// CutOf returns the size of the cut that a KindCut record describes, and its first bytes.
 func CutOf(r Record) (size int64, text []byte) {
 	if r.Kind != KindCut || len(r.Body) < 8 {
 		return 0, nil

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Salvage passes on what is in a log from the place where it is damaged: the record that is
-// there, as far as it can be read, and those that follow it. None of them can be trusted.
+// Salvage passes on the damaged record at from and whatever records follow, unverified.
 func Salvage(dir Dir, from Mark, seen func(Record)) error {
 	list, err := segmentsLeft(dir)
 	if err != nil {
@@ -39,7 +38,6 @@ func Salvage(dir Dir, from Mark, seen func(Record)) error {
 	return nil
 }
 
-// salvage is Salvage for what is left of one segment.
 func salvage(text []byte, from Mark, seen func(Record)) {
 	for at := 0; at+bodyAt < len(text); {
 		end := at + recordSize(text[at:], from.Number)
@@ -56,8 +54,7 @@ func salvage(text []byte, from Mark, seen func(Record)) {
 	}
 }
 
-// recordSize is how long a whole record is, with a number not below one; 0 where there is
-// none.
+// recordSize returns the size of an intact record whose number is at least least, or 0.
 func recordSize(p []byte, least uint64) int {
 	if len(p) < bodyAt {
 		return 0

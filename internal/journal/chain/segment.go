@@ -11,23 +11,22 @@ import (
 	"strings"
 )
 
-// The kinds of the log's own records, which are not passed on.
+// Kinds of the log's own records, which Seen does not get.
 const (
-	KindSegment = 0   // the first of each segment
-	KindRemoved = 255 // segments were removed: see removal
-	KindCut     = 254 // bytes that were no record were removed: see CutOf
+	KindSegment = 0   // first record of a segment
+	KindRemoved = 255 // segments were removed; see removal
+	KindCut     = 254 // incomplete data was removed; see CutOf
 )
 
-// own reports whether a kind is the log's own.
 func own(kind byte) bool { return kind == KindSegment || kind >= KindCut }
 
-// ID names a log. It is chosen at random when the log is made.
+// ID is the random name of a log.
 type ID [16]byte
 
 type segmentHeader struct {
 	id      ID
 	segment uint32
-	limit   int64 // at this size the next segment begins; the same for all that write it
+	limit   int64 // size at which the next segment begins, for all writers
 }
 
 const (
@@ -58,8 +57,7 @@ func decodeSegment(r Record) (h segmentHeader, err error) {
 	return h, nil
 }
 
-// begin reads the first record of a segment that has size bytes and follows a record. s reads
-// those behind it.
+// begin reads the first record of a segment; s reads the rest.
 func begin(file io.ReaderAt, segment uint32, before Mark, size int64) (h segmentHeader, first Record, s *scanner, err error) {
 	s = scan(file, Mark{Number: before.Number, Segment: segment, Hash: before.Hash}, size)
 	first, err = s.next()
@@ -79,7 +77,7 @@ const suffix = ".log"
 
 func segmentName(n uint32) string { return padded(uint64(n), 8) + suffix }
 
-// segmentNumber is that of a segment's file; 0 for another one.
+// segmentNumber parses a segment's file name; 0 for other files.
 func segmentNumber(name string) uint32 {
 	digits, is := strings.CutSuffix(name, suffix)
 	n, err := strconv.ParseUint(digits, 10, 32)
@@ -89,7 +87,6 @@ func segmentNumber(name string) uint32 {
 	return uint32(n)
 }
 
-// padded is a number with zeros before it.
 func padded(n uint64, digits int) string {
 	s := strconv.FormatUint(n, 10)
 	return "00000000000000000000"[:max(0, digits-len(s))] + s
@@ -105,7 +102,7 @@ func segments(dir Dir) ([]uint32, error) {
 	return list, err
 }
 
-// segmentsLeft is segments, also when some are missing.
+// segmentsLeft is segments, but allows gaps.
 func segmentsLeft(dir Dir) (list []uint32, err error) {
 	names, err := dir.Names()
 	if err != nil {

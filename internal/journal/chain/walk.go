@@ -11,24 +11,23 @@ import (
 
 type walk struct {
 	dir   Dir
-	noted Mark // the log must have this record
+	noted Mark // must be in the log
 	seen  func(Record) error
-	upTo  int64        // no record of the last segment begins there or later; 0 = unknown
-	stop  uint64       // the number of the last record that is read; 0 = none
-	own   func(Record) // is called for the log's own records; may be nil
-	whole bool         // seen is called for them, too
-	base  removal      // where the log begins, when its first segments were removed
+	upTo  int64        // the last segment ends before this offset; 0 = unknown
+	stop  uint64       // number of the last record to read; 0 = none
+	own   func(Record) // receives the log's own records; may be nil
+	whole bool         // seen receives them too
+	base  removal      // where a log without its first segments begins
 
 	header segmentHeader // of the current segment
-	file   File          // the same; nil before the first
-	last   Mark          // of the last record
-	end    int64         // of it
+	file   File          // current segment; nil before the first
+	last   Mark          // last record
+	end    int64         // offset behind last
 	size   int64         // of the file
 }
 
-// all reads the segments of a list. Only the last one may have an incomplete record, behind
-// the note; the fields then say where it is. What of a last segment is not even its first
-// record is left to be made anew.
+// all reads the listed segments. Only the last may have an incomplete end, behind the note. A last
+// segment without a complete first record is ignored.
 func (w *walk) all(list []uint32) error {
 	if w.file == nil && len(list) > 0 && list[0] > 1 {
 		w.base.segment = list[0]
@@ -55,8 +54,7 @@ func (w *walk) all(list []uint32) error {
 	return nil
 }
 
-// from is all, but begins behind a record. The note may be of that record, of a later or of
-// an earlier one.
+// from is all, beginning behind a record. The note may be of that, an earlier or a later record.
 func (w *walk) from(list []uint32, after Mark) error {
 	i, found := slices.BinarySearch(list, after.Segment)
 	if !found {
@@ -103,7 +101,7 @@ func (w *walk) from(list []uint32, after Mark) error {
 	return w.all(list[i+1:])
 }
 
-// missing is ErrNoMark for a record that is not there.
+// missing maps an invalid record to ErrNoMark.
 func missing(err error) error {
 	if errors.Is(err, errBroken) || errors.Is(err, io.EOF) {
 		return ErrNoMark
@@ -111,8 +109,7 @@ func missing(err error) error {
 	return err
 }
 
-// recordAt reads the record at the place of a mark, and where it ends, whatever its number
-// and the record before are.
+// recordAt reads the record at a position and returns its end, ignoring its number and predecessor.
 func recordAt(f io.ReaderAt, at Mark, size int64) (r Record, end int64, err error) {
 	before, err := follows(f, at)
 	if err != nil {
@@ -123,8 +120,8 @@ func recordAt(f io.ReaderAt, at Mark, size int64) (r Record, end int64, err erro
 	return r, s.at.Offset, err
 }
 
-// follows returns the number and the hash of the record before the one at the place of a
-// mark, as that one says, with this place.
+// follows returns the number and hash of the record before the one at a position, as that record
+// states them.
 func follows(f io.ReaderAt, at Mark) (before Mark, err error) {
 	var p [kindAt - beforeAt]byte
 	if _, err := f.ReadAt(p[:], at.Offset+beforeAt); err != nil {
@@ -133,8 +130,7 @@ func follows(f io.ReaderAt, at Mark) (before Mark, err error) {
 	return Mark{Number: binary.BigEndian.Uint64(p[numberAt-beforeAt:]) - 1, Segment: at.Segment, Offset: at.Offset, Hash: Hash(p[:numberAt-beforeAt])}, nil
 }
 
-// checkEarlier compares the record of the note with it, when that is the last one or comes
-// before.
+// checkEarlier checks the noted record if it is not behind the last one.
 func (w *walk) checkEarlier() error {
 	if w.noted.Number == 0 || w.noted.Number >= w.last.Number {
 		return w.check(w.last)
@@ -151,7 +147,7 @@ func (w *walk) checkEarlier() error {
 	return w.check(Mark{w.noted.Number, w.noted.Segment, w.noted.Offset, r.Hash})
 }
 
-// damage is the error for what should follow the last record.
+// damage is the error for the record that should follow the last one.
 func (w *walk) damage(why string) error {
 	return &DamageError{Mark{Number: w.last.Number + 1, Segment: w.last.Segment, Offset: w.end}, why}
 }
@@ -167,7 +163,7 @@ func (w *walk) open(n uint32) (File, error) {
 	return f, nil
 }
 
-// segment reads one segment. It reports false for a last one that was not begun.
+// segment reads one segment. It reports false for a last one without a complete first record.
 func (w *walk) segment(n uint32, last bool) (begun bool, err error) {
 	f, err := w.open(n)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -209,8 +205,8 @@ func (w *walk) segment(n uint32, last bool) (begun bool, err error) {
 	return true, w.records(s)
 }
 
-// incomplete reports whether a segment whose first record cannot be read was being made
-// when its maker died.
+// incomplete reports whether a segment without a valid first record was being created when its
+// creator died.
 func (w *walk) incomplete(err error) bool {
 	if w.file != nil && w.end < w.header.limit {
 		return false
@@ -218,7 +214,6 @@ func (w *walk) incomplete(err error) bool {
 	return errors.Is(err, errBroken) && w.noted.Number <= w.last.Number
 }
 
-// records reads the rest of a segment, as far as there are records.
 func (w *walk) records(s *scanner) error {
 	for !w.stopped() {
 		r, err := s.next()
@@ -257,7 +252,6 @@ func (w *walk) pass(r Record) error {
 	return w.seen(r)
 }
 
-// stopped reports whether no more is to be read.
 func (w *walk) stopped() bool { return w.stop > 0 && w.last.Number >= w.stop }
 
 // check compares a record with the note.
@@ -270,13 +264,13 @@ func (w *walk) check(m Mark) error {
 
 func (w *walk) close() {
 	if w.file != nil {
-		_ = w.file.Close() // it was only read
+		_ = w.file.Close() // only read
 	}
 }
 
-// Verify checks that nothing of a log was changed or removed up to its note, and passes each
-// record to seen. It returns the last, and how many bytes behind it are none. The error is
-// ErrNoMark when segments are removed meanwhile.
+// Verify checks that the log is unchanged up to its note and passes each record to seen. It returns
+// the last record and how many bytes follow it. The error is ErrNoMark if segments are removed
+// meanwhile.
 func Verify(o Options) (last Mark, rest int64, err error) {
 	w := walk{dir: o.Dir, seen: o.Seen, own: o.Own}
 	list, err := w.snapshot(o)
@@ -287,7 +281,7 @@ func Verify(o Options) (last Mark, rest int64, err error) {
 	return w.last, max(0, w.size-w.end), err
 }
 
-// snapshot finds where the log ends while no one writes it.
+// snapshot finds the end of the log while no one writes.
 func (w *walk) snapshot(o Options) (list []uint32, err error) {
 	unlock, err := o.Dir.Lock(o.Wait)
 	if err != nil {
@@ -303,7 +297,7 @@ func (w *walk) snapshot(o Options) (list []uint32, err error) {
 	return list, w.ends(list)
 }
 
-// ends finds where the last segment ends. The caller has the lock.
+// ends finds the end of the last segment. The caller holds the lock.
 func (w *walk) ends(list []uint32) error {
 	if len(list) == 0 {
 		return nil
@@ -319,7 +313,6 @@ func (w *walk) ends(list []uint32) error {
 	return errors.Join(err, f.Close())
 }
 
-// noted is the last record of a log, as its note says.
 func noted(o Options) (Mark, error) {
 	if o.Notes == nil {
 		return o.Noted, nil
@@ -332,9 +325,8 @@ func noted(o Options) (Mark, error) {
 	return n.read(true)
 }
 
-// Accept notes a log as it is, up to the first record that does not follow the one before,
-// and removes nothing: Open does so. It is for a person who knows why the log has another
-// end than was noted, for instance that a backup was restored.
+// Accept notes the log as it is, up to the first record that does not follow its predecessor; Open
+// then removes the rest. A person calls it after restoring a backup, for instance.
 func Accept(o Options) (last Mark, err error) {
 	unlock, err := o.Dir.Lock(o.Wait)
 	if err != nil {

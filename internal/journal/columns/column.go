@@ -7,19 +7,19 @@ import (
 	"sort"
 )
 
-// Rows are some rows of a table, in their order.
+// Rows is a sorted selection of rows of a table.
 type Rows struct {
-	low, high int     // all from one up to another, when none is listed
-	list      []int32 // not nil when they are
+	low, high int // range, if list is nil
+	list      []int32
 }
 
-// Between is the rows from one up to, but without, another.
+// Between returns the rows from low up to, excluding, high.
 func Between(low, high int) Rows { return Rows{low: low, high: max(low, high)} }
 
-// List is the rows of a list.
+// List returns the listed rows.
 func List(list []int32) Rows { return Rows{list: append([]int32{}, list...)} }
 
-// Len is how many they are.
+// Len returns the number of rows.
 func (r Rows) Len() int {
 	if r.list != nil {
 		return len(r.list)
@@ -27,7 +27,7 @@ func (r Rows) Len() int {
 	return r.high - r.low
 }
 
-// At returns the one of a number.
+// At returns the i-th row.
 func (r Rows) At(i int) int {
 	if r.list != nil {
 		return int(r.list[i])
@@ -38,16 +38,16 @@ func (r Rows) At(i int) int {
 // Hashes is a column of hashes.
 type Hashes struct {
 	plain []uint32
-	many  []byte // the same as in a file
-	// A column of few different hashes is in a file as the place of each in a list of them.
+	many  []byte // as in a file
+	// A column with few distinct hashes is stored as indexes into values.
 	values []uint32
 	places []byte
 }
 
-// Plain is the column of hashes that are in memory. They must not be changed while it is used.
+// Plain makes a column of hashes, which must not change while it is used.
 func Plain(hashes []uint32) Hashes { return Hashes{plain: hashes} }
 
-// few is how many different hashes have a place.
+// few is how many distinct hashes can be indexed by a byte.
 const few = 256
 
 func encodeHashes(c []uint32) []byte {
@@ -70,8 +70,7 @@ func encodeHashes(c []uint32) []byte {
 	return p
 }
 
-// encodePlain is encodeHashes for many different ones, which says so by a list of more than a
-// column of places has.
+// encodePlain stores many distinct hashes; the count few+1 marks the format.
 func encodePlain(c []uint32) []byte {
 	p := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+4*len(c)), few+1)
 	for _, v := range c {
@@ -125,7 +124,7 @@ func (c *Hashes) At(row int) uint32 {
 	return c.plain[row]
 }
 
-// Pick returns those of some rows whose hash is one of those wanted.
+// Pick returns the rows of in whose hash is in want.
 func (c *Hashes) Pick(in Rows, want []uint32) Rows {
 	switch {
 	case c.many != nil:
@@ -163,7 +162,7 @@ func pick[T byte | uint32](column []T, in Rows, want []T) Rows {
 	return Rows{list: found}
 }
 
-// pickMany is pick for a column as it is in a file.
+// pickMany is pick for an encoded column.
 func pickMany(column []byte, in Rows, want []uint32) Rows {
 	found := []int32{}
 	if in.list == nil && len(want) == 1 {
@@ -186,15 +185,14 @@ func pickMany(column []byte, in Rows, want []uint32) Rows {
 // Numbers is a column of numbers.
 type Numbers struct {
 	plain []uint64
-	// In a file they are what they have more than the least one, in so many bytes each.
+	// Encoded: the difference to the least number, in width bytes each.
 	least uint64
 	width int
 	more  []byte
 	rows  int
 }
 
-// PlainNumbers is the column of numbers that are in memory. They must not be changed while it is
-// used.
+// PlainNumbers makes a column of numbers, which must not change while it is used.
 func PlainNumbers(numbers []uint64) Numbers { return Numbers{plain: numbers, rows: len(numbers)} }
 
 func encodeNumbers(c []uint64) []byte {
@@ -202,7 +200,7 @@ func encodeNumbers(c []uint64) []byte {
 	if len(c) > 0 {
 		least, most = slices.Min(c), slices.Max(c)
 	}
-	width := 1 // so that no more rows are said to be in a file than it has bytes
+	width := 1 // at least 1, so that rows are bounded by the file's size
 	for rest := (most - least) >> 8; rest > 0; rest >>= 8 {
 		width++
 	}
@@ -222,7 +220,7 @@ func decodeNumbers(p []byte, rows int) (c Numbers, err error) {
 	return Numbers{least: binary.LittleEndian.Uint64(p), width: int(p[8]), more: p[9:], rows: rows}, nil
 }
 
-// Len is how many there are.
+// Len returns the number of rows.
 func (c *Numbers) Len() int { return c.rows }
 
 // At returns the number of a row.
@@ -237,7 +235,7 @@ func (c *Numbers) At(row int) uint64 {
 	return c.least + v
 }
 
-// Search returns the first row whose number is not below one, in a column that grows.
+// Search returns the first row whose number is at least number, in a sorted column.
 func (c *Numbers) Search(number uint64) int {
 	return sort.Search(c.rows, func(i int) bool { return c.At(i) >= number })
 }

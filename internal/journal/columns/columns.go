@@ -1,11 +1,6 @@
-// Package columns keeps tables of numbers in files that are read column by column.
-//
-// A column is one of hashes, in which rows are looked for, or one of numbers, which are read
-// for the rows that were found. A file is made at once, of tables in memory, and the same
-// tables always give the same bytes. Each part of it has a checksum: what was torn or changed by
-// accident is ErrDamaged when it is read, and only then.
-//
-// The package knows nothing of what the rows mean.
+// Package columns stores tables of hashes, for searching, and numbers in files that are read column
+// by column. Encoding is deterministic. Each column has a checksum, verified when it is read
+// (ErrDamaged). The package does not interpret rows.
 package columns
 
 import (
@@ -17,21 +12,21 @@ import (
 	"slices"
 )
 
-// ErrDamaged says that a file is none of this package, or has changed since it was made.
+// ErrDamaged says that a file is not one of this package, or was changed.
 var ErrDamaged = errors.New("it is no file of columns, or damaged")
 
-// Table is a table in memory, column after column, to which rows are appended.
+// Table is a table in memory, stored by column.
 type Table struct {
 	Hashes  [][]uint32
 	Numbers [][]uint64
 }
 
-// NewTable makes a table without rows.
+// NewTable returns an empty table.
 func NewTable(hashes, numbers int) Table {
 	return Table{make([][]uint32, hashes), make([][]uint64, numbers)}
 }
 
-// Len is how many rows it has.
+// Len returns the number of rows.
 func (t *Table) Len() int {
 	if len(t.Hashes) > 0 {
 		return len(t.Hashes[0])
@@ -39,16 +34,16 @@ func (t *Table) Len() int {
 	return len(t.Numbers[0])
 }
 
-// The file: the magic, the checksum and the length of the head, the head, and the columns one
-// behind the other. Integers are little-endian.
+// The file: magic, checksum and length of the head, the head, the columns. Integers are
+// little-endian.
 const (
 	magic  = "toold-index\x01"
 	headAt = len(magic) + 8
 
-	mostBytes = 128 << 20 // of a file; a larger one is taken for damaged
+	mostBytes = 128 << 20 // larger files are considered damaged
 )
 
-// Encode makes the file of some tables. head is what else is to be in it.
+// Encode encodes tables, with head as additional data.
 func Encode(head []byte, tables ...Table) []byte {
 	p := binary.AppendUvarint(nil, uint64(len(head)))
 	p = append(p, head...)
@@ -77,13 +72,13 @@ func Encode(head []byte, tables ...Table) []byte {
 }
 
 func checksum(p []byte) uint32 {
-	return crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli)) // made once by the library
+	return crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli)) // cached by the library
 }
 
-// A File is the head of a file.
+// File is the parsed head of a file.
 type File struct {
-	Head   []byte // as it was given to Encode
-	Sum    uint32 // of the head; other columns give another one
+	Head   []byte // as given to Encode
+	Sum    uint32 // of the head; changes with any column
 	tables []table
 }
 
@@ -97,7 +92,7 @@ type block struct {
 	sum      uint32
 }
 
-// Parse reads the head of a file that has size bytes.
+// Parse reads the head of a file of size bytes.
 func Parse(r io.ReaderAt, size int64) (*File, error) {
 	if size < int64(headAt) || size > mostBytes {
 		return nil, ErrDamaged
@@ -124,7 +119,7 @@ func Parse(r io.ReaderAt, size int64) (*File, error) {
 	return f, f.parse(p, int64(headAt)+length, size)
 }
 
-// parse reads the head of a file whose columns begin somewhere.
+// parse decodes the head; the columns begin at at.
 func (f *File) parse(p []byte, at, size int64) error {
 	d := decoder{p: p}
 	f.Head = slices.Clone(d.bytes(d.number()))
@@ -149,16 +144,16 @@ func (f *File) parse(p []byte, at, size int64) error {
 	return nil
 }
 
-// Same reports whether a file still has the head that was parsed.
+// Same reports whether a file still has the parsed head.
 func (f *File) Same(r io.ReaderAt) bool {
 	p := make([]byte, headAt)
 	return read(r, p, 0) == nil && binary.LittleEndian.Uint32(p[len(magic):]) == f.Sum
 }
 
-// Rows is how many rows a table has.
+// Rows returns the number of rows of a table.
 func (f *File) Rows(table int) int { return f.tables[table].rows }
 
-// Shape reports whether the tables have so many columns, of hashes and of numbers in turn.
+// Shape reports whether the tables have these numbers of hash and number columns, alternating.
 func (f *File) Shape(columns ...int) bool {
 	var have []int
 	for _, t := range f.tables {
@@ -236,7 +231,7 @@ func read(r io.ReaderAt, p []byte, at int64) error {
 	return fmt.Errorf("cannot read a column: %w", err)
 }
 
-// decoder reads a head. After what is cut off, failed is set.
+// decoder reads a head; failed is set if it is cut off.
 type decoder struct {
 	p      []byte
 	failed bool

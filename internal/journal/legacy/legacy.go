@@ -1,5 +1,5 @@
-// Package legacy verifies and reads the SQLite journal of 0.1.0-dev, journal.db, to import it.
-// It changes nothing of it, and goes away with the import.
+// Package legacy verifies and reads the SQLite journal of 0.1.0-dev, journal.db, without changing
+// it.
 package legacy
 
 import (
@@ -19,18 +19,18 @@ import (
 	"slices"
 )
 
-// Schema is the version of the schema that is read.
+// Schema is the supported schema version.
 const Schema = 7
 
-// ErrTampered says that a journal was changed from outside.
+// ErrTampered says that the journal was changed from outside.
 var ErrTampered = errors.New("it was changed from outside")
 
 func tampered(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrTampered, fmt.Sprintf(format, args...))
 }
 
-// Verify checks the chain of messages, that of the seals, each call and its arguments against
-// the last seal of it, and the end against the file head beside the journal.
+// Verify checks the chains of messages and seals, each call against its last seal, and the end
+// against the file head.
 func (j *Journal) Verify(ctx context.Context, dir string) error {
 	tx, err := j.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
@@ -48,9 +48,9 @@ func (j *Journal) Verify(ctx context.Context, dir string) error {
 
 type verification struct {
 	tx        *sql.Tx
-	hashes    [][]byte // of the messages, the first at 0
-	seals     [][]byte // the same of the seals
-	covered   int64    // number of the last message that is sealed
+	hashes    [][]byte // of messages, the first at 0
+	seals     [][]byte // of seals, likewise
+	covered   int64    // number of the last sealed message
 	calls     map[int64]digest
 	arguments map[int64]string
 }
@@ -107,7 +107,7 @@ func (v *verification) checkMessages(ctx context.Context) error {
 
 func number(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// hash is that of texts, each of which follows its length.
+// hash hashes length-prefixed texts.
 func hash(texts ...[]byte) []byte {
 	h := sha256.New()
 	for _, text := range texts {
@@ -117,15 +117,15 @@ func hash(texts ...[]byte) []byte {
 	return h.Sum(nil)
 }
 
-// seal is what a transaction left behind.
+// seal is written by each transaction.
 type seal struct {
-	Message   int64            `json:"message"` // the last one
+	Message   int64            `json:"message"` // last message
 	Link      string           `json:"link"`    // its hash
-	Calls     map[int64]digest `json:"calls"`   // those that were changed
+	Calls     map[int64]digest `json:"calls"`   // changed ones
 	Arguments map[int64]string `json:"arguments"`
 }
 
-// digest is the hashes of the parts of a call's row, in the order of parts.
+// digest is the hashes of a call's parts, in the order of parts.
 type digest [4]string
 
 func (v *verification) checkSeals(ctx context.Context) error {
@@ -159,7 +159,7 @@ func (v *verification) checkSeals(ctx context.Context) error {
 	return err
 }
 
-// parts are all columns of calls but the key, as they are sealed together.
+// parts lists all columns of calls but the key, as sealed together.
 func parts() [4][]string {
 	return [4][]string{
 		{
@@ -186,7 +186,6 @@ func (v *verification) checkCalls(ctx context.Context) error {
 	return err
 }
 
-// checkCall compares a call and its arguments with what was sealed.
 func (v *verification) checkCall(rows *sql.Rows) error {
 	var values, into []any
 	names := slices.Concat(parts()[0], parts()[1], parts()[2], parts()[3])
@@ -207,7 +206,7 @@ func (v *verification) checkCall(rows *sql.Rows) error {
 			value := values[at]
 			at++
 			if column == "workspace" && value == "" {
-				continue // rows of older journals have none, and were sealed without
+				continue // older rows have none and were sealed without
 			}
 			one := fmt.Appendf(nil, "%T %v", value, value)
 			text = append(append(text, number(int64(len(one)))...), one...)
@@ -230,7 +229,6 @@ func short(text []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// checkHead compares the end with the file that notes it.
 func (v *verification) checkHead(dir string) error {
 	text, err := os.ReadFile(filepath.Join(dir, "head"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,7 +16,7 @@ type Journal struct{ db *sql.DB }
 // Row is one row of a query.
 type Row interface{ Scan(dest ...any) error }
 
-// Open opens the journal in a file. The error says what to do when it has another schema.
+// Open opens the journal in a file.
 func Open(ctx context.Context, path string) (*Journal, error) {
 	u := url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_pragma=busy_timeout(5000)"}
 	db, err := sql.Open("sqlite", u.String())
@@ -37,26 +37,26 @@ func Open(ctx context.Context, path string) (*Journal, error) {
 // Close closes it.
 func (j *Journal) Close() error { return j.db.Close() }
 
-// Complete has the file alone be all of it.
+// Complete writes the WAL back into the file.
 func (j *Journal) Complete(ctx context.Context) error {
 	_, err := j.db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	return err
 }
 
-// Messages passes on all messages in their order: the number, id, time, type, direction, client,
-// agent, conversation, run, step, OTID, call, status, body, group and sender.
+// Messages passes on all messages in order: number, id, time, type, direction, client, agent,
+// conversation, run, step, OTID, call, status, body, group, sender.
 func (j *Journal) Messages(ctx context.Context, each func(Row) error) error {
 	return j.each(ctx, `SELECT seq, id, ts, message_type, direction, client, agent_id, conversation_id,
 		run_id, step_id, otid, tool_call_id, status, body, group_id, sender_id FROM messages ORDER BY seq`, each)
 }
 
-// Fences passes on the client and the id of each fence, in their order.
+// Fences passes on client and id of each fence, in order.
 func (j *Journal) Fences(ctx context.Context, each func(Row) error) error {
 	return j.each(ctx, "SELECT client, tool_call_id FROM fences ORDER BY id", each)
 }
 
-// Call is a call by its identity: what names it and what it is, its decision, its process and
-// return, its times, the number of its return and its arguments.
+// Call looks up a call by its identity: its names, decision, process, return, times, number of the
+// return, and arguments.
 func (j *Journal) Call(ctx context.Context, client, agent, id string) Row {
 	return j.db.QueryRowContext(ctx, `SELECT c.id, c.client, c.tool_call_id, c.agent_id, c.conversation_id, c.run_id, c.step_id, c.otid, c.group_id, c.sender_id, c.workspace,
 		c.request_message_id, c.dialect, c.tool_name, c.canonical_tool, c.args_hash, c.background_of, c.state,

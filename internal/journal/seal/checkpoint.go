@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Checkpoint is a signed statement that a log has a record of a number and a hash, which
-// covers all records before it.
+// Checkpoint is a signed statement that a log has a record with this number and hash, which covers
+// all earlier records.
 type Checkpoint struct {
 	Number    uint64
 	Hash      [32]byte
@@ -18,7 +18,7 @@ type Checkpoint struct {
 	Signature []byte
 }
 
-// Checkpoint signs one.
+// Checkpoint signs a statement.
 func (k Key) Checkpoint(number uint64, hash [32]byte, at time.Time) Checkpoint {
 	c := Checkpoint{Number: number, Hash: hash, Time: at, Key: k.Public()}
 	c.Signature = ed25519.Sign(k.private, c.text())
@@ -30,12 +30,11 @@ func (c Checkpoint) Valid() bool {
 	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.text(), c.Signature)
 }
 
-// text is what is signed.
 func (c Checkpoint) text() []byte {
 	return fmt.Appendf(nil, "toold checkpoint %d %x %d\n", c.Number, c.Hash, c.Time.UnixNano())
 }
 
-// Manifest signs a JSON object, which no checkpoint is.
+// Manifest signs a JSON object, which cannot be confused with a checkpoint.
 func (k Key) Manifest(object []byte) ([]byte, error) {
 	if len(object) == 0 || object[0] != '{' {
 		return nil, fmt.Errorf("a manifest is a JSON object")
@@ -51,13 +50,12 @@ type encoded struct {
 	Signature string    `json:"signature"`
 }
 
-// MarshalJSON has the bytes in hexadecimal digits.
+// MarshalJSON encodes bytes as hexadecimal digits.
 func (c Checkpoint) MarshalJSON() ([]byte, error) {
 	return json.Marshal(encoded{c.Number, hex.EncodeToString(c.Hash[:]), c.Time.UTC(), hex.EncodeToString(c.Key), hex.EncodeToString(c.Signature)})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. The error says so when the signature is not
-// that of the key.
+// UnmarshalJSON decodes MarshalJSON's result. It fails if the signature is not that of the key.
 func (c *Checkpoint) UnmarshalJSON(text []byte) error {
 	var e encoded
 	if err := json.Unmarshal(text, &e); err != nil {

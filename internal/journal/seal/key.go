@@ -1,9 +1,5 @@
-// Package seal signs what a journal has recorded, so that whoever keeps the public key
-// elsewhere can tell a record of that journal from one that somebody else made.
-//
-// A signature says that who made it could read the private key, and nothing of when: who
-// can read the key can sign another history. The package knows nothing of files but of that
-// of the key.
+// Package seal signs what a journal has recorded. A signature proves that its maker could read the
+// private key, not when: who can read the key can sign another history.
 package seal
 
 import (
@@ -20,17 +16,16 @@ import (
 	"path/filepath"
 )
 
-// The blocks of PEM of the two halves of a key.
+// PEM block types.
 const (
 	privateBlock = "PRIVATE KEY"
 	publicBlock  = "PUBLIC KEY"
 )
 
-// A Key signs. The zero Key signs nothing.
+// Key is a private key. The zero Key cannot sign.
 type Key struct{ private ed25519.PrivateKey }
 
-// Open reads the key in a file, and makes it when it is missing. Two callers at the same
-// time must not.
+// Open reads the key in a file, creating it if missing. It must not run twice at once.
 func Open(path string) (Key, error) {
 	k, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +61,7 @@ func read(path string) (Key, error) {
 	return Key{private}, nil
 }
 
-// create makes a key, whole or not at all.
+// create writes a key atomically.
 func create(path string) (Key, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -76,7 +71,7 @@ func create(path string) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".key-*") // of mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), ".key-*") // mode 0600
 	if err != nil {
 		return Key{}, err
 	}
@@ -95,16 +90,16 @@ func create(path string) (Key, error) {
 	return Key{private}, errors.Join(dir.Sync(), dir.Close())
 }
 
-// Public is the other half, which may be known to anybody.
+// Public returns the public key.
 func (k Key) Public() ed25519.PublicKey { return k.private.Public().(ed25519.PublicKey) }
 
-// ID is a short name of a public key.
+// ID returns a short name of a public key.
 func ID(public ed25519.PublicKey) string {
 	sum := sha256.Sum256(public)
 	return hex.EncodeToString(sum[:8])
 }
 
-// EncodePublic is a public key as other programs read it.
+// EncodePublic encodes a public key as PEM.
 func EncodePublic(public ed25519.PublicKey) (string, error) {
 	der, err := x509.MarshalPKIXPublicKey(public)
 	if err != nil {
@@ -113,7 +108,7 @@ func EncodePublic(public ed25519.PublicKey) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: publicBlock, Bytes: der})), nil
 }
 
-// DecodePublic reads one or several such keys.
+// DecodePublic decodes one or more PEM public keys.
 func DecodePublic(text []byte) (keys []ed25519.PublicKey, err error) {
 	for {
 		var block *pem.Block
