@@ -10,15 +10,13 @@ import (
 	"github.com/toold/toold/internal/strict"
 )
 
-// alias is another agent's name for a tool. Policy and journal use the tool's own name.
+// alias is another agent's name for a tool.
 type alias struct {
 	tool string
-	// adapt converts arguments of another shape to those of the tool; nil: the shape is
-	// the same.
+	// adapt converts the arguments; nil: none are converted.
 	adapt func([]member) ([]member, error)
 }
 
-// aliases returns the names that other agents use, if toold accepts their arguments too.
 func aliases() map[string]alias {
 	return map[string]alias{
 		"Bash":                {"bash", nil},
@@ -55,13 +53,12 @@ func aliases() map[string]alias {
 	}
 }
 
-// adapted is a tool under a name with another shape of arguments.
+// adapted is a tool under an alias with other arguments.
 type adapted struct {
 	Tool
 	adapt func([]member) ([]member, error)
 }
 
-// Build adapts the arguments for the tool.
 func (a adapted) Build(args json.RawMessage) (Invocation, error) {
 	members, err := readObject(args)
 	if err != nil {
@@ -73,7 +70,6 @@ func (a adapted) Build(args json.RawMessage) (Invocation, error) {
 	return a.Tool.Build(writeObject(members))
 }
 
-// writeObject is the inverse of readObject.
 func writeObject(members []member) json.RawMessage {
 	text := []byte{'{'}
 	for i, m := range members {
@@ -81,7 +77,7 @@ func writeObject(members []member) json.RawMessage {
 			text = append(text, ',')
 		}
 		name, err := json.Marshal(m.name)
-		if err != nil { // cannot happen
+		if err != nil {
 			name = []byte(`""`)
 		}
 		text = append(append(append(text, name...), ':'), m.value...)
@@ -89,12 +85,11 @@ func writeObject(members []member) json.RawMessage {
 	return append(text, '}')
 }
 
-// has reports whether one of the names is among members.
 func has(members []member, names ...string) bool {
 	return slices.ContainsFunc(members, func(m member) bool { return slices.Contains(names, m.name) })
 }
 
-// numbered requests line numbers, the default of Read, and removes offset 0, the first line.
+// numbered requests line numbers, the default of Read, and accepts offset 0.
 func numbered(members []member) ([]member, error) {
 	members = slices.DeleteFunc(members, func(m member) bool { return m.name == "offset" && string(m.value) == "0" })
 	if !has(members, "numbered", "encoding") {
@@ -149,8 +144,7 @@ func scriptOf(members []member) ([]member, error) {
 	return members, nil
 }
 
-// commandLine returns words as a script: the script itself if they call a shell with one,
-// else each word quoted.
+// commandLine returns the script of a shell command line, or else quotes each word.
 func commandLine(words []string) string {
 	shells := []string{"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"}
 	if len(words) == 3 && slices.Contains(shells, words[0]) && (words[1] == "-c" || words[1] == "-lc") {
@@ -166,7 +160,6 @@ func commandLine(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// special reports whether a character may need quoting in bash.
 func special(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:,@%+", r)
 }

@@ -49,11 +49,11 @@ func Decode[T any](args json.RawMessage) (T, error) {
 
 type argument struct {
 	name     string
-	names    []string // name and its aliases
+	names    []string // with aliases
 	required bool
 	ignored  bool
 	enum     []string
-	index    int    // of the field in the struct
+	index    int
 	given    string // the name under which it came; or ""
 }
 
@@ -107,7 +107,7 @@ func find(arguments []*argument, name string) *argument {
 	return nil
 }
 
-// set stores one member. A second name of an argument must repeat its value.
+// set stores a member. A second name of an argument must repeat its value.
 func (a *argument) set(field reflect.Value, m member) error {
 	if !a.required && string(m.value) == "null" && !a.ignored {
 		return nil
@@ -163,7 +163,6 @@ func (a *argument) parseString(dst reflect.Value, m member) error {
 	return nil
 }
 
-// parseSlice reads an array of strings, integers or objects.
 func (a *argument) parseSlice(dst reflect.Value, m member) error {
 	values, err := strict.Array(m.value, math.MaxInt)
 	if err != nil {
@@ -220,7 +219,6 @@ func wrongType(m member, want string) error {
 	return &ArgumentError{Field: m.name, Problem: fmt.Sprintf("expected %s, got %s", want, m.kind())}
 }
 
-// shorten bounds the caller's text in an error.
 func shorten(s string) string {
 	const most = 64
 	if len(s) <= most {

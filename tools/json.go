@@ -24,7 +24,6 @@ type member struct {
 	value json.RawMessage
 }
 
-// kind names the value's JSON type for messages.
 func (m member) kind() string {
 	switch m.value[0] {
 	case '"':
@@ -50,8 +49,8 @@ func (m member) text() (string, bool) {
 	return s, true
 }
 
-// readObject splits the text of one JSON object into its members, in order. Text that two
-// readers could understand differently is an *ArgumentError.
+// readObject splits an object into its members. Text that two readers could understand differently
+// is an *ArgumentError.
 func readObject(text json.RawMessage) ([]member, error) {
 	text = bytes.Trim(text, " \t\r\n")
 	if err := checkText(text); err != nil {
@@ -82,7 +81,6 @@ func readObject(text json.RawMessage) ([]member, error) {
 	return members, nil
 }
 
-// checkText verifies that text is one JSON value in valid UTF-8, not nested too deep.
 func checkText(text json.RawMessage) error {
 	switch {
 	case len(text) == 0:
@@ -96,7 +94,7 @@ func checkText(text json.RawMessage) error {
 		return nil
 	}
 	var value json.RawMessage
-	err := json.Unmarshal(text, &value) // returns the fault
+	err := json.Unmarshal(text, &value)
 	problem := fmt.Sprintf("not valid JSON: %v", err)
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		problem += fmt.Sprintf(" (byte %d)", syntax.Offset)
@@ -104,7 +102,7 @@ func checkText(text json.RawMessage) error {
 	return &ArgumentError{Problem: problem}
 }
 
-// checkStrings refuses escapes in valid JSON that readers understand differently.
+// checkStrings refuses escapes that readers understand differently.
 func checkStrings(text []byte) error {
 	switch odd := strict.Ambiguous(text, true); odd {
 	case "":
@@ -116,8 +114,8 @@ func checkStrings(text []byte) error {
 	}
 }
 
-// CanonicalHash is the hex SHA-256 of the tool's canonical name and the arguments. White space,
-// the order of keys and escapes make no difference. What Decode refuses counts byte for byte.
+// CanonicalHash returns the hex SHA-256 of the tool's canonical name and the arguments, regardless
+// of white space, order of keys and escapes. What Decode refuses counts byte for byte.
 func CanonicalHash(tool string, args json.RawMessage) string {
 	h := sha256.New()
 	io.WriteString(h, tool+"\x00")
@@ -130,8 +128,7 @@ func CanonicalHash(tool string, args json.RawMessage) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// writeCanonical writes the next value of valid JSON. Its depth is bounded by
-// maxDepth.
+// writeCanonical writes the next value of valid JSON.
 func writeCanonical(w io.Writer, d *json.Decoder) {
 	d.UseNumber()
 	token, _ := d.Token()
@@ -163,8 +160,7 @@ func writeContainer(w io.Writer, d *json.Decoder, open json.Delim) {
 	}
 	closing, _ := d.Token()
 	if open == '{' {
-		// Stable, so that keys repeated deep inside keep their order: which of
-		// them counts depends on the reader.
+		// Stable: which of nested duplicates counts depends on the reader.
 		slices.SortStableFunc(parts, func(a, b part) int { return strings.Compare(a.key, b.key) })
 	}
 	io.WriteString(w, open.String())

@@ -9,16 +9,15 @@ import (
 	"github.com/toold/toold/internal/spell"
 )
 
-// Registry contains the tools of a daemon by name. It is constant and may be used
-// concurrently.
+// Registry contains the tools of a daemon by name, for concurrent use.
 type Registry struct {
 	order   []Tool
 	byName  map[string]Tool
 	aliases map[string]alias
 }
 
-// NewRegistry returns a Registry. A name must be lower-case letters, digits and
-// underscores, used once, and no alias of another tool.
+// NewRegistry returns a Registry. A name must be lower-case letters, digits and underscores, used
+// once, and no alias of another tool.
 func NewRegistry(tools ...Tool) (*Registry, error) {
 	valid := regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 	r := &Registry{byName: make(map[string]Tool), aliases: aliases()}
@@ -41,8 +40,7 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 	return r, nil
 }
 
-// Lookup finds a tool by its name or an alias, case included, and returns its
-// canonical name.
+// Lookup finds a tool by its name or an alias, and returns its canonical name.
 func (r *Registry) Lookup(name string) (tool Tool, canonical string, ok bool) {
 	other, ok := r.aliases[name]
 	if !ok {
@@ -55,7 +53,7 @@ func (r *Registry) Lookup(name string) (tool Tool, canonical string, ok bool) {
 	return tool, other.tool, ok
 }
 
-// Unknown returns the error for a model that called a tool that does not exist.
+// Unknown returns the error for a tool that does not exist.
 func (r *Registry) Unknown(name string) string {
 	var own, all []string
 	for _, def := range r.Definitions() {
@@ -75,7 +73,7 @@ func (r *Registry) Unknown(name string) string {
 	return fmt.Sprintf("unknown tool %q; %sthe tools are %s", name, hint, strings.Join(own, ", "))
 }
 
-// Definitions lists the tools in the order in which they were registered.
+// Definitions lists the tools in order of registration.
 func (r *Registry) Definitions() []Definition {
 	list := make([]Definition, len(r.order))
 	for i, tool := range r.order {

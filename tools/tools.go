@@ -1,8 +1,6 @@
 // Package tools defines what a tool is: how a call becomes an Invocation that is judged, shown and
-// run as the same value. It decodes arguments strictly and resolves aliases.
-//
-// It does not depend on the wire, dialects or policy rules. An Invocation never reads the text of
-// the call again.
+// run as the same value. It decodes arguments strictly and resolves aliases. It does not depend on
+// the wire, dialects or policy rules.
 package tools
 
 import (
@@ -19,69 +17,66 @@ import (
 
 // A Tool turns the arguments of a call into an Invocation.
 type Tool interface {
-	// Definition describes the tool. It is constant.
+	// Definition is constant.
 	Definition() Definition
-	// Build parses the arguments strictly (see Decode) and resolves every path.
-	// It changes nothing. A fault of the caller is an *ArgumentError.
+	// Build parses the arguments strictly (see Decode), resolves every path and changes nothing. A
+	// fault of the caller is an *ArgumentError.
 	Build(args json.RawMessage) (Invocation, error)
 }
 
-// An Invocation is one parsed call. Effects, Text and Execute all
-// work from that parse; the text is not read again.
+// An Invocation is one parsed call. Its methods never read the text of the call again.
 type Invocation interface {
 	// Effects lists everything the call can do. Never empty: an unknown call is Opaque.
 	Effects() []policy.Effect
-	// Text says what the call does, to a person. It is constant.
+	// Text describes the call to a person. It is constant.
 	Text() string
-	// Traits describe how to run the call. They are constant.
+	// Traits are constant.
 	Traits() Traits
-	// Execute runs the call once and returns when none of its processes is left. It obeys ctx;
-	// context.Cause(ctx) is why it was stopped.
+	// Execute runs the call once and returns when none of its processes is left. context.Cause(ctx)
+	// is why it was stopped.
 	Execute(ctx context.Context, io IO) Result
 }
 
-// A Located is a Tool whose calls may name the directory or file that they concern.
+// A Located is a Tool whose calls may name a directory or file.
 type Located interface {
 	Tool
-	// Location returns that path as written in the call, possibly relative; "" if there is none, or the
-	// arguments are invalid. runs reports that a command runs there.
+	// Location returns that path as written, or "". runs reports that a command runs there.
 	Location(args json.RawMessage) (path string, runs bool)
 }
 
-// Traits of an Invocation decide how it is run and recorded.
+// Traits decide how an Invocation is run and recorded.
 type Traits struct {
-	Background bool // it goes on after the call's return, as a separate call
-	// ReadOnly: it changes nothing, prints nothing and starts no process. It may run
-	// before it is journaled, provided nothing is sent to the client first.
+	Background bool // continues after the return, as a separate call
+	// ReadOnly: it changes nothing, prints nothing and starts no process. It may run before it is
+	// journaled, provided nothing is sent to the client first.
 	ReadOnly bool
-	// Elsewhere: it only judges a call that another program carries out, which toold does not confine.
+	// Elsewhere: another program carries the call out, unconfined by toold.
 	Elsewhere bool
 }
 
-// A Preparing is an Invocation that can do part of its work before it is certain to run. Its
-// Execute calls IO.Starting.
+// A Preparing is an Invocation that can start work before it is certain to run. Execute calls
+// IO.Starting.
 type Preparing interface {
 	Invocation
-	// Prepare starts what Execute needs without blocking; nothing of the call runs. Of io it may use
-	// Profile, Escalation, Approved, Policy and Opened, which are the same for Execute. The caller then
-	// calls Execute or Drop.
+	// Prepare starts what Execute needs, without blocking or running anything of the call. It may
+	// use Profile, Escalation, Approved, Policy and Opened of io. The caller then calls Execute or
+	// Drop.
 	Prepare(io IO)
-	// Drop releases what Prepare started. After Execute it does nothing.
+	// Drop releases what Prepare started.
 	Drop()
 }
 
 // A Previewed is an Invocation that shows approvers more than its Text.
 type Previewed interface {
 	Invocation
-	// Preview renders what the call would do now, as far as possible before ctx ends. Execute does that
-	// or nothing.
+	// Preview renders what the call would do now, within ctx. Execute does that or nothing.
 	Preview(ctx context.Context) Preview
 }
 
-// A Confined is an Invocation in a sandbox that a person may widen for it.
+// A Confined is an Invocation in a sandbox that a person may extend.
 type Confined interface {
 	Invocation
-	// EscalationLimits reduces the limits of all calls to what is useful for this one.
+	// EscalationLimits reduces the limits of all calls to those useful for this one.
 	EscalationLimits(escalation.Limits) escalation.Limits
 }
 
@@ -89,27 +84,27 @@ type Confined interface {
 type Definition struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"` // JSON Schema of the arguments, canonical names only
-	Hidden      bool            `json:"-"`          // not offered to models: other parts of toold call it
+	Parameters  json.RawMessage `json:"parameters"` // JSON Schema, canonical names only
+	Hidden      bool            `json:"-"`          // called by other parts of toold only
 }
 
-// Preview is a call shown to a person.
+// Preview shows a call to a person.
 type Preview struct {
-	Text string `json:"text"`           // the whole command, or a sentence that says what the call does
-	Diff string `json:"diff,omitempty"` // unified diff, for calls that change a file
+	Text string `json:"text"`           // the command, or a sentence
+	Diff string `json:"diff,omitempty"` // unified diff of a change
 }
 
-// Stream names one of the two output streams of a call.
+// Stream is an output stream of a call.
 type Stream int
 
-// The streams. Combined is both in order of arrival, for reading only.
+// The streams. Combined is both in order of arrival.
 const (
 	Stdout Stream = iota
 	Stderr
 	Combined
 )
 
-// String returns the stream's name on the wire.
+// String returns the name on the wire.
 func (s Stream) String() string {
 	switch s {
 	case Stderr:
@@ -121,82 +116,74 @@ func (s Stream) String() string {
 	}
 }
 
-// IO connects a running Invocation to its caller. The zero value discards all output and has no
-// input.
+// IO connects a running Invocation to its caller. The zero value discards output and has no input.
 type IO struct {
-	// Output receives live output, one call at a time. It never blocks, and does not retain p.
+	// Output receives live output, one call at a time. It does not block or retain p.
 	Output func(s Stream, p []byte)
-	// Starting is called by a Preparing before anything of the call may have an effect, with the
-	// identity of the process that is ready to run it, and again if another one is needed. An error
-	// means that nothing may run. Nil allows it.
+	// Starting is called before anything of the call may have an effect, with the identity of the
+	// process that will run it; again if that process changes. After an error nothing may run. May
+	// be nil.
 	Starting func(identity string) error
 	// Started is called at most once, when a process of the call runs.
 	Started func(Started)
-	// Waiting is called when a program of the call starts or stops waiting for input. It must not
-	// block.
+	// Waiting is called when a program starts or stops waiting for input. It must not block.
 	Waiting func(Waiting)
-	// Input delivers what the caller sends to the running call. Nil, or closed, if there is nothing
-	// more. An Invocation without input ignores it.
+	// Input delivers the caller's input; nil or closed if there is no more.
 	Input <-chan Input
-	// Connect decides whether a process of the call may contact a host, a name or an address, at one of
-	// the ports; nil allows it. It may wait for a person and ends with ctx. It may be called
-	// concurrently while Execute runs. A nil Connect refuses all.
+	// Connect decides whether the call may contact a host at one of the ports; nil allows it. It may
+	// wait for a person and is called concurrently. A nil Connect refuses all.
 	Connect func(ctx context.Context, host string, ports []uint16) error
-	// Revoked waits until a host that Connect has allowed must not be contacted at the port any more,
-	// and returns why, or nil if ctx ends first.
+	// Revoked waits until an allowed host must not be contacted any more, and returns why, or nil if
+	// ctx ends first.
 	Revoked func(ctx context.Context, host string, port uint16) error
-	// Judge decides an effect that is known only while the call runs, such as reading a file that a
-	// search finds. Only what it allows may happen. A nil Judge allows nothing. It may be called
-	// concurrently while Execute runs.
+	// Judge decides an effect that is known only while the call runs. Only what it allows may
+	// happen. It is called concurrently. A nil Judge allows nothing.
 	Judge func(policy.Effect) policy.Decision
-	// Calls are the other calls of the same client, agent and conversation; may be nil.
+	// Calls are the other calls of the conversation; may be nil.
 	Calls Calls
-	// Loopback has the servers of background calls that this call may reach; nil = none. If Lends, the
-	// id of this call, is set, its own servers are added to them.
+	// Loopback has the servers of background calls that this call may reach; nil = none. If Lends,
+	// the id of this call, is set, its own servers are added.
 	Loopback *sandbox.Loopback
 	Lends    string
-	// Profile names the sandbox that the policy requires for this call; "" = the configured one. It
-	// only tightens. An Invocation that starts no process ignores it.
+	// Profile names the sandbox that the policy requires; "" = the configured one. It only tightens.
 	Profile string
 	// Limit is the most that the client lets this call do.
 	Limit sandbox.Limit
-	// Escalation is what a person has added to the sandbox of this call; nil = nothing. An Invocation
-	// that is not Confined ignores it. The caller closes it.
+	// Escalation is what a person added to the sandbox of this call; may be nil. The caller closes
+	// it.
 	Escalation *escalation.Escalation
-	// Approved are the canonical paths of files that the call asked to write and a person approved. An
-	// Invocation that does exactly what was shown may write them although they are protected.
+	// Approved are the canonical paths whose writing a person approved. An Invocation that does
+	// exactly what was shown may write them although they are protected.
 	Approved []string
-	// Policy is the one in force for this call: the sandbox masks the files that its rules hide from
-	// programs. Nil masks nothing. Opened are the effects that a person approved; they are not masked.
+	// Policy has the rules that hide files from programs; nil masks nothing. Opened are the effects
+	// that a person approved; they are not masked.
 	Policy *policy.Policy
 	Opened []policy.Effect
 }
 
 // Started reports that a process of the call runs.
 type Started struct {
-	PID      int    // of the sandbox's helper in the daemon's pid namespace
+	PID      int    // of the helper in the daemon's pid namespace
 	Terminal string // "split", "single" or "off"
 	Sandbox  sandbox.Report
 }
 
-// Waiting, Input and Process are those of the call's command.
+// The executor's types.
 type (
 	Waiting = executor.Waiting
 	Input   = executor.Input
 	Process = executor.Process
 )
 
-// Failure classifies a call that did not run to its end. The zero value means that it
-// did (a non-zero exit code is not a failure of the call). The
-// values are the wire's error_type.
+// Failure is the error_type of a call that did not run to its end; "" if it did, whatever its exit
+// code.
 type Failure string
 
-// The failures an Invocation can end with. Refusals (by policy, people, limits) are in package
-// dispatch.
+// The failures of an Invocation. Package dispatch has the refusals.
 const (
 	InvalidArguments   Failure = "invalid_arguments"
 	Timeout            Failure = "timeout"
-	Cancelled          Failure = "cancelled" // dispatch adds the cause of ctx
+	Cancelled          Failure = "cancelled"
 	InputNeeded        Failure = "input_needed"
 	SandboxUnavailable Failure = "sandbox_unavailable"
 	ProtectedPath      Failure = "protected_path"
@@ -205,46 +192,44 @@ const (
 
 // Result is how an Invocation ended.
 type Result struct {
-	// Text is what the model reads: the whole answer, or for a tool with live output the lines before
-	// the output (exit code, leftovers, notices).
+	// Text is the answer or, for a tool with live output, the lines before the output.
 	Text    string
-	IsError bool    // the call did not do what was asked
-	Failure Failure // set when something other than the command decided the end
-	Diff    string  // unified diff of the change
-	File    *File   // what a tool did to its only file
-	Files   []File  // what a tool did to each of several files
+	IsError bool
+	Failure Failure // something other than the command decided the end
+	Diff    string
+	File    *File  // of a single file
+	Files   []File // of several files
 
 	// The rest is set by tools that start processes.
 	Exit      *Exit
 	Terminal  string
 	Order     string          // of the lines in Combined: "exact", as written, or "arrival"
-	Sandbox   *sandbox.Report // set by every tool: what was enforced
-	Leftovers []Process       // outlived the command and were killed
+	Sandbox   *sandbox.Report // what was enforced; set by every tool
+	Leftovers []Process       // killed at the end
 
-	// Denials are what the sandbox denied the call. Text lists them already.
+	// Denials are what the sandbox denied. Text lists them already.
 	Denials []sandbox.Denial
 }
 
-// Calls are the calls that an Invocation may inspect and stop. Methods may be called concurrently.
+// Calls are the calls that an Invocation may inspect and stop, for concurrent use.
 type Calls interface {
-	// Find returns a call by its tool_call_id; nil if there is no such call.
+	// Find returns a call by its tool_call_id, or nil.
 	Find(ctx context.Context, id string) (OtherCall, error)
-	// List returns the calls that are not answered, the oldest first; with ended, the latest answered
-	// ones that ran a command come before them.
+	// List returns the running calls, the oldest first; with ended, the latest ended commands come
+	// before them.
 	List(ctx context.Context, ended bool) ([]CallStatus, error)
 }
 
 // An OtherCall is one call among Calls.
 type OtherCall interface {
-	// Status returns its state.
 	Status() CallStatus
-	// Changed returns a channel that is closed at the next output or change of status; nil for a call
-	// that has ended. Call it before reading, so as to miss nothing.
+	// Changed returns a channel that is closed at the next output or change of status; nil after the
+	// end. Call it before reading.
 	Changed() <-chan struct{}
-	// ReadAt returns up to most bytes of a stream at offset or, if those are not kept,
-	// the oldest later ones. from is the offset of the first.
+	// ReadAt returns up to most bytes of a stream at offset or, if those are dropped, the oldest
+	// later ones. from is the offset of the first.
 	ReadAt(s Stream, offset int64, most int) (p []byte, from int64)
-	// Stop stops the call. The channel is closed when it has ended.
+	// Stop stops the call. The channel is closed at its end.
 	Stop(reason string) (ended <-chan struct{})
 }
 
@@ -255,7 +240,7 @@ type CallStatus struct {
 	State      string // "received", "waiting", "queued", "running" or "ended"
 	What       string // the first line of what it does; "" if ended
 	Started    time.Time
-	Bytes      [3]int64 // by Stream, Combined included
+	Bytes      [3]int64 // by Stream
 	End        string   // how it ended: "exit code 0"; "" until then
 }
 
@@ -263,24 +248,24 @@ type CallStatus struct {
 type File struct {
 	Path         string // canonical
 	Operation    string // "read", "create", "write", "edit", "remove" or "move"
-	From         string // canonical path of a moved file before the move
-	Bytes        int64  // size of the returned content, or of the file after a change
-	Lines        int64  // the same in lines
-	Replacements int64  // made by an edit
-	TotalLines   *int64 // of a file that was read; nil = not known
-	NextOffset   int64  // the first line that was not returned; 0 = none
+	From         string // of a moved file
+	Bytes        int64  // returned, or of the changed file
+	Lines        int64
+	Replacements int64
+	TotalLines   *int64 // of a file that was read; nil = unknown
+	NextOffset   int64  // first line not returned; 0 = none
 }
 
 // Exit is how the command of a call ended.
 type Exit struct {
-	Code   int    // 128+n when a signal ended it
+	Code   int    // 128+n for a signal
 	Signal string // "SIGTERM"; empty when it exited
 }
 
 // ArgumentError is a fault in the arguments of a call.
 type ArgumentError struct {
-	Field   string // the argument's name; empty when the whole object is at fault
-	Problem string // what is wrong and what was expected, for the model
+	Field   string // empty: the whole object
+	Problem string // for the model
 }
 
 func (e *ArgumentError) Error() string {

@@ -1,11 +1,10 @@
-// Command mutants changes one operator, constant or statement of a package at a time, and runs
-// the tests of the package. A mutant that they do not find is printed, with what was changed:
+// Command mutants changes one operator, constant or statement of a package at a time, runs the tests
+// of the package, and prints the mutants that they do not find:
 //
 //	go run ./.ci/mutants [-n 40] [-seed 1] [-find 90] ./policy ./message
 //
-// It ends with 1 if they find less than -find of a hundred in a package. A mutant that does not
-// compile is no mutant; one whose tests do not end in ten minutes is found. Files that only other
-// systems build are left out.
+// It exits with 1 if fewer than -find percent are found. A mutant whose tests do not end in ten
+// minutes is found; one that does not compile does not count.
 package main
 
 import (
@@ -46,7 +45,7 @@ func main() {
 	}
 }
 
-// try makes mutants of the package in a directory until n of them compile.
+// try tries n mutants that compile.
 func try(dir string, n int, random *rand.Rand) (found, made int, err error) {
 	p, err := build.ImportDir(dir, 0)
 	if err != nil {
@@ -56,7 +55,7 @@ func try(dir string, n int, random *rand.Rand) (found, made int, err error) {
 	for _, name := range p.GoFiles {
 		paths = append(paths, filepath.Join(dir, name))
 	}
-	// One that always fails would find everything.
+	// Tests that fail anyway would find every mutant.
 	if out, err := exec.Command("go", "test", "-count=1", dir).CombinedOutput(); err != nil {
 		return 0, 0, fmt.Errorf("the tests of %s fail without a change: %w\n%s", dir, err, out)
 	}
@@ -68,7 +67,7 @@ func try(dir string, n int, random *rand.Rand) (found, made int, err error) {
 			return 0, 0, err
 		}
 		if what == "" || known[what] {
-			continue // nothing in that file can be changed, or this was tried
+			continue
 		}
 		known[what] = true
 		switch survived, err := survives(dir, path, text); {
@@ -88,7 +87,7 @@ func try(dir string, n int, random *rand.Rand) (found, made int, err error) {
 
 var errNoMutant = errors.New("it does not compile")
 
-// survives runs the tests with another text of one file.
+// survives reports whether the tests pass with another text of one file.
 func survives(dir, path string, text []byte) (bool, error) {
 	scratch, err := os.MkdirTemp("", "mutant-")
 	if err != nil {
@@ -100,7 +99,7 @@ func survives(dir, path string, text []byte) (bool, error) {
 		return false, err
 	}
 	changed, overlay := filepath.Join(scratch, "changed.go"), filepath.Join(scratch, "overlay.json")
-	list, _ := json.Marshal(map[string]map[string]string{"Replace": {full: changed}}) // of texts
+	list, _ := json.Marshal(map[string]map[string]string{"Replace": {full: changed}})
 	if err := errors.Join(os.WriteFile(changed, text, 0o600), os.WriteFile(overlay, list, 0o600)); err != nil {
 		return false, err
 	}
@@ -110,7 +109,7 @@ func survives(dir, path string, text []byte) (bool, error) {
 	return exec.Command("go", "test", "-vet=off", "-failfast", "-overlay", overlay, dir).Run() == nil, nil
 }
 
-// mutate returns the text of a file in which one thing is changed, and says which.
+// mutate changes one thing in a file and says which.
 func mutate(path string, random *rand.Rand) (text []byte, what string, err error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, path, nil, parser.ParseComments)
@@ -137,14 +136,13 @@ func mutate(path string, random *rand.Rand) (text []byte, what string, err error
 	return b.Bytes(), what, err
 }
 
-// change is one thing that can be changed.
 type change struct {
 	at   token.Pos
 	what string
 	do   func()
 }
 
-// others are the operators that stand in for one another.
+// others are the operators that replace one another.
 var others = map[token.Token]token.Token{
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
 	token.LAND: token.LOR, token.LOR: token.LAND, token.ADD: token.SUB, token.SUB: token.ADD, token.AND: token.OR, token.OR: token.AND,
@@ -182,7 +180,6 @@ func changes(n ast.Node) (list []change) {
 	return list
 }
 
-// isEffect reports whether a statement is a call, or an assignment that declares nothing.
 func isEffect(s ast.Stmt) bool {
 	switch s := s.(type) {
 	case *ast.ExprStmt, *ast.IncDecStmt:

@@ -1,6 +1,5 @@
-// Command skipped reads the events of "go test -json", prints a line for each
-// package and the output of what failed, and ends with the tests that were skipped,
-// by reason: the go command shows them only with -v. It fails when a test does.
+// Command skipped summarises the events of "go test -json": a line for each package, the output of
+// failures, and the skipped tests by reason. It fails if a test fails.
 package main
 
 import (
@@ -14,15 +13,14 @@ import (
 	"strings"
 )
 
-// event is one event of go test -json (go doc test2json).
+// event is one event; see go doc test2json.
 type event struct {
 	Action, Package, Test, Output, ImportPath string
 	Elapsed                                   float64
 }
 
-// report collects what the events have said so far.
 type report struct {
-	output map[string]string   // of each test, and of each package under its name alone
+	output map[string]string   // by test, and by package
 	skips  map[string][]string // by reason
 	failed bool
 	seen   int // packages
@@ -84,7 +82,7 @@ func (r *report) event(e event) {
 	}
 }
 
-// skip records a skipped test with the last line that it printed.
+// skip records a skipped test with its reason, the last line that it printed.
 func (r *report) skip(e event) {
 	why := "it gives no reason"
 	for line := range strings.Lines(r.output[e.Package+" "+e.Test]) {
@@ -100,7 +98,7 @@ func (r *report) skip(e event) {
 	r.skips[why] = append(r.skips[why], e.Package[strings.LastIndexByte(e.Package, '/')+1:]+" "+e.Test)
 }
 
-// What a line holds of a reason, and how many tests it names.
+// Limits of a line.
 const (
 	maxReason = 160
 	maxNamed  = 4

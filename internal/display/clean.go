@@ -1,8 +1,5 @@
-// Package display makes untrusted text safe to show: Clean and Mark for a model, Visible
-// for an approver, Screen for a terminal.
-//
-// Each documents which characters it removes and which it escapes. None bounds the length
-// of a text.
+// Package display makes untrusted text safe to show: Clean and Mark for a model, Visible for an
+// approver, Screen for a terminal. It does not bound the length of a text.
 package display
 
 import (
@@ -10,20 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// Clean converts terminal output for a model. It removes escape sequences, keeps the last
-// state of a line that was rewritten by carriage returns or backspaces, replaces CRLF by LF
-// and invalid UTF-8 by U+FFFD, and shows other control characters as ^X or, if they have no
-// visible effect, drops them. An unfinished sequence ends with its line.
-//
-// The sequences are those of ECMA-48 (CSI, and OSC, DCS, SOS, PM, APC up to BEL
-// or ST).
+// Clean converts terminal output for a model: it removes escape sequences (ECMA-48), keeps the last
+// state of a rewritten line, replaces CRLF by LF and invalid UTF-8 by U+FFFD, and shows other
+// control characters as ^X. An unfinished sequence ends with its line.
 func Clean(text []byte) string {
 	c := cleaner{out: make([]byte, 0, len(text))}
 	for len(text) > 0 {
 		if text[0] == 0x1b {
 			n := sequence(text)
 			if n > 2 && text[1] == '[' && text[n-1] == 'K' && c.rewrite {
-				c.out = c.out[:c.line] // the line was erased
+				c.out = c.out[:c.line]
 			}
 			text = text[n:]
 			continue
@@ -37,8 +30,8 @@ func Clean(text []byte) string {
 
 type cleaner struct {
 	out     []byte
-	line    int  // start of the current line in out
-	rewrite bool // after a carriage return: the next text replaces the line
+	line    int  // start of the current line
+	rewrite bool // the next text replaces the line
 }
 
 func (c *cleaner) put(r rune) {
@@ -68,8 +61,7 @@ func (c *cleaner) text(runes ...rune) {
 	}
 }
 
-// sequence returns the length of the escape sequence at the start of p. An invalid byte
-// ends it.
+// sequence returns the length of the escape sequence at the start of p.
 func sequence(p []byte) int {
 	if len(p) < 2 {
 		return len(p)
@@ -95,8 +87,8 @@ func span(p []byte, low, high byte) int {
 	return n
 }
 
-// stringEnd returns the length of a control string with its terminator, or up to the end
-// of the line.
+// stringEnd returns the length of a control string and its terminator. It ends with the line at the
+// latest.
 func stringEnd(p []byte) int {
 	for n := 0; n < len(p); n++ {
 		switch {

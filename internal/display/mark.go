@@ -6,12 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Mark makes invisible characters visible, as ⟨U+202E⟩: direction controls, characters without
-// width, tags and variation selectors. It keeps those that emoji, scripts with joiners or
-// direction marks, and the beginning of the text need.
+// Mark shows invisible characters as ⟨U+202E⟩, except where emoji, scripts with joiners or direction
+// marks, or the beginning of the text need them.
 func Mark(text string) string {
 	var b strings.Builder
-	last := rune(-1) // the character before
+	last := rune(-1)
 	done := 0
 	for i, r := range text {
 		if r >= 0xad && hidden(r) && !needed(last, r, text[i+utf8.RuneLen(r):]) {
@@ -28,11 +27,10 @@ func Mark(text string) string {
 	return b.String()
 }
 
-// invisible contains the invisible characters outside the category Cf: fillers, combining
-// marks without a shape, selectors.
+// invisible contains the invisible characters outside the category Cf.
 const invisible = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
 
-// prepended contains the visible characters of the category Cf: signs of numbers.
+// prepended contains the visible characters of the category Cf.
 const prepended = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 
 func hidden(r rune) bool {
@@ -47,7 +45,6 @@ func hidden(r rune) bool {
 	return strings.ContainsRune(invisible, r)
 }
 
-// needed reports whether a hidden character is legitimate between its neighbours.
 func needed(before, r rune, after string) bool {
 	next, _ := utf8.DecodeRuneInString(after)
 	switch r {
@@ -71,7 +68,6 @@ func pictures(r rune) bool {
 	return unicode.Is(unicode.So, r) || r == '\ufe0f' || r >= 0x1f3fb && r <= 0x1f3ff || r == '\u2640' || r == '\u2642'
 }
 
-// rightToLeft lists the scripts that use direction marks, joining those that need joiners.
 var (
 	rightToLeft = []*unicode.RangeTable{unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko}
 	joining     = []*unicode.RangeTable{

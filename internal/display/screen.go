@@ -6,25 +6,22 @@ import (
 	"unicode/utf8"
 )
 
-// Screen passes the output of a call on to a terminal. Of escape sequences it passes only
-// complete SGR (ECMA-48, 8.3.117). It removes the others (OSC, DCS, SOS, PM, APC, other
-// CSI, single ESC), bells and backspaces, shows other control characters, and replaces
-// invalid UTF-8 by U+FFFD. Text after a carriage return replaces its line. An unfinished
-// sequence ends with its line.
+// Screen passes output on to a terminal. Of escape sequences it passes only complete SGR (ECMA-48,
+// 8.3.117). It removes the others, bells and backspaces, shows other control characters, and
+// replaces invalid UTF-8 by U+FFFD. Text after a carriage return replaces its line.
 //
-// It may be written to in pieces of any size, by one goroutine at a time. Close resets the
-// colours.
+// It may be written to in pieces of any size, by one goroutine at a time. Close resets the colours.
 type Screen struct {
-	// Width, if set, is how many columns the terminal has. Longer lines go on behind a mark, without
-	// colours, so that no part of one looks like another line.
+	// Width is the number of columns; 0: any. Longer lines are continued with a mark, so that no
+	// part of one looks like another line.
 	Width int
 
 	to    io.Writer
-	at    int // columns of the line that are taken, at the most
+	at    int // columns in use, at most
 	state screenState
 	seq   []byte // the unfinished CSI sequence or character
 	out   []byte
-	dyed  bool // colours are on
+	dyed  bool
 	back  bool // after a carriage return
 }
 
@@ -39,13 +36,12 @@ const (
 	inStringEscape
 )
 
-// longestSGR exceeds any meaningful list of attributes.
 const longestSGR = 128
 
-// NewScreen returns a Screen that writes to a terminal.
+// NewScreen returns a Screen on a terminal.
 func NewScreen(to io.Writer) *Screen { return &Screen{to: to} }
 
-// Write passes on the safe part of p. It returns errors of the terminal.
+// Write passes on the safe part of p.
 func (s *Screen) Write(p []byte) (int, error) {
 	s.out = s.out[:0]
 	for _, b := range p {
@@ -95,7 +91,7 @@ func (s *Screen) next(b byte) {
 	}
 }
 
-// begin enters a state. It shows an unfinished character as U+FFFD.
+// begin enters a state and shows an unfinished character as U+FFFD.
 func (s *Screen) begin(state screenState) {
 	if s.state == inText && len(s.seq) > 0 {
 		s.text("\ufffd")
@@ -112,7 +108,6 @@ func (s *Screen) endString(b byte) {
 	}
 }
 
-// escape processes a byte after ESC.
 func (s *Screen) escape(b byte) {
 	switch {
 	case b >= 0x20 && b <= 0x2f:
@@ -149,8 +144,7 @@ func (s *Screen) csi(b byte) {
 	}
 }
 
-// isSGR reports whether the parameters of a CSI m are attributes, without private or
-// intermediate bytes.
+// isSGR reports whether the parameters have no private or intermediate bytes.
 func isSGR(params []byte) bool {
 	for _, b := range params {
 		if (b < '0' || b > '9') && b != ';' && b != ':' {
@@ -166,7 +160,7 @@ func (s *Screen) char(b byte) {
 		return
 	}
 	if len(s.seq) > 0 && utf8.RuneStart(b) {
-		s.begin(inText) // the previous character is incomplete
+		s.begin(inText)
 		s.char(b)
 		return
 	}
@@ -201,7 +195,7 @@ func (s *Screen) control(b byte) {
 	}
 }
 
-// text writes safe text, after a carriage return in place of the line.
+// text writes safe text.
 func (s *Screen) text(t string) {
 	if s.back {
 		s.out, s.back, s.at = append(s.out, "\r\x1b[K"...), false, 0
@@ -215,7 +209,7 @@ func (s *Screen) text(t string) {
 
 const continued = "    | "
 
-// columns returns how many columns a text takes at the most.
+// columns returns the maximum width of a text.
 func columns(t string) (n int) {
 	for _, r := range t {
 		switch {
@@ -230,5 +224,4 @@ func columns(t string) (n int) {
 	return n
 }
 
-// visible writes a character as its code point.
 func visible(r rune) string { return fmt.Sprintf("⟨U+%04X⟩", r) }

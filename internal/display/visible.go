@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Visible escapes control, invisible and direction-changing characters and invalid UTF-8,
-// so that an approver sees all of a text, in order. It keeps newlines and tabs.
+// Visible escapes control, invisible and direction-changing characters and invalid UTF-8. It keeps
+// newlines and tabs.
 func Visible(text string) string {
 	var b strings.Builder
 	for i, r := range text {
@@ -30,14 +30,13 @@ func Visible(text string) string {
 // Line is Visible of text on one line.
 func Line(text string) string { return strings.ReplaceAll(Visible(text), "\n", `\n`) }
 
-// How much of a text of others is shown to a person at once.
 const (
 	shownLine  = 1000 // characters of a line
-	shownLines = 100  // lines of a quotation, and
-	shownText  = 8000 // characters of them
+	shownLines = 100  // lines of a quotation
+	shownText  = 8000 // characters of a quotation
 )
 
-// Short is Line, cut after 1000 characters. It says how many it left out.
+// Short is Line, cut after 1000 characters with a notice.
 func Short(text string) string { return shortened(Line(text), shownLine) }
 
 func shortened(line string, most int) string {
@@ -50,9 +49,8 @@ func shortened(line string, most int) string {
 	return line
 }
 
-// Quote returns the lines of text, each behind indent and "| ", so that none looks like a line of toold. Of
-// long texts it returns the beginning and the last lines, says how much it left out, and names all, which
-// has the whole text.
+// Quote returns the lines of text, each after indent and "| ", so that none looks like a line of
+// toold. It shortens a long text with a notice that contains all, which says how to see the rest.
 func Quote(text, indent, all string) string {
 	lines := strings.Split(Visible(text), "\n")
 	var b strings.Builder
@@ -83,7 +81,7 @@ func Quote(text, indent, all string) string {
 	return b.String()
 }
 
-// JSON returns the same JSON, with those characters escaped that Visible escapes.
+// JSON escapes in JSON the characters that Visible escapes.
 func JSON(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -100,10 +98,9 @@ func JSON(text string) string {
 	return b.String()
 }
 
-// unseen reports whether a character is none that a person sees where it is.
+// unseen reports whether a character is invisible.
 func unseen(r rune) bool {
 	return !unicode.IsPrint(r) || unicode.Is(unicode.Variation_Selector, r) || strings.ContainsRune(emptyLetters, r)
 }
 
-// emptyLetters contains invisible letters and symbols.
 const emptyLetters = "\u034f\u115f\u1160\u3164\uffa0\u2800"

@@ -1,8 +1,6 @@
-// Package edit changes single settings in configuration files of other programs.
-//
-// It changes the text of a file, so that comments, order and layout stay as their owner
-// wrote them. It reads JSON with comments and trailing commas, TOML, and YAML in block style. What it cannot
-// read, and what it could change only by guessing, it refuses.
+// Package edit changes single settings in configuration files of other programs, and keeps comments,
+// order and layout. It reads JSON with comments, TOML, and YAML in block style, and refuses what it
+// could change only by guessing.
 package edit
 
 import (
@@ -24,31 +22,28 @@ const (
 	YAML Format = "yaml"
 )
 
-// A Path leads to a setting through the keys of the tables around it. In TOML the element
-// "[id=x]" after the name of an array of tables selects the table whose key id is x.
+// A Path is the keys that lead to a setting. In TOML the element "[id=x]" after the name of an array
+// of tables selects the table whose key id is x.
 type Path []string
 
 // String returns the keys with dots between them.
 func (p Path) String() string { return strings.Join(p, ".") }
 
-// document is a parsed text. Its methods return the text after one change.
+// document is a parsed text. Its methods return the changed text.
 type document interface {
-	// get returns the text of the value at a path, and how many leading elements of the
-	// path exist: all where there is a value.
+	// get returns the text of a value, and how many leading elements of the path exist.
 	get(p Path) (raw string, depth int, err error)
-	// set gives the setting at a path a value, which is JSON or raw text of the format.
+	// set sets a value: JSON, or raw text of the format.
 	set(p Path, value string, raw bool) (string, error)
-	// remove removes the setting at a path.
 	remove(p Path) (string, error)
-	// hollow reports whether there is a table at a path that has no settings.
+	// hollow reports whether a path is a table without settings.
 	hollow(p Path) bool
 }
 
-// arrays is a document whose arrays can be changed: one in JSON.
+// arrays is a document whose arrays can be changed.
 type arrays interface {
-	// items are the texts of the items of the array at a path.
 	items(p Path) ([]string, error)
-	// include appends an item, given as JSON; exclude removes one by its index.
+	// include appends an item of JSON; exclude removes one by its index.
 	include(p Path, item string) (string, error)
 	exclude(p Path, item int) (string, error)
 }
@@ -66,21 +61,20 @@ func parse(f Format, text string) (document, error) {
 // A Change assigns a value to a setting.
 type Change struct {
 	Path    Path
-	Value   any  // what encoding/json can write
-	Include bool // the array at Path is to have Value among its items
+	Value   any
+	Include bool // add Value to the array at Path
 }
 
-// Done is how a change was made, for Undo.
+// Done is a change that was made, for Undo.
 type Done struct {
 	Path    Path    `json:"path"`
 	Include bool    `json:"include,omitempty"`
-	Wrote   string  `json:"wrote"`         // the text of the value as it was written
-	Had     *string `json:"had,omitempty"` // the text before; nil = there was none
-	Depth   int     `json:"depth"`         // how many elements of the path there were
+	Wrote   string  `json:"wrote"`         // the new text of the value
+	Had     *string `json:"had,omitempty"` // the text before; nil = none
+	Depth   int     `json:"depth"`         // elements of the path that existed
 }
 
-// Apply makes changes in a text and returns the new text and what was done; nothing for a
-// change that the text has already.
+// Apply makes changes in a text and returns the new text and the changes that were needed.
 func Apply(f Format, text string, changes []Change) (string, []Done, error) {
 	var done []Done
 	for _, c := range changes {
@@ -150,8 +144,7 @@ func (o *Done) find(f Format, d document, value string) (a arrays, at int, err e
 	return a, slices.IndexFunc(items, func(item string) bool { return same(f, item, value) }), err
 }
 
-// Undo takes changes back in a text that others have changed since, the latest first. What
-// has another value now stays; kept names it.
+// Undo reverts changes, the latest first. It keeps settings that have another value now.
 func Undo(f Format, text string, done []Done) (after string, kept []Path, err error) {
 	for i := len(done) - 1; i >= 0; i-- {
 		next, ok, err := done[i].undo(f, text)
@@ -175,7 +168,7 @@ func (o *Done) undo(f Format, text string) (string, bool, error) {
 	}
 	raw, depth, err := d.get(o.Path)
 	if err != nil || depth < len(o.Path) {
-		return text, true, err // it is gone already
+		return text, true, err
 	}
 	switch {
 	case o.Include:
@@ -222,7 +215,7 @@ func same(f Format, a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// value is the canonical form of a value: JSON without comments and with sorted keys.
+// value returns the canonical form of a value: JSON with sorted keys.
 func value(f Format, raw string) (string, error) {
 	if f == YAML {
 		return canonicalYAML(raw)
@@ -244,7 +237,7 @@ func value(f Format, raw string) (string, error) {
 	return string(text), err
 }
 
-// Value decodes the value at a path into v. It reports false when there is none.
+// Value decodes the value at a path into v. It reports false if there is none.
 func Value(f Format, text string, p Path, v any) (bool, error) {
 	d, err := parse(f, text)
 	if err != nil {
@@ -262,11 +255,11 @@ func Value(f Format, text string, p Path, v any) (bool, error) {
 }
 
 func quote(s string) string {
-	text, _ := json.Marshal(s) // a string can be written
+	text, _ := json.Marshal(s)
 	return string(text)
 }
 
-// blank is the text with blanks in place of a byte order mark.
+// blank replaces a byte order mark by blanks.
 func blank(text string) string {
 	if rest, marked := strings.CutPrefix(text, "\ufeff"); marked {
 		return "   " + rest
@@ -279,7 +272,7 @@ func place(text string, at int) string {
 	return fmt.Sprintf("line %d", 1+strings.Count(text[:at], "\n"))
 }
 
-// lineEnd is where the line of a position ends, before its newline.
+// lineEnd returns the end of a line, before its newline.
 func lineEnd(text string, at int) int {
 	if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
 		return at + n

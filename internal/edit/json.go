@@ -12,7 +12,6 @@ import (
 	"github.com/toold/toold/internal/strict"
 )
 
-// jsonDocument is a text with the places of its values.
 type jsonDocument struct {
 	text string
 	root *hujson.Value
@@ -96,7 +95,7 @@ func (d *jsonDocument) set(p Path, value string, raw bool) (string, error) {
 	return d.insert(above, quote(p[depth])+": ", value), nil
 }
 
-// part is a member or an element: text[start:end]. comma is where the comma after it ends; end, if there is none.
+// part is a member or an element. comma is the offset after its comma, or end.
 type part struct{ start, end, comma int }
 
 func parts(of *hujson.Value) (list []part) {
@@ -132,7 +131,7 @@ func (d *jsonDocument) insert(in *hujson.Value, key, value string) string {
 		head += ","
 	}
 	first := parts[0].start
-	if !strings.Contains(d.text[in.StartOffset:first], "\n") { // all on a line
+	if !strings.Contains(d.text[in.StartOffset:first], "\n") {
 		return head + " " + key + value + d.text[after:]
 	}
 	inner = d.indentOf(first)
@@ -143,7 +142,7 @@ func (d *jsonDocument) insert(in *hujson.Value, key, value string) string {
 	return head + d.text[after:end] + "\n" + inner + key + d.layout(value, inner) + d.text[end:]
 }
 
-// onlyComment reports whether the rest of a line is empty or a comment that ends in it.
+// onlyComment reports whether a line has nothing but a comment that ends in it.
 func onlyComment(rest string) bool {
 	rest = strings.TrimSpace(rest)
 	if rest == "" || strings.HasPrefix(rest, "//") {
@@ -157,7 +156,7 @@ func (d *jsonDocument) indentOf(at int) string {
 	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 }
 
-// unit is one step of indentation as the file has it.
+// unit returns one step of the file's indentation.
 func (d *jsonDocument) unit() string {
 	for _, m := range parts(d.root) {
 		if indent := d.indentOf(m.start); indent != "" && strings.Contains(d.text[:m.start], "\n") {
@@ -167,11 +166,11 @@ func (d *jsonDocument) unit() string {
 	return "  "
 }
 
-// layout writes a JSON value over several lines, unless it is short.
+// layout writes an object over several lines.
 func (d *jsonDocument) layout(value, indent string) string {
 	var v json.RawMessage = []byte(value)
 	if !strings.HasPrefix(value, "{") {
-		return strings.ReplaceAll(value, `","`, `", "`) // a list of texts
+		return strings.ReplaceAll(value, `","`, `", "`)
 	}
 	text, err := json.MarshalIndent(v, indent, d.unit())
 	if err != nil {
@@ -189,19 +188,19 @@ func (d *jsonDocument) remove(p Path) (string, error) {
 	return d.cut(above, which), nil
 }
 
-// cut removes one part of an object or array, with its comma and its line.
+// cut removes one part, with its comma and its line.
 func (d *jsonDocument) cut(in *hujson.Value, which int) string {
 	parts := parts(in)
 	from, to := parts[which].start, parts[which].end
 	switch after := parts[which].comma; {
-	case len(parts) == 1: // nothing is left
+	case len(parts) == 1:
 		kept := strings.TrimRight(d.text[:from], " \t\r\n")
 		rest := strings.TrimLeft(d.text[after:], " \t\r\n")
 		if len(kept) == in.StartOffset+1 && len(d.text)-len(rest) == in.EndOffset-1 {
 			return kept + rest
 		}
 		return d.text[:from] + d.text[after:]
-	case which == len(parts)-1 && after == to: // the comma before it goes
+	case which == len(parts)-1 && after == to: // remove the comma before it
 		comma := parts[which-1].comma - 1
 		return d.text[:comma] + strings.TrimRight(d.text[comma+1:from], " \t\r\n") + d.text[to:]
 	default:

@@ -10,10 +10,9 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// tomlDocument is a text with the places of its settings.
 type tomlDocument struct {
 	text   string
-	tables []*tomlTable // the first is that of the keys above all headers
+	tables []*tomlTable // the first contains the keys above all headers
 }
 
 type tomlTable struct {
@@ -24,9 +23,8 @@ type tomlTable struct {
 	keys  []tomlKey
 }
 
-// tomlKey is one line, or several when the value has more.
 type tomlKey struct {
-	path             Path // from its table
+	path             Path
 	start, end       int
 	valueAt, valueTo int
 }
@@ -34,11 +32,11 @@ type tomlKey struct {
 func parseTOML(text string) (document, error) {
 	d := &tomlDocument{text: text, tables: []*tomlTable{{}}}
 	var p unstable.Parser
-	p.Reset(slices.Clip([]byte(blank(text)))) // so that the place of any fault can be told
+	p.Reset(slices.Clip([]byte(blank(text)))) // the parser locates faults by the buffer's address
 	for p.NextExpression() {
 		e := p.Expression()
 		var path Path
-		first, last := 0, 0 // where the key begins and ends
+		first, last := 0, 0 // of the key
 		for it := e.Key(); it.Next(); {
 			key := it.Node()
 			if path == nil {
@@ -78,7 +76,6 @@ func (t *tomlTable) selectedBy(d *tomlDocument, p Path) (rest Path, ok bool) {
 	return rest[1:], ok && t.id(d) == id
 }
 
-// selector reads "[id=x]".
 func selector(element string) (id string, ok bool) {
 	id, ok = strings.CutPrefix(element, "[id=")
 	return strings.TrimSuffix(id, "]"), ok
@@ -94,7 +91,7 @@ func (t *tomlTable) id(d *tomlDocument) string {
 	return ""
 }
 
-// find returns the key at a path and its table; nil if there are none.
+// find returns the key at a path and its table, or nil.
 func (d *tomlDocument) find(p Path) (key *tomlKey, in *tomlTable, err error) {
 	for _, t := range d.tables {
 		rest, ok := t.selectedBy(d, p)
@@ -128,8 +125,7 @@ func (d *tomlDocument) find(p Path) (key *tomlKey, in *tomlTable, err error) {
 	return key, in, d.clash(p)
 }
 
-// Tables returns the names of the tables in a TOML text whose path is the name of one above
-// them and their own.
+// Tables returns the names of the tables below the table above.
 func Tables(text, above string) (names []string) {
 	doc, err := parseTOML(text)
 	d, ok := doc.(*tomlDocument)
@@ -144,7 +140,7 @@ func Tables(text, above string) (names []string) {
 	return names
 }
 
-// clash refuses a path of which a table is written in a form that is not changed here.
+// clash refuses a path that conflicts with a table.
 func (d *tomlDocument) clash(p Path) error {
 	for _, t := range d.tables {
 		if len(p) <= len(t.path) && slices.Equal(t.path[:len(p)], p) {
@@ -171,13 +167,13 @@ func (d *tomlDocument) get(p Path) (string, int, error) {
 	return "", 0, nil
 }
 
-// hollow reports whether a table of an array has no more than its id.
+// hollow reports whether a table of an array has only its id.
 func (d *tomlDocument) hollow(p Path) bool {
 	t := d.table(p)
 	return t != nil && len(t.keys) <= 1 && !strings.Contains(d.text[t.body:t.end(d)], "#")
 }
 
-// table is the table of an array that a path selects as a whole.
+// table returns the table of an array that a path selects.
 func (d *tomlDocument) table(p Path) *tomlTable {
 	for _, t := range d.tables {
 		if rest, ok := t.selectedBy(d, p); ok && t.array && len(rest) == 0 {
@@ -260,7 +256,7 @@ func tomlString(raw string) (string, bool) {
 	return "", false
 }
 
-// Only returns a TOML text without the settings and tables whose names are not listed.
+// Only returns a TOML text with only the named settings and tables.
 func Only(text string, names []string) (string, error) {
 	parsed, err := parseTOML(text)
 	if err != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// yamlDocument is a text whose settings are keys of block mappings, a line each.
+// yamlDocument is a text of block mappings.
 type yamlDocument struct {
 	text string
-	keys []yamlKey // at the top
+	keys []yamlKey
 }
 
-// yamlKey is a key with its value: the rest of its line, or the deeper lines below it.
+// yamlKey is a key and its value: the rest of its line, or the deeper lines below it.
 type yamlKey struct {
 	name             string
 	indent           int
-	start            int // of its line
+	start            int
 	valueAt, valueTo int
-	body             int // where the lines below it begin
+	body             int // the first line below it
 	inline           bool
 }
 
@@ -48,7 +48,6 @@ func decodeYAML(text string) (map[string]any, error) {
 	return tree, nil
 }
 
-// mapping reads the keys of a block mapping.
 func (d *yamlDocument) mapping(from, to int) (keys []yamlKey, err error) {
 	indent := -1
 	for at := from; at < to; {
@@ -111,7 +110,7 @@ func withoutComment(line string) string {
 		case in != 0 && c == in:
 			in = 0
 		case in != 0:
-		case (c == '"' || c == '\'') && strings.TrimSpace(line[:i]) == "": // others are letters
+		case (c == '"' || c == '\'') && strings.TrimSpace(line[:i]) == "": // elsewhere they are letters
 			in = c
 		case c == '#' && i > 0 && line[i-1] == ' ':
 			return line[:i]
@@ -147,7 +146,6 @@ func (d *yamlDocument) find(p Path) (way []yamlKey, err error) {
 	return way, nil
 }
 
-// hollowKey reports whether a key has no value, or an empty mapping.
 func (d *yamlDocument) hollowKey(k yamlKey) bool {
 	text := d.text[k.valueAt:k.valueTo]
 	return text == "" || text == "{}"
@@ -191,7 +189,7 @@ func (d *yamlDocument) splice(k yamlKey, value string) string {
 	return d.text[:k.valueAt] + value + d.text[k.valueTo:]
 }
 
-// add writes a key that does not exist, below the last of those on its way that do.
+// add adds a missing key below the last existing one on its way.
 func (d *yamlDocument) add(p Path, way []yamlKey, value string) string {
 	text, indent := d.text, 0
 	var at int
@@ -211,7 +209,7 @@ func (d *yamlDocument) add(p Path, way []yamlKey, value string) string {
 			at = lineEnd(text, len(head))
 			break
 		}
-		below, _ := d.mapping(k.body, k.valueTo) // find has read it
+		below, _ := d.mapping(k.body, k.valueTo)
 		indent, at = below[0].indent, lineEnd(text, k.valueTo)
 	}
 	entry := ""
@@ -229,7 +227,7 @@ func (d *yamlDocument) add(p Path, way []yamlKey, value string) string {
 	return text[:at] + entry + "\n"
 }
 
-// flow puts blanks into JSON, as YAML is written.
+// flow inserts blanks into JSON, as is usual in YAML.
 func flow(value string) string {
 	var b strings.Builder
 	for i := 0; i < len(value); i++ {

@@ -1,8 +1,5 @@
-// Package loopback listens at and dials names that mean this machine.
-//
-// RFC 6761, 6.3 sets "localhost" and the names below it apart for loopback, and lets
-// no name server say otherwise. The resolvers of Go and libc ask one all the same
-// when /etc/hosts has no such name. This package never looks these names up.
+// Package loopback listens at and dials names of this machine. It never resolves "localhost" and the
+// names below it (RFC 6761, 6.3), which the resolvers of Go and libc may ask a name server about.
 package loopback
 
 import (
@@ -13,15 +10,13 @@ import (
 	"syscall"
 )
 
-// Is reports whether host is "localhost" or a name below it, in any case, with or
-// without a final dot.
+// Is reports whether host is "localhost" or a name below it, in any case.
 func Is(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// addresses are what an address host:port stands for: with a name that Is, that of
-// loopback in IPv4 and IPv6; else the address itself.
+// addresses replaces a name that Is by the loopback addresses of IPv4 and IPv6.
 func addresses(address string) []string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || !Is(host) {
@@ -30,7 +25,7 @@ func addresses(address string) []string {
 	return []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
 }
 
-// Listen is net.Listen. It takes the address of IPv6 only where there is none of IPv4.
+// Listen is net.Listen. It uses IPv6 only where there is no IPv4.
 func Listen(network, address string) (net.Listener, error) {
 	all := addresses(address)
 	l, err := net.Listen(network, all[0])

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// A Pipe is a listener whose connections are made in this process and leave it nowhere.
+// A Pipe is a listener for connections within this process.
 type Pipe struct {
 	waiting chan net.Conn
 	closed  chan struct{}
@@ -18,7 +18,7 @@ func NewPipe() *Pipe {
 	return &Pipe{waiting: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// Dial returns one end of a new connection when Accept has the other.
+// Dial connects when Accept is called.
 func (p *Pipe) Dial(ctx context.Context) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
@@ -41,13 +41,13 @@ func (p *Pipe) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept and Dial. Connections go on.
+// Close ends Accept and Dial, and no connection.
 func (p *Pipe) Close() error {
 	p.once.Do(func() { close(p.closed) })
 	return nil
 }
 
-// Addr has no meaning outside of this process.
+// Addr returns a meaningless address.
 func (p *Pipe) Addr() net.Addr { return pipeAddr{} }
 
 type pipeAddr struct{}

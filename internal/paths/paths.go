@@ -1,5 +1,5 @@
-// Package paths compares absolute paths and resolves their symbolic links. It opens
-// nothing: that a path still means the same when it is used is for its user to verify.
+// Package paths compares absolute paths and resolves their symbolic links. Its user must verify that
+// a path still means the same when it is opened.
 package paths
 
 import (
@@ -16,8 +16,8 @@ import (
 // mostLinks is the kernel's own limit (path_resolution(7)).
 const mostLinks = 40
 
-// Within reports whether a path is root or below it, component by component: /a/bc is
-// not within /a/b. Both are absolute and clean; nothing is within "".
+// Within reports whether a path is root or below it, by components. Both are absolute and clean;
+// nothing is within "".
 func Within(path, root string) bool {
 	return path == root && root != "" || Below(path, root)
 }
@@ -37,30 +37,27 @@ func Up(path string) iter.Seq[string] {
 	}
 }
 
-// Resolve returns the canonical form of an absolute path: every symbolic link resolved,
-// component by component, so that "link/.." means what it means to the kernel. The rest
-// from the first component on that does not exist is taken as written.
+// Resolve resolves every symbolic link of an absolute path, component by component, as the kernel
+// does. The part that does not exist remains as written.
 func Resolve(path string) (string, error) {
 	canonical, _, err := ResolveLinks(path)
 	return canonical, err
 }
 
-// ResolveLinks is Resolve. It also returns the symbolic links that it followed, each by
-// its canonical path.
+// ResolveLinks is Resolve and also returns the canonical paths of the links that it followed.
 func ResolveLinks(path string) (canonical string, links []string, err error) {
 	canonical, _, links, err = resolve(path, "")
 	return canonical, links, err
 }
 
-// ResolveOutside is Resolve for a path that may lead into dir, an absolute clean path.
-// Nothing below dir is resolved: rest is what follows there, as written. outside reports
-// that the path does not lead into dir.
+// ResolveOutside is Resolve, but resolves nothing below dir, an absolute clean path: rest is the
+// part below it, as written. outside reports that the path does not lead into dir.
 func ResolveOutside(path, dir string) (canonical, rest string, outside bool, err error) {
 	canonical, rest, _, err = resolve(path, dir)
 	return canonical, rest, canonical != dir, err
 }
 
-// resolve resolves a path up to the directory stop, and returns the rest.
+// resolve resolves a path up to the directory stop and returns the rest.
 func resolve(path, stop string) (canonical, rest string, links []string, err error) {
 	if !filepath.IsAbs(path) {
 		return "", "", nil, fmt.Errorf("cannot resolve %q: the path is not absolute", path)
@@ -76,7 +73,7 @@ func resolve(path, stop string) (canonical, rest string, links []string, err err
 			done = filepath.Dir(done)
 			continue
 		}
-		next := strings.TrimSuffix(done, "/") + "/" + name // Join would read all of it again
+		next := strings.TrimSuffix(done, "/") + "/" + name // Join is slower
 		target, err := readLink(next)
 		switch {
 		case err != nil:
@@ -96,7 +93,7 @@ func resolve(path, stop string) (canonical, rest string, links []string, err err
 	return done, rest, links, nil
 }
 
-// readLink returns the target of a symbolic link, "" for anything else and for nothing.
+// readLink returns the target of a symbolic link; "" for anything else.
 func readLink(path string) (string, error) {
 	info, err := os.Lstat(path)
 	switch {

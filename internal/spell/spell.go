@@ -1,4 +1,4 @@
-// Package spell finds the name that a misspelt one was meant to be.
+// Package spell suggests names similar to a misspelt one.
 package spell
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Nearest returns the candidate that word was probably meant to be, or "".
+// Nearest returns the most similar candidate, or "".
 func Nearest(word string, candidates []string) string {
 	best, distance := "", len(word)/3+2
 	for _, c := range candidates {
@@ -18,8 +18,7 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-// Near returns the candidates that word may have been meant to be, the nearest first, at
-// most three. Case counts little.
+// Near returns up to three similar candidates, the nearest first. Case counts little.
 func Near(word string, candidates []string) []string {
 	const most = 3
 	type scored struct {
@@ -45,7 +44,7 @@ func Near(word string, candidates []string) []string {
 }
 
 // Distance counts the insertions, deletions and substitutions of bytes between a and b
-// (Levenshtein). Both must be short.
+// (Levenshtein).
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

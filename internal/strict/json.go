@@ -1,9 +1,6 @@
-// Package strict splits JSON that others wrote without changing or hiding anything:
-// every member of an object, duplicates included, with the exact bytes of its value.
-//
-// It does not say what a value means or which members are allowed. Except for TooDeep and
-// the Skip functions, it requires valid JSON (json.Valid). A caller may rely on results
-// aliasing the text, and on time and memory linear in it.
+// Package strict splits JSON without changing or hiding anything: it returns every member,
+// duplicates included, with its exact bytes. Except for TooDeep and the Skip functions, it requires
+// valid JSON (json.Valid). Results alias the text; time and memory are linear in it.
 package strict
 
 import (
@@ -16,8 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// TooDeep reports whether arrays and objects are nested deeper than most levels. The text
-// need not be valid, so that TooDeep can run before a parser that recurses.
+// TooDeep reports whether values are nested deeper than most levels. The text need not be valid.
 func TooDeep(text []byte, most int) bool {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -71,7 +67,7 @@ func SkipValue(text []byte, i int) int {
 	return i
 }
 
-// skipScalar returns the index after a number or word, or after one byte of punctuation.
+// skipScalar returns the index after a number, a word, or one byte of punctuation.
 func skipScalar(text []byte, i int) int {
 	for start := i; i < len(text); i++ {
 		switch text[i] {
@@ -82,7 +78,7 @@ func skipScalar(text []byte, i int) int {
 	return i
 }
 
-// SkipSpace returns the index of the first byte from i on that is not white space.
+// SkipSpace returns the index of the first byte from i on that is no white space.
 func SkipSpace(text []byte, i int) int {
 	for i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n') {
 		i++
@@ -97,13 +93,12 @@ type Member struct {
 	Value  json.RawMessage
 }
 
-// Errors of Object and Array.
 var (
 	errNotObject = errors.New("must be an object")
 	errNotArray  = errors.New("must be an array")
 )
 
-// Object returns the members of an object in order, at most most.
+// Object returns up to most members of an object, in order.
 func Object(text json.RawMessage, most int) ([]Member, error) {
 	i := SkipSpace(text, 0)
 	if i == len(text) || text[i] != '{' {
@@ -129,7 +124,7 @@ func Object(text json.RawMessage, most int) ([]Member, error) {
 	return members, nil
 }
 
-// Array returns the elements of an array, at most most.
+// Array returns up to most elements of an array.
 func Array(text json.RawMessage, most int) ([]json.RawMessage, error) {
 	i := SkipSpace(text, 0)
 	if i == len(text) || text[i] != '[' {
@@ -150,8 +145,8 @@ func Array(text json.RawMessage, most int) ([]json.RawMessage, error) {
 	return elements, nil
 }
 
-// Ambiguous returns the first escape that readers understand differently: half of a surrogate pair and, with
-// nul, \u0000, which ends a string for the kernel; "" if there is none.
+// Ambiguous returns the first escape that readers understand differently: half of a surrogate pair
+// or, with nul, \u0000; "" if there is none.
 func Ambiguous(text []byte, nul bool) string {
 	for {
 		i := bytes.IndexByte(text, '\\')
@@ -176,7 +171,7 @@ func Ambiguous(text []byte, nul bool) string {
 	}
 }
 
-// unit returns the UTF-16 unit of a \uXXXX at the start of text.
+// unit decodes a \uXXXX at the start of text.
 func unit(text []byte) (unit uint64, ok bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false

@@ -1,7 +1,6 @@
-// Package bash provides the tool that runs shell commands. Build analyses the script
-// (package shell) and Execute runs exactly that script in its sandbox (package
-// executor). It does not decide what is allowed. A caller may rely on Effects listing
-// everything that the script can do, and on nothing of a call running after Execute.
+// Package bash provides the tool that runs shell commands. Build analyses the script, and Execute
+// runs exactly that script in its sandbox. Effects lists everything that it can do, and none of its
+// processes outlives Execute.
 package bash
 
 import (
@@ -34,31 +33,31 @@ const (
 
 // Options configure the tool. Only Workspace is required.
 type Options struct {
-	Workspace string            // absolute and canonical; the default directory of commands
-	Env       []string          // the whole environment of commands, NAME=value
-	Profile   sandbox.Profile   // confinement of commands
+	Workspace string   // absolute and canonical
+	Env       []string // NAME=value
+	Profile   sandbox.Profile
 	Terminal  executor.Terminal // default of a call
 	Rows      uint16            // of the terminals; 0 = the executor's
 	Cols      uint16
 
 	DefaultTimeout time.Duration // 0 = DefaultTimeout
 	MaxTimeout     time.Duration // 0 = MaxTimeout
-	MaxBackground  time.Duration // of a background call; 0 = MaxBackground
+	MaxBackground  time.Duration // 0 = MaxBackground
 	Grace          time.Duration // between TERM and KILL; 0 = the executor's
 
-	ReturnBytes int64 // of each stream in a return, for the description; 0: not mentioned
-	Background  bool  // background calls are possible, for the description
+	ReturnBytes int64 // of each stream in a return, for the description; 0: omitted
+	Background  bool  // for the description
 
 	Resolver shell.Resolver // nil: the host's file system
 
-	Egress  egress.Options   // used if Profile has Ports; each call has its own Allow
-	Masks   *masks.Tracker   // files masked from programs; nil: none
-	Protect *protect.Watcher // protected paths in the workspace; nil: none. The caller closes it.
+	Egress  egress.Options   // used if Profile has Ports
+	Masks   *masks.Tracker   // nil: none
+	Protect *protect.Watcher // nil: none. The caller closes it.
 
 	Pool *executor.Pool // nil: each command starts a shell. The caller closes it.
 }
 
-// New returns the tool. It is safe for concurrent use.
+// New returns the tool, for concurrent use.
 func New(o Options) tools.Tool {
 	if o.DefaultTimeout == 0 {
 		o.DefaultTimeout = DefaultTimeout
@@ -92,7 +91,7 @@ func New(o Options) tools.Tool {
 	return t
 }
 
-// guarded reports whether commands of a profile can write protected paths.
+// protects reports whether commands with a profile can write protected paths.
 func (o Options) protects(p sandbox.Profile) bool {
 	return o.Protect != nil && p.Mode == sandbox.WorkspaceWrite
 }
@@ -113,7 +112,7 @@ type tool struct {
 	analyser *shell.Analyser
 }
 
-// restarted replaces the command of a restart, an argument of other agents' tools.
+// restarted replaces a restart, which other agents' tools offer.
 const restarted = "echo 'There is no shell to restart: every command runs in a fresh one.'"
 
 type arguments struct {
@@ -129,12 +128,11 @@ type arguments struct {
 	Justification json.RawMessage `json:"justification" ignored:"true"`
 }
 
-// extraAccess names accesses beyond the sandbox.
 type extraAccess struct {
 	Read []string `json:"read"`
 }
 
-// Definition describes the tool to a model.
+// Definition describes the tool.
 func (t *tool) Definition() tools.Definition {
 	text := func(s string) map[string]any { return map[string]any{"type": "string", "description": s} }
 	choice := func(s string, values ...string) map[string]any {
@@ -165,7 +163,7 @@ func (t *tool) Definition() tools.Definition {
 		},
 	})
 	if err != nil {
-		schema = []byte(`{"type":"object"}`) // cannot happen: the values above marshal
+		schema = []byte(`{"type":"object"}`) // cannot happen
 	}
 	return tools.Definition{
 		Name: "bash", Parameters: schema,
@@ -219,15 +217,14 @@ func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
 		return nil, err
 	}
 	if v.dir != t.options.Workspace {
-		// A script sees the directory in which it runs, so its read is judged. Inside
-		// the workspace no rule need allow it.
+		// A script sees its directory, so the read of it is judged. Inside the workspace no rule
+		// need allow it.
 		inside := paths.Within(v.dir, t.options.Workspace)
 		v.effects = append(v.effects, policy.Effect{Kind: policy.Read, Path: v.dir, Canonical: v.dir, Possible: inside, Source: "cwd"})
 	}
 	return v, nil
 }
 
-// directory resolves the directory of a call, which must exist.
 func (t *tool) directory(dir string) (string, error) {
 	if dir == "" {
 		return t.options.Workspace, nil
@@ -258,8 +255,8 @@ func (t *tool) directory(dir string) (string, error) {
 	return path, nil
 }
 
-// pin identifies a directory when the call is judged: the script runs in this one or
-// not at all. Only Linux supports it.
+// pin identifies the directory that is judged: the script runs in this one or not at all (Linux
+// only).
 func pin(dir string) (held *os.File, is string) {
 	held, is, err := sandbox.Pin(dir)
 	switch {

@@ -7,17 +7,16 @@ import (
 	"sync"
 )
 
-// The kernel does not report why it refused an access. This file guesses it from the
-// output of programs; the guesses count only if the profile confirms them.
+// The kernel does not report why it refused an access. This file guesses it from the output of
+// programs.
 
-// tail passes output on and keeps its end, which usually contains the error message.
+// tail passes output on and keeps its end.
 type tail struct {
 	output
 	mu   sync.Mutex
 	last []byte
 }
 
-// tailBytes is how much of the end is kept.
 const tailBytes = 8 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -36,14 +35,13 @@ func (t *tail) text() string {
 	return string(bytes.ToValidUTF8(t.last[max(0, len(t.last)-tailBytes):], nil))
 }
 
-// complaint is a line in which a program reports a refused access.
 type complaint struct {
 	line   string
-	above  []string // the preceding lines, nearest first
-	change bool     // the refused access is a change
+	above  []string // nearest first
+	change bool
 }
 
-// complaints finds such lines, the last first, where a program usually says why it ended.
+// complaints finds lines that report a refused access, the last first.
 func complaints(text string) []complaint {
 	var found []complaint
 	lines := strings.Split(text, "\n")
@@ -62,14 +60,13 @@ func complaints(text string) []complaint {
 }
 
 const (
-	maxComplaints = 64   // per output
-	linesAbove    = 4    // in which the path may be named
-	longestPath   = 1024 // of a path
-	pathsOfEach   = 8    // of a complaint
+	maxComplaints = 64
+	linesAbove    = 4
+	longestPath   = 1024
+	pathsOfEach   = 8
 )
 
-// paths returns what may be the path that a line is about, the likeliest first. Examples:
-// "touch: cannot touch 'x': Read-only file system", "bash: line 1: x: Permission denied",
+// paths returns candidates for the path of a line, the likeliest first.
 func (c complaint) paths() []string {
 	var paths []string
 	for _, m := range quotedText.FindAllStringSubmatch(c.line, pathsOfEach) {
@@ -89,7 +86,6 @@ func (c complaint) paths() []string {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// unquoted finds unquoted paths before the complaint proper.
 func unquoted(before string) (paths []string) {
 	before = strings.TrimSuffix(strings.TrimRight(before, " "), ":")
 	parts := strings.Split(before, ": ")
@@ -106,8 +102,7 @@ func unquoted(before string) (paths []string) {
 	return paths
 }
 
-// pathsAbove finds an absolute path in the preceding lines, as by cargo: "failed to write
-// `/x`", then "Caused by:" and the reason.
+// pathsAbove finds a path in the preceding lines, as of cargo: "failed to write `/x`", "Caused by:".
 func (c complaint) pathsAbove() (paths []string) {
 	if !strings.HasPrefix(c.line, " ") && !strings.HasPrefix(c.line, "\t") {
 		return nil

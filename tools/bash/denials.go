@@ -18,15 +18,14 @@ import (
 
 const mostDenials = 16
 
-// refused is what toold itself refused during a call.
+// refused is what toold itself refused.
 type refused struct {
 	hosts []egress.Refusal
 	seen
 	sockets []string
 }
 
-// addDenials adds the denials of a call to its result: those of toold itself and, if the
-// command failed, inferred ones.
+// addDenials adds toold's own denials and, if the command failed, inferred ones.
 func (v *invocation) addDenials(r *tools.Result, exit executor.Exit, by refused, complaints string) {
 	all := v.exactly(exit, by)
 	if exit.Code != 0 {
@@ -51,7 +50,7 @@ func (v *invocation) addDenials(r *tools.Result, exit executor.Exit, by refused,
 	r.IsError = r.IsError || slices.ContainsFunc(by.taken, protect.Incident.Violation)
 }
 
-// addBlind adds a notice if protected names could have been created unseen.
+// addBlind adds a notice if protected paths could appear unseen.
 func (v *invocation) addBlind(r *tools.Result) {
 	o := v.tool.options
 	if !o.protects(v.profile) || r.Sandbox == nil {
@@ -70,7 +69,7 @@ func addLine(r *tools.Result, line string) {
 	r.Text = strings.TrimPrefix(r.Text+"\n"+line, "\n")
 }
 
-// exactly lists what toold refused itself.
+// exactly lists what toold itself refused.
 func (v *invocation) exactly(exit executor.Exit, by refused) (all []sandbox.Denial) {
 	if d, ok := v.metLimit(exit.Limit); ok {
 		all = append(all, d)
@@ -92,7 +91,7 @@ func (v *invocation) exactly(exit executor.Exit, by refused) (all []sandbox.Deni
 	return all
 }
 
-// metLimit returns the denial for a limit that the helper enforces.
+// metLimit returns the denial of a limit that the helper enforces.
 func (v *invocation) metLimit(name string) (d sandbox.Denial, ok bool) {
 	l := v.profile.Limits
 	switch name {
@@ -105,7 +104,6 @@ func (v *invocation) metLimit(name string) (d sandbox.Denial, ok bool) {
 	return d, d.Kind != ""
 }
 
-// refusedHost is a host whose connection, or lookup, was refused.
 func refusedHost(h egress.Refusal) sandbox.Denial {
 	d := sandbox.Denial{Kind: sandbox.DeniedName, Op: "look up", Target: h.Host, Exact: true, Setting: "sandbox.egress", Hint: h.Why.Error()}
 	if h.Port != 0 {
@@ -126,7 +124,6 @@ func refusedHost(h egress.Refusal) sandbox.Denial {
 	return d
 }
 
-// appeared is a file that appeared under a protected name.
 func appeared(i protect.Incident) sandbox.Denial {
 	if i.Rule != "" {
 		return sandbox.Denial{
@@ -140,7 +137,7 @@ func appeared(i protect.Incident) sandbox.Denial {
 	}
 }
 
-// became describes what was done about an incident.
+// became says what was done about an incident.
 func became(i protect.Incident) string {
 	switch {
 	case i.Err != nil:
@@ -155,8 +152,7 @@ func became(i protect.Incident) string {
 	return "it is still there: ask the user to check it"
 }
 
-// addProjects lists the files, in projects that the call created, that other programs run
-// or obey.
+// addProjects lists the protected paths in projects that the call created.
 func addProjects(r *tools.Result, found []protect.Incident) {
 	var own []string
 	for _, i := range found {

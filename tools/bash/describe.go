@@ -40,7 +40,6 @@ func (o Options) describeFiles() string {
 	return "it can write in the workspace" + others(o.Profile.Write) + " and nowhere else; /tmp is private and removed with the call."
 }
 
-// others formats further directories.
 func others(dirs []string) string {
 	if len(dirs) == 0 {
 		return ""

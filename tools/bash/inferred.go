@@ -12,8 +12,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// inferred guesses from the output of a failed command which failures the sandbox caused.
-// It reports only those that the profile confirms.
+// inferred guesses from the output of a failed command which failures the sandbox caused. It reports
+// only those that the profile confirms.
 func (v *invocation) inferred(exit executor.Exit, text string) []sandbox.Denial {
 	if v.profile.Mode == sandbox.FullAccess {
 		return nil
@@ -21,14 +21,14 @@ func (v *invocation) inferred(exit executor.Exit, text string) []sandbox.Denial 
 	return slices.Concat(v.maskedIn(text), v.deniedLimits(exit, text), v.deniedCalls(text), v.deniedPaths(text), v.deniedSockets(text), v.deniedHosts(text))
 }
 
-// pathsLookedAt bounds the paths that are resolved: their links may take long to follow.
+// pathsLookedAt bounds the paths that are resolved.
 const pathsLookedAt = 32
 
 func (v *invocation) deniedPaths(text string) (denied []sandbox.Denial) {
 	left := pathsLookedAt
 	for _, c := range complaints(text) {
 		if callText.MatchString(c.line) {
-			continue // it is about a system call
+			continue
 		}
 		for _, path := range c.paths() {
 			if left--; left < 0 {
@@ -46,7 +46,7 @@ func (v *invocation) deniedPaths(text string) (denied []sandbox.Denial) {
 	return denied
 }
 
-// deniedSockets returns sockets of the machine, which a call does not see.
+// deniedSockets returns sockets of the machine.
 func (v *invocation) deniedSockets(text string) (denied []sandbox.Denial) {
 	for line := range strings.Lines(text) {
 		m := socketText.FindStringSubmatch(line)
@@ -61,7 +61,6 @@ func (v *invocation) deniedSockets(text string) (denied []sandbox.Denial) {
 	return denied
 }
 
-// deniedSocket is a local socket of the machine that sandbox.unix_sockets does not list.
 func deniedSocket(path string, exact bool) sandbox.Denial {
 	return sandbox.Denial{
 		Kind: sandbox.DeniedSocket, Op: "connect to", Target: path, Exact: exact, Setting: "sandbox.unix_sockets",
@@ -69,8 +68,8 @@ func deniedSocket(path string, exact bool) sandbox.Denial {
 	}
 }
 
-// deniedHosts returns hosts. Where connections go through toold, exactly reports them,
-// except for ports on which nothing listens.
+// deniedHosts returns hosts. If connections go through toold, only ports that it does not serve are
+// unreported by exactly.
 func (v *invocation) deniedHosts(text string) (denied []sandbox.Denial) {
 	if v.profile.Network {
 		return nil
@@ -103,7 +102,7 @@ func deniedHost(host string) sandbox.Denial {
 	}
 }
 
-// deniedPort returns a connection to a port that does not lead to toold.
+// deniedPort returns a connection to a port that toold does not serve.
 func (v *invocation) deniedPort(line string) []sandbox.Denial {
 	m := portText.FindStringSubmatch(line)
 	if m == nil || isOwn(m[1]) || len(m[1]) > 255 {
@@ -119,7 +118,7 @@ func (v *invocation) deniedPort(line string) []sandbox.Denial {
 	}}
 }
 
-// isOwn reports whether a host is the call's own.
+// isOwn reports whether a host is the call's loopback.
 func isOwn(host string) bool {
 	a, err := netip.ParseAddr(host)
 	return err == nil && a.IsLoopback() || strings.EqualFold(host, "localhost")
@@ -167,7 +166,6 @@ func (v *invocation) deniedLimits(exit executor.Exit, text string) (denied []san
 	return denied
 }
 
-// deniedLimit is a limit that a call exceeded.
 func deniedLimit(name, op, hint string) sandbox.Denial {
 	setting := "sandbox.limits." + name
 	return sandbox.Denial{Kind: sandbox.DeniedLimit, Op: op, Target: name, Setting: setting, Hint: hint + " (" + setting + " in the configuration)"}

@@ -21,13 +21,13 @@ type invocation struct {
 	script     string
 	background bool
 	dir        string
-	dirIs      string   // identity of dir; see sandbox.Pin
-	pinned     *os.File // keeps its identity from being reused
+	dirIs      string   // see sandbox.Pin
+	pinned     *os.File // keeps dirIs from being reused
 	timeout    time.Duration
 	terminal   executor.Terminal
 	stdin      bool
 	effects    []policy.Effect
-	profile    sandbox.Profile // while it runs; set by Prepare
+	profile    sandbox.Profile // set by Prepare
 	preparation
 }
 
@@ -38,10 +38,10 @@ func (v *invocation) Traits() tools.Traits { return tools.Traits{Background: v.b
 // EscalationLimits allows every escalation.
 func (v *invocation) EscalationLimits(b escalation.Limits) escalation.Limits { return b }
 
-// Text is the exact script, with invisible characters escaped.
+// Text returns the script with invisible characters escaped.
 func (v *invocation) Text() string { return display.Visible(v.script) }
 
-// Execute runs the script and returns when none of its processes is left.
+// Execute runs the script.
 func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) {
 	defer v.pinned.Close() // allowed on nil
 	if !v.prepared {
@@ -90,7 +90,6 @@ func (v *invocation) started(io tools.IO) func(executor.Started) {
 	}
 }
 
-// lookFirst is the next step after a command was lost.
 const lookFirst = "Check what it has done before you run it again."
 
 func (v *invocation) result(exit executor.Exit, err error) tools.Result {
@@ -163,7 +162,6 @@ func waitedFor(w executor.Waiting) string {
 	return fmt.Sprintf("%s waits for %s at the terminal", display.Visible(w.Process.Command), what)
 }
 
-// leftoverNotice lists the killed background processes for the model.
 func leftoverNotice(left []tools.Process) string {
 	const shown = 5
 	list := make([]string, 0, shown)
@@ -191,7 +189,7 @@ func (v *invocation) failed(r tools.Result, err error) tools.Result {
 	return r
 }
 
-// unconfined reports the profile with nothing enforced.
+// unconfined reports that nothing was enforced.
 func (v *invocation) unconfined() *sandbox.Report {
 	p := v.profile
 	return &sandbox.Report{Profile: p.Mode.String(), Enforced: []string{}, Network: p.Network, Tier: "none"}

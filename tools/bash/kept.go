@@ -16,23 +16,21 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Bounds of the inspection of what a command removes. Beyond them it counts as lost work.
+// Limits of the inspection of what a command removes. Beyond them it counts as lost work.
 const (
-	maxRemoved      = 1 << 11 // files
+	maxRemoved      = 1 << 11
 	maxRemovedBytes = 32 << 20
-	maxUnpacked     = 256 << 20 // of git objects, for comparison
+	maxUnpacked     = 256 << 20 // of git objects
 )
 
-// maybeMade lists directories that tools recreate and people may have created too, which
-// count only if git ignores them.
+// maybeMade lists directories that tools recreate; they count only if git ignores them.
 const (
 	maybeMade = " build dist out target bin obj coverage tmp .cache .venv venv vendor _build cmake-build-debug cmake-build-release site generated "
 	madeEnds  = " .pyc .pyo .o .class .tmp "
 )
 
-// markKept marks the commands that remove only what can be restored: what git has unchanged,
-// what tools recreate, what is empty or missing, and the call's own files; and those that
-// move files to a lasting place. It also marks commands whose program does not exist.
+// markKept marks commands that remove only what can be restored, that move files to a lasting path,
+// or whose program does not exist.
 func (t *tool) markKept(script string, effects []policy.Effect) {
 	elsewhere := slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Kind == policy.Env && (e.Name == "PATH" || e.Name == "") })
 	for i := range effects {
@@ -50,11 +48,9 @@ func (t *tool) markKept(script string, effects []policy.Effect) {
 	}
 }
 
-// defaultPath is searched for programs started without PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// isAbsent reports whether a program is in no directory that is searched, and no call can
-// put it there. Builtins of bash always exist.
+// isAbsent reports whether a program is in no searched directory, and no call can put it there.
 func (t *tool) isAbsent(program policy.Word) bool {
 	o := t.options
 	i := slices.IndexFunc(o.Env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=/") })
@@ -73,8 +69,7 @@ func (t *tool) isAbsent(program policy.Word) bool {
 	return true
 }
 
-// onlyFresh reports whether a command removes only files that the call created, or that
-// tools recreate.
+// onlyFresh reports whether a command removes only files that the call created.
 func onlyFresh(c *programs.Command) bool {
 	return c.Name == "rm" && len(c.Operands) > 0 && !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return !o.Word.Fresh })
 }
@@ -102,14 +97,14 @@ func (t *tool) keeps(c *programs.Command, dir string) bool {
 
 type removal struct {
 	tool     *tool
-	files    int // left to inspect
-	seen     int // left to visit
+	files    int
+	seen     int
 	bytes    int64
 	unpacked int64
 }
 
-// again reports whether a path can be restored, with everything below it whose name ends
-// in part, in letters of either case: find's -iname may mean it.
+// again reports whether a path can be restored, with everything below it whose name ends in part.
+// Case does not count, since find's -iname may be meant.
 func (l *removal) again(path, part string) bool {
 	if l.tool.options.Profile.Scratch(path) && !onHost(path) {
 		return true
@@ -171,8 +166,7 @@ func isMade(path string) bool {
 	return programs.MadeAgain(name) || strings.Contains(maybeMade, " "+name+" ") && ignored(path)
 }
 
-// ignored reports whether a .gitignore between the path and its repository lists the
-// directory, without wildcards.
+// ignored reports whether a .gitignore lists the directory without wildcards.
 func ignored(path string) bool {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		rel, err := filepath.Rel(dir, path)
@@ -192,8 +186,8 @@ func ignored(path string) bool {
 	}
 }
 
-// ignoreFile reads the beginning of a .gitignore. A file that is not regular, which a call
-// can create there, counts as empty.
+// ignoreFile reads the beginning of a .gitignore. Only regular files count: a call can create
+// others.
 func ignoreFile(path string) []byte {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -203,6 +197,6 @@ func ignoreFile(path string) []byte {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(f, 64<<10)) // a part is enough
+	text, _ := io.ReadAll(io.LimitReader(f, 64<<10))
 	return text
 }

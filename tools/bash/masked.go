@@ -13,11 +13,9 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// mostEscalated bounds the paths that a call may request.
 const mostEscalated = 64
 
-// escalate adds the reads that a call requests. They are judged like those of the script;
-// once a person approves them, no mask applies to them.
+// escalate adds the reads that a call requests. Approved ones are not masked.
 func (v *invocation) escalate(e extraAccess) error {
 	if len(e.Read) > mostEscalated {
 		return &tools.ArgumentError{Field: "escalate.read", Problem: fmt.Sprintf("it has %d paths; at most %d can be requested", len(e.Read), mostEscalated)}
@@ -39,10 +37,9 @@ func (v *invocation) escalate(e extraAccess) error {
 	return nil
 }
 
-// mostMasked bounds the masked paths that a result names.
 const mostMasked = 4
 
-// maskedIn returns the masks whose paths occur in the output of a failed command.
+// maskedIn returns the masks whose paths occur in the output.
 func (v *invocation) maskedIn(text string) (denied []sandbox.Denial) {
 	if v.profile.Masks == nil {
 		return nil
@@ -59,8 +56,7 @@ func (v *invocation) maskedIn(text string) (denied []sandbox.Denial) {
 	return denied
 }
 
-// namedIn reports, as the command can use it, a path that occurs in a text: relative to the
-// command's directory or to the workspace, absolute, or only its last part. "": it does not.
+// namedIn returns a path that occurs in a text, in full, relative, or by its last part; "" if none.
 func (v *invocation) namedIn(text, path string) string {
 	for _, dir := range []string{v.dir, v.tool.options.Workspace} {
 		if !paths.Within(path, dir) || path == dir {
@@ -76,7 +72,7 @@ func (v *invocation) namedIn(text, path string) string {
 	return ""
 }
 
-// relative returns a path relative to the command's directory, if it is in there.
+// relative makes a path relative to the command's directory, if it is inside.
 func (v *invocation) relative(path string) string {
 	if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(v.dir, "/")+"/"); ok {
 		return rest
@@ -84,8 +80,7 @@ func (v *invocation) relative(path string) string {
 	return path
 }
 
-// hasName reports whether a text contains a name that is not part of a longer one, except
-// as the end of a path.
+// hasName reports whether a text contains a name that is not part of a longer one.
 func hasName(text, name string) bool {
 	for at := 0; ; at++ {
 		i := strings.Index(text[at:], name)
@@ -102,8 +97,7 @@ func hasName(text, name string) bool {
 
 func endsInName(before string) bool { return before != "" && inName(before[len(before)-1]) }
 
-// continues reports whether a name continues in the text after it. A final dot is
-// punctuation.
+// continues reports whether a name continues. A final dot is punctuation.
 func continues(after string) bool {
 	after = strings.TrimPrefix(after, ".")
 	return after != "" && inName(after[0])
@@ -115,7 +109,6 @@ func inName(c byte) bool {
 	return letter || digit || c >= 0x80 || slices.Contains([]byte("_-."), c)
 }
 
-// replaced is a masked file that was replaced.
 func replaced(m sandbox.Mask) sandbox.Denial {
 	d := m.Denial(m.Path, false)
 	d.Exact = true

@@ -12,8 +12,8 @@ import (
 func isSource(o programs.Operand) bool { return o.Kind == programs.Read || o.Link }
 
 // staysAfter reports whether files are moved to a path that outlasts the call. An unknown
-// destination counts if the sources are unknown too, as in a loop that renames files, and the
-// script mentions no temporary files.
+// destination counts only if the sources are unknown too, and the script mentions no temporary
+// files.
 func (t *tool) staysAfter(c *programs.Command, dirs []string, script string, effects []policy.Effect) bool {
 	known := slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return isSource(o) && o.Word.Text != "" })
 	script = strings.ToLower(script)
@@ -42,7 +42,6 @@ func (t *tool) staysAfter(c *programs.Command, dirs []string, script string, eff
 	return some
 }
 
-// endsWithCall reports whether a path is removed when the call ends.
 func (t *tool) endsWithCall(path string, dynamic bool, effects []policy.Effect) bool {
 	path = filepath.Clean(path)
 	paths := []string{path}

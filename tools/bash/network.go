@@ -8,7 +8,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// network returns the server of the call's connections.
 func (v *invocation) network(io tools.IO) *egress.Server {
 	o := v.tool.options.Egress
 	o.Allow, o.Revoked = io.Connect, io.Revoked

@@ -10,9 +10,9 @@ import (
 
 type preparation struct {
 	prepared    bool
-	failure     error // why it must not run; the rest is unset then
+	failure     error // why it must not run
 	watched     watch
-	seen        seen // result of guarded, once it ended
+	seen        seen // set by unwatch
 	reservation *executor.Reservation
 }
 
@@ -27,7 +27,7 @@ func (v *invocation) Prepare(io tools.IO) {
 	v.profile = v.profile.Within(sandbox.Limit{ReadOnly: io.Limit.ReadOnly}) // which watch has replaced
 	pool := o.Pool
 	if io.Escalation != nil {
-		pool = nil // no warm shell fits this call, and none is needed for later ones
+		pool = nil // no warm shell fits
 	}
 	v.reservation = pool.Reserve(v.command())
 }
@@ -41,25 +41,24 @@ func (v *invocation) Drop() {
 	v.pinned.Close() // allowed on nil
 }
 
-// unwatch ends the watch over protected and masked paths and stores its findings in seen.
+// unwatch ends the watch and stores its findings in seen.
 func (v *invocation) unwatch() {
 	begun := v.watched
 	v.watched = watch{}
 	v.seen = begun.end()
 }
 
-// env returns the environment of the script: without a sandbox, it lacks the variables that
-// point to the sandbox's private tool caches.
+// env returns the environment. Without a sandbox it lacks the variables of private tool caches.
 func (v *invocation) env() []string {
 	o := v.tool.options
 	if v.profile.Mode != sandbox.FullAccess {
-		return o.Env // exactly that of warm shells
+		return o.Env // as of warm shells
 	}
 	private := o.Profile.Caches.Env()
 	return slices.DeleteFunc(slices.Clone(o.Env), func(entry string) bool { return slices.Contains(private, entry) })
 }
 
-// command returns the script as the executor's Command, without its input and output.
+// command returns the executor's Command without input and output.
 func (v *invocation) command() executor.Command {
 	o := v.tool.options
 	return executor.Command{

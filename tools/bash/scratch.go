@@ -7,8 +7,8 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// ownScratch marks the files of a script in the private /tmp of its call, which no rule need
-// allow. A path that exists in the host's /tmp is judged like any other.
+// ownScratch marks the files in the private /tmp of the call, which no rule need allow. A path that
+// exists in the host's /tmp is judged.
 func (t *tool) ownScratch(effects []policy.Effect) {
 	for i := range effects {
 		e := &effects[i]
@@ -18,8 +18,8 @@ func (t *tool) ownScratch(effects []policy.Effect) {
 	}
 }
 
-// onHost reports whether the first name of a path below a directory for temporary files
-// exists on the host, or cannot be checked.
+// onHost reports whether the first name below a directory for temporary files exists on the host, or
+// cannot be checked.
 func onHost(path string) bool {
 	for _, dir := range []string{"/var/tmp/", "/tmp/"} {
 		if rest, below := strings.CutPrefix(path, dir); below {

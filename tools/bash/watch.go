@@ -10,18 +10,17 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// watch observes the protected and masked paths while one call runs: in what every call may
-// write, and in the directory that was added for this one.
+// watch observes the protected and masked paths while one call runs.
 type watch struct {
-	existing  []string         // protected paths that exist
-	violated  <-chan struct{}  // closed when the call must end
-	beside    *protect.Watcher // of the added directory; nil: none
+	existing  []string
+	violated  <-chan struct{} // closed when the call must end
+	beside    *protect.Watcher
 	protected []*protect.Call
 	masked    []*masks.Call
 }
 
-// watch starts to watch over a call and fills in what its profile protects and masks. If it
-// returns an error, the call must not run.
+// watch starts the watch and sets what the profile protects and masks. On an error the call must not
+// run.
 func (o Options) watch(p *sandbox.Profile, io tools.IO, makes bool) (w watch, err error) {
 	defer func() {
 		if err != nil {
@@ -47,7 +46,7 @@ func (o Options) watch(p *sandbox.Profile, io tools.IO, makes bool) (w watch, er
 		}
 	}
 	p.Protect = w.existing
-	if p.Tier == sandbox.TierC { // which has no mounts
+	if p.Tier == sandbox.TierC { // it has no mounts
 		return w, nil
 	}
 	p.Masks = nil
@@ -61,7 +60,7 @@ func (o Options) watch(p *sandbox.Profile, io tools.IO, makes bool) (w watch, er
 	return w, nil
 }
 
-// addDirectory starts to watch the directory that a person added to the call, if any.
+// addDirectory watches the directory that a person added to the call.
 func (w *watch) addDirectory(o Options, directory string) (tracker *masks.Tracker, err error) {
 	if directory == "" {
 		return nil, nil
@@ -74,8 +73,8 @@ func (w *watch) addDirectory(o Options, directory string) (tracker *masks.Tracke
 
 type seen struct {
 	taken    []protect.Incident
-	replaced []sandbox.Mask // masked files that were replaced
-	blind    string         // why a part of the added directory was unseen; or ""
+	replaced []sandbox.Mask
+	blind    string // why a part of the added directory was unseen; or ""
 }
 
 func (w watch) end() (s seen) {

@@ -1,7 +1,5 @@
-// Package calls provides the tools with which a model follows its other calls:
-// bash_output reads the output of one, bash_kill stops one, list_calls lists them.
-//
-// They see only the calls in tools.IO.Calls, those of the same conversation.
+// Package calls provides bash_output, bash_kill and list_calls, with which a model follows the other
+// calls of the same conversation.
 package calls
 
 import (
@@ -18,7 +16,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// New returns the three tools. They may be used concurrently.
+// New returns the three tools, for concurrent use.
 func New() []tools.Tool {
 	return []tools.Tool{
 		tool[outputArguments]{outputDefinition(), outputArguments.build},
@@ -32,7 +30,6 @@ type tool[A any] struct {
 	build      func(A) (tools.Invocation, error)
 }
 
-// Definition describes the tool to models.
 func (t tool[A]) Definition() tools.Definition { return t.definition }
 
 func (t tool[A]) Build(args json.RawMessage) (tools.Invocation, error) {
@@ -44,15 +41,15 @@ func (t tool[A]) Build(args json.RawMessage) (tools.Invocation, error) {
 }
 
 type invocation struct {
-	name  string // of the tool
+	name  string
 	id    string // of the other call; or ""
-	text  string // of the preview
+	text  string
 	reads bool
 	run   func(ctx context.Context, io tools.IO) (tools.Result, error)
 }
 
-// Effects lists the tool itself, which a policy may deny. No rule need allow it, since
-// it affects only calls that were allowed.
+// Effects lists the tool itself. No rule need allow it, since it affects only calls that were
+// allowed.
 func (v invocation) Effects() []policy.Effect {
 	argv := []policy.Word{{Text: v.name}}
 	if v.id != "" {

@@ -108,11 +108,11 @@ func (p piece) run(ctx context.Context, io tools.IO) (tools.Result, error) {
 	return tools.Result{Text: p.header(s, from, from+int64(len(data))) + "\n" + display.Clean(data)}, nil
 }
 
-// recordable masks secrets that the ends of a piece of output cut.
+// recordable masks secrets that are cut by the ends of data.
 func (p piece) recordable(call tools.OtherCall, data []byte, from int64) []byte {
 	before, at := call.ReadAt(p.stream, max(0, from-redact.Reach), int(min(from, redact.Reach)))
 	if at+int64(len(before)) != from {
-		before = nil // the preceding bytes are incomplete
+		before = nil
 	}
 	end := from + int64(len(data))
 	after, at := call.ReadAt(p.stream, end, redact.Reach)
@@ -142,7 +142,7 @@ func (p piece) await(ctx context.Context, call tools.OtherCall) (tools.CallStatu
 	}
 }
 
-// header returns a line with the state of the call and the range of bytes.
+// header describes the state of the call and the range of bytes.
 func (p piece) header(s tools.CallStatus, from, to int64) string {
 	state := "is " + s.State
 	if s.End != "" {
@@ -156,8 +156,7 @@ func (p piece) header(s tools.CallStatus, from, to int64) string {
 	return text + "]"
 }
 
-// whole cuts a piece that does not reach the end of the output after a line, else
-// after a character.
+// whole cuts an incomplete last line or character.
 func whole(data []byte, from, total int64) []byte {
 	if from+int64(len(data)) >= total {
 		return data
@@ -176,7 +175,6 @@ func whole(data []byte, from, total int64) []byte {
 	return data
 }
 
-// fromLine omits a partial first line.
 func fromLine(data []byte, from int64) ([]byte, int64) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 && i < len(data)/2 {
 		return data[i+1:], from + int64(i) + 1

@@ -1,5 +1,5 @@
 // Package elsewhere provides the tool judge: it decides and records a call that another program
-// carries out, and runs nothing. Hooks of agents with their own executors call it.
+// carries out, and runs nothing.
 package elsewhere
 
 import (
@@ -16,28 +16,27 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// New returns the tool. registry returns the tools that analyse scripts and paths; it is called
-// when calls are built.
+// New returns the tool. Build calls registry for the tools that analyse scripts and paths.
 func New(registry func() *tools.Registry) tools.Tool { return tool{registry} }
 
 type tool struct{ registry func() *tools.Registry }
 
-// arguments describe what the other program is about to do.
+// arguments describe the call.
 type arguments struct {
-	Program string          `json:"program"` // which carries out the call
-	Tool    string          `json:"tool"`    // its name there
-	Dir     string          `json:"cwd"`     // absolute; base of scripts and relative paths
-	Input   json.RawMessage `json:"input"`   // for the record
+	Program string          `json:"program"`
+	Tool    string          `json:"tool"`  // its name in Program
+	Dir     string          `json:"cwd"`   // absolute
+	Input   json.RawMessage `json:"input"` // for the record
 
-	Command json.RawMessage `json:"command"` // a script of bash, or a list of words
-	In      string          `json:"in"`      // the directory of Command, if different
-	Read    []string        `json:"read"`    // files
-	Write   []string        `json:"write"`   // files that are made, changed, moved or removed
-	Search  []string        `json:"search"`  // directories that are read recursively
-	Part    string          `json:"part"`    // which part of them; see policy.Effect
+	Command json.RawMessage `json:"command"` // a script, or a list of words
+	In      string          `json:"in"`      // directory of Command, if different
+	Read    []string        `json:"read"`
+	Write   []string        `json:"write"`
+	Search  []string        `json:"search"` // directories read recursively
+	Part    string          `json:"part"`   // see policy.Effect
 	Hosts   []string        `json:"hosts"`
 	Other   bool            `json:"other"` // only its name is known
-	// Harmless means that it does not affect the machine: only rules against its name apply.
+	// Harmless: only rules against its name apply.
 	Harmless bool `json:"harmless"`
 }
 
@@ -70,7 +69,6 @@ func (t tool) Location(args json.RawMessage) (path string, runs bool) {
 	return a.Dir, true
 }
 
-// Build finds the effects of a call.
 func (t tool) Build(args json.RawMessage) (tools.Invocation, error) {
 	a, err := decode(args)
 	if err != nil {
@@ -100,11 +98,11 @@ func (t tool) Build(args json.RawMessage) (tools.Invocation, error) {
 	return v, nil
 }
 
-// part is a call of one of toold's tools with the effects of a part of the call.
+// part is a call of another tool, whose effects are a part of this call's.
 type part struct {
 	tool      string
 	arguments map[string]any
-	change    func(*policy.Effect) // applied to each of its effects; may be nil
+	change    func(*policy.Effect) // of each effect; may be nil
 }
 
 func (a arguments) parts() (list []part) {
@@ -126,7 +124,7 @@ func (a arguments) parts() (list []part) {
 	return list
 }
 
-// path makes a path independent of toold's own directory.
+// path makes a path independent of toold's directory.
 func (a arguments) path(path string) string {
 	switch {
 	case path == "~":
@@ -140,7 +138,7 @@ func (a arguments) path(path string) string {
 type verdict struct {
 	arguments
 	effects []policy.Effect
-	shown   string // description for people
+	shown   string
 }
 
 func (v *verdict) add(registry *tools.Registry, p part) error {
@@ -168,7 +166,6 @@ func (v *verdict) add(registry *tools.Registry, p part) error {
 	return nil
 }
 
-// Traits reports that judging changes nothing, and that toold's sandbox does not confine the call.
 func (v verdict) Traits() tools.Traits { return tools.Traits{ReadOnly: true, Elsewhere: true} }
 
 func (v verdict) Effects() []policy.Effect { return v.effects }

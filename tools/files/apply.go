@@ -11,21 +11,19 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// application writes the states of a change.
 type application struct {
 	o      Options
 	states []state
-	undo   []undo // of what was written, in that order
+	undo   []undo
 }
 
 type undo struct {
-	name string // of the file, for messages
+	name string // for messages
 	back func(context.Context) error
 }
 
-// apply writes all files, or none: if one write fails, it reverts the others, and the
-// error lists those that could not be reverted. It writes new content before it removes
-// files, since only writing can fail for lack of space.
+// apply writes all files or none: if a write fails, it reverts the others. It removes files last,
+// since only writing can fail for lack of space.
 func (a *application) apply(ctx context.Context) error {
 	err := a.write(ctx)
 	if err == nil {
@@ -80,8 +78,7 @@ func (a *application) put(ctx context.Context, file target, s state, r sandbox.R
 	return err
 }
 
-// holds reports whether one of several files has its new content although writing it
-// failed: syncing its directory failed, or the worker was lost.
+// holds reports whether one of several files has its new content although writing it failed.
 func (a *application) holds(ctx context.Context, file target, content []byte) bool {
 	f, _, err := a.o.Files.Open(context.WithoutCancel(ctx), a.o.Profile, file.canonical)
 	if err != nil || len(a.states) == 1 {
@@ -93,7 +90,7 @@ func (a *application) holds(ctx context.Context, file target, content []byte) bo
 	return err == nil && string(now) == string(content)
 }
 
-// gone reports whether a file was removed although removing it failed.
+// gone reports whether a file was removed although that failed.
 func (a *application) gone(ctx context.Context, file target) bool {
 	f, _, err := a.o.Files.Open(context.WithoutCancel(ctx), a.o.Profile, file.canonical)
 	f.Close() // allowed on nil

@@ -19,37 +19,36 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Limits of the diff in a preview and in a result.
+// Limits of diffs.
 const (
 	previewDiff = 256 << 10
 	resultDiff  = 32 << 10
 )
 
-// change is one call that changes files: all of them or none. It is used by one
-// goroutine at a time, like every Invocation of this package.
+// change changes all its files or none. Like every Invocation here, one goroutine uses it at a time.
 type change struct {
 	o       Options
 	busy    *locks
 	verb    string // in a preview: "Write 7 bytes to"
-	steps   []step // one for each file
+	steps   []step // one per file
 	effects []policy.Effect
-	shown   string // fingerprint of the files in the preview
+	shown   string // fingerprint of the preview
 
-	// done, if set, describes a change of several files for the result.
+	// done describes a change of several files; may be nil.
 	done func([]state) string
 }
 
 type step struct {
 	file   target
-	fresh  bool   // the file is created if missing, with its directories
-	absent bool   // the file must not exist
-	remove bool   // the file is removed
-	to     target // new path of a moved file; zero: it is not moved
+	fresh  bool // create the file if missing
+	absent bool
+	remove bool
+	to     target // new path; zero: not moved
 
-	// unread: the file did not exist when the call was judged, so reading it was not.
+	// unread: the file did not exist when the call was judged, so its read was not judged.
 	unread bool
 
-	compute func(file target, before []byte) (made, error) // nil leaves the content as it is
+	compute func(file target, before []byte) (made, error) // nil keeps the content
 }
 
 func (p step) paths() []target {
@@ -61,17 +60,17 @@ func (p step) paths() []target {
 
 type made struct {
 	after        []byte
-	done         string // description for the result
+	done         string // for the result
 	replacements int64
 }
 
 type state struct {
 	made
 	step
-	old    *os.File    // nil if the file does not exist
-	seen   fs.FileInfo // of old, before it was read
+	old    *os.File    // nil if missing
+	seen   fs.FileInfo // before reading
 	before []byte
-	report sandbox.Report // confinement of the worker that opened it
+	report sandbox.Report // of the worker that opened it
 }
 
 func (s state) did() tools.File {
@@ -97,7 +96,6 @@ func closeAll(states []state) {
 	}
 }
 
-// diff returns the diff of a file, labelled as patch expects it.
 func (s state) diff(most int) string {
 	from, to := s.file.asked, s.file.asked
 	switch {
@@ -114,7 +112,7 @@ func (s state) diff(most int) string {
 	return unified(from, to, string(s.before), string(s.after), most)
 }
 
-// diffs returns the diffs of all files, at most most bytes together.
+// diffs returns all diffs, together at most most bytes.
 func diffs(states []state, most int) string {
 	var all strings.Builder
 	for _, s := range states {
@@ -127,7 +125,7 @@ func (c *change) Effects() []policy.Effect { return c.effects }
 
 func (c *change) Text() string { return display.Visible(c.verb + " " + c.names()) }
 
-// Preview reads the files to show the change. Execute then refuses to make another.
+// Preview shows the change. Execute then refuses to make another.
 func (c *change) Preview(ctx context.Context) tools.Preview {
 	states, err := c.plan(ctx)
 	defer closeAll(states)
@@ -135,7 +133,7 @@ func (c *change) Preview(ctx context.Context) tools.Preview {
 	p := tools.Preview{Text: c.Text()}
 	if err == nil {
 		p.Diff = display.Visible(diffs(states, previewDiff))
-		err = c.writable() // an escalation may change this
+		err = c.writable()
 	}
 	if err != nil {
 		p.Text += display.Visible(fmt.Sprintf(". As it is now this would fail: %v", err))
@@ -153,7 +151,7 @@ func (c *change) names() string {
 	return strings.Join(list, ", ")
 }
 
-// writable returns why the sandbox forbids writing one of the files.
+// writable returns why the sandbox forbids writing a file.
 func (c *change) writable() error {
 	for _, p := range c.steps {
 		for _, file := range p.paths() {
@@ -195,7 +193,6 @@ func (c *change) Execute(ctx context.Context, io tools.IO) tools.Result {
 	return result
 }
 
-// describe fills in what was done.
 func (c *change) describe(result *tools.Result, states []state) {
 	result.Text = states[0].done
 	if c.done != nil {
@@ -212,7 +209,7 @@ func (c *change) describe(result *tools.Result, states []state) {
 	}
 }
 
-// carryOut makes the change in the view of programs. The states it returns are closed.
+// carryOut makes the change. The returned states are closed.
 func (c *change) carryOut(ctx context.Context, io tools.IO) (states []state, err error) {
 	if c.o, err = c.o.masked(io); err != nil {
 		return nil, err
@@ -223,7 +220,7 @@ func (c *change) carryOut(ctx context.Context, io tools.IO) (states []state, err
 	if err := c.permitted(io.Approved); err != nil {
 		return nil, err
 	}
-	// Protection must not undo what a person approved for this call.
+	// Protection must not undo what a person approved.
 	watch := c.o.Protect.Begin(append([]string{}, io.Approved...), nil)
 	defer watch.End()
 	release, err := c.acquire(ctx)
@@ -250,7 +247,7 @@ func (c *change) carryOut(ctx context.Context, io tools.IO) (states []state, err
 	return states, a.apply(ctx)
 }
 
-// permitted returns why one of the files must not be changed.
+// permitted returns why a file must not be changed.
 func (c *change) permitted(granted []string) error {
 	for _, p := range c.steps {
 		for _, file := range p.paths() {
@@ -291,7 +288,6 @@ func (c *change) acquire(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// protected refuses a protected file unless a person approved it.
 func (c *change) protected(file target, granted []string) error {
 	name := c.o.Protect.Name(file.canonical)
 	if name == "" || c.o.Profile.Mode != sandbox.WorkspaceWrite || slices.Contains(granted, file.canonical) {
@@ -303,8 +299,7 @@ func (c *change) protected(file target, granted []string) error {
 	}
 }
 
-// plan reads the files and computes their new content. The caller closes the states,
-// also after an error.
+// plan reads the files and computes their new content. The caller closes the states, also on error.
 func (c *change) plan(ctx context.Context) (states []state, err error) {
 	for _, p := range c.steps {
 		s, err := c.planOne(ctx, p)
@@ -342,7 +337,6 @@ func (c *change) planOne(ctx context.Context, p step) (s state, err error) {
 	return s, err
 }
 
-// load opens and reads the file.
 func (c *change) load(ctx context.Context, s *state) (err error) {
 	s.old, s.report, err = c.o.Files.Open(ctx, c.o.Profile, s.file.canonical)
 	switch {
@@ -377,7 +371,7 @@ func (c *change) free(ctx context.Context, to target) error {
 	return problem("file_path", "nothing can be moved to %s, which exists already; nothing changed", to.name())
 }
 
-// content reads a whole file. size is a hint: the file may grow meanwhile.
+// content reads a whole file. size is a hint.
 func (o Options) content(f *os.File, size int64, file target) ([]byte, error) {
 	tooLarge := problem("file_path", "%s has more than the %d bytes that this tool handles; use bash", file.name(), o.MaxWrite)
 	if size > o.MaxWrite {

@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	diffContext = 3       // lines around a change
-	diffLines   = 200_000 // of both sides together; more are not compared
-	exactLines  = 300     // so many the quadratic, minimal algorithm may compare
+	diffContext = 3
+	diffLines   = 200_000 // more are not compared
+	exactLines  = 300     // compared by the quadratic, minimal algorithm
 )
 
-// Diff returns the unified diff of two texts under these names, empty if they are equal.
+// Diff returns the unified diff of two texts; "" if they are equal.
 func Diff(from, to, before, after string) string {
 	return unified(from, to, before, after, math.MaxInt)
 }
 
-// unified returns the unified diff of two texts, cut after a line beyond most bytes, with a notice
-// that patch ignores. Short remainders are compared exactly, long ones by go-udiff's bounds.
+// unified returns a unified diff of about most bytes. A notice in it is ignored by patch.
 func unified(from, to, before, after string, most int) string {
 	if before == after {
 		return ""
@@ -39,8 +38,8 @@ func unified(from, to, before, after string, most int) string {
 	return strings.ToValidUTF8(format(u, head, most), "\ufffd")
 }
 
-// trimEqual removes equal lines at both ends, except the context of a diff, and returns
-// how many it removed at the beginning.
+// trimEqual removes equal lines at both ends, except the context of a diff, and counts those at the
+// beginning.
 func trimEqual(a, b string) (head int, restA, restB string) {
 	n := commonPrefix(a, b)
 	n = strings.LastIndexByte(a[:n], '\n') + 1
@@ -82,12 +81,12 @@ func edits(before, after string) []gotextdiff.TextEdit {
 	return list
 }
 
-// format writes a diff whose line numbers are increased by skipped. (The package's own
-// form counts an empty side as one line.)
+// format writes a diff whose line numbers are increased by skipped. gotextdiff's own form counts an
+// empty side as one line.
 func format(u gotextdiff.Unified, skipped, most int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- %s\n+++ %s\n", u.From, u.To)
-	left := 0 // lines that do not fit
+	left := 0 // lines beyond most
 	for _, h := range u.Hunks {
 		if left == 0 {
 			old, add := count(h.Lines)

@@ -28,13 +28,11 @@ type edit struct {
 	OldString  string `json:"old_string" alias:"old_str,oldString" required:"true"`
 	NewString  string `json:"new_string" alias:"new_str,newString" required:"true"`
 	ReplaceAll bool   `json:"replace_all" alias:"replaceAll"`
-	expected   int64  // replacements; 0 = one, or with ReplaceAll any number
+	expected   int64  // 0 = one, or with ReplaceAll any number
 }
 
-// mostEdits bounds the time of one call.
 const mostEdits = 100
 
-// list returns the edits of the call in order.
 func (a editArguments) list() ([]edit, error) {
 	one := edit{ReplaceAll: a.ReplaceAll != nil && *a.ReplaceAll}
 	switch {
@@ -85,7 +83,6 @@ func (e editor) Build(args json.RawMessage) (tools.Invocation, error) {
 	return e.build(a.FilePath, edits)
 }
 
-// build makes the change of a list of edits.
 func (e editor) build(path string, edits []edit) (tools.Invocation, error) {
 	for i, one := range edits {
 		if err := one.check(); err != nil {
@@ -144,14 +141,13 @@ func makeEdits(edits []edit, file target, content []byte, most int64) (made, err
 	return m, nil
 }
 
-// apply replaces the text in content and counts the replacements.
 func (a edit) apply(file target, content []byte, most int64) (after []byte, n int64, err error) {
 	f := newFinder(content, a.OldString)
 	spans, err := a.spans(f, file, content)
 	if err != nil {
 		return nil, 0, err
 	}
-	// At most every newline of the new text becomes two bytes.
+	// At most, every newline becomes two bytes.
 	growth := len(a.NewString) + strings.Count(a.NewString, "\n") - len(a.OldString)
 	if int64(len(content))+int64(len(spans))*int64(growth) > most {
 		return nil, 0, problem("new_string", "nothing changed: %s would make %s larger than the %d bytes that can be written", plural(len(spans), "replacement"), file.name(), most)
@@ -160,10 +156,8 @@ func (a edit) apply(file target, content []byte, most int64) (after []byte, n in
 	return replaceAt(content, spans, a.NewString, !verbatim), int64(len(spans)), nil
 }
 
-// maxSpans bounds the memory of one edit.
 const maxSpans = 1 << 20
 
-// spans finds the occurrences to replace.
 func (a edit) spans(f finder, file target, content []byte) ([]extent, error) {
 	spans := f.find(a.OldString, maxSpans, !a.ReplaceAll)
 	switch {
@@ -181,7 +175,7 @@ func (a edit) spans(f finder, file target, content []byte) ([]extent, error) {
 		len(spans), file.name(), lineList(content, spans))
 }
 
-// lineList lists the lines of the first few spans.
+// lineList lists the lines of the first spans.
 func lineList(content []byte, spans []extent) string {
 	const most = 10
 	var list []string

@@ -1,10 +1,8 @@
-// Package files provides the tools read_file, write_file, edit_file, multi_edit,
-// apply_patch, grep and glob.
+// Package files provides the tools for reading, changing and searching files.
 //
-// It opens and replaces files through sandbox.Files: in the view and with the rights of
-// a command, by the canonical path that was judged, following no symbolic link. It does
-// not decide what is allowed. A change affects all its files or none, and is the one
-// that was shown.
+// It opens and replaces files through sandbox.Files, with the rights of a command, by the canonical
+// path that was judged, and follows no symbolic link. A change affects all its files or none, and is
+// the one that was shown.
 package files
 
 import (
@@ -24,20 +22,19 @@ import (
 
 // Options configure the tools.
 type Options struct {
-	Workspace string // absolute and canonical; relative paths start here
+	Workspace string // absolute and canonical
 	Home      string // for a leading "~/"; empty: refuses such paths
 	Profile   sandbox.Profile
-	Files     *sandbox.Files   // may be nil for danger-full-access. The caller closes it.
-	Masks     *masks.Tracker   // files masked from programs; nil: none
-	Protect   *protect.Watcher // protected paths; nil: none. The caller closes it.
+	Files     *sandbox.Files   // nil only for danger-full-access; the caller closes it
+	Masks     *masks.Tracker   // nil: none
+	Protect   *protect.Watcher // nil: none; the caller closes it
 	MaxRead   int64            // bytes of one read; 0: 1 MiB
 	MaxWrite  int64            // bytes of a file after a change; 0: 16 MiB
 
-	limit sandbox.Limit // of the call's client; see masked
+	limit sandbox.Limit // see masked
 }
 
-// New returns the tools. They may be used concurrently; changes of one file are
-// serialised.
+// New returns the tools, for concurrent use. Changes of one file are serialised.
 func New(o Options) []tools.Tool {
 	b := base{o.filled(), &locks{held: make(map[string]*lock)}}
 	return []tools.Tool{reader{b}, writer{b}, editor{b}, multiEditor{editor{b}}, textEditor{b}, patcher{b}, grepper{b}, globber{b}}
@@ -58,8 +55,7 @@ func (o Options) filled() Options {
 	return o
 }
 
-// masked returns the options of a call, with the masks of its policy and the limit of its
-// client.
+// masked returns the options with the call's masks and limit.
 func (o Options) masked(io tools.IO) (Options, error) {
 	var err error
 	o.limit = io.Limit
@@ -67,8 +63,8 @@ func (o Options) masked(io tools.IO) (Options, error) {
 	return o, err
 }
 
-// limited returns why the limit of the call's client forbids reading or changing a path.
-// The worker serves other calls too and does not know it.
+// limited returns why the limit of the call's client forbids an access. The file worker serves other
+// calls too and does not know the limit.
 func (o Options) limited(canonical string, change bool) error {
 	if o.limit.IsZero() {
 		return nil
@@ -87,16 +83,15 @@ func (o Options) limited(canonical string, change bool) error {
 }
 
 type target struct {
-	asked     string // as the caller sent it
-	path      string // absolute, lexically clean
+	asked     string // as sent
+	path      string // absolute and clean
 	canonical string // without symbolic links
-	astray    error  // why the links in it must not be followed; or nil
+	astray    error  // why its links must not be followed; or nil
 }
 
-// longestPath is PATH_MAX of the kernel without its final NUL.
+// longestPath is PATH_MAX without its final NUL.
 const longestPath = 4095
 
-// target resolves the path of a file.
 func (o Options) target(asked string) (target, error) {
 	if asked != "" && endsInDirectory(asked) {
 		return target{}, problem("file_path", "%q names a directory; name a file in it", asked)
@@ -104,7 +99,7 @@ func (o Options) target(asked string) (target, error) {
 	return o.resolve(asked)
 }
 
-// resolve resolves a path. It expands a leading "~/" and nothing else.
+// resolve resolves a path. It expands only a leading "~/".
 func (o Options) resolve(asked string) (target, error) {
 	refuse := func(format string, args ...any) (target, error) {
 		return target{}, problem("file_path", format, args...)
@@ -122,7 +117,7 @@ func (o Options) resolve(asked string) (target, error) {
 	case home:
 		path = o.Home + "/" + rest
 	case !filepath.IsAbs(asked):
-		// Not filepath.Join, which would remove "link/..".
+		// filepath.Join would remove "link/..".
 		path = o.Workspace + "/" + asked
 	}
 	canonical, links, err := paths.ResolveLinks(path)
@@ -135,9 +130,8 @@ func (o Options) resolve(asked string) (target, error) {
 	return target{asked, filepath.Clean(path), canonical, o.astray(asked, links)}, nil
 }
 
-// astray refuses links that differ for a command: those in /proc, which here would lead
-// to the daemon's own files, and hidden ones. The policy decides first, so Execute
-// reports the error.
+// astray refuses links that differ for a command: those in /proc, which here lead to the daemon's
+// own files, and hidden ones. Execute reports it, after the policy's decision.
 func (o Options) astray(asked string, links []string) error {
 	for _, link := range links {
 		if strings.HasPrefix(link, "/proc/") {
@@ -180,7 +174,7 @@ func (o Options) report(held sandbox.Report) *sandbox.Report {
 	return r
 }
 
-// failed returns the result of a call that failed. It classifies faults of the arguments.
+// failed returns the result of a failed call.
 func failed(ctx context.Context, err error) tools.Result {
 	result := tools.Result{Text: err.Error(), IsError: true}
 	fault := (*tools.ArgumentError)(nil)

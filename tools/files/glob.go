@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	usualFound = 250 // results without limit
+	usualFound = 250 // without limit
 	mostFound  = 10_000
 )
 
@@ -59,7 +59,6 @@ func (g globber) Build(args json.RawMessage) (tools.Invocation, error) {
 	return s, nil
 }
 
-// list finds the matching paths.
 func (s search) list(ctx context.Context, w *walk, found *findings) error {
 	w.visit = func(_ context.Context, path string, e fs.DirEntry) error {
 		path = s.shown(path)
@@ -74,14 +73,14 @@ func (s search) list(ctx context.Context, w *walk, found *findings) error {
 type search struct {
 	o     Options
 	root  target
-	names pathPattern // of the files
+	names pathPattern
 	limit int
-	text  string // of the preview
-	none  string // the result if nothing was found
+	text  string
+	none  string // if nothing was found
 	find  func(ctx context.Context, w *walk, found *findings) error
 }
 
-// prepare checks the arguments that all searches have.
+// prepare checks the arguments of all searches.
 func (s *search) prepare(path string, limit *int64) (err error) {
 	s.limit, s.none = usualFound, "No path matches."
 	switch {
@@ -103,7 +102,7 @@ func (s *search) prepare(path string, limit *int64) (err error) {
 
 func (s search) Traits() tools.Traits { return tools.Traits{ReadOnly: true} }
 
-// Effects lists the read of the directory. The paths below it are judged during the search.
+// Effects lists the read of the directory; Execute has the paths below it judged.
 func (s search) Effects() []policy.Effect { return []policy.Effect{s.root.effect(policy.Read)} }
 
 func (s search) Text() string { return display.Visible(s.text + s.root.name()) }
@@ -131,7 +130,7 @@ func (s search) Execute(ctx context.Context, io tools.IO) tools.Result {
 	return result
 }
 
-// shown returns a path below the root as a call would name it.
+// shown returns a path as a call would name it.
 func (s search) shown(path string) string {
 	return display.Line(s.o.relative(filepath.Join(s.root.path, path)))
 }
@@ -143,7 +142,7 @@ type findings struct {
 	full  bool
 }
 
-// add adds a result of one or more lines, or returns errEnough if it does not fit.
+// add adds a result, or returns errEnough if it does not fit.
 func (f *findings) add(line string) error {
 	if len(f.lines) >= f.most || f.bytes+len(line) > usualBytes {
 		f.full = true
@@ -154,7 +153,6 @@ func (f *findings) add(line string) error {
 	return nil
 }
 
-// text returns the result for the model.
 func (f *findings) text(none string, notes []string) string {
 	lines := f.lines
 	if len(lines) == 0 {

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	mostAround  = 50      // lines of context
-	shownOfHit  = 500     // bytes of a line
+	mostAround  = 50
+	shownOfHit  = 500
 	sniffed     = 8 << 10 // bytes in which a NUL marks a binary file
-	longestGrep = 1000    // bytes of a pattern
+	longestGrep = 1000
 	longestLine = 64 << 10
-	mostStates  = 5000 // of a pattern; each costs a few ns per byte
+	mostStates  = 5000 // each costs a few ns per byte
 )
 
 type grepper struct{ base }
@@ -128,8 +128,7 @@ func compileSearch(text string, ignoreCase bool) (*regexp.Regexp, error) {
 	return match, nil
 }
 
-// states estimates the number of states of a matcher, in which x{2,9} counts as nine
-// times x. Parse bounds the nesting and the product of nested repetitions.
+// states estimates the number of states of a matcher: x{2,9} counts as nine times x.
 func states(re *syntax.Regexp) int {
 	n := 1
 	if re.Op == syntax.OpLiteral {
@@ -151,7 +150,6 @@ type hunt struct {
 	before, after int
 }
 
-// files searches the root, a file or a directory.
 func (h hunt) files(ctx context.Context, w *walk, found *findings) error {
 	w.visit = func(ctx context.Context, path string, e fs.DirEntry) error {
 		if e.IsDir() {
@@ -200,7 +198,6 @@ func (h hunt) file(ctx context.Context, w *walk, path string, found *findings) e
 	return h.text(ctx, w, h.shown(path), data, found)
 }
 
-// text searches the content of a file.
 func (h hunt) text(ctx context.Context, w *walk, name string, data []byte, found *findings) error {
 	e := excerpts{hunt: h, name: name, found: found}
 	count, number, unseen := 0, 0, 0
@@ -233,7 +230,6 @@ func (h hunt) text(ctx context.Context, w *walk, name string, data []byte, found
 	return e.flush()
 }
 
-// matches reports whether a line, up to longestLine bytes, matches.
 func (h hunt) matches(line []byte) bool {
 	line = bytes.TrimRight(line, "\r\n")
 	return h.match.Match(line[:min(len(line), longestLine)])
@@ -243,14 +239,13 @@ type excerpts struct {
 	hunt
 	name  string
 	found *findings
-	prior []string // context of a coming match
-	block []string // a match with its context
-	left  int      // lines of context that may follow
-	shown bool     // a block was shown
-	gap   bool     // lines were omitted since
+	prior []string // context of the next match
+	block []string // a match and its context
+	left  int      // lines of context to come
+	shown bool
+	gap   bool // lines were omitted since
 }
 
-// line processes the next line of the file.
 func (e *excerpts) line(number int, line []byte, hit bool) error {
 	switch {
 	case hit:

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// patched is a file while hunks change it, by lines.
+// patched is a file while hunks change it.
 type patched struct {
 	file   target
-	lines  []string // without their ends
-	crlf   []bool   // which of them end in "\r\n"
-	folded string   // the lines, each between "\n"
-	starts []int    // of the lines in folded
-	open   bool     // the last line has no line ending
+	lines  []string
+	crlf   []bool // which of them end in "\r\n"
+	folded string // the lines, each between "\n"
+	starts []int  // of lines in folded
+	open   bool   // the last line is unterminated
 	out    strings.Builder
-	at     int // the first line that is not in out
+	at     int // first line not in out
 }
 
 func newPatched(file target, content []byte) *patched {
@@ -64,7 +64,6 @@ func applyHunks(hunks []hunk, file target, content []byte) (made, error) {
 	return made{after: []byte(after), replacements: int64(len(hunks))}, nil
 }
 
-// copyTo copies the lines before line.
 func (f *patched) copyTo(line int) {
 	for ; f.at < line; f.at++ {
 		f.write(f.lines[f.at], f.crlf[f.at])
@@ -119,7 +118,6 @@ func (f *patched) find(h hunk) (start int, why string) {
 	return 0, fmt.Sprintf("does not say where to add its lines; begin it with lines of the file prefixed by a space, with \"@@ \" and a line, or end it with %q", endOfFile)
 }
 
-// locate finds the old lines of a hunk.
 func (f *patched) locate(h hunk, old []string, from int) (start int, why string) {
 	sought := "\n" + strings.Join(old, "\n") + "\n"
 	if h.eof {
@@ -143,7 +141,7 @@ func (f *patched) locate(h hunk, old []string, from int) (start int, why string)
 	return start, ""
 }
 
-// index returns the first two lines from a line on at which sought is; -1 if there is none.
+// index returns the first two lines from a line on at which sought is, or -1.
 func (f *patched) index(sought string, from int) (first, second int) {
 	first = f.indexOne(sought, from)
 	if first < 0 {
@@ -164,7 +162,6 @@ func (f *patched) indexOne(sought string, from int) int {
 	return sort.SearchInts(f.starts, base+i+1)
 }
 
-// nearest describes the lines of the file that are most like old.
 func (f *patched) nearest(old []string) string {
 	return notFound([]byte(strings.Join(f.lines, "\n")), strings.Join(old, "\n"))
 }

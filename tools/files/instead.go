@@ -17,12 +17,11 @@ import (
 )
 
 const (
-	mostNames  = 4096 // read from a directory
-	shownNames = 20   // listed for a directory that was read as a file
+	mostNames  = 4096
+	shownNames = 20
 )
 
-// instead adds to the error of a file that could not be opened what can be read: the
-// names in the directory, or similar names. It lists only what this call may read.
+// instead adds to the error of a file that could not be opened which names this call may read there.
 func (o Options) instead(ctx context.Context, io tools.IO, file target, err error) error {
 	var denied *sandbox.Denial
 	if ctx.Err() != nil || errors.As(err, &denied) {
@@ -45,7 +44,7 @@ func (o Options) instead(ctx context.Context, io tools.IO, file target, err erro
 	return fmt.Errorf("%w; %s. Read a file in it, or list it with glob: {\"path\": %q, \"pattern\": \"*\"}", err, list, file.asked)
 }
 
-// near suggests existing paths similar to one that does not exist.
+// near suggests existing paths similar to a missing one.
 func (o Options) near(ctx context.Context, io tools.IO, file target) string {
 	dir, missing := filepath.Split(file.canonical)
 	names, listed := o.names(ctx, io, filepath.Clean(dir))
@@ -64,7 +63,7 @@ func (o Options) near(ctx context.Context, io tools.IO, file target) string {
 	return fmt.Sprintf("; did you mean %s? %s", strings.Join(near, " or "), find)
 }
 
-// relative returns a path relative to the workspace, if it is in there.
+// relative makes a path relative to the workspace, if it is inside.
 func (o Options) relative(path string) string {
 	if rest, ok := strings.CutPrefix(path, o.Workspace+"/"); ok {
 		return rest
@@ -72,8 +71,8 @@ func (o Options) relative(path string) string {
 	return path
 }
 
-// names lists what this call may read in a directory, directories with a slash. listed
-// reports whether it can and may read the directory.
+// names lists what this call may read in a directory. listed reports whether it may read the
+// directory.
 func (o Options) names(ctx context.Context, io tools.IO, dir string) (names []string, listed bool) {
 	if !mayRead(io, dir) {
 		return nil, false
@@ -83,7 +82,7 @@ func (o Options) names(ctx context.Context, io tools.IO, dir string) (names []st
 		return nil, false
 	}
 	defer f.Close()
-	entries, _ := f.ReadDir(mostNames) // a part is enough
+	entries, _ := f.ReadDir(mostNames)
 	for _, e := range entries {
 		name := e.Name()
 		if !mayRead(io, filepath.Join(dir, name)) || o.Profile.CanRead(filepath.Join(dir, name)) != nil {
@@ -98,7 +97,6 @@ func (o Options) names(ctx context.Context, io tools.IO, dir string) (names []st
 	return names, true
 }
 
-// mayRead reports whether the policy lets the call read a canonical path.
 func mayRead(io tools.IO, path string) bool {
 	if io.Judge == nil {
 		return false

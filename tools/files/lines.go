@@ -10,39 +10,37 @@ import (
 )
 
 const (
-	// mostScanned bounds the time of finding a line: sparse files of terabytes are cheap
-	// to make.
+	// mostScanned bounds the time to find a line: sparse files of terabytes are cheap to make.
 	mostScanned = 8 << 30
 
-	// mostCounted bounds how far a file is read after the first line returned, to count
-	// its lines.
+	// mostCounted bounds how far the lines after the excerpt are counted.
 	mostCounted = 256 << 20
 
-	// shownOfLine is the length of the beginning of a line that is too long, in bytes.
+	// shownOfLine is how many bytes of an overlong line are shown.
 	shownOfLine = 2000
 )
 
-// bounds limit the result of a read.
+// bounds limit a read.
 type bounds struct {
 	lines int64
-	bytes int64 // line numbers and marks included
+	bytes int64 // with line numbers and marks
 	line  int64 // longest line; others are cut
-	whole int64 // longest line that a read of this line alone returns
+	whole int64 // longest line that can be read alone
 }
 
 type excerpt struct {
-	text  []byte // the lines, with numbers and marks of cuts
+	text  []byte // with line numbers and marks
 	first int64
 	lines int64
-	bytes int64 // of the file's content in text
-	total int64 // lines of the file; negative: unknown
-	cut   bool  // a line is cut
-	full  bool  // ended because of bounds.bytes
+	bytes int64 // of the file in text
+	total int64 // of the file; negative: unknown
+	cut   bool
+	full  bool // ended by bounds.bytes
 }
 
 func (e excerpt) more() bool { return e.total < 0 || e.first+e.lines <= e.total }
 
-// notice returns the line that follows an excerpt; "" if no lines do.
+// notice returns the line that follows an excerpt, if more lines follow.
 func (e excerpt) notice() string {
 	next := e.first + e.lines
 	switch {
@@ -57,10 +55,10 @@ func (e excerpt) notice() string {
 
 // lineReader reads lines of any length in constant memory.
 type lineReader struct {
-	src  *io.LimitedReader // of in
+	src  *io.LimitedReader
 	in   *bufio.Reader
-	kept []byte // of the last line read
-	done int64  // lines read; an unterminated last line counts
+	kept []byte
+	done int64 // lines read
 	work int
 }
 
@@ -69,10 +67,9 @@ func newLineReader(in io.Reader) *lineReader {
 	return &lineReader{src: src, in: bufio.NewReaderSize(src, 32<<10)}
 }
 
-// exhausted reports whether the reader reached its limit.
 func (l *lineReader) exhausted() bool { return l.src.N <= 0 }
 
-// excerpt returns the following lines within b, each with its number if numbered.
+// excerpt returns the following lines within b.
 func (l *lineReader) excerpt(ctx context.Context, b bounds, numbered bool) (excerpt, error) {
 	e := excerpt{first: l.done + 1, total: -1}
 	l.src.N = min(l.src.N, mostCounted)
@@ -101,8 +98,7 @@ func (l *lineReader) excerpt(ctx context.Context, b bounds, numbered bool) (exce
 	return e, nil
 }
 
-// add appends a line of n bytes, of which line may be the beginning. It reports whether
-// the line fits.
+// add appends a line of n bytes, of which line may be the beginning. It reports whether it fits.
 func (e *excerpt) add(line []byte, n int64, b bounds, numbered bool) bool {
 	number, shown, mark := e.first+e.lines, line, ""
 	if n > int64(len(line)) {
@@ -131,8 +127,8 @@ func (b bounds) rest(number, n int64) string {
 	return fmt.Sprintf("for the rest use bash: sed -n %dp FILE | tail -c +%d | head -c 20000", number, shownOfLine+1)
 }
 
-// line reads one line with its ending and returns at most most bytes of it, valid until
-// the next call, and its length n. io.EOF comes with the last line.
+// line reads one line and returns at most most bytes of it, valid until the next call, and its
+// length. io.EOF comes with the last line.
 func (l *lineReader) line(ctx context.Context, most int64) (kept []byte, n int64, err error) {
 	l.kept = l.kept[:0]
 	for {
@@ -152,8 +148,7 @@ func (l *lineReader) line(ctx context.Context, most int64) (kept []byte, n int64
 	}
 }
 
-// skip skips n lines; io.EOF if there are fewer. It counts in blocks, several times as
-// fast as line by line.
+// skip skips n lines; io.EOF if there are fewer. Counting in blocks is several times faster.
 func (l *lineReader) skip(ctx context.Context, n int64) error {
 	within := false // a line
 	for n > 0 {
@@ -166,7 +161,7 @@ func (l *lineReader) skip(ctx context.Context, n int64) error {
 			}
 			return err
 		}
-		block, _ := l.in.Peek(l.in.Buffered()) // cannot fail
+		block, _ := l.in.Peek(l.in.Buffered())
 		lines := int64(bytes.Count(block, []byte("\n")))
 		if lines >= n {
 			block, lines = firstLines(block, n), n
@@ -174,7 +169,7 @@ func (l *lineReader) skip(ctx context.Context, n int64) error {
 		within = block[len(block)-1] != '\n'
 		n -= lines
 		l.done += lines
-		_, _ = l.in.Discard(len(block)) // cannot fail
+		_, _ = l.in.Discard(len(block))
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Location returns the path in the arguments of a call.
+// Location returns the path in the arguments.
 func (b base) Location(args json.RawMessage) (string, bool) { return b.o.location(args), false }
 
 // Location returns the first file of a patch.
@@ -28,8 +28,7 @@ func (p patcher) Location(args json.RawMessage) (string, bool) {
 	return p.o.location(path), false
 }
 
-// location returns the path in arguments, under any of its names, even if Build refuses
-// them.
+// location returns the path in the arguments, even if Build refuses them.
 func (o Options) location(args json.RawMessage) string {
 	var a struct {
 		FilePath  string `json:"file_path"`

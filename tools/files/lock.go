@@ -5,19 +5,17 @@ import (
 	"sync"
 )
 
-// locks serialises the changes of each file. A lock exists while a caller holds or
-// awaits it.
+// locks serialises the changes of each file.
 type locks struct {
 	mu   sync.Mutex
-	held map[string]*lock // by canonical path
+	held map[string]*lock
 }
 
 type lock struct {
-	free  chan struct{} // contains one token while the lock is free
+	free  chan struct{} // holds a token while free
 	users int
 }
 
-// acquire waits for the file's lock or the end of ctx.
 func (l *locks) acquire(ctx context.Context, path string) (release func(), err error) {
 	l.mu.Lock()
 	k := l.held[path]

@@ -16,16 +16,16 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// NewLook returns the tool look, which models are not offered: toold answers the reads of
-// other programs' protocols with it. Its result is a Sight as JSON.
+// NewLook returns the tool look, with which toold answers reads of other programs' protocols. Its
+// result is a Sight as JSON.
 func NewLook(o Options) tools.Tool { return looker{base{o: o.filled()}} }
 
-// Sight is the result of look. It contains what the operation requested.
+// Sight is the result of look.
 type Sight struct {
-	Missing  bool    `json:"missing,omitempty"` // the path does not exist
-	Path     string  `json:"path,omitempty"`    // canonical
-	Kind     string  `json:"kind,omitempty"`    // "file", "directory" or "other"
-	Link     bool    `json:"link,omitempty"`    // the path names a symbolic link
+	Missing  bool    `json:"missing,omitempty"`
+	Path     string  `json:"path,omitempty"` // canonical
+	Kind     string  `json:"kind,omitempty"` // "file", "directory" or "other"
+	Link     bool    `json:"link,omitempty"`
 	Size     int64   `json:"size,omitempty"`
 	Modified int64   `json:"modified_ms,omitempty"`
 	Data     []byte  `json:"data,omitempty"`
@@ -33,7 +33,7 @@ type Sight struct {
 	Entries  []Entry `json:"entries,omitempty"`
 }
 
-// Entry is one name in a directory.
+// Entry is a name in a directory.
 type Entry struct {
 	Name string `json:"name"`
 	Kind string `json:"kind"` // "file", "directory", "symlink" or "other"
@@ -44,8 +44,8 @@ type looker struct{ base }
 type lookArguments struct {
 	Op       string `json:"op" enum:"stat|list|read" required:"true"`
 	FilePath string `json:"file_path" required:"true"`
-	Offset   *int64 `json:"offset"` // in bytes
-	Limit    *int64 `json:"limit"`  // in bytes
+	Offset   *int64 `json:"offset"`
+	Limit    *int64 `json:"limit"`
 }
 
 // Definition describes the tool.
@@ -77,8 +77,8 @@ type look struct {
 	o             Options
 	op            string
 	file          target
-	link          bool  // the path names a symbolic link
-	offset, limit int64 // in bytes; negative: no limit
+	link          bool
+	offset, limit int64 // bytes; negative: no limit
 }
 
 func (v look) Traits() tools.Traits { return tools.Traits{ReadOnly: true} }
@@ -111,7 +111,6 @@ func (v look) Execute(ctx context.Context, io tools.IO) tools.Result {
 	return tools.Result{Text: string(text), Sandbox: v.o.report(held)}
 }
 
-// sight carries out the operation.
 func (v look) sight(ctx context.Context) (s Sight, held sandbox.Report, err error) {
 	if v.file.astray != nil {
 		return s, held, v.file.astray
@@ -130,8 +129,8 @@ func (v look) sight(ctx context.Context) (s Sight, held sandbox.Report, err erro
 	return s, held, err
 }
 
-// stat opens the path as a command would, and does not follow a link that replaced it meanwhile. If
-// it cannot be opened, such as a pipe, it returns the kind.
+// stat opens the path as a command would, following no link. If it cannot be opened, such as a pipe,
+// stat returns the kind.
 func (v look) stat(ctx context.Context) (s Sight, held sandbox.Report, err error) {
 	if err := v.o.Profile.CanRead(v.file.canonical); err != nil {
 		return s, held, err
@@ -159,14 +158,13 @@ func (v look) stat(ctx context.Context) (s Sight, held sandbox.Report, err error
 	return s, held, nil
 }
 
-// kindOfEntry returns the kind that the directory lists; "" if it lists none.
 func (v look) kindOfEntry(ctx context.Context) string {
 	dir, _, err := v.o.Files.OpenDir(ctx, v.o.Profile, filepath.Dir(v.file.canonical))
 	if err != nil {
 		return ""
 	}
 	defer dir.Close()
-	entries, _ := dir.ReadDir(mostEntries) // on an error the kind is unknown
+	entries, _ := dir.ReadDir(mostEntries)
 	for _, e := range entries {
 		if e.Name() == filepath.Base(v.file.canonical) {
 			return kind(e.Type())

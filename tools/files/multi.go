@@ -6,7 +6,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// multiEditor is the tool multi_edit: edit_file with a list of edits.
+// multiEditor is edit_file with a list of edits.
 type multiEditor struct{ editor }
 
 type multiArguments struct {

@@ -9,8 +9,7 @@ import (
 	"github.com/toold/toold/internal/redact"
 )
 
-// notFound describes for the model what is most like a text that is missing. It inspects
-// a bounded part of both.
+// notFound describes for the model what is most like a missing text. It inspects a bounded part.
 func notFound(content []byte, sought string) string {
 	const mostContent, mostLines = 1 << 20, 20
 	content = content[:min(len(content), mostContent)]
@@ -66,8 +65,8 @@ func withoutSpace(s string) string {
 	}, s)
 }
 
-// alike returns the first line at which the lines equal those wanted after folding, or
-// -1. A single line may be part of a longer one.
+// alike returns the first line at which the lines equal those wanted after folding, or -1. A single
+// line may be part of a longer one.
 func alike(lines, wanted []string, fold func(string) string) int {
 	folded := make([]string, len(wanted))
 	for i, w := range wanted {
@@ -97,8 +96,8 @@ func startsWith(lines, wanted []string) bool {
 	return true
 }
 
-// mostSimilar returns the line most like the one wanted, or -1 if none shares half. It
-// compares beginnings and ends, in time linear in the file.
+// mostSimilar returns the line most like the wanted one, or -1 if none shares half. It compares
+// beginnings and ends, in linear time.
 func mostSimilar(lines []string, wanted string) int {
 	wanted = strings.TrimSpace(wanted)
 	best, share := -1, 0.5
@@ -116,7 +115,6 @@ func mostSimilar(lines []string, wanted string) int {
 	return best
 }
 
-// stride is how many bytes are compared at once.
 const stride = 64
 
 func commonPrefix(a, b string) int {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The lines that structure a patch in the V4A format.
+// The markers of the V4A patch format.
 const (
 	beginPatch = "*** Begin Patch"
 	endPatch   = "*** End Patch"
@@ -18,21 +18,20 @@ const (
 )
 
 type section struct {
-	header string // addFile, updateFile or deleteFile
+	header string
 	path   string
 	to     string   // new path; "": the file is not moved
-	text   []string // of a new file, by lines
+	text   []string // lines of a new file
 	hunks  []hunk
 }
 
 type hunk struct {
-	line    int      // of the patch, from 1
-	anchors []string // successive lines of the file before the change
+	line    int      // in the patch, from 1
+	anchors []string // preceding lines of the file
 	lines   []string // each prefixed by "+", "-" or a space
-	eof     bool     // the change is at the end of the file
+	eof     bool     // at the end of the file
 }
 
-// without returns the lines of a hunk except those with a prefix.
 func (h hunk) without(mark byte) []string {
 	var list []string
 	for _, line := range h.lines {
@@ -43,9 +42,8 @@ func (h hunk) without(mark byte) []string {
 	return list
 }
 
-// patchParser parses a patch line by line.
 type patchParser struct {
-	field string // the argument, for errors
+	field string // for errors
 	lines []string
 	at    int
 }
@@ -87,12 +85,11 @@ func parsePatch(field, text string) ([]section, error) {
 
 func (p *patchParser) ended() bool { return p.at >= len(p.lines) }
 
-// fail returns an error about the next line.
 func (p *patchParser) fail(format string, args ...any) error {
 	return problem(p.field, "line %d of the patch: %s", min(p.at, len(p.lines))+1, fmt.Sprintf(format, args...))
 }
 
-// take returns the rest of the next line after a prefix.
+// take consumes the next line if it has a prefix, and returns the rest.
 func (p *patchParser) take(prefix string) (rest string, ok bool) {
 	if p.ended() {
 		return "", false
@@ -131,7 +128,6 @@ func (p *patchParser) begins() bool {
 	return p.ended() || strings.HasPrefix(p.lines[p.at], "*** ") && p.lines[p.at] != endOfFile
 }
 
-// added parses the lines of a new file.
 func (p *patchParser) added() (text []string, err error) {
 	for !p.begins() {
 		line, ok := strings.CutPrefix(p.lines[p.at], "+")
@@ -144,7 +140,7 @@ func (p *patchParser) added() (text []string, err error) {
 	return text, nil
 }
 
-// hunks parses the changes of one file. none allows there to be none.
+// hunks parses the changes of one file; none allows zero.
 func (p *patchParser) hunks(none bool) (list []hunk, err error) {
 	for !p.begins() {
 		h, err := p.hunk(len(list) == 0)
@@ -159,7 +155,6 @@ func (p *patchParser) hunks(none bool) (list []hunk, err error) {
 	return list, nil
 }
 
-// unifiedNumbers is what follows @@ in a unified diff.
 var unifiedNumbers = regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`)
 
 func (p *patchParser) hunk(first bool) (h hunk, err error) {

@@ -18,7 +18,7 @@ type patchArguments struct {
 	Justification json.RawMessage `json:"justification" ignored:"true"`
 }
 
-// operation is a patch of one file without the header line.
+// operation is a patch of one file without header.
 type operation struct {
 	Type string  `json:"type" enum:"create_file|update_file|delete_file" required:"true"`
 	Path string  `json:"path" required:"true"`
@@ -105,7 +105,6 @@ func (p patcher) Build(args json.RawMessage) (tools.Invocation, error) {
 	return c, distinct(c.steps)
 }
 
-// step resolves the paths of a section.
 func (p patcher) step(s section) (one step, err error) {
 	if one.file, err = p.o.target(s.path); err != nil {
 		return one, inPatch(s.path, err)
@@ -124,7 +123,7 @@ func (p patcher) step(s section) (one step, err error) {
 		one.remove = true
 	default:
 		one.compute = func(file target, before []byte) (made, error) {
-			if len(s.hunks) == 0 { // it is only moved
+			if len(s.hunks) == 0 { // only moved
 				return made{after: before}, nil
 			}
 			return applyHunks(s.hunks, file, before)
@@ -137,7 +136,7 @@ func inPatch(path string, err error) error {
 	return problem("input", "the path %q of the patch: %v", path, err)
 }
 
-// effects returns the effects on one file. A new file is not read.
+// effects lists the effects on one file. A new file is not read.
 func (p step) effects() []policy.Effect {
 	var list []policy.Effect
 	if !p.absent {

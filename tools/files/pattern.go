@@ -6,19 +6,16 @@ import (
 	"strings"
 )
 
-// pathPattern matches paths below a directory: * and ? within a name, [a-z], {a,b}, and
-// ** for any number of directories.
+// pathPattern matches paths by *, ?, [a-z], {a,b} and ** for any number of directories.
 type pathPattern struct {
 	whole *regexp.Regexp
 	fixed []string // leading directories of every match
-	depth int      // of every match, in names; 0: any
+	depth int      // names in every match; 0: any
 }
 
-// longestPattern bounds the cost of compiling a pattern.
 const longestPattern = 1000
 
-// newPathPattern compiles a pattern. With anywhere, a pattern without a slash matches
-// names in any directory.
+// newPathPattern compiles a pattern. With anywhere, one without a slash matches in any directory.
 func newPathPattern(field, text string, anywhere bool) (pathPattern, error) {
 	text = strings.TrimPrefix(text, "./")
 	switch {
@@ -43,7 +40,6 @@ func newPathPattern(field, text string, anywhere bool) (pathPattern, error) {
 	return p, nil
 }
 
-// measure sets fixed and depth.
 func (p *pathPattern) measure(text string) {
 	names := strings.Split(strings.TrimSuffix(text, "/"), "/")
 	for _, name := range names[:len(names)-1] {
@@ -102,7 +98,7 @@ func translate(text string) string {
 			i++
 			b.WriteString(regexp.QuoteMeta(text[i : i+1]))
 		case c >= 0x80:
-			b.WriteByte(c) // a part of a character
+			b.WriteByte(c)
 		default:
 			b.WriteString(regexp.QuoteMeta(text[i : i+1]))
 		}
@@ -110,8 +106,7 @@ func translate(text string) string {
 	return b.String()
 }
 
-// class writes the character class at the beginning of text and returns its length. An
-// unclosed bracket is literal.
+// class writes a leading character class and returns its length. An unclosed bracket is literal.
 func class(b *strings.Builder, text string) int {
 	end := strings.IndexByte(text[min(2, len(text)):], ']') // the first may be a member
 	if end < 0 {

@@ -69,7 +69,7 @@ func (r reader) Build(args json.RawMessage) (tools.Invocation, error) {
 type read struct {
 	o             Options
 	file          target
-	offset, limit int64 // in lines; offset from 1, limit 0: as much as is usual
+	offset, limit int64 // in lines; limit 0: default
 	numbered      bool
 	base64        bool
 }
@@ -148,7 +148,6 @@ func (r read) content(ctx context.Context, calls tools.IO) (e excerpt, held sand
 	return e, held, err
 }
 
-// excerpt reads the requested lines of a file.
 func (r read) excerpt(ctx context.Context, lines *lineReader) (e excerpt, err error) {
 	err = lines.skip(ctx, r.offset-1)
 	if err == nil {
@@ -168,7 +167,7 @@ func (r read) excerpt(ctx context.Context, lines *lineReader) (e excerpt, err er
 	return e, nil
 }
 
-// Limits of a read without limit.
+// Defaults without limit.
 const (
 	usualLines = 2000
 	usualBytes = 64 << 10

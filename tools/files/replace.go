@@ -8,8 +8,7 @@ import (
 
 type extent struct{ start, end int }
 
-// finder finds text in a file: a "\n" in the text also matches "\r\n", unless the text
-// contains "\r".
+// finder finds text. A "\n" also matches "\r\n", unless the text contains "\r".
 type finder struct {
 	text []byte // with "\r\n" as "\n" if that is wanted
 	crlf []int  // offsets in text of each "\n" that was "\r\n"
@@ -33,11 +32,11 @@ func newFinder(content []byte, sought string) finder {
 	}
 }
 
-// original returns the offset in the file of an offset in text.
+// original converts an offset in text to one in the file.
 func (f finder) original(at int) int { return at + sort.SearchInts(f.crlf, at) }
 
-// find returns at most most occurrences of sought, without overlap. If one is wanted, an
-// occurrence that overlaps the only one counts, since the choice is ambiguous.
+// find returns at most most occurrences. If one is wanted, an overlapping occurrence counts as a
+// second, since the choice is ambiguous.
 func (f finder) find(sought string, most int, one bool) []extent {
 	var found []extent
 	for from := 0; len(found) < most; {
@@ -56,7 +55,6 @@ func (f finder) find(sought string, most int, one bool) []extent {
 	return found
 }
 
-// replaceAt replaces each span by text and keeps every other byte.
 func replaceAt(content []byte, spans []extent, text string, endings bool) []byte {
 	e := lineEndings{content: content, next: -1}
 	out := make([]byte, 0, len(content)+len(spans)*len(text))
@@ -73,15 +71,15 @@ func replaceAt(content []byte, spans []extent, text string, endings bool) []byte
 	return append(out, content[last:]...)
 }
 
-// lineEndings finds the line ending in use at a span. Spans must be queried in order.
+// lineEndings finds the line ending in use. Spans must be queried in order.
 type lineEndings struct {
 	content []byte
 	next    int // the first " " at or after the last span
 	ended   bool
 }
 
-// crlf reports whether the first line that ends at or after p, or else the last of the
-// file, ends in "\r\n".
+// crlf reports whether the first line that ends at or after p, or else the last one, ends in
+// "\r\n".
 func (e *lineEndings) crlf(p extent) bool {
 	if e.next < p.start && !e.ended {
 		if i := bytes.IndexByte(e.content[p.start:], '\n'); i >= 0 {

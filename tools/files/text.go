@@ -16,8 +16,7 @@ func plural[N int | int64](n N, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// notText returns why data is not text; "" if it is. With any, text in an 8-bit encoding
-// passes.
+// notText returns why data is not text, or "". With any, 8-bit encodings pass.
 func notText(data []byte, any bool) string {
 	const next = "; convert it (for example with iconv), or read it with encoding \"base64\""
 	switch {
@@ -31,7 +30,7 @@ func notText(data []byte, any bool) string {
 	return "it is not valid UTF-8 (perhaps text in an older encoding)" + next
 }
 
-// countLines counts the lines of data. An unterminated last line counts.
+// countLines counts lines. An unterminated last line counts.
 func countLines(data []byte) int64 {
 	n := int64(bytes.Count(data, []byte("\n")))
 	if len(data) > 0 && data[len(data)-1] != '\n' {
@@ -40,7 +39,7 @@ func countLines(data []byte) int64 {
 	return n
 }
 
-// beginning returns at most most bytes of a longer text, cut between characters; see redact.Part.
+// beginning returns at most most bytes of a longer text; see redact.Part.
 func beginning(text []byte, most int) []byte {
 	n := min(most, max(len(text)-1, 0))
 	for back := 0; back < utf8.UTFMax-1 && n > back; back++ {

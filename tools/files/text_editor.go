@@ -10,8 +10,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// textEditor is str_replace_based_edit_tool, which Anthropic's models know. It delegates
-// its commands to the other tools.
+// textEditor is str_replace_based_edit_tool, which Anthropic's models know.
 type textEditor struct{ base }
 
 type textEditorArguments struct {
@@ -25,7 +24,6 @@ type textEditorArguments struct {
 	InsertText *string `json:"insert_text"`
 }
 
-// given returns which arguments besides command and path are set.
 func (a textEditorArguments) given() map[string]bool {
 	return map[string]bool{
 		"view_range": a.ViewRange != nil, "file_text": a.FileText != nil, "old_str": a.OldStr != nil,
@@ -60,7 +58,7 @@ func (t textEditor) Definition() tools.Definition {
 	}
 }
 
-// Build builds the call of the tool that the command delegates to.
+// Build builds the call of the corresponding tool.
 func (t textEditor) Build(args json.RawMessage) (tools.Invocation, error) {
 	a, err := tools.Decode[textEditorArguments](args)
 	if err != nil {
@@ -90,7 +88,6 @@ func (t textEditor) Build(args json.RawMessage) (tools.Invocation, error) {
 	return build(editor(t), map[string]any{"file_path": a.Path, "old_string": *a.OldStr, "new_string": replacement})
 }
 
-// view reads lines of a file, or lists a directory.
 func (t textEditor) view(a textEditorArguments) (tools.Invocation, error) {
 	if err := a.check(nil, "view_range"); err != nil {
 		return nil, err
@@ -124,7 +121,7 @@ func build(t tools.Tool, args map[string]any) (tools.Invocation, error) {
 	return t.Build(text)
 }
 
-// insert inserts text after a line; 0 is the beginning of the file.
+// insert inserts text after a line; 0 is the beginning.
 func (t textEditor) insert(path string, line int64, text string) (tools.Invocation, error) {
 	file, err := t.o.target(path)
 	if err != nil {
@@ -152,7 +149,7 @@ func (t textEditor) insert(path string, line int64, text string) (tools.Invocati
 	}), nil
 }
 
-// inserted inserts text as separate lines at the beginning of a line.
+// inserted inserts text as separate lines.
 func inserted(before []byte, at int, text string) []byte {
 	ending := "\n"
 	if bytes.Contains(before, []byte("\r\n")) && !strings.Contains(text, "\r") {

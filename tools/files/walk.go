@@ -18,39 +18,38 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// The bounds of one search.
+// Limits of a search.
 const (
 	mostSearched = 30 * time.Second
-	mostEntries  = 200_000 // of directories
+	mostEntries  = 200_000
 	mostOpened   = 50_000
-	mostRead     = 1 << 30 // bytes
+	mostRead     = 1 << 30
 	mostFile     = 10 << 20
 )
 
-// walk visits the files below a directory in the order of their paths. It follows no
-// links. It omits and counts what the policy forbids and what the sandbox hides.
+// walk visits files in the order of their paths and follows no links. It counts what it omits
+// because the policy or the sandbox forbids it.
 type walk struct {
 	o    Options
 	io   tools.IO
 	root target
 	want pathPattern
-	// visit receives each matching file and directory by its path below root. It returns
-	// errEnough to end the walk.
+	// visit receives each match by its path below root. errEnough ends the walk.
 	visit func(ctx context.Context, path string, e fs.DirEntry) error
 
-	report   sandbox.Report // confinement of the worker that opened the files
-	most     int            // limit of entries
-	entries  int            // names listed
+	report   sandbox.Report // of the worker that opened the files
+	most     int
+	entries  int
 	opened   int
 	read     int64
-	judged   map[string]int // omitted, by rule
+	judged   map[string]int // by rule
 	hidden   int            // by the sandbox
 	links    int
-	special  int // pipes, devices, sockets
+	special  int
 	failed   int
-	others   map[string]int // omitted for another reason
-	usual    bool           // a directory such as .git was omitted
-	stopped  string         // why the walk is incomplete
+	others   map[string]int // by reason
+	usual    bool
+	stopped  string // why it is incomplete
 	deadline time.Time
 }
 
@@ -94,7 +93,6 @@ func (w *walk) stop(why string) error {
 	return errEnough
 }
 
-// entry processes one name in a directory.
 func (w *walk) entry(ctx context.Context, path string, e fs.DirEntry) error {
 	inside, matches := e.IsDir() && w.want.mayHold(path), w.want.matches(path)
 	switch {
@@ -145,8 +143,8 @@ func (w *walk) may(path string) bool {
 	return d.Action == policy.Allow
 }
 
-// list returns the sorted names in a directory. All lists together are bounded, since
-// those of the parents are in memory too.
+// list returns the sorted names in a directory. Parents' lists are in memory too, so all are bounded
+// together.
 func (w *walk) list(ctx context.Context, rel string) ([]fs.DirEntry, error) {
 	if w.entries >= w.most {
 		return nil, w.stop(fmt.Sprintf("after %d names", w.most))
@@ -187,7 +185,6 @@ func (w *walk) fault(err error) {
 	w.failed++
 }
 
-// notes lists what was omitted, one line each.
 func (w *walk) notes() (lines []string) {
 	note := func(n int, one, why string) {
 		if n > 0 {

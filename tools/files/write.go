@@ -51,7 +51,7 @@ func (w writer) Build(args json.RawMessage) (tools.Invocation, error) {
 		o: w.o, busy: w.busy, verb: "Write " + plural(len(a.Content), "byte") + " to",
 		effects: []policy.Effect{file.effect(policy.Write)},
 	}
-	// The diff in the result shows the old content, so it is read as well.
+	// The result's diff shows the old content, so it is read as well.
 	if _, err := os.Lstat(file.canonical); errors.Is(err, fs.ErrNotExist) {
 		p.unread = true
 	} else {

@@ -1,9 +1,6 @@
-// Package spool records the output of calls: its head and tail in memory, and all of it up
-// to a limit in files, with secrets replaced.
-//
-// A Capture is written while the call runs; a Spool reads the files of a call that has
-// ended. Writing never waits for a reader and never fails. The package does not decide what
-// a result shows or how long files are kept.
+// Package spool records the output of calls: head and tail in memory, and all of it up to a limit in
+// files, with secrets replaced. A Capture is written while the call runs; a Spool reads the files
+// after. Writing never waits for a reader and never fails.
 package spool
 
 import (
@@ -14,18 +11,18 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Options configure a Capture. The zero value writes no files.
+// Options configure a Capture.
 type Options struct {
-	Dir        string   // of the call's files; created with the first byte. Empty: no files
-	SpoolBytes int64    // limit of all files of the call; 0: 64 MiB
-	Keep       int      // bytes of head and of tail in memory, of each stream and of both combined; 0: 64 KiB
+	Dir        string   // of the call's files; "": no files
+	SpoolBytes int64    // limit of all files; 0: 64 MiB
+	Keep       int      // bytes of head and of tail in memory, per stream; 0: 64 KiB
 	Redact     []string // secrets to replace by "[redacted]"
-	Call       string   // tool_call_id, for the notice of omitted output
+	Call       string   // tool_call_id, for notices
 }
 
-// Capture records the output of one call, for concurrent use. It masks secrets of known shapes
-// (package redact) in the files, and in memory only if the other stream splits one; offsets count
-// the bytes after other secrets were replaced. If the disk fails it only counts.
+// Capture records the output of one call, for concurrent use. Offsets count the bytes after secrets
+// were replaced. Secrets of known shapes (package redact) are masked in the files, and in memory
+// only if the other stream splits one. If the disk fails, Capture only counts.
 type Capture struct {
 	dir  string
 	call string
@@ -33,15 +30,15 @@ type Capture struct {
 	mu      sync.Mutex
 	redact  [2]redactor
 	tokens  [2]redact.Finder
-	windows [3]window // by Stream, Combined included
+	windows [3]window // by Stream
 	turns   turns
 	spool   spoolWriter
-	changed chan struct{} // closed at the next change; nil while no one waits
-	sum     string        // of what was written, once closed
+	changed chan struct{} // closed at the next change; may be nil
+	sum     string        // set by Close
 	closed  bool
 }
 
-// NewCapture returns a Capture. It creates no file yet.
+// NewCapture returns a Capture.
 func NewCapture(o Options) *Capture {
 	if o.Keep <= 0 {
 		o.Keep = 64 << 10
@@ -59,8 +56,7 @@ func NewCapture(o Options) *Capture {
 	return c
 }
 
-// Write records output of Stdout or Stderr. It does not retain p. After Close it does
-// nothing.
+// Write records output of Stdout or Stderr. After Close it does nothing.
 func (c *Capture) Write(s tools.Stream, p []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +65,7 @@ func (c *Capture) Write(s tools.Stream, p []byte) {
 	}
 }
 
-// The caller of record holds mu.
+// record requires mu.
 func (c *Capture) record(s tools.Stream, p []byte) {
 	if len(p) == 0 {
 		return
@@ -85,12 +81,12 @@ func (c *Capture) record(s tools.Stream, p []byte) {
 	c.notify()
 }
 
-// maskSplit masks in Combined a secret that starts at an offset of a stream, if output of the other
-// stream splits it: it could not be recognised there any more.
+// maskSplit masks in Combined a secret at an offset of a stream, if the other stream splits it: it
+// could not be recognised there.
 func (c *Capture) maskSplit(s tools.Stream, offset int64, x redact.Span) {
 	from := offset + int64(x.From)
 	if x.Rest {
-		from-- // its start is in the earlier bytes
+		from-- // it starts in earlier bytes
 	}
 	parts := c.turns.places(s, from, offset+int64(x.To))
 	for i, at := range parts {
@@ -100,7 +96,7 @@ func (c *Capture) maskSplit(s tools.Stream, offset int64, x redact.Span) {
 	}
 }
 
-// The caller of notify holds mu.
+// notify requires mu.
 func (c *Capture) notify() {
 	if c.changed != nil {
 		close(c.changed)
@@ -108,8 +104,7 @@ func (c *Capture) notify() {
 	}
 }
 
-// Close marks the end of the output and closes the files. It may be called
-// more than once.
+// Close ends the output and closes the files. It may be repeated.
 func (c *Capture) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,8 +120,8 @@ func (c *Capture) Close() {
 	c.notify()
 }
 
-// Changed returns a channel that is closed when there is more output or Close was
-// called. Call it before Next, so as to miss nothing.
+// Changed returns a channel that is closed when there is more output or Close was called. Call it
+// before Next.
 func (c *Capture) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,9 +143,8 @@ func (c *Capture) Totals() (stdout, stderr int64, closed bool) {
 	return c.windows[tools.Stdout].total, c.windows[tools.Stderr].total, c.closed
 }
 
-// Text returns a stream for a result: all of it if it has at most limit bytes, else head
-// and tail, together about limit bytes (at most twice Keep), with a notice between them
-// that says how to get the rest.
+// Text returns a stream for a result: all of it if it has at most limit bytes, else head and tail,
+// at most twice Keep, around a notice that says how to get the rest.
 func (c *Capture) Text(s tools.Stream, limit int) (text []byte, truncated bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,9 +157,8 @@ func (c *Capture) Text(s tools.Stream, limit int) (text []byte, truncated bool) 
 	return append(append(head, notice...), tail...), true
 }
 
-// Next reads live output of a stream into buf: the bytes at offset, or the oldest later ones that
-// are kept, from from. The last character is not cut while its rest may come. No bytes: there are
-// none yet or, after Close, none any more.
+// Next reads live output of a stream into buf: the bytes at offset, or the oldest later ones, from
+// from. It does not cut a character whose rest may come. After Close, no bytes mean the end.
 func (c *Capture) Next(s tools.Stream, offset int64, buf []byte) (p []byte, from int64) {
 	p, from, rest, closed := c.read(s, offset, buf)
 	if from > offset {
@@ -174,22 +167,21 @@ func (c *Capture) Next(s tools.Stream, offset int64, buf []byte) (p []byte, from
 	}
 	n := unfinished(p)
 	if rest == 0 && closed || rest > 0 && n == len(p) {
-		return p, from // the character's rest will not come
+		return p, from // its rest will not come
 	}
 	return p[:len(p)-n], from
 }
 
-// Turn returns with which stream Combined continues after the first bytes of each, and
-// for how many bytes; 0: there are no more yet.
+// Turn returns with which stream Combined continues after the first bytes of each, and for how many
+// bytes; 0: none yet.
 func (c *Capture) Turn(after [2]int64) (s tools.Stream, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.turns.next(after)
 }
 
-// ReadAt returns at most most bytes of a stream, also of Combined: those at offset or, if
-// those are not kept, the oldest later ones. from is the offset of the first; eof reports
-// that nothing follows and nothing will.
+// ReadAt returns at most most bytes of a stream at offset or, if those are dropped, the oldest later
+// ones. from is the offset of the first; eof reports that nothing will follow.
 func (c *Capture) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool) {
 	left := c.total(s) - max(offset, 0)
 	p, from, rest, closed := c.read(s, offset, make([]byte, max(0, min(left, int64(most)))))
@@ -202,8 +194,7 @@ func (c *Capture) total(s tools.Stream) int64 {
 	return c.windows[s].total
 }
 
-// read joins in buf the bytes in memory and in files. rest counts the stream's bytes after
-// those returned.
+// read joins the bytes in memory and in files. rest counts the stream's bytes after them.
 func (c *Capture) read(s tools.Stream, offset int64, buf []byte) (p []byte, from, rest int64, closed bool) {
 	from, p = max(offset, 0), buf[:0]
 	for len(p) < len(buf) {
@@ -211,7 +202,7 @@ func (c *Capture) read(s tools.Stream, offset int64, buf []byte) (p []byte, from
 		var oldest int64
 		p, oldest = c.kept(p, s, at, len(buf)-had)
 		if len(p) == had && oldest > at {
-			// The files are read without the lock: the writer never waits.
+			// The files are read without the lock, so that the writer never waits.
 			p = (&Spool{dir: c.dir}).read(p, s, at, int(min(oldest-at, int64(len(buf)-had))))
 		}
 		if len(p) > had {
@@ -227,8 +218,7 @@ func (c *Capture) read(s tools.Stream, offset int64, buf []byte) (p []byte, from
 	return p, from, c.windows[s].total - from - int64(len(p)), c.closed
 }
 
-// kept appends to p the bytes in memory at an offset, or returns the oldest later offset
-// in memory; earlier bytes may be in the files.
+// kept appends to p the bytes in memory at an offset, or returns the oldest later offset in memory.
 func (c *Capture) kept(p []byte, s tools.Stream, at int64, most int) (more []byte, oldest int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,14 +8,14 @@ import (
 
 const redacted = "[redacted]"
 
-// Redact returns text with every secret replaced by "[redacted]", including the start of one that
-// was cut before a mark of omission. The longest match counts.
+// Redact replaces every secret by "[redacted]", also the start of one before a mark of omission. The
+// longest match counts.
 func Redact(text string, secrets []string) string {
 	r := newRedactor(secrets)
 	return r.text(text)
 }
 
-// Replacer returns a function that does what Redact does with these secrets; nil if there are none.
+// Replacer returns Redact with these secrets; nil if there are none.
 func Replacer(secrets []string) func(text string) string {
 	r := newRedactor(secrets)
 	if len(r.secrets) == 0 {
@@ -29,13 +29,13 @@ func Replacer(secrets []string) func(text string) string {
 
 // redactor replaces secrets in one stream, also across writes.
 type redactor struct {
-	secrets [][]byte  // longest first
-	first   [256]bool // first bytes of secrets
-	held    []byte    // the end of the input, while it may begin a secret
+	secrets [][]byte // longest first
+	first   [256]bool
+	held    []byte // input that may begin a secret
 }
 
-// alone is the length from which a single line of a secret is itself redacted: tools print lines
-// with numbers and marks between them, and not all of them.
+// alone is the length from which a single line of a secret is redacted: tools print lines
+// separately.
 const alone = 16
 
 func newRedactor(secrets []string) redactor {
@@ -61,7 +61,7 @@ func (r *redactor) add(secret string) {
 
 const (
 	omission = "…"
-	least    = 4 // minimum length of the start of a secret, and of a secret in a configuration
+	least    = 4 // length of the start of a secret
 )
 
 func (r *redactor) text(text string) string {
@@ -90,8 +90,7 @@ func (r *redactor) begun(text string) (most int) {
 	return most
 }
 
-// pass returns the redacted output after input p; last ends the input. The result may be
-// p itself.
+// pass returns the output after input p, which it may alias; last ends the input.
 func (r *redactor) pass(p []byte, last bool) []byte {
 	if len(r.secrets) == 0 {
 		return p
@@ -124,8 +123,7 @@ func (r *redactor) pass(p []byte, last bool) []byte {
 	return out
 }
 
-// match returns the longest secret at the start of p, and whether p may be the start of a
-// longer one.
+// match returns the longest secret at the start of p. partial: p may be the start of a longer one.
 func (r *redactor) match(p []byte) (secret []byte, partial bool) {
 	for _, s := range r.secrets {
 		switch {

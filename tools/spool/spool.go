@@ -13,32 +13,31 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// A spool is the directory of one call: the files "stdout" and "stderr" contain the
-// streams; "order" contains their order as a list of uvarints: twice the length of a
-// run, plus one if it is of stderr. After the last run (order is written late, and only
-// if there are both streams) stdout comes first.
+// A spool is the directory of one call: the files "stdout" and "stderr" contain the streams, "order"
+// their order as uvarints: twice the length of a run, plus one for stderr. After the last run stdout
+// comes first; order is written late, and only for both streams.
 
 const orderName = "order"
 
-// spoolWriter appends to the files of a call. It stops at the first error and at the
-// limit, so that the files always contain the beginning of the output.
+// spoolWriter appends to the files of a call. It stops at the first error and at the limit, so that
+// the files contain the beginning of the output.
 type spoolWriter struct {
 	dir     string
-	left    int64 // bytes until the limit
+	left    int64 // until the limit
 	stopped bool
 	files   [2]*os.File
 	sums    [2]digest
 	sizes   [2]int64
-	passed  [2]int64 // bytes of each stream, recorded or not
+	passed  [2]int64 // of each stream, recorded or not
 
 	orderFile *os.File
 	ordered   digest
-	order     []byte       // encoded runs, not written yet
-	last      tools.Stream // of the run that is counted
+	order     []byte       // not written yet
+	last      tools.Stream // of the current run
 	run       int64
 }
 
-// write appends p with found masked, also if that starts in bytes written before.
+// write appends p with found masked, also where that starts in earlier bytes.
 func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 	if len(found) > 0 && !w.stopped {
 		p = bytes.Clone(p)
@@ -66,8 +65,8 @@ func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 	w.stopped = w.left <= 0
 }
 
-// maskWritten writes a mask over recorded bytes of a stream, from an offset. The limit may have cut
-// a secret before it was recognised.
+// maskWritten masks recorded bytes at an offset. The limit may have cut a secret before it was
+// recognised.
 func (w *spoolWriter) maskWritten(s tools.Stream, offset int64, mask []byte) {
 	mask = mask[:max(0, min(int64(len(mask)), w.sizes[s]-offset))]
 	if len(mask) == 0 {
@@ -115,7 +114,7 @@ func (w *spoolWriter) endRun() {
 	}
 }
 
-// flushOrder writes the order up to now. The current run continues as a new one.
+// flushOrder writes the order so far. The current run continues as a new one.
 func (w *spoolWriter) flushOrder() {
 	if w.run > 0 {
 		w.order = binary.AppendUvarint(w.order, uint64(w.run)<<1|uint64(w.last))
@@ -144,24 +143,23 @@ func (w *spoolWriter) appendOrder() error {
 }
 
 func (w *spoolWriter) close() {
-	if w.files[tools.Stdout] != nil && w.files[tools.Stderr] != nil { // otherwise there is no order
+	if w.files[tools.Stdout] != nil && w.files[tools.Stderr] != nil {
 		w.flushOrder()
 	}
 	w.stopped = true
 	w.order = nil
 	for _, f := range []*os.File{w.files[tools.Stdout], w.files[tools.Stderr], w.orderFile} {
 		if f != nil {
-			f.Close() // the bytes are written
+			f.Close()
 		}
 	}
 }
 
-// Spool reads the recorded output of a call that has ended. It may be used concurrently
-// and need not be closed.
+// Spool reads the recorded output of a call that has ended, for concurrent use. It need not be
+// closed.
 type Spool struct{ dir string }
 
-// Open opens the recorded output in the directory of a Capture. If the call printed
-// nothing, the error is fs.ErrNotExist.
+// Open opens the directory of a Capture. If nothing was recorded, the error is fs.ErrNotExist.
 func Open(dir string) (*Spool, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("cannot open recorded output: %w", err)
@@ -181,14 +179,13 @@ func (sp *Spool) Size(s tools.Stream) int64 {
 	return info.Size()
 }
 
-// ReadAt returns at most most bytes of a stream, also of Combined, from an offset on; eof
-// reports that no more are recorded.
+// ReadAt returns at most most bytes of a stream at offset; eof reports that no more are recorded.
 func (sp *Spool) ReadAt(s tools.Stream, offset int64, most int) (p []byte, eof bool) {
 	p = sp.read(nil, s, max(offset, 0), most)
 	return p, len(p) < most
 }
 
-// read appends at most most bytes to p. Errors count as the end of the record.
+// read appends at most most bytes to p. Errors end the record.
 func (sp *Spool) read(p []byte, s tools.Stream, offset int64, most int) []byte {
 	if most <= 0 || sp.dir == "" {
 		return p
@@ -214,8 +211,7 @@ func appendFile(p []byte, f *os.File, offset int64, n int) []byte {
 	return p[:len(p)+n]
 }
 
-// readCombined walks the runs from the start: there may be millions, at a few nanoseconds
-// each.
+// readCombined reads all runs: millions take a few nanoseconds each.
 func (sp *Spool) readCombined(p []byte, offset int64, most int) []byte {
 	m := merger{offset: offset, most: len(p) + most, out: p}
 	for s := range m.files {
@@ -228,7 +224,7 @@ func (sp *Spool) readCombined(p []byte, offset int64, most int) []byte {
 		defer order.Close()
 		m.follow(bufio.NewReader(order))
 	}
-	for s, f := range m.files { // after the last run of order
+	for s, f := range m.files { // after the last run
 		if f == nil {
 			continue
 		}
@@ -239,11 +235,11 @@ func (sp *Spool) readCombined(p []byte, offset int64, most int) []byte {
 	return m.out
 }
 
-// merger reads a part of the combined stream from the files of both.
+// merger reads a part of the combined stream.
 type merger struct {
 	files  [2]*os.File
-	used   [2]int64 // bytes of each stream already passed
-	offset int64    // bytes of the combined stream still to skip
+	used   [2]int64 // bytes already passed
+	offset int64    // bytes of Combined to skip
 	most   int      // final length of out
 	out    []byte
 }
@@ -258,7 +254,6 @@ func (m *merger) follow(order *bufio.Reader) {
 	}
 }
 
-// take advances n bytes in one stream and keeps the requested ones.
 func (m *merger) take(s tools.Stream, n int64) {
 	skip := min(m.offset, n)
 	m.offset -= skip

@@ -16,9 +16,9 @@ import (
 
 // Info describes the recorded output of one call.
 type Info struct {
-	Name    string // of its directory
+	Name    string
 	Bytes   int64
-	Changed time.Time // time of the latest byte
+	Changed time.Time
 }
 
 // List lists the recorded output in dir, the latest first. dir need not exist.
@@ -57,8 +57,8 @@ func spoolInfo(dir, name string) Info {
 	return i
 }
 
-// Remove removes the recorded output of a call atomically for readers. Leftovers of a crash are
-// listed under a name of no call, and removed with it.
+// Remove removes the recorded output of a call, atomically for readers. It first renames it to a
+// name of no call; leftovers of a crash have such names and are removed too.
 func Remove(dir string) error {
 	gone := filepath.Join(filepath.Dir(dir), "-"+strings.TrimPrefix(filepath.Base(dir), "-"))
 	err := os.RemoveAll(gone)

@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Sum returns a checksum of the files of a call, like Capture.Sum; "" if there are none.
+// Sum returns a checksum of the files of a call, as Capture.Sum does; "" if there are none.
 func Sum(dir string) (string, error) {
 	var all [3]digest
 	for i, name := range []string{tools.Stdout.String(), tools.Stderr.String(), orderName} {
@@ -34,8 +34,7 @@ func Sum(dir string) (string, error) {
 	return sumOf(&all[0], &all[1], &all[2]), nil
 }
 
-// Sum returns a checksum of what was written to files; "" if nothing was. The Capture must be
-// closed.
+// Sum returns a checksum of what was written to files; "" if nothing was. Close comes first.
 func (c *Capture) Sum() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,13 +47,12 @@ func sumOf(stdout, stderr, order *digest) string {
 	}
 	all := sha256.New()
 	for _, d := range []*digest{stdout, stderr, order} {
-		all.Write(d.sum()) // never fails
+		all.Write(d.sum())
 	}
 	return string(all.Sum(nil))
 }
 
-// maskedLater is the largest distance from the end of a file at which bytes may turn out to belong
-// to a secret.
+// maskedLater is the largest distance from the end at which bytes may become part of a secret.
 const maskedLater = 4 << 10
 
 // digest is the SHA-256 of a file whose end may still be overwritten.
@@ -63,14 +61,14 @@ type digest struct {
 	end  []byte    // not hashed yet
 }
 
-// Write adds bytes to the file. It never fails.
+// Write adds bytes to the file.
 func (d *digest) Write(p []byte) (int, error) {
 	if d.hash == nil && len(p) > 0 {
 		d.hash = sha256.New()
 	}
 	if d.end = append(d.end, p...); len(d.end) > 2*maskedLater {
 		settled := len(d.end) - maskedLater
-		d.hash.Write(d.end[:settled]) // never fails
+		d.hash.Write(d.end[:settled])
 		d.end = d.end[:copy(d.end, d.end[settled:])]
 	}
 	return len(p), nil
@@ -87,6 +85,6 @@ func (d *digest) sum() []byte {
 	if d.hash == nil {
 		return make([]byte, sha256.Size)
 	}
-	d.hash.Write(d.end) // never fails
+	d.hash.Write(d.end)
 	return d.hash.Sum(nil)
 }

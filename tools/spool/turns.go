@@ -6,19 +6,18 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// mostTurns bounds the turns in memory. A reader further behind gets one stream after the
-// other.
+// mostTurns bounds the turns in memory. A reader further behind gets one stream after the other.
 const mostTurns = 4096
 
-// turns records the order of the latest bytes of both streams.
+// turns records the order of the latest output of both streams.
 type turns struct {
 	list   []turn   // oldest first; the last one grows
-	before [2]int64 // length of each stream before them
+	before [2]int64 // lengths before them
 }
 
 type turn struct {
 	stream tools.Stream
-	end    [2]int64 // length of each stream after it
+	end    [2]int64 // lengths after it
 }
 
 func (t *turns) add(s tools.Stream, n int64) {
@@ -38,7 +37,7 @@ func (t *turns) add(s tools.Stream, n int64) {
 	t.list = append(t.list, now)
 }
 
-// places maps a range of a stream to Combined: from and to of the part in each turn.
+// places maps a range of a stream to Combined: the part in each turn.
 func (t *turns) places(s tools.Stream, from, to int64) (parts [][2]int64) {
 	i := sort.Search(len(t.list), func(i int) bool { return t.list[i].end[s] > from })
 	before := t.before
@@ -56,8 +55,7 @@ func (t *turns) places(s tools.Stream, from, to int64) (parts [][2]int64) {
 	return parts
 }
 
-// next returns which stream continues after the first bytes of each, and for how many
-// bytes; 0: there are no more yet.
+// next implements Capture.Turn.
 func (t *turns) next(after [2]int64) (s tools.Stream, n int64) {
 	i := sort.Search(len(t.list), func(i int) bool {
 		end := t.list[i].end
@@ -67,7 +65,7 @@ func (t *turns) next(after [2]int64) (s tools.Stream, n int64) {
 		return tools.Stdout, 0
 	}
 	now := t.list[i]
-	for _, s := range []tools.Stream{tools.Stderr - now.stream, now.stream} { // the other one only if its turn is no longer in memory
+	for _, s := range []tools.Stream{tools.Stderr - now.stream, now.stream} { // the other one only if its turn was dropped
 		if n := now.end[s] - after[s]; n > 0 {
 			return s, n
 		}

@@ -9,9 +9,9 @@ import (
 
 // window contains the head and the tail of a stream.
 type window struct {
-	keep  int // bytes of head, and as many of tail
+	keep  int // of head, and of tail
 	head  []byte
-	tail  []byte // a ring once it is full
+	tail  []byte // a ring once full
 	start int    // of the oldest byte in the full ring
 	total int64
 }
@@ -34,7 +34,6 @@ func (w *window) add(p []byte) {
 	}
 }
 
-// mask overwrites the kept bytes from an offset on.
 func (w *window) mask(offset int64, mask []byte) {
 	for i, b := range mask {
 		switch at := offset + int64(i); {
@@ -46,14 +45,12 @@ func (w *window) mask(offset int64, mask []byte) {
 	}
 }
 
-// oldest returns the offset of the oldest byte of the tail.
 func (w *window) oldest() int64 { return w.total - int64(len(w.tail)) }
 
-// whole reports whether no byte was dropped between head and tail.
+// whole reports whether nothing was dropped.
 func (w *window) whole() bool { return w.oldest() == int64(len(w.head)) }
 
-// appendAt appends to p at most n contiguous bytes from an offset: none at the end, or if
-// they were dropped.
+// appendAt appends to p at most n contiguous bytes from an offset, none if they were dropped.
 func (w *window) appendAt(p []byte, offset int64, n int) []byte {
 	switch from := offset - w.oldest(); {
 	case offset < int64(len(w.head)):
@@ -73,15 +70,14 @@ func (w *window) appendTail(p []byte, from, n int) []byte {
 	return append(p, w.tail[:n-len(first)]...)
 }
 
-// cut returns the stream within a limit: all of it, or two halves cut between characters
-// (secrets that the cut hides are masked),
-// and how many bytes are missing between them.
+// cut returns head and tail within a limit, cut between characters, and how many bytes are missing.
+// It masks secrets that the cut splits.
 func (w *window) cut(limit int) (head, tail []byte, missing int64) {
 	if w.whole() && w.total <= int64(limit) {
 		head = w.appendAt(make([]byte, 0, w.total), 0, w.keep)
 		return w.appendAt(head, int64(len(w.head)), w.keep), nil, 0
 	}
-	half := min(limit/2, w.keep-w.keep/16) // leave a margin, to see secrets that are cut
+	half := min(limit/2, w.keep-w.keep/16) // to recognise secrets that are cut
 	head = redact.Part(w.head, 0, half)
 	head = head[:len(head)-unfinished(head)]
 	rest := w.appendAt(nil, w.oldest(), w.keep)
@@ -93,8 +89,7 @@ func (w *window) cut(limit int) (head, tail []byte, missing int64) {
 	return head, tail, w.total - int64(len(head)) - int64(len(tail))
 }
 
-// unfinished counts the bytes of an incomplete character at the end of p. It returns 0 if
-// they cannot become valid.
+// unfinished counts the bytes of an incomplete character at the end of p.
 func unfinished(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		if last := p[len(p)-n:]; utf8.RuneStart(last[0]) {
