@@ -28,7 +28,7 @@ type connected struct {
 	Agent   string           `json:"agent"`
 	Found   string           `json:"found,omitempty"`
 	Status  string           `json:"status"`         // connected, already, planned, failed, undone
-	Diff    string           `json:"diff,omitempty"` // what is changed, without the token
+	Diff    string           `json:"diff,omitempty"` // without the token
 	Notes   []string         `json:"notes,omitempty"`
 	Proof   string           `json:"proof,omitempty"`
 	Reason  string           `json:"reason,omitempty"`
@@ -105,7 +105,7 @@ func chosen(args []string) ([]connect.Agent, error) {
 	return []connect.Agent{a}, nil
 }
 
-// setup is what an agent is connected to. Until its token is made, Token is a placeholder.
+// setup is the connection of an agent. Without a token, Token is a placeholder.
 func (c *connecting) setup(agent string) (connect.Setup, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *connecting) connect(ctx context.Context, agents []connect.Agent, named 
 	return nil
 }
 
-// plan shows what connecting an agent changes. It reports false when there is nothing to do.
+// plan shows what connecting changes; false if nothing.
 func (c *connecting) plan(a connect.Agent, named bool) (p connect.Plan, ok bool, err error) {
 	s, err := c.setup(a.Name)
 	if err != nil {
@@ -223,7 +223,7 @@ func (c *connecting) ask(plans []connect.Plan) error {
 	return nil
 }
 
-// establish proves and makes the change for one agent. The plan is made again, with the token.
+// establish proves and makes the change of one agent.
 func (c *connecting) establish(ctx context.Context, a connect.Agent) (r connected) {
 	r = connected{Agent: a.Name, Status: "failed"}
 	file := tokens.In(c.cfg.StateDir).Agent(a.Name)
@@ -280,7 +280,7 @@ func (c *connecting) takeBack(agents []connect.Agent) {
 			r.Status = "failed"
 		}
 		if list == nil && err == nil {
-			continue // it is not connected
+			continue
 		}
 		if err == nil {
 			_ = tokens.Revoke(tokens.In(c.cfg.StateDir).Agent(a.Name)) // it may have been revoked
@@ -289,7 +289,7 @@ func (c *connecting) takeBack(agents []connect.Agent) {
 	}
 }
 
-// agentFindings repeats the proofs of the agents that are connected.
+// agentFindings repeats the proofs of connected agents.
 func (g *global) agentFindings(ctx context.Context, cfg config.Config) (list []finding) {
 	names, err := connect.Connected(cfg.StateDir)
 	if err != nil {

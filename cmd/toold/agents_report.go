@@ -8,7 +8,6 @@ import (
 	"github.com/toold/toold/interop/connect"
 )
 
-// notes are what connecting an agent does not do.
 func notes(a connect.Agent, s connect.Setup) []string {
 	return append(slices.Clone(a.Notes), a.Warnings(s)...)
 }

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// apparmorSetting is 1 where user namespaces need an AppArmor profile, as on Ubuntu since 23.10.
+// apparmorSetting is 1 where user namespaces need an AppArmor profile.
 const apparmorSetting = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 
-// apparmorFindings reports AppArmor where it blocks namespaces. Root is exempt.
 func apparmorFindings() []finding {
 	restricted, err := os.ReadFile(apparmorSetting)
 	if err != nil || strings.TrimSpace(string(restricted)) != "1" || os.Getuid() == 0 {
@@ -25,13 +24,12 @@ func apparmorFindings() []finding {
 	}}
 }
 
-// apparmorProfile allows a program user namespaces, and confines nothing (apparmor.d(5)). It is for AppArmor 4.
+// apparmorProfile allows a program user namespaces (apparmor.d(5), AppArmor 4).
 func apparmorProfile(exe string) []string {
 	path := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, "^", `\^`).Replace(exe)
 	return []string{"abi <abi/4.0>,", "include <tunables/global>", fmt.Sprintf(`profile toold "%s" flags=(unconfined) { userns, }`, path)}
 }
 
-// apparmorCommand installs the profile of a program.
 func apparmorCommand(exe string) string {
 	return fmt.Sprintf("printf '%%s\\n' %s | sudo tee /etc/apparmor.d/toold && sudo apparmor_parser -r /etc/apparmor.d/toold", quoted(apparmorProfile(exe)))
 }

@@ -75,7 +75,7 @@ func (g *global) listApprovals(ctx context.Context) error {
 	return g.out(text.String())
 }
 
-// asked is a question for people, but for its id.
+// asked describes a question, without its id.
 func asked(r message.ApprovalRequest) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", oneLine(r.ToolCall.ToolName), untilText(r.ExpiresAt))
@@ -113,7 +113,7 @@ func untilText(expires string) string {
 	return fmt.Sprintf("expires in %d s", int(time.Until(at).Seconds()))
 }
 
-// decide answers one waiting call, named by the approval's id or by its own.
+// decide answers one call, named by its id or the approval's.
 func (g *global) decide(ctx context.Context, d client.Decision, f answerFlags) error {
 	id := d.ApprovalID
 	c, err := g.dial(ctx, "approver")

@@ -11,8 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// callFlags are the arguments of a call as command line flags. Only those that were given are sent: checks
-// and defaults are the tool's.
+// callFlags are the arguments of a call as flags. Only given ones are sent.
 type callFlags struct {
 	raw string // --arguments
 
@@ -90,7 +89,6 @@ func arguments() []argument {
 	}
 }
 
-// background reports whether the arguments ask for background, right or wrong.
 func background(arguments json.RawMessage) bool {
 	var a map[string]any
 	if json.Unmarshal(arguments, &a) != nil {
@@ -104,7 +102,7 @@ func background(arguments json.RawMessage) bool {
 	return false
 }
 
-// build makes the JSON arguments of a call. from resolves the paths that a person typed.
+// build makes the JSON arguments of a call. from resolves paths.
 func (f *callFlags) build(cmd *cobra.Command, tool string, operands []string, in io.Reader, from func(string) string) (json.RawMessage, error) {
 	if cmd.Flags().Changed("arguments") {
 		if len(operands) > 0 {

@@ -77,7 +77,7 @@ type verifyRun struct {
 	*global
 	key     string
 	anchors []string
-	store   string // the connection string of a team store; "" = the journal here
+	store   string // "" = the journal here
 	daemon  string // in the store; "" = all
 }
 
@@ -138,7 +138,6 @@ func (v *verifyRun) checks(ctx context.Context, noted []string) (c journal.Check
 	return c, nil
 }
 
-// found prints what is sound, of a daemon in a store or, without a name, of the journal here.
 func (v *verifyRun) found(daemon string, r journal.Report) error {
 	found := verified{Daemon: daemon, Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), Removed: r.Gone, Checkpoints: r.Count, Signed: r.Signed, Anchors: r.Met}
 	for _, k := range r.Keys {
@@ -175,13 +174,13 @@ func (v *verifyRun) note(found verified) {
 }
 
 type verified struct {
-	Daemon      string        `json:"daemon,omitempty"` // in a team store
+	Daemon      string        `json:"daemon,omitempty"`
 	Hash        string        `json:"hash"`
 	Records     uint64        `json:"records"`
 	Checkpoints int           `json:"checkpoints"`
-	Signed      uint64        `json:"signed"` // number of the last record that is
+	Signed      uint64        `json:"signed"` // number of the last signed record
 	Keys        []string      `json:"keys"`
-	Anchors     int           `json:"anchors,omitempty"` // that fit
+	Anchors     int           `json:"anchors,omitempty"`
 	Removed     uint64        `json:"removed,omitempty"`
 	Cuts        []verifiedCut `json:"cuts,omitempty"`
 }
@@ -190,7 +189,7 @@ type verifiedCut struct {
 	Record uint64 `json:"record"`
 	Time   string `json:"time"`
 	Bytes  int64  `json:"bytes"`
-	Text   []byte `json:"text"` // base64, the first of them
+	Text   []byte `json:"text"` // the first of them
 }
 
 func parseLink(text string) (l journal.Link, err error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// The files of an export. docs/verify_export.py reads them.
+// The files of an export, which docs/verify_export.py reads.
 const (
 	exportMessages  = "messages.jsonl"
 	exportManifest  = "manifest.json"
@@ -85,12 +85,12 @@ type manifest struct {
 	Messages   int             `json:"messages"`
 	SHA256     string          `json:"sha256"` // of messages.jsonl
 	Checkpoint seal.Checkpoint `json:"checkpoint"`
-	Key        string          `json:"key"` // that has signed the manifest
+	Key        string          `json:"key"` // of the manifest
 }
 
 func (g *global) exportTo(ctx context.Context, record *journal.Journal, dir string) error {
 	last := record.Last()
-	c, err := record.Checkpoint() // of all that is exported
+	c, err := record.Checkpoint()
 	if err != nil {
 		return err
 	}

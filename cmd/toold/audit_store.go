@@ -38,7 +38,7 @@ func (g *global) listStore(ctx context.Context, url string) error {
 	}
 	list, rows := []map[string]any{}, [][]string{}
 	for _, d := range daemons {
-		list = append(list, map[string]any{"daemon": d.Name(), "last": d.Last.Number, "time": message.Instant(d.Time)}) // its last record
+		list = append(list, map[string]any{"daemon": d.Name(), "last": d.Last.Number, "time": message.Instant(d.Time)})
 		rows = append(rows, []string{oneLine(d.Name()), fmt.Sprint(d.Last.Number), d.Time.Local().Format(time.DateTime)})
 	}
 	return g.list(list, rows, "toold: no daemon has written here yet")
@@ -67,7 +67,7 @@ func (v *verifyRun) inStore(ctx context.Context, checks journal.Checks) error {
 	return tampered(failed)
 }
 
-// mostUnread bounds the unreadable calls that are named: clients of a store can add any number.
+// mostUnread bounds messages: clients of a store can add any number of calls.
 const mostUnread = 10
 
 func (l *logRun) collectStore(ctx context.Context, q journal.CallQuery) (calls []logged, err error) {
@@ -90,7 +90,6 @@ func (l *logRun) collectStore(ctx context.Context, q journal.CallQuery) (calls [
 	return calls, err
 }
 
-// storeFinding compares the team store with the journal; it returns nothing without one.
 func storeFinding(ctx context.Context, cfg config.Config) []finding {
 	if cfg.Store == "" {
 		return nil
@@ -100,7 +99,7 @@ func storeFinding(ctx context.Context, cfg config.Config) []finding {
 	if err == nil {
 		defer record.Close()
 	} else {
-		record = nil // no call was made yet, or stateFinding says what is wrong
+		record = nil // stateFinding reports the error
 	}
 	lacks, err := store.Check(ctx, cfg.Store, record)
 	switch {

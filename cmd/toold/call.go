@@ -19,7 +19,7 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// Exit codes of `call` other than the command's own, as of timeout(1), env(1) and shells.
+// Exit codes of call, as of timeout(1), env(1) and shells.
 const (
 	callTimedOut = 124
 	callNotRun   = 125 // toold could not run it
@@ -58,12 +58,12 @@ func (c *callRun) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "do not print the decision and the end to standard error")
 }
 
-// callOperands rejects too many operands: mostly a command that was not quoted.
+// callOperands rejects too many operands, mostly an unquoted command.
 func callOperands(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errors.New("name a tool and what it works on: toold call bash 'ls -la'")
 	}
-	most := max(1, len(operandNames(args[0]))) // what is wrong with one that takes none, build says
+	most := max(1, len(operandNames(args[0]))) // build reports one that takes none
 	if n := len(args) - 1; n > most {
 		return fmt.Errorf("%s takes at most %d, got %d operands; quote a command: toold call bash 'ls -la'", args[0], most, n)
 	}
@@ -75,11 +75,11 @@ type callRun struct {
 	flags        callFlags
 	yes, private bool
 	quiet        bool
-	background   bool   // it runs on after its return
-	id           string // of the call; only its own questions are answered
+	background   bool
+	id           string
 	live         live
 	asked        bool // the policy asked a person
-	answers      bool // a person at this terminal answers its questions
+	answers      bool
 }
 
 func (c *callRun) run(cmd *cobra.Command, args []string) error {
@@ -124,12 +124,12 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	return finished
 }
 
-// interruptible returns a context that Ctrl-C ends. A second one ends the program.
+// interruptible returns a context that Ctrl-C ends; a second one ends the program.
 func interruptible(parent context.Context) (ctx context.Context, stop func()) {
 	return untilCaught(parent, map[os.Signal]bool{os.Interrupt: true})
 }
 
-// make sends the call and prints its events. When ctx ends it cancels the call and awaits its return.
+// make sends the call and prints its events. The end of ctx cancels the call.
 func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments json.RawMessage) (message.ToolReturn, error) {
 	events := client.Events{
 		Decision: func(d message.PolicyDecision) {
@@ -157,7 +157,7 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 
 func (c *callRun) say(format string, args ...any) {
 	if !c.quiet {
-		_ = show(c.std.err, fmt.Sprintf("toold: "+format+"\n", args...)) // the call counts, not what is said of it
+		_ = show(c.std.err, fmt.Sprintf("toold: "+format+"\n", args...))
 	}
 }
 
@@ -204,7 +204,7 @@ func (c *callRun) finish(ret message.ToolReturn) error {
 	return nil
 }
 
-// printResult prints what was not printed live: results without output, and failures.
+// printResult prints what was not printed live.
 func (c *callRun) printResult(ret message.ToolReturn) {
 	switch {
 	case ret.Background != nil:
@@ -255,10 +255,10 @@ func exitCode(ret message.ToolReturn) int {
 			return callTimedOut
 		case message.Cancelled:
 			return exitInterrupted
-		case message.ProtectedPath: // it ran, and was killed
+		case message.ProtectedPath: // it ran
 		case message.InvalidArguments, message.UnknownTool:
 			if ret.Decision != nil {
-				return exitFailed // they were understood, and did not fit what is on disk
+				return exitFailed // they were understood, but do not fit the files
 			}
 			return exitUsage
 		default:
@@ -290,19 +290,18 @@ func execCommand(g *global) *cobra.Command {
 	}
 	c.flags.registerBash(cmd)
 	c.register(cmd)
-	cmd.Flags().SetInterspersed(false) // flags behind COMMAND are its own
+	cmd.Flags().SetInterspersed(false) // further flags belong to COMMAND
 	return cmd
 }
 
-// plain matches words that need no quotes in any position; program those that need none at the beginning of a
-// command, if they are not reserved.
+// plain matches words that need no quotes; program is stricter, for the first word.
 var (
 	plain    = regexp.MustCompile(`^[A-Za-z0-9_./:,@%+-][A-Za-z0-9_./:,@%+=-]*$`)
 	program  = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 	reserved = regexp.MustCompile(`^(case|coproc|do|done|elif|else|esac|fi|for|function|if|in|select|then|time|until|while)$`)
 )
 
-// quoted returns a command line that a shell splits into exactly these words.
+// quoted returns a command line that a shell splits into these words.
 func quoted(words []string) string {
 	line := make([]string, len(words))
 	for i, w := range words {

@@ -27,7 +27,7 @@ func (g *global) completed(ids func(context.Context, *client.Client) []string) c
 }
 
 func questions(ctx context.Context, c *client.Client) (ids []string) {
-	list, _ := c.ListApprovals(ctx) // without an answer nothing is offered
+	list, _ := c.ListApprovals(ctx) // on an error nothing is offered
 	for _, r := range list {
 		ids = append(ids, r.ID+"\t"+oneLine(r.Preview.Text))
 	}

@@ -18,17 +18,17 @@ import (
 	"github.com/toold/toold/internal/workspaces"
 )
 
-// peer is the daemon a call is made to, and the connections to it.
+// peer is a daemon and the connections to it.
 type peer struct {
-	at      client.Options                    // where it is
-	secret  func(role string) (string, error) // token of the first client with a role
+	at      client.Options
+	secret  func(role string) (string, error) // of a role
 	agent   *client.Client
-	person  *client.Client // answers questions; nil if no one does
-	reader  *client.Client // of recorded output; nil until it is needed
-	tty     *os.File       // where person is asked; nil with --yes
-	private func() error   // stops a private daemon; nil for a running one
+	person  *client.Client // nil: no one answers
+	reader  *client.Client // of recorded output; nil until needed
+	tty     *os.File       // nil with --yes
+	private func() error   // nil: the daemon was running
 
-	answering sync.WaitGroup // for person
+	answering sync.WaitGroup
 }
 
 func (p *peer) close() {
@@ -38,7 +38,7 @@ func (p *peer) close() {
 		}
 	}
 	if p.tty != nil {
-		p.tty.Close() // ends a question that is open
+		p.tty.Close() // ends an open question
 	}
 	p.answering.Wait()
 	if p.private != nil {
@@ -46,7 +46,6 @@ func (p *peer) close() {
 	}
 }
 
-// dial connects once more, with the token of a role.
 func (p *peer) dial(ctx context.Context, role string, o client.Options) (*client.Client, error) {
 	secret, err := p.secret(role)
 	if err != nil {
@@ -57,7 +56,6 @@ func (p *peer) dial(ctx context.Context, role string, o client.Options) (*client
 	return client.Dial(ctx, at)
 }
 
-// connect reaches the running daemon, or starts a private one.
 func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error) {
 	if c.below != "" {
 		c.say("workspace %s, in %s", cfg.Workspace, c.below)
@@ -78,8 +76,7 @@ func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error)
 
 type unservedError struct{ error }
 
-// running reaches the running daemon and has it work in the workspace, which a person
-// registers by working there. The error may be an *unservedError.
+// running reaches the running daemon and registers the workspace. The error may be an *unservedError.
 func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error) {
 	_, err := c.endpoint(cfg)
 	var nested *workspaces.NestedError
@@ -98,7 +95,7 @@ func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error)
 	if err != nil {
 		return nil, &exitError{callNotRun, err}
 	}
-	if works := p.agent.Hello().Workspace; works != cfg.Workspace { // one that was started by another version
+	if works := p.agent.Hello().Workspace; works != cfg.Workspace {
 		p.close()
 		return nil, &unservedError{fmt.Errorf("the running daemon serves %s only", works)}
 	}
@@ -125,11 +122,11 @@ func (c *callRun) output(workspace string) client.Options {
 	return client.Options{Silent: c.json, Binary: !c.json, Workspace: workspace}
 }
 
-// startPrivate runs a daemon in this process, with tokens of its own, and connects to it over a real socket.
+// startPrivate runs a daemon in this process and connects over a socket.
 func startPrivate(ctx context.Context, cfg config.Config, output client.Options) (*peer, error) {
 	cfg.Listen, cfg.Socket, cfg.TLS = "127.0.0.1:0", "", config.TLS{}
-	cfg.WarmShells = 0             // there is one call
-	cfg.Limits.BackgroundCalls = 0 // nothing would be left of it when this call is over
+	cfg.WarmShells = 0
+	cfg.Limits.BackgroundCalls = 0
 	secrets, issue := daemon.FreshTokens(cfg)
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d, err := daemon.New(ctx, daemon.Options{Config: cfg, Single: true, Tokens: issue, Version: version, Question: formQuestion, Log: zap.NewNop()})
@@ -141,7 +138,7 @@ func startPrivate(ctx context.Context, cfg config.Config, output client.Options)
 		return nil, err
 	}
 	served := make(chan error, 1)
-	// Ends when stop has been called and the daemon has drained.
+	// Ends when the daemon has drained after stop.
 	go func() { served <- d.Serve(ctx) }()
 	p := &peer{
 		at:      client.Options{URL: d.URL()},
@@ -150,7 +147,7 @@ func startPrivate(ctx context.Context, cfg config.Config, output client.Options)
 	}
 	if p.agent, err = p.dial(ctx, "agent", output); err != nil {
 		if died := p.private(); died != nil {
-			err = died // that is why
+			err = died
 		}
 		return nil, &exitError{callNotRun, err}
 	}

@@ -25,8 +25,8 @@ import (
 type finding struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	Is   string `json:"is,omitempty"`  // what was found
-	Fix  string `json:"fix,omitempty"` // the command or the step that fixes it
+	Is   string `json:"is,omitempty"`
+	Fix  string `json:"fix,omitempty"` // a command or step
 }
 
 func doctorCommand(g *global) *cobra.Command {
@@ -88,9 +88,9 @@ func groupsFinding() finding {
 	return f
 }
 
-// tierFinding reports how this machine confines calls, and completes the profile.
+// tierFinding completes the profile.
 func tierFinding(ctx context.Context, cfg *config.Config) finding {
-	groups, _ := cgroup.Open() // groupsFinding reports why there are none
+	groups, _ := cgroup.Open()
 	defer groups.Close()
 	cfg.Sandbox.Groups = groups
 	profile, held, err := sandbox.Choose(ctx, cfg.Sandbox, cfg.Lowest)
@@ -118,7 +118,6 @@ func terminalFinding(cfg config.Config) finding {
 	return finding{Name: "pseudo-terminals", OK: true}
 }
 
-// warmFinding reports whether shells can wait for their script, which saves time alone.
 func (g *global) warmFinding(ctx context.Context, cfg config.Config) finding {
 	f := finding{Name: "warm shells", OK: true, Is: fmt.Sprintf("%d wait for the next commands", cfg.WarmShells)}
 	reuses, err := executor.ProbePool(ctx, daemon.Command(cfg))
@@ -135,7 +134,7 @@ func (g *global) warmFinding(ctx context.Context, cfg config.Config) finding {
 	} else if err == nil {
 		f.Is += "; each command gets a sandbox of its own, which takes longer: chroot(2), pivot_root(2) or clone(2) are refused or the profile has the network"
 	}
-	counts, _ := g.askDaemon(ctx, cfg, "observer", http.MethodGet, "/metrics") // or there is no daemon
+	counts, _ := g.askDaemon(ctx, cfg, "observer", http.MethodGet, "/metrics") // or no daemon runs
 	if _, n, _ := strings.Cut(string(counts), "\ntoold_sandbox_failures_total "); n != "" && n[0] != '0' {
 		n, _, _ = strings.Cut(n, "\n")
 		f.Is += fmt.Sprintf("; of the running daemon %s failed, of which its log says why (shells, and processes that open files)", n)
@@ -238,7 +237,7 @@ func (g *global) printFindings(findings []finding) error {
 	return nil
 }
 
-// longFinding is from where on the sentences of a finding get a line each.
+// longFinding is the length from which each sentence gets a line.
 const longFinding = 100
 
 func printFinding(g *global, f finding) {

@@ -21,7 +21,7 @@ import (
 	"github.com/toold/toold/interop/hook"
 )
 
-// maxEvent bounds what Claude Code's plugin says of one call, in bytes.
+// maxEvent bounds the event of Claude Code's plugin, in bytes.
 const maxEvent = 64 << 20
 
 type hooked struct {
@@ -66,7 +66,7 @@ func (h *hooked) run(ctx context.Context, name string) error {
 	d := hook.Dialects()[i]
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	ctx = withParent(ctx) // the agent may be gone
+	ctx = withParent(ctx)
 	judge := hook.Judge{Program: d.Name, Dial: h.dialFor(d.Name), Wait: cmp.Or(h.timeout, d.Wait)}
 	switch {
 	case h.list:
@@ -77,7 +77,7 @@ func (h *hooked) run(ctx context.Context, name string) error {
 	a := d.Answer(ctx, judge, dir, h.std.in)
 	fmt.Fprint(h.std.err, a.Stderr)
 	if _, err := h.std.out.Write(a.Stdout); err != nil {
-		a.Code = exitUsage // which is a no for every agent
+		a.Code = exitUsage // a no for every agent
 	}
 	if a.Code != 0 {
 		return &exitError{code: a.Code}
@@ -107,7 +107,7 @@ func (h *hooked) claudeTools(ctx context.Context, dir string) error {
 	return h.data(display.JSON(string(text)))
 }
 
-// answerClaude carries out a call of Claude Code. The plugin asks again after a while.
+// answerClaude carries out a call. The plugin asks again after a while.
 func (h *hooked) answerClaude(ctx context.Context, judge hook.Judge, dir string) error {
 	text, err := io.ReadAll(io.LimitReader(h.std.in, maxEvent))
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// openRecord opens the journal of a configuration, and does not make one.
+// openRecord opens an existing journal.
 func openRecord(ctx context.Context, cfg config.Config) (*journal.Journal, error) {
 	if err := recorded(ctx, cfg); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func openRecord(ctx context.Context, cfg config.Config) (*journal.Journal, error
 	return journal.Open(ctx, cfg.StateDir, journal.Self())
 }
 
-// recorded returns an error unless a journal was made. That of 0.1.0-dev is imported.
+// recorded imports the journal of 0.1.0-dev, and fails if there is none.
 func recorded(ctx context.Context, cfg config.Config) error {
 	_, _, err := journal.Import(ctx, cfg.StateDir, false)
 	if err == nil {
@@ -44,15 +44,15 @@ type logRun struct {
 	*global
 	since        string
 	most         int
-	tool, agent  string // "" = any
-	action, text string // the same
-	workspace    string // the same; a canonical path
+	tool, agent  string
+	action, text string
+	workspace    string // canonical
 	follow       bool
-	store        string // the connection string of a team store; "" = the journal here
-	daemon       string // in the store; "" = any
+	store        string // of a team store; "" = the journal here
+	daemon       string
 }
 
-// wasAsked is the --decision for calls on which a person was to decide.
+// wasAsked is the --decision of calls that awaited a person.
 const wasAsked = "asked"
 
 func logCommand(g *global) *cobra.Command {
@@ -95,7 +95,7 @@ func (l *logRun) check() (err error) {
 		if l.workspace, err = filepath.Abs(l.workspace); err != nil {
 			return err
 		}
-		if real, err := filepath.EvalSymlinks(l.workspace); err == nil { // else it is gone, and recorded as it was
+		if real, err := filepath.EvalSymlinks(l.workspace); err == nil { // else it is gone
 			l.workspace = real
 		}
 	}
@@ -111,7 +111,6 @@ func (l *logRun) check() (err error) {
 	return oneOf("--decision", l.action, policy.Allow.String(), policy.Ask.String(), policy.Deny.String(), wasAsked)
 }
 
-// oneOf rejects a word that a flag does not know. No word is the absence of the flag.
 func oneOf(flag, word string, known ...string) error {
 	if word == "" || slices.Contains(known, word) {
 		return nil
@@ -120,7 +119,7 @@ func oneOf(flag, word string, known ...string) error {
 	return fmt.Errorf("%s %q: expected %s or %s", flag, word, strings.Join(known[:last], ", "), known[last])
 }
 
-// ownName resolves an alias in --tool. unknown is the error for a tool that toold does not have.
+// ownName resolves an alias in --tool. unknown is the error for another tool.
 func (l *logRun) ownName() (unknown, err error) {
 	registry, err := daemon.Tools(config.Config{})
 	if err != nil || l.tool == "" {
@@ -140,7 +139,7 @@ func (l *logRun) ownName() (unknown, err error) {
 type logged struct {
 	journal.Record
 	text   string
-	daemon string // in a team store; "" for the journal here
+	daemon string
 }
 
 func (l *logRun) run(ctx context.Context, record *journal.Journal) error {
@@ -178,7 +177,7 @@ func (l *logRun) print(calls []logged) error {
 	rows := make([][]string, len(calls))
 	for n, c := range calls {
 		if c.daemon != "" {
-			short := strings.LastIndex(c.daemon, "/") + 1 + 8 // the first digits of its id
+			short := strings.LastIndex(c.daemon, "/") + 1 + 8 // of its id
 			rows[n] = []string{oneLine(c.daemon[:min(len(c.daemon), short)])}
 		}
 		rows[n] = append(rows[n], c.ReceivedAt.Local().Format(time.DateTime), cmp.Or(c.Decision.Action, "-"), ending(c.Record))
@@ -198,7 +197,7 @@ func (l *logRun) query() journal.CallQuery {
 	return q
 }
 
-// collect returns the latest calls, also with an error, which says that some are missing.
+// collect returns the latest calls, also with an error.
 func (l *logRun) collect(ctx context.Context, record *journal.Journal, since time.Time) (calls []logged, err error) {
 	q := l.query()
 	q.Since = since

@@ -10,13 +10,12 @@ import (
 	"github.com/toold/toold/internal/journal"
 )
 
-// followEvery is how often --follow looks for what other processes have recorded.
 const followEvery = 200 * time.Millisecond
 
 type follower struct {
 	*logRun
 	record *journal.Journal
-	last   journal.Key // no later call is known
+	last   journal.Key
 	open   map[journal.Key]bool
 }
 
@@ -32,7 +31,6 @@ func (f *follower) begin(ctx context.Context) error {
 	return err
 }
 
-// follow goes on behind what was printed until the context ends.
 func (f *follower) follow(ctx context.Context, printed []logged) error {
 	done := map[journal.Key]bool{}
 	for _, c := range printed {
@@ -61,8 +59,7 @@ func (f *follower) follow(ctx context.Context, printed []logged) error {
 	}
 }
 
-// ended returns the calls that have ended since it was asked last, in their order. While another
-// process writes for long there are none: the next look finds them.
+// ended returns the calls that ended since the last time. While another process writes for long there are none.
 func (f *follower) ended(ctx context.Context) ([]journal.Key, error) {
 	list, err := f.found(ctx)
 	if errors.Is(err, journal.ErrBusy) {

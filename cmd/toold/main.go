@@ -1,6 +1,7 @@
-// Command toold is the pair of hands between an AI agent and a developer's
-// machine: a daemon that judges tool calls, asks a person where the policy says
-// so, runs them in a sandbox and answers each exactly once.
+// Command toold judges the tool calls of an AI agent, asks a person where the policy says so, runs them in a sandbox
+// and answers each exactly once.
+// / In the sandbox of a call this program is the helper: package sandbox/internal/helper takes over in its init,
+// before main, when it is started for that.
 package main
 
 import (

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// addManuals adds the man pages of a command and of those below it.
 func addManuals(files map[string]string, cmd *cobra.Command) {
 	files["man/"+manualName(cmd)+".1"] = manual(cmd)
 	for _, below := range cmd.Commands() {
@@ -18,7 +17,7 @@ func addManuals(files map[string]string, cmd *cobra.Command) {
 	}
 }
 
-// manual is the man page of a command (man(7)), which has the texts of its help.
+// manual is the man page of a command (man(7)).
 func manual(cmd *cobra.Command) string {
 	cmd.InitDefaultHelpFlag()
 	name := manualName(cmd)
@@ -43,7 +42,7 @@ func manual(cmd *cobra.Command) string {
 		}
 	}
 	section("COMMANDS", commands.String())
-	const width = 72 // of 80 columns, without the margin
+	const width = 72 // of 80, without the margin
 	section("OPTIONS", verbatim(cmd.LocalFlags().FlagUsagesWrapped(width)))
 	section("OPTIONS OF ALL COMMANDS", verbatim(cmd.InheritedFlags().FlagUsagesWrapped(width)))
 	section("SEE ALSO", also.String())
@@ -52,7 +51,6 @@ func manual(cmd *cobra.Command) string {
 
 func manualName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// verbatim keeps the lines of a text.
 func verbatim(text string) string {
 	if text == "" {
 		return ""
@@ -60,7 +58,7 @@ func verbatim(text string) string {
 	return ".nf\n" + roff(strings.TrimRight(text, "\n")) + "\n.fi"
 }
 
-// roff escapes what means something to roff, and what it would replace by typographic characters.
+// roff escapes the characters that roff interprets or replaces.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 	lines := strings.Split(text, "\n")

@@ -42,7 +42,7 @@ func (g *global) serveMCP(ctx context.Context) error {
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	ctx, end := signal.NotifyContext(ctx, syscall.SIGTERM) // with which clients end a server
+	ctx, end := signal.NotifyContext(ctx, syscall.SIGTERM) // from a client
 	defer end()
 	c := &callRun{global: g}
 	dial := func(ctx context.Context, role string) (*client.Client, error) {
@@ -61,7 +61,7 @@ func (g *global) serveMCP(ctx context.Context) error {
 
 func (g *global) page(cfg config.Config) func(id string) string {
 	return func(id string) string {
-		at, _ := g.endpoint(cfg) // it answers: the call was made there
+		at, _ := g.endpoint(cfg)
 		return "http" + strings.TrimSuffix(strings.TrimPrefix(at.URL, "ws"), "/v1/ws") + server.PathOfQuestion(id)
 	}
 }

@@ -18,8 +18,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// How often a running call is looked at: soon after it printed, later when it is
-// quiet.
 const (
 	lookSoon = 50 * time.Millisecond
 	lookLate = time.Second
@@ -81,7 +79,7 @@ func (o *outputRun) run(ctx context.Context) error {
 	return nil
 }
 
-// print writes the output up to its present end, or to the call's end.
+// print writes the output up to its present end, or follows it.
 func (o *outputRun) print(ctx context.Context, c *client.Client, out printer) error {
 	pause := lookSoon
 	for {
@@ -130,7 +128,7 @@ func (o *outputRun) piece(answer message.Output, data []byte, out printer) error
 
 type printer struct{ io.Writer }
 
-// newPrinter prints to f. On a terminal it filters escape sequences, unless raw.
+// newPrinter filters escape sequences on a terminal, unless raw.
 func newPrinter(f *os.File, raw bool) printer {
 	if raw || !executor.IsTerminal(f) {
 		return printer{f}
@@ -138,10 +136,9 @@ func newPrinter(f *os.File, raw bool) printer {
 	return printer{display.NewScreen(f)}
 }
 
-// close ends the output: it leaves no colours behind.
 func (p printer) close() {
 	if s, ok := p.Writer.(*display.Screen); ok {
-		_ = s.Close() // a terminal that is gone has no colours
+		_ = s.Close()
 	}
 }
 
@@ -149,8 +146,7 @@ func addRaw(cmd *cobra.Command, raw *bool) {
 	cmd.Flags().BoolVar(raw, "raw", false, "print escape sequences to a terminal as the command wrote them")
 }
 
-// livePieces is how many pieces of output wait to be printed, each of 32 KiB at the
-// most. What comes when there is no room is read from the record later.
+// livePieces of up to 32 KiB wait to be printed. Further ones are read from the record.
 const livePieces = 128
 
 type piece struct {
@@ -159,30 +155,29 @@ type piece struct {
 	data   []byte
 }
 
-// live prints all output of one call without making the command or the connection wait for a slow reader.
-// What it cannot keep meanwhile comes from the daemon's record.
+// live prints the output of a call without delaying the connection.
 type live struct {
 	std    stdio
-	raw    bool // a terminal gets every byte
+	raw    bool
 	record func(context.Context, message.GetOutput) (message.Output, []byte, error)
-	failed func() // called once, when nothing can be printed
+	failed func() // nothing can be printed
 
-	out, errs printer // of the two streams
+	out, errs printer
 	pieces    chan piece
 	printing  sync.WaitGroup
 
-	// These are the printing goroutine's until close has returned.
-	at      map[string]int64 // what of each stream was printed or is missing
-	missing int64            // bytes that the record did not have
-	err     error            // of printing; nothing is printed after it
-	mid     bool             // the last byte on standard output ended no line
+	// Owned by the printing goroutine until close returns.
+	at      map[string]int64 // printed or missing, by stream
+	missing int64            // in the record
+	err     error            // of printing
+	mid     bool             // standard output is within a line
 }
 
-// start prints what take receives, until close. When ctx ends, it fetches no more.
+// start prints what take receives, until close.
 func (l *live) start(ctx context.Context) {
 	l.pieces, l.at = make(chan piece, livePieces), map[string]int64{}
 	l.out, l.errs = newPrinter(l.std.out, l.raw), newPrinter(l.std.err, l.raw)
-	// Ends when close has been called and all is printed.
+	// Ends when close was called and all is printed.
 	l.printing.Go(func() {
 		for p := range l.pieces {
 			l.fill(ctx, p.stream, p.offset)
@@ -191,7 +186,7 @@ func (l *live) start(ctx context.Context) {
 	})
 }
 
-// take is what client.Events calls for each piece. It never waits.
+// take never waits.
 func (l *live) take(d message.OutputDelta, data []byte) {
 	select {
 	case l.pieces <- piece{d.Stream, d.Offset, data}:
@@ -204,7 +199,7 @@ func (l *live) close() {
 	l.printing.Wait()
 }
 
-// finish leaves no colours behind. More may be printed after it.
+// finish resets colours.
 func (l *live) finish() {
 	l.out.close()
 	l.errs.close()

@@ -13,7 +13,6 @@ import (
 	"github.com/toold/toold/internal/service"
 )
 
-// packagedProgram is where packages install toold.
 const packagedProgram = "/usr/bin/toold"
 
 func packagingCommand() *cobra.Command {
@@ -23,7 +22,6 @@ func packagingCommand() *cobra.Command {
 	}
 }
 
-// writePackaging writes man pages, completions, units and the AppArmor profile.
 func writePackaging(root *cobra.Command, dir string) error {
 	var bash, zsh, fish bytes.Buffer
 	err := errors.Join(root.GenBashCompletionV2(&bash, true), root.GenZshCompletion(&zsh), root.GenFishCompletion(&fish, true))

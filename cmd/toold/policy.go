@@ -44,7 +44,6 @@ func newJudge(cfg config.Config) (*judge, error) {
 	return &judge{check.Judge{Policy: p.Within(confinedAs(cfg)), Effects: effectsOf(registry)}, cfg}, nil
 }
 
-// confinedAs is how this machine confines the calls of a configuration; where it cannot, not at all.
 func confinedAs(cfg config.Config) policy.Confinement {
 	profile, _, err := daemon.Confine(context.Background(), cfg)
 	if err != nil {
@@ -53,7 +52,6 @@ func confinedAs(cfg config.Config) policy.Confinement {
 	return dispatch.Confinement(profile)
 }
 
-// effectsOf returns a function that lists the effects of calls. Nothing is run.
 func effectsOf(registry *tools.Registry) func(string, json.RawMessage) ([]policy.Effect, error) {
 	return func(tool string, arguments json.RawMessage) ([]policy.Effect, error) {
 		t, _, ok := registry.Lookup(tool)

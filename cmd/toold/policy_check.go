@@ -29,12 +29,11 @@ func policyCheckCommand(g *global) *cobra.Command {
 }
 
 type checked struct {
-	Policy   string   `json:"policy"`
-	Rules    int      `json:"rules"`
-	Warnings []string `json:"warnings"`
-	// Default is what the built-in policy decides otherwise, of some everyday commands.
-	Default []check.Shift   `json:"default,omitempty"`
-	Faults  []*config.Error `json:"faults,omitempty"`
+	Policy   string          `json:"policy"`
+	Rules    int             `json:"rules"`
+	Warnings []string        `json:"warnings"`
+	Default  []check.Shift   `json:"default,omitempty"`
+	Faults   []*config.Error `json:"faults,omitempty"`
 }
 
 func faultsOf(err error) (list []*config.Error) {
@@ -158,7 +157,7 @@ func configCommand(g *global) *cobra.Command {
 }
 
 type checkedConfig struct {
-	Config   string          `json:"config"` // empty: there is no file
+	Config   string          `json:"config"`
 	Warnings []string        `json:"warnings"`
 	Faults   []*config.Error `json:"faults,omitempty"`
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/toold/toold/policy/check"
 )
 
-// Exit codes of `policy explain --exit-code` for what is not allowed.
+// Exit codes of policy explain --exit-code.
 const (
 	exitAsks   = 3
 	exitDenies = 4
@@ -69,8 +69,7 @@ func (g *global) judge() (*judge, error) {
 	return newJudge(cfg)
 }
 
-// operand joins words to one script, in which NAME=VALUE stays an assignment. A single word is
-// a script already.
+// operand joins words to one script, in which NAME=VALUE stays an assignment.
 func operand(words []string) []string {
 	if len(words) < 2 {
 		return words

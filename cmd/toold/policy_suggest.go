@@ -16,20 +16,20 @@ import (
 )
 
 type proposal struct {
-	Run      []string  `json:"run,omitempty"`   // one command pattern
-	Ops      []string  `json:"ops,omitempty"`   // of Match: read or write
-	Match    []string  `json:"match,omitempty"` // one path
+	Run      []string  `json:"run,omitempty"`
+	Ops      []string  `json:"ops,omitempty"`
+	Match    []string  `json:"match,omitempty"`
 	Hosts    []string  `json:"hosts,omitempty"`
 	Ports    []int     `json:"ports,omitempty"`
 	Schemes  []string  `json:"schemes,omitempty"`
 	Env      []string  `json:"env,omitempty"`
-	Approved int       `json:"approved"` // how often a person let the calls run
+	Approved int       `json:"approved"`
 	Last     time.Time `json:"last_approved"`
-	RunsCode bool      `json:"runs_code"` // the command does what files say that calls may change
+	RunsCode bool      `json:"runs_code"` // it depends on files that calls may change
 
-	Saves []string `json:"saves"`     // approved calls that it lets pass, with others of the proposals
-	Also  []string `json:"also"`      // further calls of the journal with an effect that it allows
-	IDs   []string `json:"saved_ids"` // tool_call_ids of Saves
+	Saves []string `json:"saves"`     // approved calls that it allows, with the other proposals
+	Also  []string `json:"also"`      // further calls with an effect that it allows
+	IDs   []string `json:"saved_ids"` // of Saves
 
 	section, text string
 }
@@ -135,7 +135,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// age reads "30d" and everything that time.ParseDuration reads.
+// age parses days (30d) or a time.ParseDuration.
 func age(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.Atoi(days)

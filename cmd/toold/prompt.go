@@ -18,9 +18,9 @@ import (
 func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	if !c.yes {
 		if !executor.IsTerminal(c.std.in) {
-			return nil // no one is here: the policy's question finds no approver
+			return nil
 		}
-		// The terminal itself, not standard error: that may go to a file.
+		// Standard error may be a file.
 		tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 		if err != nil {
 			return nil
@@ -33,11 +33,11 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	}
 	c.answers = true
 	p.answering.Add(1)
-	// Ends when the connection is closed; peer.close waits for it.
+	// Ends with the connection; peer.close waits.
 	go func() {
 		defer p.answering.Done()
 		p.person.Approvals(ctx, client.ApprovalEvents{Requested: func(r message.ApprovalRequest) {
-			if r.CallID == c.id && r.AgentID == "" { // agents with the same token may use the id under a name of theirs
+			if r.CallID == c.id && r.AgentID == "" { // other agents may use the same id
 				c.answer(ctx, p, r)
 			}
 		}})
@@ -45,7 +45,6 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	return nil
 }
 
-// answer decides one question, by --yes or by asking until the answer counts.
 func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest) {
 	if c.yes {
 		c.decide(ctx, p, client.Decision{ApprovalID: r.ID, Approve: true, Reason: "--yes was given beforehand", Beforehand: true})
@@ -56,7 +55,7 @@ func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest
 	defer newline()
 	hello := p.agent.Hello()
 	_ = show(p.tty, fmt.Sprintf("\n%s asks: %s\n%s%s%s  in %s, %s\n", oneLine(r.Rule), oneLine(r.Reason),
-		asker(r.Asker, "  "), question(r, "  "), suggestionsText(r.Suggestions, "  "), hello.Workspace, describeWire(hello.Sandbox))) // a terminal that is gone answers nothing
+		asker(r.Asker, "  "), question(r, "  "), suggestionsText(r.Suggestions, "  "), hello.Workspace, describeWire(hello.Sandbox)))
 	in := bufio.NewReader(p.tty)
 	for open := true; open; {
 		d := askPerson(in, p.tty, r)
@@ -65,7 +64,7 @@ func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest
 	}
 }
 
-// decide sends an answer. It reports whether the call still waits for one.
+// decide reports whether the call still waits.
 func (c *callRun) decide(ctx context.Context, p *peer, d client.Decision) (open bool) {
 	_, err := p.person.Decide(ctx, d)
 	var refused *message.Error
@@ -80,8 +79,7 @@ func (c *callRun) decide(ctx context.Context, p *peer, d client.Decision) (open 
 	return false
 }
 
-// askPerson reads an answer: no; yes, with a scope or an escalation; or another command. It asks until the
-// answer is clear. The end of the input is a no.
+// askPerson reads an answer until it is clear. The end of the input is a no.
 func askPerson(in *bufio.Reader, out io.Writer, r message.ApprovalRequest) client.Decision {
 	flags := wideningFlags(r.MayWiden)
 	wider := ""
@@ -124,8 +122,7 @@ func yesOrNo(word string) (yes, clear bool) {
 	return false, false
 }
 
-// askWidening reads what is added to the sandbox of a call, and whether the person
-// wants what that means. Without a yes to that nothing is decided.
+// askWidening reads an escalation, which needs a yes of its own.
 func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Widening, sure bool) {
 	for {
 		fmt.Fprintf(out, "  It may be given %s.\n  Give it (nothing goes back): ", strings.Join(flags, ", "))

@@ -17,11 +17,9 @@ import (
 	"github.com/toold/toold/sandbox/escalation"
 )
 
-// mostEffects is how many effects of a call a question lists.
 const mostEffects = 50
 
-// question is what a waiting call would do, for the person who decides. An agent wrote it: hidden
-// characters are shown, and nothing looks like toold's own words or scrolls them away.
+// question describes a waiting call. An agent wrote it: nothing imitates toold or moves the cursor.
 func question(r message.ApprovalRequest, indent string) string {
 	var b strings.Builder
 	for _, text := range []string{r.Preview.Text, strings.TrimSuffix(r.Preview.Diff, "\n")} {
@@ -43,10 +41,10 @@ func question(r message.ApprovalRequest, indent string) string {
 	return b.String()
 }
 
-// oneLine is text that an agent had a part in, on one line of bounded length.
+// oneLine shows text of an agent on one bounded line.
 func oneLine(s string) string { return display.Short(s) }
 
-// asker says who asks for a call and why. The client chose all of it but the token's name.
+// asker describes the caller, who chose all but the token's name.
 func asker(a message.Asker, indent string) string {
 	who := []string{"from " + oneLine(a.Client)}
 	if p := a.Program; p != nil {
@@ -75,7 +73,7 @@ func wideningFlags(may *message.MayWiden) (flags []string) {
 	for _, list := range []struct {
 		flag   string
 		values []string
-		each   string // an alternative to each value
+		each   string // after each value
 	}{
 		{"--profile", may.Profile, ""},
 		{"--write", may.Write, " or a folder in it"},
@@ -113,7 +111,6 @@ func parseWidening(line string) (w message.Widening, err error) {
 	return w, checkWidening(w)
 }
 
-// checkWidening rejects words that no configuration could allow.
 func checkWidening(w message.Widening) error {
 	if w.Write != "" && !filepath.IsAbs(w.Write) {
 		return fmt.Errorf("--write %q: expected an absolute path", w.Write)
@@ -132,7 +129,7 @@ func bullets(lines []string) string {
 	return b.String()
 }
 
-// scopes are the words and letters for what a yes may count for.
+// scopes are the words for what a yes may count for.
 var scopes = map[string]string{
 	"c": "conversation", "conversation": "conversation",
 	"o": "command", "command": "command",
@@ -164,9 +161,8 @@ func suggestionsText(list []message.Suggestion, indent string) string {
 	return b.String()
 }
 
-// remembering reads an answer that is to count for more than its call, or to change it:
-// a scope, "rule" with a pattern, or "edit" with a command. ok is false for other words,
-// and for what the question does not offer.
+// remembering reads an answer for more than one call or with a change; ok is false for others and for what is not
+// offered.
 func remembering(word, rest string, r message.ApprovalRequest) (d client.Decision, ok bool) {
 	word, rest = strings.ToLower(word), strings.TrimSpace(rest)
 	if word == "e" || word == "edit" {

@@ -69,7 +69,7 @@ func (g *global) reach(ctx context.Context, cfg config.Config, output client.Opt
 	return p, nil
 }
 
-// secretFor is the token of a role. Calls are made with the one that a person named, if any.
+// secretFor is the token of a role, for calls the one that --token names.
 func (g *global) secretFor(cfg config.Config, role string) (string, error) {
 	if role != "agent" || g.as == "" {
 		return secretOnDisk(cfg, role)
@@ -92,9 +92,8 @@ func secretOnDisk(cfg config.Config, role string) (string, error) {
 	return "", noSuchRole(role)
 }
 
-// endpoint is where the daemon of a state directory is reached, whatever its port, unless
-// --listen names an address. A token is sent to no address on which no daemon of the
-// directory listens.
+// endpoint is the address of the daemon. A token is sent only to an address on which a daemon of the state directory
+// listens, or that --listen names.
 func (g *global) endpoint(cfg config.Config) (at client.Options, err error) {
 	where := statedir.Daemon{URL: "ws://" + cfg.Listen + "/v1/ws", Certificate: cfg.TLS.Cert}
 	if cfg.TLS.Cert != "" {
@@ -124,7 +123,7 @@ func (g *global) endpoint(cfg config.Config) (at client.Options, err error) {
 	return at, err
 }
 
-// pinned trusts the certificate in a file and no other.
+// pinned trusts only the certificate in a file.
 func pinned(file string) (*tls.Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -136,7 +135,7 @@ func pinned(file string) (*tls.Config, error) {
 	}
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, // of names and signers; VerifyConnection does more
+		InsecureSkipVerify: true, // VerifyConnection checks more
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if len(s.PeerCertificates) == 0 || !bytes.Equal(s.PeerCertificates[0].Raw, block.Bytes) {
 				return errors.New("who answers there has another certificate than " + file)
@@ -146,7 +145,7 @@ func pinned(file string) (*tls.Config, error) {
 	}, nil
 }
 
-// discover finds the workspace of dir, and notes where in it dir is.
+// discover finds the workspace of dir, and its part below.
 func (g *global) discover(stateDir, dir string) (string, error) {
 	list, err := workspaces.In(stateDir).List()
 	if err != nil {
@@ -164,8 +163,7 @@ func (g *global) discover(stateDir, dir string) (string, error) {
 	return root, nil
 }
 
-// from makes a path that a person gave in a subdirectory of the workspace one from its
-// root. It does not clean it: link/.. is for the tools to see.
+// from makes a path relative to the workspace. It does not clean it: link/.. is for the tools.
 func (g *global) from(path string) string {
 	switch {
 	case g.below == "" || filepath.IsAbs(path) || len(path) > 0 && path[0] == '~':
@@ -187,7 +185,7 @@ func (g *global) register(ctx context.Context, cfg config.Config) error {
 	return nil
 }
 
-// elsewhere returns the configuration for other workspaces, by the file as it was read at the start.
+// elsewhere returns the configuration of other workspaces, from the file as read at the start.
 func (g *global) elsewhere(cfg config.Config) func(root string) (config.Config, error) {
 	return func(root string) (config.Config, error) {
 		options := g.options

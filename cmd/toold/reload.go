@@ -48,7 +48,7 @@ func (g *global) reload(ctx context.Context, cfg config.Config, _ []string) erro
 	return nil
 }
 
-// askReload sends a reload (POST), or asks how the last one went (GET).
+// askReload reloads (POST) or returns the last result (GET).
 func (g *global) askReload(ctx context.Context, cfg config.Config, method string) (answer server.Reloaded, err error) {
 	body, err := g.askDaemon(ctx, cfg, "approver", method, "/v1/reload")
 	if err != nil {
@@ -66,7 +66,6 @@ func (g *global) askDaemon(ctx context.Context, cfg config.Config, role, method,
 	if err != nil {
 		return nil, err
 	}
-	// The address of the socket, as a web address.
 	url := "http" + strings.TrimPrefix(strings.TrimSuffix(at.URL, "/v1/ws"), "ws") + path
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {

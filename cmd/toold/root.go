@@ -17,19 +17,17 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// stdio is the program's three standard files. Standard output carries data
-// only; everything else goes to standard error.
+// stdio has the standard files. Only data goes to out.
 type stdio struct{ in, out, err *os.File }
 
-// Exit codes of plain commands. A call's exit code is its command's, or one of
-// those in call.go.
+// Exit codes of all commands but call.
 const (
 	exitFailed      = 1
 	exitUsage       = 2
-	exitConfig      = 3 // configuration or policy is invalid
-	exitUnreachable = 4 // no daemon answers
-	exitNotPending  = 5 // no call waits for that answer
-	exitTampered    = 6 // the journal was changed
+	exitConfig      = 3 // or the policy
+	exitUnreachable = 4
+	exitNotPending  = 5
+	exitTampered    = 6
 	exitInterrupted = 130
 )
 
@@ -48,7 +46,7 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// run is the whole program; it returns the exit code.
+// run is the program; it returns the exit code.
 func run(ctx context.Context, args []string, std stdio) int {
 	g := &global{std: std}
 	root := newRoot(g)
@@ -67,20 +65,20 @@ func run(ctx context.Context, args []string, std stdio) int {
 		coded = &exitError{exitUsage, fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	}
 	if coded.err != nil {
-		_ = show(std.err, fmt.Sprintf("toold: %s\n", display.Visible(coded.err.Error()))) // the exit code says it as well
+		_ = show(std.err, fmt.Sprintf("toold: %s\n", display.Visible(coded.err.Error())))
 	}
 	return coded.code
 }
 
-// global is what every subcommand shares.
+// global is shared by all commands.
 type global struct {
 	std     stdio
 	options config.Options
 	json    bool
-	as      string // the token of calls by name; "" = the first with the role agent
+	as      string // "" = the first with the role agent
 
 	understood bool   // the command line
-	below      string // where in a discovered workspace the person works; "" = at its root
+	below      string // in a discovered workspace
 }
 
 func newRoot(g *global) *cobra.Command {
@@ -115,7 +113,7 @@ func newRoot(g *global) *cobra.Command {
 		"call": toolNames, "approve": g.completed(questions), "deny": g.completed(questions),
 		"cancel": g.completed(calls(false)), "output": g.completed(calls(true)), "show": g.completed(calls(true)),
 	} {
-		cmd, _, _ := root.Find([]string{name}) // it is one of those above
+		cmd, _, _ := root.Find([]string{name})
 		cmd.ValidArgsFunction = complete
 	}
 	root.Version = version
@@ -147,7 +145,6 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// one wants exactly the operand that the use of a command names.
 func one(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
@@ -155,7 +152,6 @@ func one(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("one operand is wanted, got %d: %s", len(args), cmd.UseLine())
 }
 
-// print writes what a program reads, or what a person does.
 func (g *global) print(v any, text string) error {
 	if g.json {
 		return g.emit(v)
@@ -163,7 +159,7 @@ func (g *global) print(v any, text string) error {
 	return g.out(text)
 }
 
-// list prints a list: v as JSON, or its rows in columns, or none where there are no rows.
+// list prints v as JSON, or its rows in columns, or none.
 func (g *global) list(v any, rows [][]string, none string) error {
 	if g.json {
 		return g.emit(v)
@@ -181,15 +177,13 @@ func (g *global) columns(rows [][]string) error {
 	for _, row := range rows {
 		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
-	_ = table.Flush() // to memory
+	_ = table.Flush()
 	return g.out(text.String())
 }
 
-// out writes text to standard output.
 func (g *global) out(text string) error { return show(g.std.out, text) }
 
-// show writes text, of which others may have written parts, so that a terminal obeys nothing in it and no
-// part of a long line looks like a line of its own.
+// show makes untrusted text safe for a terminal.
 func show(f *os.File, text string) error {
 	p := newPrinter(f, false)
 	if s, ok := p.Writer.(*display.Screen); ok {
@@ -219,7 +213,6 @@ func (g *global) emit(v any) error {
 	return g.data(display.JSON(string(line)))
 }
 
-// data writes a line that a program may read, as it is.
 func (g *global) data(text string) error {
 	if _, err := io.WriteString(g.std.out, text+"\n"); err != nil {
 		return fmt.Errorf("cannot print: %w", err)
@@ -227,14 +220,11 @@ func (g *global) data(text string) error {
 	return nil
 }
 
-// load reads the configuration for running calls, or judging them.
 func (g *global) load() (config.Config, error)    { return g.loadFor(config.RunCalls) }
 func (g *global) inspect() (config.Config, error) { return g.loadFor(config.JudgeCalls) }
 
-// remote reads the configuration for commands about a daemon, in any directory.
 func (g *global) remote() (config.Config, error) { return g.loadFor(config.ReachDaemon) }
 
-// remotely has a command work with the configuration that remote returns.
 func (g *global) remotely(do func(context.Context, config.Config, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, err := g.remote()
@@ -245,7 +235,6 @@ func (g *global) remotely(do func(context.Context, config.Config, []string) erro
 	}
 }
 
-// readConfig reads the configuration for the current directory.
 func (g *global) readConfig(options config.Options) (config.Config, error) {
 	options.Discover = g.discover
 	return config.Load(options)

@@ -70,7 +70,7 @@ func (g *global) serve(ctx context.Context) error {
 	return d.Serve(ctx)
 }
 
-// hangupReloads reports whether SIGHUP means a reload, since there is no terminal to close.
+// hangupReloads reports whether SIGHUP reloads, since there is no terminal.
 func hangupReloads() bool {
 	if signal.Ignored(syscall.SIGHUP) { // nohup
 		return true
@@ -91,9 +91,8 @@ func hangups() (reload chan os.Signal, stop func()) {
 	return reload, func() { signal.Stop(reload) }
 }
 
-// untilSignalled returns a context that ends with the first SIGTERM, SIGINT, SIGHUP (see
-// hangupReloads) or SIGQUIT. A second one ends the process, and the sandboxes with it. The
-// signals are caught even where they do nothing: commands then start with their defaults.
+// untilSignalled returns a context that TERM, INT, HUP (see hangupReloads) or QUIT ends; a second one ends the
+// process. Signals are always caught, so that commands start with their defaults.
 func untilSignalled(parent context.Context) (context.Context, func()) {
 	return untilCaught(parent, map[os.Signal]bool{
 		syscall.SIGTERM: true, syscall.SIGINT: true, syscall.SIGPIPE: false,
@@ -101,7 +100,7 @@ func untilSignalled(parent context.Context) (context.Context, func()) {
 	})
 }
 
-// untilCaught returns a context that a signal ends, if ends has it. A second one exits.
+// untilCaught returns a context that the signals with true end. A second one exits.
 func untilCaught(parent context.Context, ends map[os.Signal]bool) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(parent)
 	caught := make(chan os.Signal, 4)
@@ -114,7 +113,7 @@ func untilCaught(parent context.Context, ends map[os.Signal]bool) (context.Conte
 			case s := <-caught:
 				switch {
 				case !ends[s]:
-				case ctx.Err() != nil && s != syscall.SIGHUP: // a shell and its terminal both hang up
+				case ctx.Err() != nil && s != syscall.SIGHUP: // shell and terminal both send it
 					os.Exit(exitInterrupted)
 				default:
 					cancel()
@@ -191,7 +190,7 @@ func describe(r sandbox.Report) string {
 	return fmt.Sprintf("%s, tier %s [%s], %s", r.Profile, r.Tier, strings.Join(r.Enforced, ", "), network)
 }
 
-// newLogger writes one line per event: for people on a terminal, else as JSON.
+// newLogger writes text on a terminal, else JSON.
 func newLogger(w *os.File, level string) *zap.Logger {
 	at, err := zapcore.ParseLevel(level)
 	if err != nil {

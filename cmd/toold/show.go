@@ -33,7 +33,7 @@ type shownCall struct {
 	BackgroundOf string              `json:"background_of,omitempty"`
 	Workspace    string              `json:"workspace,omitempty"`
 	ToolName     string              `json:"tool_name"`
-	Arguments    string              `json:"arguments"` // as they came
+	Arguments    string              `json:"arguments"` // as received
 	State        journal.State       `json:"state"`
 	ReceivedAt   string              `json:"received_at"`
 	DecidedAt    string              `json:"decided_at,omitempty"`
@@ -41,9 +41,9 @@ type shownCall struct {
 	StartedAt    string              `json:"started_at,omitempty"`
 	ReturnedAt   string              `json:"returned_at,omitempty"`
 	DeliveredAt  string              `json:"delivered_at,omitempty"`
-	Messages     []exported          `json:"messages,omitempty"` // about it, other than its request and its return
-	Decision     *message.Decision   `json:"decision"`           // null: nothing is decided yet
-	Return       *message.ToolReturn `json:"return"`             // null: it has none yet
+	Messages     []exported          `json:"messages,omitempty"` // other than request and return
+	Decision     *message.Decision   `json:"decision"`           // null: undecided
+	Return       *message.ToolReturn `json:"return"`             // null: none yet
 }
 
 func (g *global) show(ctx context.Context, log *journal.Journal, id string) error {
@@ -94,7 +94,6 @@ func shown(rec journal.Record, arguments []byte) (shownCall, error) {
 	return s, nil
 }
 
-// decided is the decision of a record; nil when there is none yet.
 func decided(rec journal.Record) (*message.Decision, error) {
 	d := rec.Decision
 	if d.Action == "" {
@@ -110,8 +109,7 @@ func decided(rec journal.Record) (*message.Decision, error) {
 	return said, nil
 }
 
-// String is the call for people. An agent wrote much of it, so it moves no cursor and
-// looks like nothing else.
+// String is for people. An agent wrote much of it.
 func (s shownCall) String() string {
 	var b strings.Builder
 	line := func(name, text string) {

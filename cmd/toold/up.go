@@ -23,7 +23,6 @@ import (
 	"github.com/toold/toold/interop/connect"
 )
 
-// How long a daemon may take to answer, and to end.
 const (
 	upWithin   = 2 * time.Minute
 	downWithin = 2 * time.Minute
@@ -108,7 +107,7 @@ func (g *global) ensureDaemon(ctx context.Context, cfg config.Config) (d service
 	return d, nil
 }
 
-// unitEnv is the environment of a unit: what commands get, and where files are. No secrets.
+// unitEnv is the environment of a unit, without secrets.
 func unitEnv(cfg config.Config) (env []string) {
 	own := append(slices.Collect(maps.Keys(config.Homes())), "TOOLD_*", "XDG_STATE_HOME", "TMPDIR")
 	for _, entry := range os.Environ() {
@@ -119,7 +118,7 @@ func unitEnv(cfg config.Config) (env []string) {
 	return env
 }
 
-// daemonCommand is how the daemon is started as this command was, in the workspace.
+// daemonCommand starts the daemon with the flags of this command.
 func (g *global) daemonCommand(cfg config.Config) ([]string, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -167,10 +166,9 @@ func stopDaemon(ctx context.Context, stateDir string) (d statedir.Daemon, ok boo
 	return d, ok, err
 }
 
-// lentFile exists while a daemon runs that was started for the sake of connected agents only.
+// lentFile exists while a daemon runs only for connected agents.
 func lentFile(stateDir string) string { return filepath.Join(stateDir, "connect", "daemon") }
 
-// lendDaemon has releaseDaemon end the daemon that was just started.
 func lendDaemon(stateDir string) error {
 	file := lentFile(stateDir)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -179,7 +177,6 @@ func lendDaemon(stateDir string) error {
 	return os.WriteFile(file, nil, 0o600)
 }
 
-// keepDaemon has releaseDaemon do nothing.
 func keepDaemon(stateDir string) error {
 	if err := os.Remove(lentFile(stateDir)); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -187,7 +184,7 @@ func keepDaemon(stateDir string) error {
 	return nil
 }
 
-// releaseDaemon ends the daemon when it was started for connected agents, and there are none.
+// releaseDaemon ends a daemon that was started for agents, when none is connected.
 func (c *connecting) releaseDaemon(ctx context.Context) error {
 	names, err := connect.Connected(c.cfg.StateDir)
 	if err != nil || len(names) > 0 {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is the release this source is on the way to.
 const version = "0.1.0-dev"
 
 func versionCommand(g *global) *cobra.Command {
@@ -32,7 +31,7 @@ func versionText() string {
 	return strings.TrimSpace(fmt.Sprintf("toold %s %s/%s %s %s", version, runtime.GOOS, runtime.GOARCH, revision, date)) + "\n"
 }
 
-// built returns the commit from which this program was built, and its date.
+// built returns the commit of this program and its date.
 func built() (revision, date string) {
 	revision = "unknown"
 	info, ok := debug.ReadBuildInfo()

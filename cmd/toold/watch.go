@@ -45,19 +45,18 @@ func watchCommand(g *global) *cobra.Command {
 
 var watched = []string{"request", "decision", "question", "answer", "waiting", "output", "return"}
 
-// watcher shows calls and their questions and takes the answers. Each answer names its
-// question, so that nothing typed before one came, or meant for another, decides it.
+// watcher shows calls and takes answers. Each answer names its question, so that nothing typed earlier decides it.
 type watcher struct {
 	*global
-	wants message.Subscribe // After: what was seen last
+	wants message.Subscribe
 
 	mu     sync.Mutex
-	client *client.Client // the current connection
+	client *client.Client
 	calls  callScreen
-	open   map[int]message.ApprovalRequest // by their numbers
-	unsure map[string]bool                 // those of the connection before, of which this one has said nothing
-	number map[string]int                  // of each approval that was shown
-	ended  map[string]bool                 // approvals that were answered
+	open   map[int]message.ApprovalRequest // by number
+	unsure map[string]bool                 // of the last connection, not listed by this one yet
+	number map[string]int                  // by approval
+	ended  map[string]bool
 }
 
 func (g *global) watch(ctx context.Context, wants message.Subscribe) error {
@@ -81,7 +80,7 @@ func (g *global) watch(ctx context.Context, wants message.Subscribe) error {
 		case errors.As(err, &refused) && w.wants.After == nil:
 			return errors.New(oneLine(refused.Message))
 		case refused != nil:
-			w.wants.After = nil // it is another journal
+			w.wants.After = nil // another journal
 		default:
 			fmt.Fprintln(g.std.err, "toold: the connection to the daemon was lost; it is awaited")
 		}
@@ -136,15 +135,14 @@ func (w *watcher) follow(ctx context.Context, c *client.Client) error {
 func (w *watcher) waiting(ctx context.Context, c *client.Client) {
 	list, err := c.ListApprovals(ctx)
 	if err != nil {
-		return // the connection has ended
+		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.listed(list)
 }
 
-// listed takes up the list of what waits. What is not in it, and was not asked again since, was
-// answered while there was no connection. Called with mu held.
+// listed closes what is not in the list of waiting questions and was not asked again. The caller holds mu.
 func (w *watcher) listed(list []message.ApprovalRequest) {
 	for _, r := range list {
 		agent, conversation := w.wants.AgentID, w.wants.ConversationID
@@ -157,7 +155,7 @@ func (w *watcher) listed(list []message.ApprovalRequest) {
 	}
 }
 
-// requested shows a question, once while it waits. Called with mu held.
+// requested shows a question once. The caller holds mu.
 func (w *watcher) requested(r message.ApprovalRequest) {
 	delete(w.unsure, r.ID)
 	number, shown := w.number[r.ID]
@@ -172,13 +170,12 @@ func (w *watcher) requested(r message.ApprovalRequest) {
 	w.print(r, fmt.Sprintf("[%d] %s  %s", number, r.ID, asked(r)))
 }
 
-// resolved shows what became of a question. Called with mu held.
 func (w *watcher) resolved(r message.ApprovalResolved) {
 	w.ended[r.ID] = true
 	w.close(r)
 }
 
-// close shows why a question cannot be answered now. Called with mu held.
+// close shows why a question cannot be answered. The caller holds mu.
 func (w *watcher) close(r message.ApprovalResolved) {
 	number := w.number[r.ID]
 	if w.open[number].ID == "" {
@@ -197,7 +194,7 @@ func (w *watcher) answers(ctx context.Context) {
 		line, more, err := in.ReadLine()
 		long := more
 		for more && err == nil {
-			_, more, err = in.ReadLine() // the rest of it is no answer
+			_, more, err = in.ReadLine()
 		}
 		switch {
 		case long:
@@ -225,13 +222,13 @@ func (w *watcher) answered(ctx context.Context, line string) {
 	var refused *message.Error
 	switch {
 	case errors.As(err, &refused):
-		_ = show(w.std.err, "toold: "+oneLine(refused.Message)+"\n") // a terminal that is gone ends the program
+		_ = show(w.std.err, "toold: "+oneLine(refused.Message)+"\n")
 	case err != nil && ctx.Err() == nil:
 		_ = show(w.std.err, "toold: "+oneLine(err.Error())+"\n")
 	}
 }
 
-// answer parses a line. Only a clear yes to an open question approves.
+// answer parses a line. Only a clear yes approves.
 func (w *watcher) answer(line string) (d client.Decision, err error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	which, rest, _ := strings.Cut(strings.TrimSpace(rest), " ")
@@ -259,7 +256,7 @@ func (w *watcher) answer(line string) (d client.Decision, err error) {
 	return d, err
 }
 
-// named returns the question with a number, or with that id, and the numbers of all.
+// named returns the question with a number or id, and all numbers.
 func (w *watcher) named(which string) (r message.ApprovalRequest, waiting []int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

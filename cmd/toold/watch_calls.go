@@ -14,21 +14,20 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// callScreen turns the events of calls into lines for people. Each call has a letter.
+// callScreen shows events as lines, each call under a letter.
 type callScreen struct {
 	calls map[callName]*watchedCall
 	last  int
-	from  string // who made the call that was shown last
+	from  string
 
-	asking bool // a question waits: no output scrolls it away
+	asking bool // output would scroll the question away
 	since  time.Time
-	lines  int // of output that were shown since then
+	lines  int // shown since then
 }
 
-// mostLines of output are shown each second.
+// mostLines of output are shown per second.
 const mostLines = 100
 
-// room reports whether a line of output may be shown now.
 func (s *callScreen) room() bool {
 	if now := time.Now(); now.Sub(s.since) >= time.Second {
 		s.since, s.lines = now, 0
@@ -43,12 +42,12 @@ type watchedCall struct {
 	screen  *callScreen
 	id      string
 	letter  string
-	decided bool              // the decision was shown
-	rest    map[string][]byte // by stream: a line that has no end yet
-	left    int               // lines that were not shown
+	decided bool
+	rest    map[string][]byte // an unfinished line, by stream
+	left    int               // hidden lines
 }
 
-// mostRest is how much of a line is kept until its end comes.
+// mostRest bounds an unfinished line.
 const mostRest = 8 << 10
 
 func (w *watcher) event(e message.SubscriptionEvent) {
@@ -63,13 +62,13 @@ func (w *watcher) event(e message.SubscriptionEvent) {
 	case e.Topic == message.TopicAnswer:
 		withEvent(e, w.resolved)
 	case w.json:
-		_ = w.emit(e) // a terminal that is gone ends the program by itself
+		_ = w.emit(e)
 	default:
 		_ = w.out(w.calls.text(e))
 	}
 }
 
-// withEvent passes the frame of an event on. What cannot be read is left out.
+// withEvent decodes an event; unreadable ones are skipped.
 func withEvent[T any](e message.SubscriptionEvent, show func(T)) {
 	var v T
 	if json.Unmarshal(e.Event, &v) == nil {
@@ -87,7 +86,7 @@ func (s *callScreen) text(e message.SubscriptionEvent) (text string) {
 	switch {
 	case c != nil:
 	case e.Topic == message.TopicDecision:
-		return "" // of a call that has ended, and was shown with its return
+		return "" // already shown with its return
 	default:
 		c = s.add(name)
 		text = c.letter + "  " + about.line() + "\n" + s.asker(e)
@@ -111,7 +110,7 @@ func (s *callScreen) text(e message.SubscriptionEvent) (text string) {
 	return text
 }
 
-// asker says who makes a call, unless it is who made the one before.
+// asker names the caller, unless it is the last one.
 func (s *callScreen) asker(e message.SubscriptionEvent) string {
 	from := asker(message.Asker{Client: e.Client, AgentID: e.AgentID, ConversationID: e.ConversationID}, "   ")
 	if from == s.from {
@@ -121,7 +120,6 @@ func (s *callScreen) asker(e message.SubscriptionEvent) string {
 	return from
 }
 
-// decision says what was decided, and why if a call may not just run.
 func (c *watchedCall) decision(action, rule, reason string) string {
 	c.decided = true
 	if action == "allow" || reason == "" {
@@ -130,7 +128,7 @@ func (c *watchedCall) decision(action, rule, reason string) string {
 	return c.line("%s: %s", action, reason)
 }
 
-// askedCall is what every frame about a call may have.
+// askedCall has the fields of all frames about a call.
 type askedCall struct {
 	CallID   string `json:"tool_call_id"`
 	ToolName string `json:"tool_name"`
@@ -142,7 +140,6 @@ type askedCall struct {
 	} `json:"tool_call"`
 }
 
-// line is the call on one line: what it is, or its id where only that is known.
 func (a askedCall) line() string {
 	tool := cmp.Or(a.ToolCall.ToolName, a.ToolCall.Name)
 	if tool == "" {
@@ -156,7 +153,7 @@ func (a askedCall) line() string {
 	return oneLine(dispatch.CallText(tool, arguments))
 }
 
-// add gives a call the next letter: A to Z, then AA.
+// add assigns the next letter: A to Z, then AA.
 func (s *callScreen) add(name callName) *watchedCall {
 	if s.calls == nil {
 		s.calls = map[callName]*watchedCall{}
@@ -175,7 +172,6 @@ func (c *watchedCall) line(format string, args ...any) string {
 	return c.letter + "  " + oneLine(fmt.Sprintf(format, args...)) + "\n"
 }
 
-// output is the lines that a piece of output ends.
 func (c *watchedCall) output(d message.OutputDelta) (text string) {
 	data := []byte(d.Data)
 	if d.DataB64 != "" {
@@ -209,7 +205,6 @@ func (c *watchedCall) flush() (text string) {
 	return text + c.leftOut()
 }
 
-// leftOut says how many lines were not shown, once.
 func (c *watchedCall) leftOut() string {
 	left := c.left
 	if c.left = 0; left == 0 {
@@ -218,8 +213,7 @@ func (c *watchedCall) leftOut() string {
 	return c.line("(%d lines are not shown; toold output %s prints them)", left, c.id)
 }
 
-// printed is a line of output. Its colours end with it, and nothing else in it is obeyed
-// by a terminal. Of what replaced itself (a bar of progress) the last is left.
+// printed is a line of output without control sequences but colours. Of a progress bar the last state is left.
 func (c *watchedCall) printed(stream string, line []byte) string {
 	if !c.screen.room() {
 		c.left++
@@ -232,7 +226,7 @@ func (c *watchedCall) printed(stream string, line []byte) string {
 	}
 	var shown bytes.Buffer
 	screen := display.NewScreen(&shown)
-	_, _ = screen.Write(line) // to memory
+	_, _ = screen.Write(line)
 	_ = screen.Close()
 	mark := " | "
 	if stream == "stderr" {

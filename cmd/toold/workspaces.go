@@ -39,7 +39,7 @@ func workspacesCommand(g *global) *cobra.Command {
 
 type listedWorkspace struct {
 	workspaces.Workspace
-	Problem string `json:"problem,omitempty"` // why no call can work there
+	Problem string `json:"problem,omitempty"`
 }
 
 func (g *global) listWorkspaces(_ context.Context, cfg config.Config, _ []string) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/toold/toold/internal/statedir"
 )
 
-// HeadDir is the directory beside the state directory where the journal notes its end.
+// HeadDir is the directory beside the state directory that records the end of the journal.
 func (c Config) HeadDir() string {
 	if c.StateDir == "" {
 		return ""
@@ -40,8 +40,8 @@ func (l *loader) ownFiles(c *Config, raw file) []ownFile {
 	return files
 }
 
-// apart refuses files of the daemon (journal, tokens, policy) in directories that calls may write. The
-// location of a link counts as well: who can write there can change its target.
+// apart refuses files of the daemon in directories that calls may write. Links count too: whoever can write there
+// can change their target.
 func (l *loader) apart(c *Config, raw file) {
 	mounts := readMounts()
 	for _, own := range l.ownFiles(c, raw) {
@@ -86,7 +86,7 @@ func places(path string) ([]string, error) {
 	return append(links, canonical), err
 }
 
-// mount is one row of mountinfo: the directory root of the device is at the path at.
+// mount is a line of mountinfo: at shows the directory root of the device.
 type mount struct{ device, root, at string }
 
 // shows reports whether a mount below root shows what is at path.
@@ -100,12 +100,12 @@ func shows(mounts []mount, root, path string) bool {
 			return true
 		}
 	}
-	// The root itself may be such a view.
+	// The root itself may be a bind mount.
 	other, above := origin(mounts, root)
 	return other == device && paths.Within(place, above)
 }
 
-// elsewhere are the other paths at which mounts show path, or a part of it.
+// elsewhere returns the other paths at which mounts show path or a part of it.
 func elsewhere(mounts []mount, path string) (list []string) {
 	device, place := origin(mounts, path)
 	for _, m := range mounts {
@@ -118,7 +118,6 @@ func elsewhere(mounts []mount, path string) (list []string) {
 		case !paths.Within(m.root, place):
 			continue
 		}
-		// Another mount may lie over it.
 		if d, p := origin(mounts, at); !paths.Within(at, path) && d == device && p == shown {
 			list = append(list, at)
 		}
@@ -126,11 +125,10 @@ func elsewhere(mounts []mount, path string) (list []string) {
 	return list
 }
 
-// origin returns the device of a path, and the path on it.
 func origin(mounts []mount, path string) (device, place string) {
 	best := -1
 	for _, m := range mounts {
-		if paths.Within(path, m.at) && len(m.at) >= best { // of equal ones the last covers the others
+		if paths.Within(path, m.at) && len(m.at) >= best { // the last of equal ones covers the others
 			best, device = len(m.at), m.device
 			place = filepath.Join(m.root, strings.TrimPrefix(path, m.at))
 		}
@@ -138,7 +136,7 @@ func origin(mounts []mount, path string) (device, place string) {
 	return device, place
 }
 
-// readMounts reads the mounts of this process (proc_pid_mountinfo(5)), on Linux.
+// readMounts reads the mounts of this process (proc_pid_mountinfo(5)).
 func readMounts() []mount {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if errors.Is(err, os.ErrNotExist) {

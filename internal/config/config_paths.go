@@ -15,9 +15,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// secrets returns what no call may read wherever it runs: keys, passwords and
-// tokens that programs keep in well-known places of the home, and password
-// hashes, which a daemon started as root could read.
+// secrets returns the files that no call may read: keys, tokens, history, and the password hashes that root could
+// read.
 func secrets() []string {
 	return []string{
 		"~/.ssh", "~/.gnupg", "~/.aws", "~/.azure", "~/.kube", "~/.oci",
@@ -45,7 +44,6 @@ func (l *loader) paths(c *Config, raw file) {
 	c.Policy = l.policy(raw.Policy)
 }
 
-// workspace resolves the directory in which calls work. It cannot be the root.
 func (l *loader) workspace(s scalar, stateDir string) string {
 	if l.purpose == ReachDaemon {
 		return ""
@@ -102,8 +100,7 @@ func (l *loader) stateDir(s scalar) string {
 	return canonical(filepath.Join(base, "toold"))
 }
 
-// policy finds the policy file. One that exists and cannot be read is a fault: the built-in policy does not
-// silently replace it.
+// policy finds the policy file. An unreadable one is a fault: the built-in policy does not silently replace it.
 func (l *loader) policy(s scalar) string {
 	if s.set {
 		var path string
@@ -144,7 +141,7 @@ func (l *loader) sandbox(c *Config, raw file) {
 	p.Workspace = c.Workspace
 	mode, network := p.Mode.String(), "off"
 	l.word(&mode, r.Profile, "sandbox.profile", "workspace-write", "read-only", "danger-full-access")
-	p.Mode, _ = sandbox.ParseMode(mode) // the word was checked
+	p.Mode, _ = sandbox.ParseMode(mode)
 	if understood := l.truth(r.FullAccess, "sandbox.i_understand_full_access"); p.Mode == sandbox.FullAccess && !understood {
 		l.fail(r.Profile, "sandbox.profile danger-full-access confines nothing: write i_understand_full_access: true beside it to say that you want this")
 	}
@@ -212,10 +209,10 @@ func (l *loader) writeRoots(list []scalar, setting string) []string {
 	return out
 }
 
-// readable is what git and what runs it read in a home.
+// readable is what git reads in a home.
 func readable() []string { return []string{"~/.gitconfig", "~/.config/git"} }
 
-// readRoots resolves the only directories that can be read in tier C.
+// readRoots resolves the directories that can be read in tier C.
 func (l *loader) readRoots(list []scalar) []string {
 	if list == nil {
 		for _, path := range readable() {
@@ -243,7 +240,6 @@ func (l *loader) readRoots(list []scalar) []string {
 	return out
 }
 
-// hidden lists what calls cannot read: secrets, sandbox.hide and the daemon's own files.
 func (l *loader) hidden(c *Config, list []scalar) []string {
 	var out []string
 	mounts := readMounts()
@@ -276,8 +272,7 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 	return out
 }
 
-// Homes are the variables that move directories and files in which programs keep secrets, and where
-// these are otherwise.
+// Homes maps the variables that move secrets to their default locations.
 func Homes() map[string]string {
 	return map[string]string{
 		"XDG_CONFIG_HOME": "~/.config", "XDG_DATA_HOME": "~/.local/share", "XDG_CACHE_HOME": "~/.cache",
@@ -287,7 +282,7 @@ func Homes() map[string]string {
 	}
 }
 
-// placesOf are a secret, and where it is when a variable moves its directory.
+// placesOf returns the locations of a secret, including those that variables set.
 func (l *loader) placesOf(secret string) (paths []string) {
 	if path := l.expand(secret); path != "" {
 		paths = append(paths, path)
@@ -303,8 +298,7 @@ func (l *loader) placesOf(secret string) (paths []string) {
 	return paths
 }
 
-// hideable refuses what reads like a pattern, and warns of what is not there: both
-// would hide nothing, without a word.
+// hideable refuses patterns and warns of missing files: both would hide nothing.
 func (l *loader) hideable(c *Config, s scalar) bool {
 	path := l.absolute(s)
 	_, err := os.Lstat(path)
@@ -326,7 +320,7 @@ func (l *loader) hideable(c *Config, s scalar) bool {
 	return true
 }
 
-// absolute makes a path absolute: relative to the home, the file or the working directory.
+// absolute resolves a path from the home, the file's directory or the working directory.
 func (l *loader) absolute(s scalar) string {
 	path := s.text
 	if strings.TrimSpace(path) == "" || strings.ContainsRune(path, 0) {
@@ -349,7 +343,7 @@ func (l *loader) absolute(s scalar) string {
 	return filepath.Clean(path)
 }
 
-// expand replaces a leading "~" by the home; the result is empty when it is unknown.
+// expand replaces a leading "~" by the home; "" if it is unknown.
 func (l *loader) expand(path string) string {
 	rest, ok := strings.CutPrefix(path, "~")
 	if !ok {

@@ -18,12 +18,12 @@ import (
 	"github.com/toold/toold/sandbox/escalation"
 )
 
-// Egress is what calls may contact where the network is proxy.
+// Egress is what calls may contact with the network proxy.
 type Egress struct {
-	Allow   []egress.Pattern // without being asked for
-	Private []netip.Prefix   // networks that are not public and may be reached
+	Allow   []egress.Pattern // without a question
+	Private []netip.Prefix   // networks that are not public but may be reached
 
-	// OtherNames lets TLS be for another name than the one that was asked for.
+	// OtherNames allows TLS for a name other than the requested one.
 	OtherNames bool
 }
 
@@ -86,7 +86,7 @@ func (l *loader) ports(list []scalar) []uint16 {
 // maxPorts bounds the listeners of a call.
 const maxPorts = 32
 
-// sockets lists the sockets that calls may use. toold's own is never among them.
+// sockets returns the sockets that calls may use, never toold's own.
 func (l *loader) sockets(c *Config, list []scalar) []string {
 	var out []string
 	for _, s := range list {
@@ -114,25 +114,24 @@ func (l *loader) sockets(c *Config, list []scalar) []string {
 	return slices.Compact(out)
 }
 
-// widen reads the limits of escalations. The daemon's own files are checked by apart; the ports come with
-// egress.
+// widen reads the limits of escalations; apart checks their directories.
 func (l *loader) widen(c *Config, raw file) {
 	r, w := raw.Approval.Widen, &c.Escalation
 	mode, network := "none", escalation.Off.String()
 	l.word(&mode, r.Profile, "approval.widen.profile", "none", "workspace-write", "danger-full-access")
 	if mode != "none" {
-		w.Mode, _ = sandbox.ParseMode(mode) // the word was checked
+		w.Mode, _ = sandbox.ParseMode(mode)
 	}
 	if w.Mode == sandbox.FullAccess && raw.Sandbox.FullAccess.text != "true" {
 		l.fail(r.Profile, "approval.widen.profile danger-full-access lets a person run a call that nothing confines: write i_understand_full_access: true under sandbox to say that you want this")
 	}
 	l.word(&network, r.Network, "approval.widen.network", "off", "proxy", "full")
-	w.Network, _ = escalation.ParseNetwork(network) // the word was checked
+	w.Network, _ = escalation.ParseNetwork(network)
 	w.Hosts, _ = l.hosts(r.Hosts, "approval.widen.hosts")
 	for i, root := range w.Write {
 		never := slices.Concat(c.Sandbox.Hide, []string{"/proc", "/sys", "/dev"})
 		hidden := slices.IndexFunc(never, func(h string) bool { return paths.Within(root, h) })
-		if hidden >= 0 && len(w.Write) == len(r.Write) { // else one is faulty already
+		if hidden >= 0 && len(w.Write) == len(r.Write) {
 			l.fail(r.Write[i], "approval.widen.write[%d] cannot be %s: calls have no access to %s", i, root, never[hidden])
 		}
 	}
@@ -180,8 +179,7 @@ func gitNames() []string {
 	return slices.DeleteFunc(policy.Autorun(), func(name string) bool { return !strings.HasPrefix(name, ".git/") })
 }
 
-// toolCaches lists the caches of common tools, each with the variable that moves it. Only gradle's contains
-// settings as well: calls change their own copy.
+// toolCaches lists the caches of common tools, each with the variable that moves it.
 func toolCaches() []sandbox.Cache {
 	return []sandbox.Cache{
 		{Path: "~/.cache", Env: "XDG_CACHE_HOME"}, // go build, pip, uv, yarn and many others
@@ -226,8 +224,7 @@ func (l *loader) caches(c *Config, list []scalar) []sandbox.Cache {
 	return out
 }
 
-// unfit returns why a directory cannot be a cache. Calls share caches, so no program that a command's name
-// may mean may come from one.
+// unfit returns why a directory cannot be a cache. Calls share caches, so none may be in PATH.
 func (l *loader) unfit(c *Config, path string) string {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		return "it is not a folder"

@@ -1,6 +1,3 @@
 // Package config reads the configuration and the policy files.
-//
-// It is strict: what it does not know is an error that names file, line and
-// column, never a setting that is ignored. It decides nothing and opens no
-// sockets.
+// / It is strict: an unknown key is an error with file, line and column.
 package config

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Error is a fault in a file, with its place. Line and Column count from 1.
+// Error is a fault in a file. Line and Column count from 1.
 type Error struct {
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
 	Column  int    `json:"column,omitempty"`
 	Message string `json:"message"` // what is wrong and what was expected
-	Excerpt string `json:"-"`       // the line, and below it a caret under the column
+	Excerpt string `json:"-"`       // the line, and a caret below the column
 }
 
-// Error renders the fault over several lines: where and what, then the excerpt.
+// Error returns the position, the message and the excerpt.
 func (e *Error) Error() string {
 	s := fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
 	if e.Excerpt == "" {
@@ -35,7 +35,7 @@ func newError(file string, lines []string, at place, message string) *Error {
 		line = append(line[:maxExcerpt:maxExcerpt], '…')
 	}
 	before := line[:min(max(at.column-1, 0), len(line))]
-	// Tabs stay, so that the caret is below its character on any screen.
+	// Tabs are kept, so that the caret is below its character.
 	pad := strings.Map(func(r rune) rune {
 		if r == '\t' {
 			return r

@@ -25,8 +25,7 @@ var careful []byte
 //go:embed careful.yaml strict.yaml go.yaml node.yaml python.yaml
 var starters embed.FS
 
-// StarterPolicy returns the text of a policy to begin with: "careful", the built-in
-// default, "strict", or that of a language, "go", "node" or "python". The error names them.
+// StarterPolicy returns the text of "careful" (the built-in policy), "strict", "go", "node" or "python".
 func StarterPolicy(name string) ([]byte, error) {
 	if err := oneOf("policy", []byte(name), []string{"careful", "strict", "go", "node", "python"}); err != nil {
 		return nil, err
@@ -34,16 +33,14 @@ func StarterPolicy(name string) ([]byte, error) {
 	return starters.ReadFile(name + ".yaml")
 }
 
-// AdministratorPolicy is where the administrator may have a policy for all users; see
-// policy.Options. It must belong to root and be writable by root alone.
+// AdministratorPolicy is the policy for all users. Only root may own and write it.
 const AdministratorPolicy = "/etc/toold/policy.yaml"
 
-// WorkspacePolicy is where a workspace may have a policy of its own, relative to
-// the workspace. It can only tighten.
+// WorkspacePolicy is the policy of a workspace, which can only tighten.
 const WorkspacePolicy = ".toold/policy.yaml"
 
-// LoadPolicy reads the user's policy from path ("": the built-in one), the administrator's and
-// the workspace's, where there are such, and compiles them. The faults of a file are *Error.
+// LoadPolicy reads and compiles the user's policy ("": the built-in one), the administrator's and the workspace's.
+// Faults of a file are *Error.
 func LoadPolicy(path string, o policy.Options) (*policy.Policy, error) {
 	user, err := readUser(path)
 	if err != nil {
@@ -52,7 +49,7 @@ func LoadPolicy(path string, o policy.Options) (*policy.Policy, error) {
 	return this().compile(user, o)
 }
 
-// ReadPolicy reads one policy file ("" means the built-in one) without compiling it.
+// ReadPolicy reads a policy file ("": the built-in one) without compiling it.
 func ReadPolicy(path string) (policy.File, error) {
 	user, err := readUser(path)
 	return user.file, err
@@ -60,12 +57,12 @@ func ReadPolicy(path string) (policy.File, error) {
 
 type layer struct {
 	file    policy.File
-	decoder *decoder // has the positions of its texts; nil when they are unknown
+	decoder *decoder // has the positions; nil when unknown
 	named   []clientRule
 	clients []layer // the files of named
 }
 
-// system is where the administrator's policy is, who must own it, and which directories fold case.
+// system locates the administrator's policy, with the owner it must have.
 type system struct {
 	administrator string
 	root          uint32
@@ -74,7 +71,6 @@ type system struct {
 
 func this() system { return system{AdministratorPolicy, 0, foldsCase} }
 
-// compile adds the other layers to the user's.
 func (s system) compile(user layer, o policy.Options) (*policy.Policy, error) {
 	layers := []*layer{&user}
 	administrator, err := s.policy()
@@ -130,9 +126,7 @@ func readUser(path string) (layer, error) {
 	return l, l.readClients(os.OpenFile)
 }
 
-// policy reads the administrator's policy, if there is one. Who can change it,
-// or put another in its place, decides what runs on this machine: so that must
-// be its owner only.
+// policy reads the administrator's policy, if any. Whoever can change it decides what runs, so only its owner may.
 func (s system) policy() (*layer, error) {
 	open := func(path string, flag int, perm fs.FileMode) (*os.File, error) {
 		f, err := os.OpenFile(path, flag, perm)
@@ -209,8 +203,7 @@ func workspacePolicy(workspace string) (*layer, error) {
 
 const maxPolicy = 8 << 20
 
-// readRegular reads a regular file of bounded size. Calls write to the workspace: a pipe there must not
-// block the daemon, nor a device fill its memory.
+// readRegular reads a regular file of bounded size: calls could put a pipe or a device into the workspace.
 func readRegular(open func(string, int, fs.FileMode) (*os.File, error), path string) ([]byte, error) {
 	f, err := open(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -231,7 +224,7 @@ func readRegular(open func(string, int, fs.FileMode) (*os.File, error), path str
 	return src, err
 }
 
-// placed gives the faults that compiling found their places in the files.
+// placed adds positions to the faults of compiling.
 func placed(err error, layers []*layer) error {
 	list, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -252,8 +245,7 @@ func placed(err error, layers []*layer) error {
 	return errors.Join(faults...)
 }
 
-// PlacePolicyFaults gives what was found in the policy file at path ("" means the
-// built-in one) its places there. The error is one of reading the file.
+// PlacePolicyFaults adds positions to faults of the policy file at path ("": the built-in one).
 func PlacePolicyFaults(path string, found []*policy.Fault) ([]*Error, error) {
 	l, err := readUser(path)
 	if err != nil {

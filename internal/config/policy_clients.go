@@ -41,8 +41,7 @@ func (l *layer) readClients(open func(string, int, fs.FileMode) (*os.File, error
 	return nil
 }
 
-// PolicyFiles returns the files that the user's policy at path consists of: itself
-// and those that it names for clients. A policy that cannot be read is one file.
+// PolicyFiles returns the user's policy file and those that it names for clients.
 func PolicyFiles(path string) []string {
 	if path == "" {
 		return nil
@@ -59,8 +58,8 @@ func PolicyFiles(path string) []string {
 const maxProbed = 4096
 
 type disk struct {
-	names func(dir string) []string // in a directory; none if it cannot be read
-	same  func(a, b string) bool    // whether two paths lead to one file
+	names func(dir string) []string
+	same  func(a, b string) bool
 }
 
 func foldsCase(dir string) bool { return disk{namesIn, sameFile}.folds(dir) }
@@ -69,7 +68,7 @@ func (d disk) folds(dir string) bool {
 	names := d.names(dir)
 	for _, name := range names {
 		if other := swapCase(name); other != name {
-			// A second name that is listed is a file of its own, such as a hard link.
+			// A second name in the list is another file, such as a hard link.
 			return d.same(filepath.Join(dir, name), filepath.Join(dir, other)) && !slices.Contains(names, other)
 		}
 	}

@@ -12,9 +12,8 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// EditPolicy returns the text of a policy file with changes made, and the pieces that it put in,
-// for UndoPolicy. note becomes a comment at each. The result was read again and means src and
-// the changes, or there is an error. name is the file's, for messages.
+// EditPolicy makes changes in the text of a policy file, with note as a comment at each. It reads the result again:
+// an edit that would mean anything else is an error. name is for messages. UndoPolicy takes the pieces.
 func EditPolicy(name string, src []byte, changes []policy.Change, note string) ([]byte, []Piece, error) {
 	before, err := parsePolicy(name, src, policy.Ask, caseAuto)
 	if err != nil {
@@ -40,15 +39,13 @@ func EditPolicy(name string, src []byte, changes []policy.Change, note string) (
 	return out, pieces, nil
 }
 
-// A Piece is a text that EditPolicy put into a file. Before is what comes before it on
-// its line.
+// A Piece is a text that EditPolicy inserted. Before precedes it on its line.
 type Piece struct {
 	Before string `json:"before,omitempty"`
 	Text   string `json:"text"`
 }
 
-// UndoPolicy takes pieces out of a policy file again. The result was read: it means what
-// src means without changes, or there is an error.
+// UndoPolicy removes pieces from a policy file. The result means src without changes, or there is an error.
 func UndoPolicy(name string, src []byte, changes []policy.Change, pieces []Piece) ([]byte, error) {
 	now, err := parsePolicy(name, src, policy.Ask, caseAuto)
 	if err != nil {
@@ -76,7 +73,7 @@ func UndoPolicy(name string, src []byte, changes []policy.Change, pieces []Piece
 	return []byte(out), nil
 }
 
-// sameMeaning compares two files, whatever the order and the lines of their rules.
+// sameMeaning compares two files, ignoring the order and lines of rules.
 func sameMeaning(a, b policy.File) bool { return reflect.DeepEqual(inOrder(a), inOrder(b)) }
 
 func inOrder(f policy.File) policy.File {
@@ -94,7 +91,7 @@ func inOrder(f policy.File) policy.File {
 
 func sorted(list []string) []string { return slices.Sorted(slices.Values(append([]string{}, list...))) }
 
-// editor puts texts into a policy file, by the positions of its syntax tree.
+// editor inserts texts into a policy file at positions of its syntax tree.
 type editor struct {
 	decoder
 	src    string
@@ -288,7 +285,7 @@ func (e *editor) inside(root ast.Node, at place, mark, text string) error {
 	return nil
 }
 
-// after returns the file from the next mark at or after a place on; "" if there is none.
+// after returns the file from the next mark on; "" if there is none.
 func (e *editor) after(at place, mark string) string {
 	rest := e.src[e.offset(at):]
 	i := strings.Index(rest, mark)

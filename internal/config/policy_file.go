@@ -7,7 +7,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// policyFile is a policy file as it is written. PolicySchema has the doc tags.
+// policyFile is the shape of a policy file; the tags make PolicySchema too.
 type policyFile struct {
 	Version  version        `yaml:"version" doc:"The version of this format: 1."`
 	Name     string         `yaml:"name" doc:"What this policy is called in messages."`
@@ -89,7 +89,6 @@ type netRule struct {
 	Methods []string `yaml:"methods" doc:"Of HTTP; any when absent."`
 }
 
-// clientRule names a policy file for the calls of some clients.
 type clientRule struct {
 	At    place
 	Match struct {
@@ -99,9 +98,7 @@ type clientRule struct {
 	Policy string `yaml:"policy" doc:"The file, from the folder of this one."`
 }
 
-// parsePolicy reads one layer of policy. Defaults that the file does not name
-// are unset, but never loosen what cannot be analysed; unsaid is its path_case
-// when it names none.
+// parsePolicy reads one policy file. unset is the action of missing defaults, unsaid that of a missing path_case.
 func parsePolicy(file string, src []byte, unset policy.Action, unsaid string) (layer, error) {
 	d := &decoder{file: file, lines: linesOf(src)}
 	w := policyFile{PathCase: unsaid}
@@ -157,7 +154,6 @@ func (w *policyFile) setDefaults(f *policy.File, unset policy.Action) {
 	}
 }
 
-// namesRaised reports whether the file names a default that defaults.confined would raise.
 func (w *policyFile) namesRaised() bool {
 	raised := []choice{w.Defaults.Bash, w.Defaults.Net, w.Unknown.Read, w.Unknown.Write, w.Env.Unknown, choice(w.Defaults.Unanalysable)}
 	return slices.ContainsFunc(raised, func(c choice) bool { return c.set })

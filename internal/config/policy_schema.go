@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// PolicySchema returns a JSON Schema (draft 2020-12) of policy files for editors, made of the
-// structs into which they are read. Patterns, and what keys mean together, only reading checks.
+// PolicySchema returns the JSON Schema (draft 2020-12) of policy files, for editors.
 func PolicySchema() ([]byte, error) {
 	schema := schemaOf(reflect.TypeFor[policyFile]())
 	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"

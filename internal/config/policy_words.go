@@ -11,10 +11,6 @@ import (
 	"github.com/toold/toold/internal/spell"
 )
 
-// The words of a policy file that have a meaning. A type that takes one of a
-// closed set lists it in words, a text in the tag oneof, behind what it is called:
-// the reader and PolicySchema take it from there.
-
 func oneOf(what string, text []byte, words []string) error {
 	if slices.Contains(words, string(text)) {
 		return nil
@@ -35,7 +31,6 @@ func either(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// choice is allow, ask or deny, and where it is written.
 type choice struct {
 	At     place
 	set    bool
@@ -53,7 +48,6 @@ func (c *choice) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// wary is a choice that cannot be allow.
 type wary choice
 
 func (wary) words() []string { return []string{"ask", "deny"} }
@@ -77,7 +71,6 @@ func (v *version) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Of path_case.
 const (
 	caseAuto        = "auto"
 	caseInsensitive = "insensitive"
@@ -85,7 +78,6 @@ const (
 
 type askTime time.Duration
 
-// The shortest and the longest time to answer, as in the configuration.
 const (
 	minAskTime = time.Second / 10
 	maxAskTime = 24 * time.Hour
@@ -113,8 +105,7 @@ func (o *onTimeout) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// later is a key that files for other versions may have. Reading it as if it
-// were not there would make such a file mean less than it says.
+// later is a key of other versions. Ignoring it would loosen the file.
 type later struct{}
 
 func linesOf(src []byte) []string { return strings.Split(string(src), "\n") }

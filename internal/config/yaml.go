@@ -20,29 +20,22 @@ import (
 
 const maxSource = 4 << 20
 
-// The parser is recursive: maxNesting bounds the depth of brackets, maxLine that
-// of indentation.
+// The parser is recursive: maxNesting bounds brackets, maxLine indentation.
 const (
 	maxNesting = 32
 	maxLine    = 4096
 )
 
-// place is where a value begins in its file. A struct field of this type is set
-// by decodeStrict and is no key of the file.
+// place is a position in a file. The decoder sets struct fields of this type.
 type place struct{ line, column int }
 
-// decodeStrict reads one YAML document into dst, a pointer to a struct, by the yaml tags of its
-// fields. Unknown and repeated keys, other types, anchors, aliases, tags and further documents
-// are errors, each an *Error. What is not in the source stays as it is in dst.
-//
-// Fields may be structs, slices, maps from string, strings, booleans, integers, time.Duration
-// ("90s"), pointers to these, and any encoding.TextUnmarshaler.
+// decodeStrict reads one YAML document into a struct, by yaml tags. Unknown and repeated keys, other types, anchors,
+// aliases, tags and further documents are errors of type *Error.
 func decodeStrict(file string, src []byte, dst any) error {
 	d := decoder{file: file, lines: linesOf(src)}
 	return d.decode(src, dst)
 }
 
-// decode is decodeStrict for a decoder that is looked at afterwards.
 func (d *decoder) decode(src []byte, dst any) error {
 	root, err := d.parse(src)
 	if err != nil || root == nil {
@@ -54,9 +47,9 @@ func (d *decoder) decode(src []byte, dst any) error {
 type decoder struct {
 	file  string
 	lines []string
-	texts []text // that were decoded so far
+	texts []text
 
-	words []string // of the tag oneof of the field that is decoded
+	words []string // of the tag oneof of the current field
 }
 
 type text struct {
@@ -70,7 +63,7 @@ func (d *decoder) parse(src []byte) (root ast.Node, err error) {
 	if len(src) > maxSource {
 		return nil, d.errorAt(place{1, 1}, "the file is larger than %d bytes", maxSource)
 	}
-	// The parser is not ours: whatever it does on a hostile file is a bad file.
+	// A panic of the parser on a hostile file is a fault of the file.
 	defer func() {
 		if r := recover(); r != nil {
 			root, err = nil, d.errorAt(place{1, 1}, "cannot parse: %v", r)
@@ -102,8 +95,6 @@ func (d *decoder) parse(src []byte) (root ast.Node, err error) {
 	return docs[0].Body, nil
 }
 
-// checkLines refuses lines on which block collections could nest too far, and
-// texts that no person wrote.
 func (d *decoder) checkLines() error {
 	for i, line := range d.lines {
 		if len(line) > maxLine {
@@ -144,7 +135,6 @@ func (d *decoder) syntaxError(err error) error {
 	return d.errorAt(at, "not valid YAML: %s", message)
 }
 
-// value decodes n into v. path names the value for messages.
 func (d *decoder) value(n ast.Node, v reflect.Value, path string) error {
 	if err := d.plain(n); err != nil {
 		return err
@@ -175,7 +165,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) error {
 	}
 }
 
-// plain refuses the parts of YAML that make a file mean more than it says.
+// plain refuses what makes a file mean more than it shows.
 func (d *decoder) plain(n ast.Node) error {
 	switch n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
@@ -276,7 +266,6 @@ func (d *decoder) dictionary(n ast.Node, v reflect.Value, path string) error {
 	return nil
 }
 
-// text hands a scalar's text to a type that reads itself.
 func (d *decoder) text(n ast.Node, u encoding.TextUnmarshaler, path string) error {
 	s, ok := scalarText(n)
 	if !ok {

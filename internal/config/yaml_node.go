@@ -7,8 +7,6 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// What the decoder needs to know of structs and of the syntax tree.
-
 type taggedField struct {
 	reflect.Value
 	reflect.StructTag
@@ -24,7 +22,6 @@ func fieldsOf(v reflect.Value) map[string]taggedField {
 	return fields
 }
 
-// setPlace sets the field At of a struct, if it has one.
 func setPlace(v reflect.Value, at place) {
 	if f := v.FieldByName("At"); f.IsValid() && f.Type() == reflect.TypeFor[place]() {
 		f.Set(reflect.ValueOf(at))

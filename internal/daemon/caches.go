@@ -12,15 +12,13 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// CacheStore is the directory for what a workspace's calls change in tool caches. Each workspace has its own:
-// what its builds write does not reach another.
+// CacheStore is the directory for the changes of a workspace's calls to tool caches.
 func CacheStore(cfg config.Config) string {
 	sum := sha256.Sum256([]byte(cfg.Workspace))
 	return filepath.Join(CacheDir(cfg), filepath.Base(cfg.Workspace)+"-"+hex.EncodeToString(sum[:6]))
 }
 
-// Caching reports whether calls have tool caches: if they are confined and may write, or a person may let one
-// write.
+// Caching reports whether calls have tool caches: confined ones that may write, if only with an escalation.
 func Caching(cfg config.Config) bool {
 	mode := max(cfg.Sandbox.Mode, min(cfg.Escalation.Mode, sandbox.WorkspaceWrite))
 	return mode == sandbox.WorkspaceWrite && len(cfg.Caches) > 0
@@ -40,8 +38,7 @@ func (w *workspace) openCaches(ctx context.Context) (err error) {
 	return nil
 }
 
-// CachesUnavailable returns why a call cannot have a tool cache although the sandbox makes namespaces for
-// everything else.
+// CachesUnavailable returns why a tool cache is missing although the sandbox has namespaces.
 func CachesUnavailable(p sandbox.Profile, caches *sandbox.Caches) error {
 	if p.Tier != sandbox.TierA && p.Tier != sandbox.TierB {
 		return nil

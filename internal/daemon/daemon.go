@@ -1,8 +1,5 @@
-// Package daemon is toold in one process: it builds the object graph from a configuration (workspaces with
-// their tools, policy, journal, dispatcher, server), listens, serves, reloads policies and prunes stored data.
-//
-// `toold serve` runs one for the user, `toold call` a private one for a single call. A fault of the
-// configuration is a *ConfigurationError; nothing is printed.
+// Package daemon builds toold from a configuration: workspaces, tools, policy, journal, dispatcher and server. It
+// listens, serves, reloads policies and prunes. Faults of the configuration are *ConfigurationError.
 package daemon
 
 import (
@@ -38,7 +35,7 @@ import (
 // Protocol is the version of the wire contract, docs/protocol.md.
 const Protocol = 1
 
-// ConfigurationError is a fault in the configuration or the policy, which the user corrects.
+// ConfigurationError is a fault that the user corrects in the configuration or the policy.
 type ConfigurationError struct{ Err error }
 
 func (e *ConfigurationError) Error() string { return e.Err.Error() }
@@ -48,17 +45,17 @@ func (e *ConfigurationError) Unwrap() error { return e.Err }
 
 // Options configure a Daemon.
 type Options struct {
-	Config config.Config // for the workspace in which it is started
-	// Elsewhere returns the configuration of another workspace; nil: Config's is the only one.
+	Config config.Config // of the workspace in which it starts
+	// Elsewhere returns the configuration of another workspace; nil: there is none.
 	Elsewhere func(root string) (config.Config, error)
 	Single    bool // its clients end with it; see dispatch.Options
-	// Tokens creates missing tokens and returns a function that reads the current ones; see IssueTokens.
+	// Tokens creates missing tokens and returns a reader of the current ones; see IssueTokens.
 	Tokens  func() (func() []server.Token, error)
 	Version string // of toold, for clients
-	// Question describes a call to the person who decides it, in plain text.
+	// Question describes a call to the approver, in plain text.
 	Question func(message.ApprovalRequest) string
 	Log      *zap.Logger
-	// Follow makes Serve reload changed policy files, and all of them when Reload receives a signal.
+	// Follow reloads changed policy files, and all of them on a signal of Reload.
 	Follow bool
 	Reload <-chan os.Signal
 }
@@ -87,14 +84,12 @@ type Daemon struct {
 	failures   failures
 }
 
-// shared is what the tools of all workspaces share.
 type shared struct {
 	shells      *executor.Pool
 	connections *egress.Slots // of all calls
 }
 
-// New opens everything a daemon needs, answers the open calls of a crashed daemon and listens; it does not
-// serve yet. The caller calls Serve or Close.
+// New opens everything, answers the open calls of a crashed daemon and listens. The caller calls Serve or Close.
 func New(ctx context.Context, o Options) (*Daemon, error) {
 	d := &Daemon{Options: o}
 	err := d.open(ctx)
@@ -108,7 +103,6 @@ func New(ctx context.Context, o Options) (*Daemon, error) {
 	return d, nil
 }
 
-// open builds the object graph. On error Close closes what was opened.
 func (d *Daemon) open(ctx context.Context) (err error) {
 	if err := MakeStateDir(d.Config); err != nil {
 		return err
@@ -167,7 +161,6 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// openJournal opens the journal, with its limits and its copy.
 func (d *Daemon) openJournal(ctx context.Context) error {
 	calls, imported, err := journal.Import(ctx, d.Config.StateDir, false)
 	if err != nil {
@@ -190,8 +183,7 @@ func (d *Daemon) fault(panicked any) string {
 	return "a fault in toold; report it with the reference " + ref
 }
 
-// Serve serves until ctx ends, and then drains: every running call is stopped and
-// answered before the connections close. It closes the daemon.
+// Serve serves until ctx ends, answers running calls and closes the daemon.
 func (d *Daemon) Serve(ctx context.Context) error {
 	defer d.Close()
 	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -228,7 +220,7 @@ func (d *Daemon) Close() {
 		d.codex.Close()
 	}
 	if d.mcp != nil {
-		d.mcp.Close(context.Background()) // no client is connected any more
+		d.mcp.Close(context.Background())
 	}
 	d.workspaces.Set.Close()
 	d.shells.Close()
@@ -247,12 +239,12 @@ func (d *Daemon) Policy() server.Reloaded { return d.policies.state() }
 // Confinement returns what the sandbox enforces in the daemon's own workspace.
 func (d *Daemon) Confinement() sandbox.Report { return d.home.confinement }
 
-// MayEscalate returns what approvers may add to the sandbox of one call there.
+// MayEscalate returns what approvers may add to the sandbox of one call.
 func (d *Daemon) MayEscalate() *message.MayWiden {
 	return (*message.MayWiden)(d.home.cfg.Escalation.Offer(d.home.cfg.Sandbox))
 }
 
-// Ungrouped returns why calls have no control groups; nil if they have them.
+// Ungrouped returns why calls have no control groups, if so.
 func (d *Daemon) Ungrouped() error { return d.ungrouped }
 
 // greeting returns the hello_ack of a workspace.

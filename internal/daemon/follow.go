@@ -13,11 +13,10 @@ import (
 	"github.com/toold/toold/internal/config"
 )
 
-// settle is how long a policy file must be unchanged before it is read: editors write in several steps.
+// settle is how long a file must be unchanged: editors write in several steps.
 const settle = 100 * time.Millisecond
 
-// policyFilesOf returns the files that determine the policy of a workspace, including the directory of its own
-// policy, which may be created later.
+// policyFilesOf returns the files of a workspace's policy, and the directory of its own, which may come later.
 func policyFilesOf(cfg config.Config) []string {
 	own := filepath.Join(cfg.Workspace, config.WorkspacePolicy)
 	places := []string{own, filepath.Dir(own), config.AdministratorPolicy}
@@ -30,8 +29,7 @@ func policyFilesOf(cfg config.Config) []string {
 	return places
 }
 
-// watch reloads when one of the files changes and when hangup receives a signal, until ctx ends. A reload may
-// change the list of files.
+// watch reloads when a file changes or hangup receives a signal, until ctx ends.
 func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, places func() []string) {
 	changes, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -45,7 +43,7 @@ func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, places fu
 	p.watchUntil(ctx, changes, places, files, hangup)
 }
 
-// followFiles watches the directories of files, not the files: editors and tools replace them.
+// followFiles watches directories, since editors replace files.
 func (p *policies) followFiles(changes *fsnotify.Watcher, files []string) {
 	for _, file := range files {
 		if _, err := os.Stat(filepath.Dir(file)); err != nil || changes.Events == nil {

@@ -17,13 +17,12 @@ import (
 	"github.com/toold/toold/internal/statedir"
 )
 
-// A killed process keeps its locks and addresses for a moment, and so do its children until they exec.
+// A killed process and its children keep locks and addresses for a moment.
 const (
 	releaseWithin = 5 * time.Second
 	releaseEvery  = 20 * time.Millisecond
 )
 
-// released retries while a killed daemon may still keep a resource.
 func released(ctx context.Context, try func() error, taken func(error) bool) error {
 	tick := time.NewTicker(releaseEvery)
 	defer tick.Stop()
@@ -63,8 +62,7 @@ func listenOn(ctx context.Context, address string) (l net.Listener, err error) {
 	return l, nil
 }
 
-// passed returns the socket that systemd passes to a socket-activated service, or nil (sd_listen_fds(3)).
-// Programs started afterwards do not inherit it.
+// passed returns the socket of systemd (sd_listen_fds(3)), or nil.
 func passed(address string) (net.Listener, error) {
 	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
 		return nil, nil
@@ -121,7 +119,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 	return nil
 }
 
-// listenUnix listens on a socket for its owner alone. It replaces a stale one.
+// listenUnix listens for the owner alone, replacing a stale socket.
 func listenUnix(path string) (net.Listener, error) {
 	if conn, err := net.Dial("unix", path); err == nil {
 		conn.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// newMCP makes the handler of /mcp: a client of this daemon, with its caller's token.
+// newMCP makes the handler of /mcp, a client of this daemon with its caller's token.
 func (d *Daemon) newMCP(approvals *approval.Queue[message.ApprovalRequest]) *mcp.Handler {
 	page := func(id string) string { return d.Origin() + server.PathOfQuestion(id) }
 	return mcp.NewHandler(mcp.HTTPOptions{

@@ -8,7 +8,6 @@ import (
 	"github.com/toold/toold/internal/metrics"
 )
 
-// sources returns the current values of the metrics.
 func (d *Daemon) sources() metrics.Source {
 	return metrics.Source{
 		Version: d.Version, States: d.calls.States, Journal: d.journal.Bytes, Masks: d.masked, Dropped: d.traces.Dropped,
@@ -21,7 +20,6 @@ func (d *Daemon) sources() metrics.Source {
 	}
 }
 
-// masked counts the masks of the open workspaces.
 func (d *Daemon) masked() (n int) {
 	_ = d.workspaces.Each(func(_ string, w *workspace) error {
 		if set := w.masks.Usual(); set != nil {
@@ -32,7 +30,7 @@ func (d *Daemon) masked() (n int) {
 	return n
 }
 
-// failures are those of warm shells and file workers, which calls do not see.
+// failures counts those of warm shells and file workers.
 type failures struct {
 	count atomic.Int64
 	last  atomic.Value // text of the last one
@@ -46,7 +44,7 @@ func (d *Daemon) failed(err error) {
 	}
 }
 
-// untraced logs that traces cannot be sent, once until one is sent again.
+// untraced logs a failure to send traces.
 func (d *Daemon) untraced(err error) {
 	d.Log.Warn("cannot send traces; calls go on, and what is not sent is dropped", zap.String("setting", "telemetry.otlp_endpoint"), zap.Error(err))
 }

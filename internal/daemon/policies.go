@@ -20,7 +20,7 @@ func PolicyName(cfg config.Config) string {
 	return cfg.Policy
 }
 
-// LoadPolicy reads the policy file, or returns the built-in policy.
+// LoadPolicy reads the policy of a configuration.
 func LoadPolicy(cfg config.Config) (*policy.Policy, error) {
 	p, err := config.LoadPolicy(cfg.Policy, PolicyOptions(cfg))
 	if err != nil {
@@ -29,7 +29,7 @@ func LoadPolicy(cfg config.Config) (*policy.Policy, error) {
 	return p, nil
 }
 
-// PolicyOptions returns the paths of this machine that a policy refers to.
+// PolicyOptions returns the paths that a policy refers to.
 func PolicyOptions(cfg config.Config) policy.Options {
 	home, err := paths.Resolve(os.Getenv("HOME"))
 	if err != nil {
@@ -49,7 +49,6 @@ func protected(cfg config.Config) []string {
 	return own
 }
 
-// resolved returns the path with its links resolved, or unchanged if that fails.
 func resolved(path string) string {
 	if canonical, err := paths.Resolve(path); err == nil {
 		return canonical
@@ -63,7 +62,7 @@ type policies struct {
 	name string
 	more chan struct{} // capacity 1: the list of files has changed
 	log  *zap.Logger
-	held sync.Mutex // serialises reloads, so that the newest file wins
+	held sync.Mutex // serialises reloads
 	last server.Reloaded
 }
 
@@ -73,7 +72,7 @@ func (p *policies) state() server.Reloaded {
 	return p.last
 }
 
-// reload reloads the policy files. On an error the last valid policy stays in force.
+// reload keeps the last valid policy on an error.
 func (p *policies) reload() (server.Reloaded, error) {
 	p.held.Lock()
 	defer p.held.Unlock()
@@ -88,7 +87,6 @@ func (p *policies) reload() (server.Reloaded, error) {
 	return p.last, nil
 }
 
-// follow makes watch update its list of files.
 func (p *policies) follow() {
 	select {
 	case p.more <- struct{}{}:

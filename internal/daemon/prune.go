@@ -23,22 +23,21 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// When a daemon prunes; a private one for a single call has ended by then.
+// A private daemon ends before its first prune.
 const (
 	firstPrune = time.Minute
 	pruneEvery = 5 * time.Minute
 	sizeEvery  = time.Hour // of tool caches: it stats each file
 )
 
-// keeper bounds the total size of a state directory: the journal, the output of calls, the quarantine, and what
-// calls have changed in tool caches.
+// keeper bounds the size of a state directory.
 type keeper struct {
 	cfg     config.Config
 	journal *journal.Journal
 	grown   atomic.Int64  // bytes of output and journal since the last prune
 	wake    chan struct{} // capacity 1: grown is large
 
-	stores []sandbox.CacheStore // the remaining ones, as of then
+	stores []sandbox.CacheStore
 	sized  time.Time
 }
 
@@ -48,7 +47,6 @@ func newKeeper(cfg config.Config, j *journal.Journal) *keeper {
 	return k
 }
 
-// recorded counts bytes added to output and journal.
 func (k *keeper) recorded(bytes int64) {
 	if k.grown.Add(bytes) > k.cfg.Limits.StateBytes/64 {
 		select {
@@ -58,7 +56,6 @@ func (k *keeper) recorded(bytes int64) {
 	}
 }
 
-// prune prunes periodically until ctx ends.
 func (d *Daemon) prune(ctx context.Context) {
 	for next := time.NewTimer(firstPrune); ; next.Reset(pruneEvery) {
 		select {
@@ -88,9 +85,8 @@ type kept struct {
 	open   bool // an open call uses it
 }
 
-// prune removes what is too old and, the oldest first, what exceeds the limit: the journal last, or much output
-// could push it out. Output of open calls is kept, and no part of the journal is removed to make room for it.
-// If it exceeds the limit, new calls are refused.
+// prune removes what is too old, then the oldest beyond the limit, the journal last. Open calls keep their output.
+// Beyond the limit new calls are refused.
 func (k *keeper) prune(ctx context.Context) error {
 	k.grown.Store(0)
 	list, total, err := k.list(ctx)
@@ -132,7 +128,6 @@ func (k *keeper) prune(ctx context.Context) error {
 	return errors.Join(err, full)
 }
 
-// needs explains what cannot be removed.
 func (k *keeper) needs() string {
 	if k.cfg.Store == "" {
 		return "calls use it"
@@ -140,7 +135,6 @@ func (k *keeper) needs() string {
 	return "calls use it or the team store lacks it (see toold doctor)"
 }
 
-// list lists what can be removed, and the total size.
 func (k *keeper) list(ctx context.Context) (list []kept, total int64, err error) {
 	var failed []error
 	for _, of := range []func(context.Context) ([]kept, error){k.output, k.quarantine, k.caches, k.parts} {
@@ -153,8 +147,7 @@ func (k *keeper) list(ctx context.Context) (list []kept, total int64, err error)
 	return list, total, errors.Join(failed...)
 }
 
-// output lists the output of calls. It is read before the open calls: every listed call is open then, or has
-// ended.
+// output is read before the open calls, so every listed call is open or has ended.
 func (k *keeper) output(context.Context) (list []kept, err error) {
 	spools, err := spool.List(spoolDir(k.cfg))
 	if err != nil || len(spools) == 0 {
@@ -188,8 +181,7 @@ func (k *keeper) quarantine(context.Context) (list []kept, err error) {
 	return list, err
 }
 
-// caches lists the stores of tool caches; those of removed workspaces have no more time. A store in use is
-// kept; its daemon replaces it when it is too large (sandbox.Caches.Limit).
+// caches lists the stores of tool caches; those of removed workspaces expire at once.
 func (k *keeper) caches(context.Context) (list []kept, err error) {
 	if time.Since(k.sized) > sizeEvery {
 		if k.stores, err = sandbox.CacheStores(CacheDir(k.cfg)); err != nil {
@@ -218,7 +210,7 @@ func (k *keeper) removeStore(s sandbox.CacheStore) (bool, error) {
 	return removed, err
 }
 
-// parts lists those of the journal; other files are kept.
+// parts lists those of the journal; other files stay.
 func (k *keeper) parts(ctx context.Context) (list []kept, err error) {
 	parts, err := k.journal.Parts()
 	rest := below(filepath.Join(k.cfg.StateDir, "journal"))
@@ -266,10 +258,9 @@ func OutputSum(cfg config.Config, call journal.Key) (string, error) {
 // CacheDir contains the stores of all workspaces.
 func CacheDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "caches") }
 
-// second matches the names of a workspace's further stores.
+// second matches a workspace's further stores.
 var second = regexp.MustCompile(`^(.*-[0-9a-f]{12})-[0-9]+$`)
 
-// ownerOf returns the file that names the workspace of a store.
 func ownerOf(store string) string {
 	if m := second.FindStringSubmatch(store); m != nil {
 		store = m[1]
@@ -277,7 +268,6 @@ func ownerOf(store string) string {
 	return store + ".of"
 }
 
-// workspaceGone reports whether the workspace of a store no longer exists.
 func workspaceGone(store string) bool {
 	of, err := os.ReadFile(ownerOf(store))
 	if err != nil {
@@ -287,7 +277,6 @@ func workspaceGone(store string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// readyStore records the workspace of a store.
 func readyStore(cfg config.Config) error {
 	store := CacheStore(cfg)
 	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {

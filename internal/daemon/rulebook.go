@@ -17,19 +17,18 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// rulebook writes remembered answers into policy files, and removes them again.
+// rulebook writes remembered answers into policy files.
 type rulebook struct {
 	notes string // file with the changes made, the latest last
 
 	mu sync.Mutex // serialises writers
 }
 
-// rulebookIn returns the rulebook of a state directory.
 func rulebookIn(stateDir string) *rulebook {
 	return &rulebook{notes: filepath.Join(stateDir, "remembered.jsonl")}
 }
 
-// Entry is one answer that was written into a policy file.
+// Entry is one answer in a policy file.
 type Entry struct {
 	File    string          `json:"file"`
 	At      time.Time       `json:"at"`
@@ -39,7 +38,7 @@ type Entry struct {
 	Pieces  []config.Piece  `json:"pieces"`
 }
 
-// add changes a policy file. If reload fails, it restores the file.
+// add changes a policy file, and restores it if reload fails.
 func (b *rulebook) add(file string, e Entry, reload func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,7 +65,7 @@ func (b *rulebook) add(file string, e Entry, reload func() error) error {
 	return b.save(append(list, e))
 }
 
-// Undo removes the latest Entry of a state directory from its policy file.
+// Undo removes the latest Entry from its policy file.
 func Undo(stateDir string) (Entry, error) { return rulebookIn(stateDir).undo() }
 
 func (b *rulebook) undo() (Entry, error) {
@@ -119,7 +118,7 @@ func (b *rulebook) save(list []Entry) error {
 	return replaceFile(b.notes, text.Bytes())
 }
 
-// comment returns a text that is safe in a comment of a file.
+// comment makes a text safe in a comment.
 func comment(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
@@ -129,7 +128,7 @@ func comment(s string) string {
 	}, s)
 }
 
-// replaceFile replaces a file atomically. A link is kept, and its target replaced.
+// replaceFile replaces a file, or the target of a link, atomically.
 func replaceFile(path string, content []byte) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

@@ -2,8 +2,7 @@ package daemon
 
 import "golang.org/x/sys/unix"
 
-// connectionSlots returns how many connections of confined calls may be open at the same time: each takes six
-// descriptors, and half of the process's descriptors are reserved for other uses.
+// connectionSlots bounds the open connections of calls: six descriptors each, half of the process's in all.
 func connectionSlots() int {
 	const most = 16 << 10
 	var limit unix.Rlimit

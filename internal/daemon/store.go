@@ -8,8 +8,7 @@ import (
 	"github.com/toold/toold/internal/store"
 )
 
-// openStore opens the team's copy of the journal, if configured. A private daemon leaves its calls to the next
-// permanent one, and removes nothing of the journal.
+// openStore opens the team's copy of the journal. A private daemon only keeps what it lacks.
 func (d *Daemon) openStore() (err error) {
 	if d.Config.Store == "" {
 		return nil
@@ -24,7 +23,6 @@ func (d *Daemon) openStore() (err error) {
 	return nil
 }
 
-// stored logs changes of the copy's state.
 func (d *Daemon) stored(err error) {
 	if err == nil {
 		d.Log.Info("the team store has the whole journal")

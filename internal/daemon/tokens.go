@@ -11,7 +11,7 @@ import (
 	"github.com/toold/toold/internal/tokens"
 )
 
-// TokenFiles returns the files of the configured tokens, by name.
+// TokenFiles maps configured tokens to their files.
 func TokenFiles(cfg config.Config) map[string]string {
 	files := make(map[string]string)
 	for _, t := range cfg.Tokens {
@@ -20,7 +20,7 @@ func TokenFiles(cfg config.Config) map[string]string {
 	return files
 }
 
-// TokenFile returns the file of a token: a configured one, else an agent's.
+// TokenFile returns the file of a configured or an agent's token.
 func TokenFile(cfg config.Config, name string) (file string, configured bool) {
 	if file, ok := TokenFiles(cfg)[name]; ok {
 		return file, true
@@ -28,8 +28,7 @@ func TokenFile(cfg config.Config, name string) (file string, configured bool) {
 	return tokens.In(cfg.StateDir).Agent(name), false
 }
 
-// IssueTokens creates the missing tokens of the configuration, and returns a function that reads all current
-// tokens.
+// IssueTokens creates the configured tokens and returns a reader of all current ones.
 func IssueTokens(cfg config.Config, log *zap.Logger) func() (func() []server.Token, error) {
 	return func() (func() []server.Token, error) {
 		for _, file := range TokenFiles(cfg) {
@@ -47,8 +46,7 @@ func IssueTokens(cfg config.Config, log *zap.Logger) func() (func() []server.Tok
 	}
 }
 
-// readTokens reads the tokens of the configuration and of connected agents. It skips unusable ones; err is
-// about the last of them.
+// readTokens skips unusable tokens; err is about the last.
 func readTokens(cfg config.Config) (list []server.Token, err error) {
 	for _, t := range cfg.Tokens {
 		token, problem := tokens.Read(tokens.In(cfg.StateDir).Configured(t.Name))
@@ -72,7 +70,7 @@ func readTokens(cfg config.Config) (list []server.Token, err error) {
 	return list, err
 }
 
-// FreshTokens makes tokens that exist in this process only, and returns a function that issues them.
+// FreshTokens makes tokens for this process alone.
 func FreshTokens(cfg config.Config) (list []server.Token, issue func() (func() []server.Token, error)) {
 	for _, t := range cfg.Tokens {
 		list = append(list, server.Token{Name: t.Name, Secret: tokens.NewSecret(), Roles: roles(t)})

@@ -22,12 +22,12 @@ import (
 	"github.com/toold/toold/tools/files"
 )
 
-// Tools makes the tools of a configuration, for judging calls; none may be run.
+// Tools makes the tools of a configuration for judging calls, not for running them.
 func Tools(cfg config.Config) (*tools.Registry, error) {
 	return newRegistry(cfg, shared{}, &workspace{})
 }
 
-// newRegistry makes the tools of a workspace. Zero values are enough if nothing is run.
+// newRegistry makes the tools of a workspace. Judging needs only zero values.
 func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, error) {
 	var g *protect.Watcher
 	if Protected(cfg) {
@@ -49,9 +49,9 @@ func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, 
 	return made, err
 }
 
-// commandEnv returns the environment of commands. PATH excludes all other workspaces.
+// commandEnv returns the environment of commands; PATH excludes all workspaces but theirs.
 func commandEnv(cfg config.Config) []string {
-	others, _ := workspaces.In(cfg.StateDir).List() // if the list is unreadable no workspace is served
+	others, _ := workspaces.In(cfg.StateDir).List()
 	return executor.BaseEnv(executor.EnvOptions{
 		From: os.Environ(), Pass: cfg.Env.Pass, Set: cfg.Env.Set, Default: cfg.Sandbox.Caches.Env(),
 		Workspace: cfg.Workspace, Others: workspaces.Paths(others),
@@ -67,13 +67,12 @@ func terminalMode(name string) executor.Terminal {
 	return executor.Split
 }
 
-// Command returns a command as calls of a configuration run it, without its script.
+// Command returns a command without its script, as calls run it.
 func Command(cfg config.Config) executor.Command {
 	return executor.Command{Dir: cfg.Workspace, Env: commandEnv(cfg), Terminal: terminalMode(cfg.Terminal), Sandbox: cfg.Sandbox}
 }
 
-// Confine tests what the sandbox needs. What cannot be confined does not run, so a daemon that could run
-// nothing does not start.
+// Confine completes the profile, or fails where calls cannot be confined.
 func Confine(ctx context.Context, cfg config.Config) (sandbox.Profile, sandbox.Report, error) {
 	profile, report, err := sandbox.Choose(ctx, cfg.Sandbox, cfg.Lowest)
 	if err != nil {
@@ -82,24 +81,23 @@ func Confine(ctx context.Context, cfg config.Config) (sandbox.Profile, sandbox.R
 	return profile, report, nil
 }
 
-// egressOptions returns the options of the connections of calls.
 func egressOptions(e config.Egress, slots *egress.Slots) egress.Options {
 	return egress.Options{Private: e.Private, OtherNames: e.OtherNames, Slots: slots}
 }
 
-// listed matches the hosts that calls may contact without a question.
+// listed matches hosts that need no question.
 func listed(e config.Egress) func(string, uint16) bool {
 	return func(host string, port uint16) bool {
 		return slices.ContainsFunc(e.Allow, func(p egress.Pattern) bool { return p.Matches(host, port) })
 	}
 }
 
-// Protected reports whether calls may write where names are protected, if only with an escalation.
+// Protected reports whether calls may write protected names, if only with an escalation.
 func Protected(cfg config.Config) bool {
 	return max(cfg.Sandbox.Mode, cfg.Escalation.Mode) != sandbox.ReadOnly && len(cfg.Protect) > 0
 }
 
-// Protection returns the options for watching protected names.
+// Protection configures the watching of protected names.
 func Protection(cfg config.Config) protect.Options {
 	return protect.Options{
 		Roots: append([]string{cfg.Workspace}, cfg.Sandbox.Write...), Names: cfg.Protect,
@@ -107,11 +105,10 @@ func Protection(cfg config.Config) protect.Options {
 	}
 }
 
-// watchOver watches what calls may write, for masked and for protected names.
 func watchOver(cfg config.Config, p *policy.Policy) (*masks.Tracker, *protect.Watcher, error) {
 	o := Protection(cfg)
 	if !Protected(cfg) {
-		o.Names = nil // what calls cannot write needs no protection
+		o.Names = nil
 	}
 	return masks.New(o, p)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// workspace is an open workspace: what its calls share, separate from other workspaces.
+// workspace is what the calls of one workspace share.
 type workspace struct {
 	*dispatch.Workspace
 	cfg         config.Config
@@ -33,7 +33,6 @@ type workspace struct {
 	warnings    []string // of its policy
 }
 
-// served is the daemon's set of workspaces, for calls.
 type served struct{ *workspaces.Set[*workspace] }
 
 // Use returns the workspace that contains dir.
@@ -66,7 +65,7 @@ func (d *Daemon) openWorkspace(ctx context.Context, root string) (*workspace, er
 	return w, nil
 }
 
-// open makes what the calls of the workspace share. On error close closes what was opened.
+// open makes what calls share. On error the caller closes it.
 func (w *workspace) open(ctx context.Context, d *Daemon) error {
 	p, err := LoadPolicy(w.cfg)
 	if err != nil {
@@ -96,7 +95,7 @@ func (w *workspace) open(ctx context.Context, d *Daemon) error {
 	return nil
 }
 
-// remember returns a function that writes rules into the user's policy file; nil if there is none.
+// remember writes rules into the user's policy file; nil if there is none.
 func (w *workspace) remember(d *Daemon) func([]policy.Change, string, string) error {
 	if w.cfg.Policy == "" {
 		return nil
@@ -116,19 +115,17 @@ func (w *workspace) close() {
 	w.caches.Close()
 }
 
-// reload reloads the policy files. On an error the last valid policy stays in force.
 func (w *workspace) reload() error {
 	p, err := LoadPolicy(w.cfg)
 	if err != nil {
 		return fmt.Errorf("%w (workspace %s)", err, w.cfg.Workspace)
 	}
-	w.masks.Use(p) // before calls use it, which would have to wait
+	w.masks.Use(p) // before calls wait for it
 	w.SetPolicy(p)
 	w.warnings = p.Warnings()
 	return nil
 }
 
-// reloadAll reloads every open workspace, and discards warm shells.
 func (d *Daemon) reloadAll() (warnings []string, err error) {
 	err = d.workspaces.Each(func(_ string, w *workspace) error {
 		err := w.reload()
@@ -140,7 +137,6 @@ func (d *Daemon) reloadAll() (warnings []string, err error) {
 	return slices.Compact(warnings), err
 }
 
-// policyFiles returns the files that determine a policy of an open workspace.
 func (d *Daemon) policyFiles() (places []string) {
 	_ = d.workspaces.Each(func(_ string, w *workspace) error {
 		places = append(places, policyFilesOf(w.cfg)...)
@@ -149,7 +145,6 @@ func (d *Daemon) policyFiles() (places []string) {
 	return places
 }
 
-// limitCaches bounds the tool caches of every open workspace.
 func (d *Daemon) limitCaches(ctx context.Context) error {
 	return d.workspaces.Each(func(_ string, w *workspace) error { return w.caches.Limit(ctx, d.Config.Limits.StateBytes/2) })
 }

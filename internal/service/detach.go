@@ -17,7 +17,7 @@ func (o Options) detach(_ context.Context, log string) (process, error) {
 		return process{}, fmt.Errorf("cannot make the daemon's log: %w", err)
 	}
 	defer out.Close()
-	cmd := exec.Command(o.Command[0], o.Command[1:]...) // not CommandContext: it outlives this program
+	cmd := exec.Command(o.Command[0], o.Command[1:]...) // it outlives ctx
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.Dir, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	keepOpenFiles()
@@ -28,7 +28,7 @@ func (o Options) detach(_ context.Context, log string) (process, error) {
 	// Ends when the daemon does, or with this program.
 	go func() {
 		defer close(over)
-		_ = cmd.Wait() // ProcessState says how it ended
+		_ = cmd.Wait()
 	}()
 	return process{ended: func() (string, bool) {
 		select {
@@ -40,11 +40,9 @@ func (o Options) detach(_ context.Context, log string) (process, error) {
 	}}, nil
 }
 
-// keepOpenFiles keeps the files that this program was given from the daemon: a lock on one of
-// them would be held for as long as the daemon runs. What this program opens itself no
-// other program gets.
+// keepOpenFiles closes inherited descriptors for the daemon, which would keep their locks.
 func keepOpenFiles() {
-	open, _ := os.ReadDir("/proc/self/fd") // without it they cannot be known
+	open, _ := os.ReadDir("/proc/self/fd")
 	for _, entry := range open {
 		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > 2 {
 			syscall.CloseOnExec(fd)
@@ -52,8 +50,8 @@ func keepOpenFiles() {
 	}
 }
 
-// serves reports whether a process has the lock of a state directory open. Where the
-// system does not show that, the name of its program will do.
+// serves reports whether a process has the lock of a state directory open. Without that information it compares
+// program names.
 func serves(pid int, stateDir string) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	if _, err := os.Stat("/proc/self/fd"); err != nil {

@@ -1,10 +1,6 @@
-// Package service starts a daemon that outlives the command which starts it, and ends
-// one.
-//
-// Where systemd manages the user's services the daemon is a unit, which systemd starts again
-// after a failure and at each login, elsewhere a process in a session of its own. Its output
-// is appended to a file of the state directory in both cases. Whether a daemon runs is
-// known from the state directory alone.
+// Package service starts a daemon in the background and ends one.
+// / The daemon is a unit of the user's systemd if there is one, else a process in a session of its own. Its output
+// goes to a file of the state directory.
 package service
 
 import (
@@ -21,12 +17,12 @@ import (
 	"github.com/toold/toold/internal/statedir"
 )
 
-// Options say how a daemon is started. All are needed.
+// Options configure Start. All are required.
 type Options struct {
 	StateDir string   // exists
 	Dir      string   // the working directory
-	Command  []string // the program, by its absolute path, and its arguments
-	Env      []string // what a unit gets, besides what systemd gives it; a process gets all
+	Command  []string // absolute program and arguments
+	Env      []string // of a unit; a process inherits everything
 }
 
 // Daemon is a running daemon.
@@ -37,11 +33,9 @@ type Daemon struct {
 	Log     string // the file that has its output; "" unless Started
 }
 
-// every is how often the state directory is looked at.
 const every = 20 * time.Millisecond
 
-// Start returns the daemon of the state directory, and starts it if none runs. It returns
-// when the daemon can be reached. The error contains what the daemon printed.
+// Start returns the daemon of the state directory, starting it if none runs, as soon as it can be reached.
 func Start(ctx context.Context, o Options) (d Daemon, err error) {
 	err = statedir.Alone(ctx, o.StateDir, "service start", func() error {
 		running, ok, err := statedir.Running(o.StateDir)
@@ -80,7 +74,6 @@ func (o Options) start(ctx context.Context) (Daemon, error) {
 	return d, err
 }
 
-// await returns the daemon when it can be reached.
 func (o Options) await(ctx context.Context, p process, log string) (statedir.Daemon, error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -112,8 +105,7 @@ func tail(file string) string {
 	return "  " + strings.ReplaceAll(lines, "\n", "\n  ")
 }
 
-// Stop ends the daemon of a state directory, however it was started, removes its unit, and
-// returns when it has ended. ok is false when none ran.
+// Stop ends the daemon of a state directory and removes its unit. ok is false if none ran.
 func Stop(ctx context.Context, stateDir string) (d statedir.Daemon, ok bool, err error) {
 	if d, ok, err = statedir.Running(stateDir); err != nil {
 		return d, false, err
@@ -125,7 +117,6 @@ func Stop(ctx context.Context, stateDir string) (d statedir.Daemon, ok bool, err
 	return d, ok, errors.Join(end(ctx, stateDir, d), unit)
 }
 
-// end ends a process that serves a state directory.
 func end(ctx context.Context, stateDir string, d statedir.Daemon) error {
 	if !serves(d.PID, stateDir) {
 		return fmt.Errorf("cannot end the daemon: process %d is not it, perhaps since it runs in another container; end it there", d.PID)

@@ -13,9 +13,7 @@ import (
 	"time"
 )
 
-// unitFile is the unit of the daemon of a state directory, whether it exists or not: a
-// service of the user's systemd, which has a link to it, that starts the daemon whenever the
-// user logs in, or the machine starts where the user lingers.
+// unitFile is the path of the daemon's unit, which systemd links to.
 func unitFile(stateDir string) string {
 	h := fnv.New32a()
 	h.Write([]byte(stateDir))
@@ -33,7 +31,6 @@ func systemctl(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// text is the unit of a daemon.
 func (o Options) text(log string) string {
 	var own strings.Builder
 	fmt.Fprintf(&own, "WorkingDirectory=%s\n", specifiers(o.Dir))
@@ -48,16 +45,14 @@ func (o Options) text(log string) string {
 	return "# Written by `toold up`, removed by `toold down`.\n" + unit("toold, which runs the tool calls of agents", own.String(), command)
 }
 
-// unit is a service with settings of its own. A command that runs out of memory must not end
-// the daemon, nor a signal to the daemon its commands: it answers their calls.
+// unit returns a service. Neither a command that runs out of memory nor a signal to the daemon may end the others.
 func unit(description, own, command string) string {
 	return "[Unit]\nDescription=" + description + "\nStartLimitIntervalSec=60\nStartLimitBurst=5\n\n" +
 		"[Service]\nType=exec\nRestart=on-failure\nRestartSec=2\nKillMode=mixed\nDelegate=yes\nOOMPolicy=continue\n" +
 		own + "ExecStart=" + command + "\n\n[Install]\nWantedBy=default.target\n"
 }
 
-// Templates returns the units of a package. The instance of both is the directory to serve, as
-// systemd-escape --path writes it. The socket starts the service when a client connects to address.
+// Templates returns the units of a package, instances by directory (systemd-escape --path).
 func Templates(program, address string) (service, socket string) {
 	service = unit("toold, which runs the tool calls of agents in %f", "WorkingDirectory=%f\n", quoted(program)+" serve --listen "+address)
 	socket = "[Unit]\nDescription=Starts toold in %f when an agent connects\n\n[Socket]\nListenStream=" + address + "\n\n[Install]\nWantedBy=sockets.target\n"
@@ -70,7 +65,6 @@ func quoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(specifiers(s)) + `"`
 }
 
-// enable writes the unit and starts it.
 func (o Options) enable(ctx context.Context, log string) (process, error) {
 	file := unitFile(o.StateDir)
 	name := filepath.Base(file)
@@ -90,12 +84,12 @@ func (o Options) enable(ctx context.Context, log string) (process, error) {
 		looked = time.Now()
 		state, _ := exec.CommandContext(ctx, "systemctl", "--user", "is-active", name).Output() // it fails unless active
 		is := strings.TrimSpace(string(state))
-		// A unit that is activated again has ended once.
+		// Activating again means it has ended once.
 		return "the unit " + name + " is " + is, slices.Contains([]string{"inactive", "failed", "activating"}, is)
 	}}, nil
 }
 
-// disable ends the unit of a state directory, if there is one, and removes it.
+// disable ends and removes the unit of a state directory, if any.
 func disable(ctx context.Context, stateDir string) error {
 	file := unitFile(stateDir)
 	if _, err := os.Stat(file); err != nil {
@@ -105,6 +99,6 @@ func disable(ctx context.Context, stateDir string) error {
 	if err := systemctl(ctx, "disable", "--now", name); err != nil {
 		return fmt.Errorf("cannot remove the unit %s: %w\nuntil you do, in a login of yours, it starts the daemon again: systemctl --user disable --now %[1]s", name, err)
 	}
-	_ = systemctl(ctx, "reset-failed", name) // it fails unless the unit did
+	_ = systemctl(ctx, "reset-failed", name)
 	return os.Remove(file)
 }

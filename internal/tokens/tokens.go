@@ -1,9 +1,5 @@
-// Package tokens keeps the secrets with which clients connect, a file each.
-//
-// Those of the configuration are made at the daemon's first start and lie in the directory
-// "tokens" of the state directory. Those of connected agents are added and revoked by
-// people, and lie in "agent.d" below it. A file is always replaced, never changed, so a
-// Token can report whether it is still the one in force.
+// Package tokens stores the secrets of clients, a file each: those of the configuration in tokens, those of
+// connected agents in tokens/agent.d. Files are replaced, never changed, so Valid can compare them.
 package tokens
 
 import (
@@ -19,16 +15,16 @@ import (
 	"time"
 )
 
-// Store is the tokens of one state directory.
+// Store is the tokens of a state directory.
 type Store struct{ dir string }
 
 // In returns the tokens of a state directory.
 func In(stateDir string) Store { return Store{filepath.Join(stateDir, "tokens")} }
 
-// Dir is the directory of the tokens of the configuration.
+// Dir is the directory of the configured tokens.
 func (s Store) Dir() string { return s.dir }
 
-// Token is a token as it is on disk.
+// Token is a token read from disk.
 type Token struct {
 	Name   string
 	File   string
@@ -37,9 +33,7 @@ type Token struct {
 	info   fs.FileInfo
 }
 
-// Valid reports whether the token is in force: neither revoked nor rotated since it was read.
-// While its file cannot be looked at, in a directory that is closed, it is as it was: no one
-// can have revoked it there.
+// Valid reports whether the token is neither revoked nor rotated. While its file cannot be examined it stays valid.
 func (t Token) Valid() bool {
 	now, err := os.Stat(t.File)
 	if err != nil {
@@ -48,15 +42,15 @@ func (t Token) Valid() bool {
 	return os.SameFile(now, t.info) && now.ModTime().Equal(t.info.ModTime())
 }
 
-// Configured is the file of a token that the configuration names.
+// Configured is the file of a configured token.
 func (s Store) Configured(name string) string { return filepath.Join(s.dir, name) }
 
-// Agent is the file of the token of a connected agent.
+// Agent is the file of an agent's token.
 func (s Store) Agent(name string) string { return filepath.Join(s.dir, "agent.d", name) }
 
 var agentName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 
-// CheckName returns an error unless an agent's token may have the name.
+// CheckName checks the name of an agent's token.
 func CheckName(name string) error {
 	if agentName.MatchString(name) {
 		return nil
@@ -64,8 +58,7 @@ func CheckName(name string) error {
 	return fmt.Errorf("%q cannot be the name of a token: use 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit", name)
 }
 
-// Agents returns the tokens of connected agents by name. Files that Read refuses are left
-// out; err says why.
+// Agents returns the tokens of connected agents. It skips those that Read refuses; err says why.
 func (s Store) Agents() (list []Token, err error) {
 	entries, err := os.ReadDir(s.Agent(""))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +81,7 @@ func (s Store) Agents() (list []Token, err error) {
 	return list, err
 }
 
-// Make returns the token in a file, which it makes when it does not exist.
+// Make returns the token in a file, creating it if missing.
 func Make(file string) (Token, error) {
 	if _, err := os.Lstat(file); err == nil {
 		return Read(file)
@@ -99,7 +92,7 @@ func Make(file string) (Token, error) {
 	return Read(file)
 }
 
-// Rotate replaces the secret of a token that exists. The old one ends at once.
+// Rotate replaces the secret of a token; the old one ends at once.
 func Rotate(file string) (Token, error) {
 	if _, err := Read(file); err != nil {
 		return Token{}, err
@@ -118,7 +111,6 @@ func Revoke(file string) error {
 	return nil
 }
 
-// replace writes a new secret beside the file and moves it there.
 func replace(file string, move func(from, to string) error) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("cannot make the directory of the tokens: %w", err)

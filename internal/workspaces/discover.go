@@ -7,9 +7,8 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// Discover returns the workspace for dir, a canonical path: the registered one that contains it, else the
-// root of its git repository, else dir. A repository of another user, or one that contains home, does not
-// count.
+// Discover returns the workspace for dir, a canonical path: the registered one that contains it, else the root of
+// its git repository, else dir. A repository of another user or around home does not count.
 func Discover(registered []string, dir, home string) string {
 	if root := Containing(registered, dir); root != "" {
 		return root
@@ -25,7 +24,6 @@ func Discover(registered []string, dir, home string) string {
 	return dir
 }
 
-// containsAny reports whether dir contains a registered workspace.
 func containsAny(dir string, registered []string) bool {
 	for _, root := range registered {
 		if paths.Within(root, dir) {

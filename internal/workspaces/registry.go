@@ -1,9 +1,5 @@
-// Package workspaces keeps the directories that a person has registered for agents to
-// work in, and opens what the calls of each share when it is first needed.
-//
-// A Registry is a file of the state directory, which calls cannot see. Only commands
-// that a person runs change it; nothing on the wire does. A Set serves the registered
-// workspaces: it follows the file, so a change holds from the next call on.
+// Package workspaces keeps the list of registered directories and opens what the calls of each share. Only commands
+// that a person runs change the list; a Set follows it.
 package workspaces
 
 import (
@@ -27,7 +23,7 @@ const (
 	formatVersion = 1
 )
 
-// Workspace is one registered directory.
+// Workspace is a registered directory.
 type Workspace struct {
 	Path    string    `json:"path"` // canonical
 	AddedAt time.Time `json:"added_at"`
@@ -38,8 +34,7 @@ type content struct {
 	Workspaces []Workspace `json:"workspaces"`
 }
 
-// Registry is the list of workspaces in a state directory. Its methods may be called
-// from several processes at the same time.
+// Registry is the list of workspaces of a state directory, safe for several processes.
 type Registry struct{ dir string }
 
 // In returns the registry of a state directory.
@@ -47,8 +42,7 @@ func In(stateDir string) Registry { return Registry{stateDir} }
 
 func (r Registry) path() string { return filepath.Join(r.dir, fileName) }
 
-// List returns the workspaces, sorted by path. A registry that was never written is
-// empty; one that cannot be read is an error.
+// List returns the workspaces, sorted by path.
 func (r Registry) List() ([]Workspace, error) {
 	text, err := os.ReadFile(r.path())
 	if r.dir == "" || errors.Is(err, fs.ErrNotExist) {
@@ -72,8 +66,8 @@ func (r Registry) List() ([]Workspace, error) {
 	return c.Workspaces, nil
 }
 
-// NestedError says that a workspace would contain another or lie in it. A call may write
-// all of its own workspace and nothing of another, so they are kept apart.
+// NestedError reports that a workspace would contain another or be inside it. Calls write all of their own and
+// nothing of others.
 type NestedError struct{ Path, Other string }
 
 func (e *NestedError) Error() string {
@@ -84,8 +78,7 @@ func (e *NestedError) Error() string {
 	return fmt.Sprintf("cannot register %s: it %s %s; use that one, or remove it first: toold workspaces remove %[3]s", e.Path, how, e.Other)
 }
 
-// Add registers a directory by its canonical path. It reports whether it is new. The
-// error may be a *NestedError.
+// Add registers a canonical path and reports whether it is new. The error may be a *NestedError.
 func (r Registry) Add(ctx context.Context, path string) (added bool, err error) {
 	if !filepath.IsAbs(path) {
 		return false, fmt.Errorf("cannot register %q: it is not an absolute path", path)
@@ -105,7 +98,7 @@ func (r Registry) Add(ctx context.Context, path string) (added bool, err error) 
 	return added && err == nil, err
 }
 
-// Remove takes a directory off the list. It reports whether it was on it.
+// Remove removes a path and reports whether it was registered.
 func (r Registry) Remove(ctx context.Context, path string) (removed bool, err error) {
 	err = r.change(ctx, func(list []Workspace) ([]Workspace, error) {
 		kept := slices.DeleteFunc(slices.Clone(list), func(w Workspace) bool { return w.Path == path })
@@ -115,7 +108,6 @@ func (r Registry) Remove(ctx context.Context, path string) (removed bool, err er
 	return removed && err == nil, err
 }
 
-// change replaces the list by what edit makes of it, unless that is the same.
 func (r Registry) change(ctx context.Context, edit func([]Workspace) ([]Workspace, error)) error {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return fmt.Errorf("cannot make the state directory: %w; choose another one with --state-dir", err)
@@ -134,7 +126,6 @@ func (r Registry) change(ctx context.Context, edit func([]Workspace) ([]Workspac
 	})
 }
 
-// write replaces the file at once: a reader sees the old list or the new one.
 func (r Registry) write(list []Workspace) error {
 	text, err := json.MarshalIndent(content{formatVersion, append([]Workspace{}, list...)}, "", "  ")
 	if err != nil {

@@ -11,58 +11,54 @@ import (
 	"sync"
 )
 
-// UnregisteredError says that a directory is in no registered workspace.
+// UnregisteredError reports a directory outside every registered workspace.
 type UnregisteredError struct{ Dir string }
 
 func (e *UnregisteredError) Error() string {
 	return fmt.Sprintf("%s is in no registered workspace; a person can register it on the command line: toold workspaces add %[1]s", e.Dir)
 }
 
-// Set opens workspaces when they are first used and closes them when they are no longer
-// registered and nothing uses them. Make it with NewSet. Its methods may be called from
-// several goroutines.
+// Set opens workspaces at their first use and closes them when they are unregistered and unused. It is safe for
+// concurrent use.
 type Set[T any] struct {
 	opt SetOptions[T]
 
 	mu     sync.Mutex
-	seen   fs.FileInfo // the registry's file when roots was read; nil = there was none
-	known  bool        // roots was read
+	seen   fs.FileInfo // of the registry when roots was read; nil: no file
+	known  bool
 	roots  []string
 	units  map[string]*unit[T] // by root
 	closed bool
-	work   sync.WaitGroup // units that are being closed
+	work   sync.WaitGroup
 }
 
 // SetOptions configure a Set.
 type SetOptions[T any] struct {
 	Registry Registry
-	Home     string // the workspace of callers who name no directory
-	Only     bool   // Home is all there is; the registry is not read
-	// Open makes what the calls in a workspace share, Close ends it. Calls of Open for
-	// one root do not overlap.
+	Home     string // the default workspace
+	Only     bool   // serve Home alone
+	// Open calls for one root do not overlap.
 	Open  func(ctx context.Context, root string) (T, error)
 	Close func(T)
 }
 
-// unit is an open workspace, or one that is being opened.
 type unit[T any] struct {
 	root  string
-	is    fs.FileInfo   // the directory that was opened
+	is    fs.FileInfo
 	ready chan struct{} // closed when value or err is set
 	value T
 	err   error
 	users int  // guarded by Set.mu
-	gone  bool // no longer in Set.units: closed with its last user
+	gone  bool // out of service: closed with its last user
 }
 
-// NewSet returns a set with no workspace open.
+// NewSet returns an empty set.
 func NewSet[T any](o SetOptions[T]) *Set[T] {
 	return &Set[T]{opt: o, units: make(map[string]*unit[T])}
 }
 
-// Use returns the workspace that contains dir, a canonical path; "" stands for Home. It
-// stays open until release is called. The error is an *UnregisteredError when there is
-// none.
+// Use returns the workspace that contains dir, a canonical path or "" for Home, open until release. The error may be
+// an *UnregisteredError.
 func (s *Set[T]) Use(ctx context.Context, dir string) (value T, release func(), err error) {
 	var none T
 	if dir == "" {
@@ -73,7 +69,7 @@ func (s *Set[T]) Use(ctx context.Context, dir string) (value T, release func(), 
 		return none, nil, err
 	}
 	if fresh {
-		u.value, u.err = s.opt.Open(context.WithoutCancel(ctx), u.root) // others may wait for it
+		u.value, u.err = s.opt.Open(context.WithoutCancel(ctx), u.root) // others may wait
 		close(u.ready)
 	}
 	select {
@@ -83,7 +79,7 @@ func (s *Set[T]) Use(ctx context.Context, dir string) (value T, release func(), 
 		return none, nil, context.Cause(ctx)
 	}
 	if u.err != nil {
-		s.forget(u) // the next call tries again
+		s.forget(u)
 		s.leave(u)
 		return none, nil, fmt.Errorf("cannot open the workspace %s: %w", u.root, u.err)
 	}
@@ -91,7 +87,7 @@ func (s *Set[T]) Use(ctx context.Context, dir string) (value T, release func(), 
 	return u.value, func() { once.Do(func() { s.leave(u) }) }, nil
 }
 
-// enter counts a user of a workspace. If fresh, the caller opens it.
+// enter adds a user. If fresh, the caller opens it.
 func (s *Set[T]) enter(dir string) (u *unit[T], fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +107,7 @@ func (s *Set[T]) enter(dir string) (u *unit[T], fresh bool, err error) {
 	}
 	u = s.units[root]
 	if u != nil && !os.SameFile(u.is, is) {
-		s.retire(u) // another directory has taken its place
+		s.retire(u) // the directory was replaced
 		u = nil
 	}
 	if fresh = u == nil; fresh {
@@ -122,8 +118,7 @@ func (s *Set[T]) enter(dir string) (u *unit[T], fresh bool, err error) {
 	return u, fresh, nil
 }
 
-// refresh reads the registry if its file has changed, and retires what is no longer in
-// it. It is called with mu held.
+// refresh reads a changed registry and retires what was removed. The caller holds mu.
 func (s *Set[T]) refresh() error {
 	if s.opt.Only {
 		s.roots = []string{s.opt.Home}
@@ -149,7 +144,7 @@ func (s *Set[T]) refresh() error {
 	return nil
 }
 
-// unchanged reports whether a file is as it was. The registry is replaced, never written.
+// unchanged compares file states; the registry is replaced, never written.
 func unchanged(before, now fs.FileInfo) bool {
 	if before == nil || now == nil {
 		return before == nil && now == nil
@@ -157,7 +152,7 @@ func unchanged(before, now fs.FileInfo) bool {
 	return os.SameFile(before, now) && before.ModTime().Equal(now.ModTime()) && before.Size() == now.Size()
 }
 
-// retire takes a unit out of service. It is called with mu held.
+// retire takes a unit out of service. The caller holds mu.
 func (s *Set[T]) retire(u *unit[T]) {
 	if s.units[u.root] == u {
 		delete(s.units, u.root)
@@ -168,7 +163,7 @@ func (s *Set[T]) retire(u *unit[T]) {
 	}
 }
 
-// closeUnused closes a unit that is out of service and unused. The caller holds mu.
+// closeUnused closes a retired unit without users. The caller holds mu.
 func (s *Set[T]) closeUnused(u *unit[T]) {
 	if !u.gone || u.users > 0 || u.err != nil {
 		return
@@ -190,7 +185,7 @@ func (s *Set[T]) leave(u *unit[T]) {
 	s.closeUnused(u)
 }
 
-// Roots returns the paths of the registered workspaces.
+// Roots returns the registered paths.
 func (s *Set[T]) Roots() ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,8 +193,7 @@ func (s *Set[T]) Roots() ([]string, error) {
 	return slices.Clone(s.roots), err
 }
 
-// Root returns the path of the workspace that contains dir; "" stands for Home. The error
-// is an *UnregisteredError when there is none.
+// Root returns the workspace that contains dir or an *UnregisteredError; "" is Home.
 func (s *Set[T]) Root(dir string) (string, error) {
 	if dir == "" {
 		dir = s.opt.Home
@@ -214,8 +208,7 @@ func (s *Set[T]) Root(dir string) (string, error) {
 	return "", &UnregisteredError{dir}
 }
 
-// Each calls do for every open workspace, one after the other, and joins the errors. A
-// workspace that is opened meanwhile may be left out.
+// Each calls do for every open workspace and joins the errors.
 func (s *Set[T]) Each(do func(root string, value T) error) error {
 	s.mu.Lock()
 	var open []*unit[T]
@@ -239,8 +232,7 @@ func (s *Set[T]) Each(do func(root string, value T) error) error {
 	return errors.Join(errs...)
 }
 
-// Close takes all workspaces out of service and waits until the unused ones are closed. The others are
-// closed by their last release.
+// Close retires all workspaces and waits for the unused ones; their last release closes the others.
 func (s *Set[T]) Close() {
 	if s == nil {
 		return
