@@ -1,7 +1,8 @@
 // Command toold judges the tool calls of an AI agent, asks a person where the policy says so, runs them in a sandbox
 // and answers each exactly once.
-// / In the sandbox of a call this program is the helper: package sandbox/internal/helper takes over in its init,
-// before main, when it is started for that.
+//
+// Below a sandbox the same binary is the helper process: the init function of sandbox/internal/helper
+// (supervisor_linux.go) takes over before main, and never returns, when the daemon has started it as such.
 package main
 
 import (

@@ -5,76 +5,39 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"reflect"
 	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/toold/toold/sandbox"
 )
-
-const gib = 1 << 30
 
 // DefaultListen is where a daemon listens unless it is configured otherwise.
 const DefaultListen = "127.0.0.1:7717"
 
-func defaults() Config {
-	return Config{
-		Listen: DefaultListen,
-		Tokens: []Token{
-			{Name: "agent", Roles: []string{"agent"}},
-			{Name: "approver", Roles: []string{"approver", "observer"}},
-			{Name: "observer", Roles: []string{"observer"}},
-		},
-		ApprovalTime: 120 * time.Second,
-		Sandbox: sandbox.Profile{
-			Mode: sandbox.WorkspaceWrite,
-			Limits: sandbox.Limits{
-				Processes: 512, OpenFiles: 4096, FileBytes: 4 * gib, MemoryBytes: 4 * gib, TmpBytes: gib / 2,
-			},
-		},
-		Terminal:   usualTerminal(runtime.GOOS),
-		WarmShells: 2,
-		LogLevel:   "info",
+func (l *loader) build() Config {
+	c := Config{File: l.file, Text: l.src}
+	l.version(l.one("version"))
+	l.fields(&c)
+	if runtime.GOOS != "linux" && !l.one("terminal").set {
+		c.Terminal = "off" // commands have pipes only
 	}
-}
-
-func usualTerminal(system string) string {
-	if system == "linux" {
-		return "split"
-	}
-	return "off" // commands have pipes only
-}
-
-func (l *loader) build(raw file) Config {
-	c := defaults()
-	c.File, c.Text = l.file, l.src
-	l.version(raw.Version)
-	l.network(&c, raw)
-	c.Tokens = l.tokens(raw, c.Tokens)
-	l.duration(&c.ApprovalTime, raw.Approval.Timeout, "approval.timeout", time.Second/10, 24*time.Hour)
-	l.limits(&c.Limits, raw.Limits)
-	l.paths(&c, raw)
-	l.sandbox(&c, raw)
-	c.Caches = l.caches(&c, raw.Sandbox.Caches)
-	l.egress(&c, raw)
-	l.environment(&c.Env, raw)
-	l.word(&c.Terminal, raw.Terminal, "terminal", "split", "single", "off")
-	l.count(&c.WarmShells, raw.WarmShells, "warm_shells", bounds{0, 64})
-	c.Redact = l.redact(raw.Redact)
-	l.word(&c.LogLevel, raw.Log.Level, "log.level", "debug", "info", "warn", "error")
-	l.store(&c.Store, raw.Audit.Store)
-	l.endpoint(&c.Traces, raw.Telemetry.Endpoint)
+	l.network(&c)
+	c.Tokens = l.tokens(*l.raw["tokens"].(*[]rawToken))
+	l.limits(c.Limits)
+	l.paths(&c)
+	l.sandbox(&c)
+	c.Caches = l.caches(&c, l.list("sandbox.caches"))
+	l.egress(&c)
+	l.environment(&c.Env)
+	c.Redact = l.redact(l.list("redact"))
+	l.store(&c.Store, l.one("audit.store"))
+	l.endpoint(&c.Traces, l.one("telemetry.otlp_endpoint"))
 	c.Warnings = l.warnings
 	return c
 }
 
-// version refuses files for another toold. A file that names none is refused
-// as well: what its keys mean must not depend on who reads it. An empty file
-// says nothing and needs none.
+// version refuses files of other versions and files without one, unless they are empty.
 func (l *loader) version(s scalar) {
 	switch {
 	case s.set && s.text != "1":
@@ -86,18 +49,18 @@ func (l *loader) version(s scalar) {
 
 var comment = regexp.MustCompile(`(?m)^\s*#.*$|^---\s*$`)
 
-func (l *loader) network(c *Config, raw file) {
-	l.text(&c.Listen, raw.Listen, "listen")
-	if raw.TLS.Cert.set != raw.TLS.Key.set {
-		l.fail(written(raw.TLS.Key, raw.TLS.Cert), "tls needs both cert and key")
+func (l *loader) network(c *Config) {
+	cert, key, listen := l.one("tls.cert"), l.one("tls.key"), l.one("listen")
+	if cert.set != key.set {
+		l.fail(written(key, cert), "tls needs both cert and key")
 	}
-	l.namedFile(&c.TLS.Cert, raw.TLS.Cert, "tls.cert")
-	l.namedFile(&c.TLS.Key, raw.TLS.Key, "tls.key")
-	if why := checkListen(c.Listen, raw.TLS.Cert.set); why != "" {
-		l.fail(raw.Listen, "listen cannot be %q: %s", c.Listen, why)
+	l.namedFile(&c.TLS.Cert, cert, "tls.cert")
+	l.namedFile(&c.TLS.Key, key, "tls.key")
+	if why := checkListen(c.Listen, cert.set); why != "" {
+		l.fail(listen, "listen cannot be %q: %s", c.Listen, why)
 	}
-	c.AllowedHosts = l.checked(raw.AllowedHosts, "allowed_hosts", "a host name without scheme and path, such as box.example", isHost)
-	c.AllowedOrigins = l.checked(raw.AllowedOrigins, "allowed_origins", "an origin, such as https://box.example:8443", isOrigin)
+	c.AllowedHosts = l.checked("allowed_hosts", "a host name without scheme and path, such as box.example", isHost)
+	c.AllowedOrigins = l.checked("allowed_origins", "an origin, such as https://box.example:8443", isOrigin)
 }
 
 // written is the first of two settings, unless only the other is written.
@@ -108,7 +71,7 @@ func written(first, second scalar) scalar {
 	return second
 }
 
-// checkListen returns what is wrong with an address. Other machines may reach it only over TLS.
+// checkListen returns what is wrong with an address. Other machines need TLS.
 func checkListen(address string, tls bool) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -128,7 +91,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (l *loader) checked(list []scalar, key, expected string, ok func(string) bool) []string {
+func (l *loader) checked(key, expected string, ok func(string) bool) []string {
+	list := l.list(key)
 	out := l.texts(list, key)
 	for i, v := range out {
 		if v != "" && !ok(v) {
@@ -168,7 +132,7 @@ func (l *loader) endpoint(dst *string, s scalar) {
 	*dst = u.JoinPath("v1/traces").String()
 }
 
-// store settles the team store. Calls cannot read the files that the variables name.
+// store refuses files in the connection string: calls cannot read those that variables name.
 func (l *loader) store(dst *string, s scalar) {
 	for word, variable := range map[string]string{"passfile": "PGPASSFILE", "servicefile": "PGSERVICEFILE", "sslkey": "PGSSLKEY"} {
 		if strings.Contains(s.text, word) {
@@ -180,13 +144,17 @@ func (l *loader) store(dst *string, s scalar) {
 
 var tokenName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 
-func (l *loader) tokens(raw file, byDefault []Token) []Token {
-	if len(raw.Tokens) == 0 {
-		return byDefault
+type rawToken struct {
+	Name  scalar   `yaml:"name"`
+	Roles []scalar `yaml:"roles"`
+}
+
+func (l *loader) tokens(list []rawToken) (out []Token) {
+	if len(list) == 0 {
+		return []Token{{"agent", []string{"agent"}}, {"approver", []string{"approver", "observer"}}, {"observer", []string{"observer"}}}
 	}
-	var out []Token
 	seen := map[string]bool{}
-	for i, t := range raw.Tokens {
+	for i, t := range list {
 		key := fmt.Sprintf("tokens[%d]", i)
 		var name string
 		l.text(&name, t.Name, key+".name")
@@ -202,8 +170,7 @@ func (l *loader) tokens(raw file, byDefault []Token) []Token {
 	return out
 }
 
-// roles reads the roles of one token. It warns of a token whose holder may both request calls and decide on
-// them.
+// roles reads the roles of a token, and warns of one that may both request calls and decide on them.
 func (l *loader) roles(list []scalar, name scalar, key string) []string {
 	if len(list) == 0 {
 		l.fail(name, "%s is empty: expected a list of agent, approver, observer, admin", key)
@@ -222,42 +189,17 @@ func (l *loader) roles(list []scalar, name scalar, key string) []string {
 	return roles
 }
 
-func (l *loader) limits(d *Limits, raw limits) {
-	v := reflect.ValueOf(d).Elem()
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		is := strings.Fields(f.Tag.Get("is"))
-		name := f.Tag.Get("yaml")
-		switch dst := v.Field(i).Addr().Interface().(type) {
-		case *time.Duration:
-			var of [3]time.Duration
-			for n := range of {
-				of[n], _ = time.ParseDuration(is[n]) // see TestLimitsHaveDefaultsWithinTheirBounds
-			}
-			*dst = of[0]
-			l.duration(dst, raw[name], "limits."+name, of[1], of[2])
-		case *int64:
-			var of [3]int64
-			for n := range of {
-				of[n], _ = parseSize(is[n])
-			}
-			*dst = of[0]
-			read := l.count
-			if strings.HasSuffix(is[0], "B") {
-				read = l.size
-			}
-			read(dst, raw[name], "limits."+name, bounds{of[1], of[2]})
-		}
-	}
+// limits checks the limits that depend on each other.
+func (l *loader) limits(d Limits) {
 	if d.Idle <= d.Ping {
-		l.fail(written(raw["idle"], raw["ping"]), "limits.idle (%s) must be longer than limits.ping (%s): a client answers once a ping", d.Idle, d.Ping)
+		l.fail(written(l.one("limits.idle"), l.one("limits.ping")), "limits.idle (%s) must be longer than limits.ping (%s): a client answers once a ping", d.Idle, d.Ping)
 	}
-	switch most := raw["max_timeout"]; {
+	switch timeout := l.one("limits.timeout"); {
 	case d.Timeout <= d.MaxTimeout:
-	case raw["timeout"].set:
-		l.fail(raw["timeout"], "limits.timeout is %s: expected at most %s", d.Timeout, d.MaxTimeout)
+	case timeout.set:
+		l.fail(timeout, "limits.timeout is %s: expected at most %s", d.Timeout, d.MaxTimeout)
 	default:
-		l.fail(most, "limits.max_timeout (%s) must not be shorter than limits.timeout (%s)", d.MaxTimeout, d.Timeout)
+		l.fail(l.one("limits.max_timeout"), "limits.max_timeout (%s) must not be shorter than limits.timeout (%s)", d.MaxTimeout, d.Timeout)
 	}
 }
 
@@ -266,9 +208,9 @@ var (
 	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-func (l *loader) environment(e *Env, raw file) {
-	e.Pass = l.checked(raw.Env.Pass, "env.pass", "a variable's name, or the beginning of names followed by *", envPattern.MatchString)
-	for name, s := range raw.Env.Set {
+func (l *loader) environment(e *Env) {
+	e.Pass = l.checked("env.pass", "a variable's name, or the beginning of names followed by *", envPattern.MatchString)
+	for name, s := range *l.raw["env.set"].(*map[string]scalar) {
 		key := "env.set." + name
 		if !envName.MatchString(name) {
 			l.fail(s, "%s is not the name of a variable", key)
@@ -289,7 +231,6 @@ func (l *loader) environment(e *Env, raw file) {
 	}
 }
 
-// redact refuses texts so short that hiding them would garble any output.
 func (l *loader) redact(list []scalar) []string {
 	out := l.texts(list, "redact")
 	for i, v := range out {

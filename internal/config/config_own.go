@@ -24,27 +24,27 @@ type ownFile struct {
 	at         scalar
 }
 
-func (l *loader) ownFiles(c *Config, raw file) []ownFile {
+func (l *loader) ownFiles(c *Config) []ownFile {
 	files := []ownFile{
-		{"the state directory", c.StateDir, raw.StateDir},
-		{"the directory of the journal's head", c.HeadDir(), raw.StateDir},
+		{"the state directory", c.StateDir, l.one("state_dir")},
+		{"the directory of the journal's head", c.HeadDir(), l.one("state_dir")},
 		{"the configuration", c.File, scalar{}},
 		{"toold's configuration folder", l.configDir, scalar{}},
-		{"the socket", c.Socket, raw.Socket},
-		{"the key of the TLS certificate", c.TLS.Key, raw.TLS.Key},
-		{"the TLS certificate", c.TLS.Cert, raw.TLS.Cert},
+		{"the socket", c.Socket, l.one("socket")},
+		{"the key of the TLS certificate", c.TLS.Key, l.one("tls.key")},
+		{"the TLS certificate", c.TLS.Cert, l.one("tls.cert")},
 	}
 	for _, path := range PolicyFiles(c.Policy) {
-		files = append(files, ownFile{"the policy", path, raw.Policy})
+		files = append(files, ownFile{"the policy", path, l.one("policy")})
 	}
 	return files
 }
 
 // apart refuses files of the daemon in directories that calls may write. Links count too: whoever can write there
 // can change their target.
-func (l *loader) apart(c *Config, raw file) {
+func (l *loader) apart(c *Config) {
 	mounts := readMounts()
-	for _, own := range l.ownFiles(c, raw) {
+	for _, own := range l.ownFiles(c) {
 		if own.path == "" {
 			continue
 		}

@@ -35,13 +35,14 @@ func secrets() []string {
 	}
 }
 
-func (l *loader) paths(c *Config, raw file) {
-	c.StateDir = l.stateDir(raw.StateDir)
-	c.Workspace = l.workspace(raw.Workspace, c.StateDir)
-	if l.text(&c.Socket, raw.Socket, "socket"); c.Socket != "" {
-		c.Socket = l.absolute(raw.Socket)
+func (l *loader) paths(c *Config) {
+	c.StateDir = l.stateDir(l.one("state_dir"))
+	c.Workspace = l.workspace(l.one("workspace"), c.StateDir)
+	socket := l.one("socket")
+	if l.text(&c.Socket, socket, "socket"); c.Socket != "" {
+		c.Socket = l.absolute(socket)
 	}
-	c.Policy = l.policy(raw.Policy)
+	c.Policy = l.policy(l.one("policy"))
 }
 
 func (l *loader) workspace(s scalar, stateDir string) string {
@@ -136,61 +137,30 @@ func (l *loader) namedFile(dst *string, s scalar, key string) {
 	}
 }
 
-func (l *loader) sandbox(c *Config, raw file) {
-	p, r := &c.Sandbox, raw.Sandbox
+func (l *loader) sandbox(c *Config) {
+	p := &c.Sandbox
 	p.Workspace = c.Workspace
-	mode, network := p.Mode.String(), "off"
-	l.word(&mode, r.Profile, "sandbox.profile", "workspace-write", "read-only", "danger-full-access")
-	p.Mode, _ = sandbox.ParseMode(mode)
-	if understood := l.truth(r.FullAccess, "sandbox.i_understand_full_access"); p.Mode == sandbox.FullAccess && !understood {
-		l.fail(r.Profile, "sandbox.profile danger-full-access confines nothing: write i_understand_full_access: true beside it to say that you want this")
+	p.Mode, _ = sandbox.ParseMode(l.choice("sandbox.profile")) // the word was checked
+	if understood := l.choice("sandbox.i_understand_full_access"); p.Mode == sandbox.FullAccess && understood != "true" {
+		l.fail(l.one("sandbox.profile"), "sandbox.profile danger-full-access confines nothing: write i_understand_full_access: true beside it to say that you want this")
 	}
-	l.word(&network, r.Network, "sandbox.network", "off", "proxy", "full")
-	p.Network = network == "full"
-	p.Write = l.writeRoots(r.Write, "sandbox.write")
-	c.Escalation.Write = l.writeRoots(raw.Approval.Widen.Write, "approval.widen.write")
-	p.Read = l.readRoots(r.Read)
-	l.apart(c, raw)
-	p.Hide = l.hidden(c, r.Hide)
-	p.Sockets = l.sockets(c, r.UnixSockets)
-	p.Launcher = "auto"
-	l.word(&p.Launcher, r.Launcher, "sandbox.launcher", "auto", "native", "bwrap")
-	lowest := "tier-b"
-	l.word(&lowest, r.AllowDegraded, "sandbox.allow_degraded", "none", "tier-b", "tier-c")
-	c.Lowest = map[string]sandbox.Tier{"tier-b": sandbox.TierB, "tier-c": sandbox.TierC}[lowest]
-	c.Protect = l.protected(r.Protect)
+	p.Network = l.choice("sandbox.network") == "full"
+	p.Write = l.writeRoots("sandbox.write")
+	c.Escalation.Write = l.writeRoots("approval.widen.write")
+	p.Read = l.readRoots(l.list("sandbox.read"))
+	l.apart(c)
+	p.Hide = l.hidden(c, l.list("sandbox.hide"))
+	p.Sockets = l.sockets(c, l.list("sandbox.unix_sockets"))
+	c.Lowest = map[string]sandbox.Tier{"tier-b": sandbox.TierB, "tier-c": sandbox.TierC}[l.choice("sandbox.allow_degraded")]
+	c.Protect = l.protected(l.list("sandbox.protect"))
 	c.Sandbox.Names = c.Protect
-	l.widen(c, raw)
-	missing := "quarantine"
-	l.word(&missing, r.ProtectMissing, "sandbox.protect_missing", "quarantine", "report")
-	c.ProtectReport = missing == "report"
-	l.rlimits(&p.Limits, raw)
+	l.widen(c)
+	c.ProtectReport = l.choice("sandbox.protect_missing") == "report"
 }
 
-func (l *loader) rlimits(p *sandbox.Limits, raw file) {
-	r := raw.Sandbox.Limits
-	for _, v := range []struct {
-		dst *uint64
-		s   scalar
-		key string
-		get func(*int64, scalar, string, bounds)
-		b   bounds
-	}{
-		{&p.Processes, r.Processes, "processes", l.count, bounds{0, 1e6}},
-		{&p.OpenFiles, r.OpenFiles, "open_files", l.count, bounds{0, 1 << 20}},
-		{&p.FileBytes, r.FileBytes, "file_bytes", l.size, bounds{0, 0}},
-		{&p.MemoryBytes, r.MemoryBytes, "memory_bytes", l.size, bounds{0, 0}},
-		{&p.TmpBytes, r.TmpBytes, "tmp_bytes", l.size, bounds{0, 0}},
-	} {
-		n := int64(*v.dst)
-		v.get(&n, v.s, "sandbox.limits."+v.key, v.b)
-		*v.dst = uint64(n)
-	}
-}
-
-func (l *loader) writeRoots(list []scalar, setting string) []string {
+func (l *loader) writeRoots(setting string) []string {
 	var out []string
-	for i, s := range list {
+	for i, s := range l.list(setting) {
 		key := fmt.Sprintf("%s[%d]", setting, i)
 		if !s.set {
 			continue

@@ -27,31 +27,32 @@ type Egress struct {
 	OtherNames bool
 }
 
-func (l *loader) egress(c *Config, raw file) {
-	r := raw.Sandbox.Egress
-	_, c.Egress.Allow = l.hosts(r.Allow, "sandbox.egress.allow")
-	for i, text := range l.texts(r.Private, "sandbox.egress.private") {
+func (l *loader) egress(c *Config) {
+	_, c.Egress.Allow = l.hosts("sandbox.egress.allow")
+	private := l.list("sandbox.egress.private")
+	for i, text := range l.texts(private, "sandbox.egress.private") {
 		p, err := netip.ParsePrefix(text)
 		if a, single := netip.ParseAddr(text); err != nil && single == nil {
 			p, err = netip.PrefixFrom(a, a.BitLen()), nil
 		}
 		if err != nil && text != "" {
-			l.fail(r.Private[i], "sandbox.egress.private[%d] cannot be %q: expected an address or a network, such as 10.1.2.3 or 10.0.0.0/8", i, text)
+			l.fail(private[i], "sandbox.egress.private[%d] cannot be %q: expected an address or a network, such as 10.1.2.3 or 10.0.0.0/8", i, text)
 		}
 		c.Egress.Private = append(c.Egress.Private, p.Masked())
 	}
-	c.Egress.OtherNames = r.SNI.set && !l.truth(r.SNI, "sandbox.egress.sni_check")
-	ports := l.ports(r.Ports)
+	c.Egress.OtherNames = l.choice("sandbox.egress.sni_check") == "false"
+	ports := l.ports(l.list("sandbox.egress.ports"))
 	c.Escalation.Ports = ports
 	widens := c.Escalation.Network >= escalation.Proxy || len(c.Escalation.Hosts) > 0
-	if raw.Sandbox.Network.text == "proxy" {
+	if l.one("sandbox.network").text == "proxy" {
 		c.Sandbox.Ports = ports
-	} else if !widens && (len(r.Allow)+len(r.Private) > 0 || c.Egress.OtherNames) {
+	} else if !widens && (len(c.Egress.Allow)+len(private) > 0 || c.Egress.OtherNames) {
 		l.warn("sandbox.egress has no effect: sandbox.network is not proxy")
 	}
 }
 
-func (l *loader) hosts(list []scalar, key string) (texts []string, patterns []egress.Pattern) {
+func (l *loader) hosts(key string) (texts []string, patterns []egress.Pattern) {
+	list := l.list(key)
 	texts = l.texts(list, key)
 	for i, text := range texts {
 		p, err := egress.ParsePattern(text)
@@ -115,24 +116,22 @@ func (l *loader) sockets(c *Config, list []scalar) []string {
 }
 
 // widen reads the limits of escalations; apart checks their directories.
-func (l *loader) widen(c *Config, raw file) {
-	r, w := raw.Approval.Widen, &c.Escalation
-	mode, network := "none", escalation.Off.String()
-	l.word(&mode, r.Profile, "approval.widen.profile", "none", "workspace-write", "danger-full-access")
-	if mode != "none" {
+func (l *loader) widen(c *Config) {
+	w := &c.Escalation
+	if mode := l.choice("approval.widen.profile"); mode != "none" {
 		w.Mode, _ = sandbox.ParseMode(mode)
 	}
-	if w.Mode == sandbox.FullAccess && raw.Sandbox.FullAccess.text != "true" {
-		l.fail(r.Profile, "approval.widen.profile danger-full-access lets a person run a call that nothing confines: write i_understand_full_access: true under sandbox to say that you want this")
+	if w.Mode == sandbox.FullAccess && l.one("sandbox.i_understand_full_access").text != "true" {
+		l.fail(l.one("approval.widen.profile"), "approval.widen.profile danger-full-access lets a person run a call that nothing confines: write i_understand_full_access: true under sandbox to say that you want this")
 	}
-	l.word(&network, r.Network, "approval.widen.network", "off", "proxy", "full")
-	w.Network, _ = escalation.ParseNetwork(network)
-	w.Hosts, _ = l.hosts(r.Hosts, "approval.widen.hosts")
+	w.Network, _ = escalation.ParseNetwork(l.choice("approval.widen.network"))
+	w.Hosts, _ = l.hosts("approval.widen.hosts")
+	list := l.list("approval.widen.write")
 	for i, root := range w.Write {
 		never := slices.Concat(c.Sandbox.Hide, []string{"/proc", "/sys", "/dev"})
 		hidden := slices.IndexFunc(never, func(h string) bool { return paths.Within(root, h) })
-		if hidden >= 0 && len(w.Write) == len(r.Write) {
-			l.fail(r.Write[i], "approval.widen.write[%d] cannot be %s: calls have no access to %s", i, root, never[hidden])
+		if hidden >= 0 && len(w.Write) == len(list) { // else one is faulty already
+			l.fail(list[i], "approval.widen.write[%d] cannot be %s: calls have no access to %s", i, root, never[hidden])
 		}
 	}
 	w.Protect = c.Protect

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -244,6 +242,8 @@ func TestFaultsOfTheFileAreShownWhereTheyStand(t *testing.T) {
 		{"listen: 127.0.0.1:1\n", `:1:1: version is missing`},
 		{"version: 2\n", `:1:10: version cannot be "2": this toold reads version 1`},
 		{"version: 1\nlisen: x\n", `:2:1: unknown key "lisen": did you mean "listen"?`},
+		{"version: 1\nlimits.ping: 3s\n", `:2:1: unknown key "limits.ping"`},
+		{"version: 1\nlimits: {pong: 3s}\n", `:2:10: unknown key "pong" in limits: did you mean "ping"?`},
 		{"version: 1\nlisten: [1]\n", `:2:9: listen: expected one value, found a list`},
 		{"version: 1\nlisten: 0.0.0.0:7717\n", `:2:9: listen cannot be "0.0.0.0:7717": other machines can reach`},
 		{"version: 1\nlisten: ':7717'\n", `other machines can reach this address: set tls.cert and tls.key`},
@@ -390,62 +390,13 @@ func TestTheWorkspaceIsCanonical(t *testing.T) {
 	}
 }
 
-func TestTheExampleShowsEveryKeyAndEqualsTheDefaults(t *testing.T) {
-	t.Parallel()
-	example, err := os.ReadFile("../../config.example.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := newMachine(t)
-	want, err := Load(m.options())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := m.loadText(t, string(example))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got.Sandbox.Hide = slices.DeleteFunc(got.Sandbox.Hide, func(p string) bool { return p == got.File })
-	got.File, got.Text = "", nil
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the example differs from the defaults (-default +example):\n%s", diff)
-	}
-	for _, key := range keys(reflect.TypeFor[file]()) {
-		if !regexp.MustCompile(`(?m)^[ #-]*` + key + `:`).Match(example) {
-			t.Errorf("config.example.yaml does not show %s", key)
-		}
-	}
-}
-
-// keys lists the keys of the file's shape.
-func keys(t reflect.Type) []string {
-	switch t.Kind() {
-	case reflect.Slice:
-		return keys(t.Elem())
-	case reflect.Struct:
-		var out []string
-		for i := range t.NumField() {
-			if key := t.Field(i).Tag.Get("yaml"); key != "" {
-				out = append(append(out, key), keys(t.Field(i).Type)...)
-			}
-		}
-		return out
-	}
-	return nil
-}
-
 func FuzzLoad(f *testing.F) {
-	example, err := os.ReadFile("../../config.example.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(string(example))
+	f.Add(example())
 	f.Add("version: 1\nlimits: {spool_bytes: 99999999999GiB, ping: -1s}\nworkspace: \"\\0\"\n")
 	f.Fuzz(func(t *testing.T, src string) {
-		l := &loader{dir: "/nowhere", home: "/nowhere", file: "/nowhere/f.yaml", src: []byte(src), getenv: func(string) string { return "" }}
-		var raw file
-		if decodeStrict(l.file, l.src, &raw) == nil {
-			l.build(raw)
+		l, err := newLoader(Options{Dir: "/nowhere", Getenv: func(name string) string { return map[string]string{"HOME": "/nowhere"}[name] }})
+		if err == nil && l.decode("/nowhere/f.yaml", []byte(src)) == nil {
+			l.build()
 		}
 	})
 }

@@ -12,6 +12,20 @@ import (
 	"github.com/toold/toold/internal/spell"
 )
 
+// scalar is a single value and its position.
+type scalar struct {
+	At     place
+	text   string
+	set    bool
+	origin string // a flag or variable; "" = the file
+}
+
+// UnmarshalText takes any text, which is checked later.
+func (s *scalar) UnmarshalText(text []byte) error {
+	s.text, s.set = string(text), true
+	return nil
+}
+
 func (l *loader) fail(s scalar, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	switch {
@@ -24,7 +38,7 @@ func (l *loader) fail(s scalar, format string, args ...any) {
 	}
 }
 
-// text reads a setting that must not be blank when it is written.
+// text reads a setting that is not blank when set.
 func (l *loader) text(dst *string, s scalar, key string) {
 	if !s.set {
 		return
@@ -60,38 +74,27 @@ func (l *loader) word(dst *string, s scalar, key string, words ...string) {
 	l.fail(s, "%s cannot be %q: expected %s%s", key, s.text, either(words), hint)
 }
 
-// truth reads true or false, and none of YAML's older spellings of them.
-func (l *loader) truth(s scalar, key string) bool {
-	v := "false"
-	l.word(&v, s, key, "true", "false")
-	return v == "true"
-}
-
-// bounds of a number; the zero value of max means no upper bound.
-type bounds struct{ min, max int64 }
-
-func (l *loader) count(dst *int64, s scalar, key string, b bounds) {
-	if s.set {
-		n, err := strconv.ParseInt(s.text, 10, 64)
-		l.number(dst, s, key, n, err == nil, "a whole number such as 64", b)
+// number reads a count, or a size where the key ends in _bytes.
+func (l *loader) number(dst *int64, v scalar, s setting) {
+	if !v.set {
+		return
 	}
-}
-
-func (l *loader) size(dst *int64, s scalar, key string, b bounds) {
-	if s.set {
-		n, ok := parseSize(s.text)
-		l.number(dst, s, key, n, ok, "bytes as a whole number, or a size such as 64KiB, 16MiB, 4GiB", b)
+	n, err := strconv.ParseInt(v.text, 10, 64)
+	ok, expected := err == nil, "a whole number such as 64"
+	if strings.HasSuffix(s.key, "_bytes") {
+		n, ok = parseSize(v.text)
+		expected = "bytes as a whole number, or a size such as 64KiB, 16MiB, 4GiB"
 	}
-}
-
-func (l *loader) number(dst *int64, s scalar, key string, n int64, ok bool, expected string, b bounds) {
+	low, high, _ := strings.Cut(s.check, " ")
+	least, _ := parseSize(low)
+	most, _ := parseSize(high)
 	switch {
 	case !ok:
-		l.fail(s, "%s cannot be %q: expected %s", key, s.text, expected)
-	case n < b.min:
-		l.fail(s, "%s is %d: expected at least %d", key, n, b.min)
-	case b.max > 0 && n > b.max:
-		l.fail(s, "%s is %d: expected at most %d", key, n, b.max)
+		l.fail(v, "%s cannot be %q: expected %s", s.key, v.text, expected)
+	case n < least:
+		l.fail(v, "%s is %d: expected at least %d", s.key, n, least)
+	case most > 0 && n > most:
+		l.fail(v, "%s is %d: expected at most %d", s.key, n, most)
 	default:
 		*dst = n
 	}
@@ -114,8 +117,7 @@ func (l *loader) duration(dst *time.Duration, s scalar, key string, least, most 
 	}
 }
 
-// parseSize reads "1024", "64KiB", "16 MiB". Units of a thousand (KB, MB) are
-// refused: half of those who write them mean 1024.
+// parseSize parses "1024", "64KiB", "16 MiB". Units of a thousand (KB, MB) are refused as ambiguous.
 func parseSize(text string) (int64, bool) {
 	digits := strings.TrimRight(text, "KMGTiB ")
 	unit, known := map[string]int64{

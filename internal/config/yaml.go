@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
@@ -29,13 +28,9 @@ const (
 // place is a position in a file. The decoder sets struct fields of this type.
 type place struct{ line, column int }
 
-// decodeStrict reads one YAML document into a struct, by yaml tags. Unknown and repeated keys, other types, anchors,
-// aliases, tags and further documents are errors of type *Error.
-func decodeStrict(file string, src []byte, dst any) error {
-	d := decoder{file: file, lines: linesOf(src)}
-	return d.decode(src, dst)
-}
-
+// decode reads one YAML document into a struct, by yaml tags: structs, slices, maps, strings, booleans, integers
+// and encoding.TextUnmarshalers. Unknown and repeated keys, other types, anchors, aliases, tags and further
+// documents are errors of type *Error.
 func (d *decoder) decode(src []byte, dst any) error {
 	root, err := d.parse(src)
 	if err != nil || root == nil {
@@ -142,14 +137,6 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) error {
 	if v.Type() == reflect.TypeFor[later]() {
 		return d.errorAt(placeOf(n), "%s is not supported in this version: remove it, or use a version that does", path)
 	}
-	if v.Kind() == reflect.Pointer {
-		target := reflect.New(v.Type().Elem())
-		if err := d.value(n, target.Elem(), path); err != nil {
-			return err
-		}
-		v.Set(target)
-		return nil
-	}
 	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		return d.text(n, u, path)
 	}
@@ -184,10 +171,7 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) error {
 	}
 	fields := fieldsOf(v)
 	for _, e := range entries {
-		key, at := e.Key.String(), placeOf(e.Key)
-		if s, ok := e.Key.(*ast.StringNode); ok {
-			key = s.Value // without quotes: JSON is YAML too
-		}
+		key, at := keyText(e.Key), placeOf(e.Key)
 		field, ok := fields[key]
 		if !ok {
 			maps.DeleteFunc(fields, func(_ string, f taggedField) bool { return f.Type() == reflect.TypeFor[later]() })
@@ -253,9 +237,6 @@ func (d *decoder) dictionary(n ast.Node, v reflect.Value, path string) error {
 			return d.errorAt(placeOf(e.Key), "expected text as a key: put %s in quotes", e.Key.String())
 		}
 		key := s.Value // without quotes
-		if k, ok := v.Interface().(interface{ keys() []string }); ok && !slices.Contains(k.keys(), key) {
-			return d.unknownKey(key, placeOf(e.Key), k.keys(), path)
-		}
 		item := reflect.New(v.Type().Elem()).Elem()
 		if err := d.value(e.Value, item, join(path, key)); err != nil {
 			return err
@@ -282,13 +263,6 @@ func (d *decoder) text(n ast.Node, u encoding.TextUnmarshaler, path string) erro
 
 func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) error {
 	switch {
-	case v.Type() == reflect.TypeFor[time.Duration]():
-		s, _ := scalarText(n)
-		period, err := time.ParseDuration(s)
-		if err != nil {
-			return d.wrongType(n, path, `a duration such as "90s"`)
-		}
-		v.SetInt(int64(period))
 	case v.Kind() == reflect.String && len(d.words) > 0:
 		s, ok := scalarText(n)
 		if !ok {
@@ -311,7 +285,7 @@ func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) error {
 			return d.wrongType(n, path, "true or false")
 		}
 		v.SetBool(b.Value)
-	case v.CanInt() || v.CanUint():
+	case v.CanInt():
 		return d.integer(n, v, path)
 	default:
 		return d.errorAt(placeOf(n), "%s cannot be set in a file", path)
@@ -324,16 +298,8 @@ func (d *decoder) integer(n ast.Node, v reflect.Value, path string) error {
 		return d.wrongType(n, path, "a whole number")
 	}
 	s := n.GetToken().Value
-	var err error
-	if v.CanUint() {
-		var u uint64
-		u, err = strconv.ParseUint(s, 10, v.Type().Bits())
-		v.SetUint(u)
-	} else {
-		var i int64
-		i, err = strconv.ParseInt(s, 10, v.Type().Bits())
-		v.SetInt(i)
-	}
+	i, err := strconv.ParseInt(s, 10, v.Type().Bits())
+	v.SetInt(i)
 	if err != nil {
 		return d.errorAt(placeOf(n), "%s: %s is not a decimal whole number in range", path, s)
 	}

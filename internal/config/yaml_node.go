@@ -62,6 +62,14 @@ func stringText(n ast.Node) (string, bool) {
 	return "", false
 }
 
+// keyText returns a key without quotes: JSON is YAML too.
+func keyText(n ast.MapKeyNode) string {
+	if s, ok := n.(*ast.StringNode); ok {
+		return s.Value
+	}
+	return n.String()
+}
+
 func kindOf(n ast.Node) string {
 	switch n.(type) {
 	case *ast.NullNode:

@@ -4,22 +4,20 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 type sample struct {
-	At      place
-	Name    string            `yaml:"name"`
-	Count   int               `yaml:"count"`
-	Size    uint16            `yaml:"size"`
-	On      *bool             `yaml:"on"`
-	Timeout time.Duration     `yaml:"timeout"`
-	Words   []string          `yaml:"words"`
-	Set     map[string]string `yaml:"set"`
-	Items   []sampleItem      `yaml:"items"`
-	Nested  sampleItem        `yaml:"nested"`
+	At     place
+	Name   string            `yaml:"name"`
+	Count  int               `yaml:"count"`
+	Size   int16             `yaml:"size"`
+	On     bool              `yaml:"on"`
+	Words  []string          `yaml:"words"`
+	Set    map[string]string `yaml:"set"`
+	Items  []sampleItem      `yaml:"items"`
+	Nested sampleItem        `yaml:"nested"`
 }
 
 type sampleItem struct {
@@ -27,14 +25,18 @@ type sampleItem struct {
 	ID string `yaml:"id"`
 }
 
+func decodeSample(src []byte, got *sample) error {
+	d := decoder{file: "f.yaml", lines: linesOf(src)}
+	return d.decode(src, got)
+}
+
 func TestEveryTypeIsReadWithItsPlace(t *testing.T) {
 	t.Parallel()
 	src := `# a comment
 name: "x: y"
 count: -3
-size: 65535
-on: false
-timeout: 90s
+size: 32767
+on: true
 words: [a, "b c", 'd']
 set: {A: "1", B: two}
 items:
@@ -45,15 +47,14 @@ nested:
     text
 `
 	var got sample
-	if err := decodeStrict("f.yaml", []byte(src), &got); err != nil {
+	if err := decodeSample([]byte(src), &got); err != nil {
 		t.Fatal(err)
 	}
-	off := false
 	want := sample{
-		At: place{2, 1}, Name: "x: y", Count: -3, Size: 65535, On: &off, Timeout: 90 * time.Second,
+		At: place{2, 1}, Name: "x: y", Count: -3, Size: 32767, On: true,
 		Words: []string{"a", "b c", "d"}, Set: map[string]string{"A": "1", "B": "two"},
-		Items:  []sampleItem{{place{10, 5}, "first"}, {place{11, 5}, "second"}},
-		Nested: sampleItem{place{13, 3}, "text\n"},
+		Items:  []sampleItem{{place{9, 5}, "first"}, {place{10, 5}, "second"}},
+		Nested: sampleItem{place{12, 3}, "text\n"},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(place{})); diff != "" {
 		t.Error(diff)
@@ -64,7 +65,7 @@ func TestValuesThatAreNotWrittenStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	for _, src := range []string{"", "\n# only a comment\n", "count: 4\n", "nested:\nwords:\ncount: 4\n"} {
 		got := sample{Name: "default", Count: 4}
-		if err := decodeStrict("f.yaml", []byte(src), &got); err != nil {
+		if err := decodeSample([]byte(src), &got); err != nil {
 			t.Errorf("%q: %v", src, err)
 		}
 		if got.Name != "default" || got.Count != 4 {
@@ -86,7 +87,6 @@ func TestFaultsAreRefusedWithPlaceAndExpectation(t *testing.T) {
 		{"size: 65536\n", `f.yaml:1:7: size: 65536 is not a decimal whole number in range`},
 		{"count: 0x10\n", `f.yaml:1:8: count: 0x10 is not a decimal whole number in range`},
 		{"on: yes\n", `f.yaml:1:5: on: expected true or false, found "yes"`},
-		{"timeout: 90\n", `f.yaml:1:10: timeout: expected a duration such as "90s", found "90"`},
 		{"words: a\n", `f.yaml:1:8: words: expected a list, found "a"`},
 		{"words: [[a]]\n", `f.yaml:1:9: words[0]: expected text`},
 		{"name:\n", `name: expected text (put it in quotes), found nothing`},
@@ -104,7 +104,7 @@ func TestFaultsAreRefusedWithPlaceAndExpectation(t *testing.T) {
 		{strings.Repeat("- ", 100000), `the line is longer than 4096 bytes`},
 	} {
 		var got sample
-		err := decodeStrict("f.yaml", []byte(c.src), &got)
+		err := decodeSample([]byte(c.src), &got)
 		var fault *Error
 		if !errors.As(err, &fault) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.60q: got %.300v, want %s", c.src, err, c.want)
@@ -115,7 +115,7 @@ func TestFaultsAreRefusedWithPlaceAndExpectation(t *testing.T) {
 func TestTheExcerptPointsAtTheFault(t *testing.T) {
 	t.Parallel()
 	var got sample
-	err := decodeStrict("f.yaml", []byte("name: a\nwords: [ä, 3]\n"), &got)
+	err := decodeSample([]byte("name: a\nwords: [ä, 3]\n"), &got)
 	want := "f.yaml:2:12: words[1]: expected text (put it in quotes), found \"3\"\n" +
 		"    2 | words: [ä, 3]\n" +
 		"      |            ^"
@@ -129,7 +129,7 @@ func FuzzDecodeStrict(f *testing.F) {
 	f.Add([]byte("a: &b\n  - *b\n<<: c\n? d\n: e\n"))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		var got sample
-		err := decodeStrict("f.yaml", src, &got)
+		err := decodeSample(src, &got)
 		var fault *Error
 		if err != nil && !errors.As(err, &fault) {
 			t.Errorf("%T is not an *Error: %v", err, err)

@@ -1,5 +1,6 @@
 // Package service starts a daemon in the background and ends one.
-// / The daemon is a unit of the user's systemd if there is one, else a process in a session of its own. Its output
+//
+// The daemon is a unit of the user's systemd if there is one, else a process in a session of its own. Its output
 // goes to a file of the state directory.
 package service
 
