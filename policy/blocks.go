@@ -16,17 +16,14 @@ type Block struct {
 // Blocks returns the strictest ask or deny rule for reading or writing a canonical path, preferably one for everything
 // below.
 func (p *Policy) Blocks(kind Kind, path string, builtin bool) (b Block, ok bool) {
-	e := Effect{Kind: kind, Path: path, Canonical: path}
-	p.blockingPaths(e, func(r *rule, action Action, _ bool, _ []Word) {
-		if r.NoMask || r.file == "" && !builtin {
-			return
+	for _, m := range p.blockingPaths(Effect{Kind: kind, Path: path, Canonical: path}) {
+		tree := m.isTree(path)
+		skipped := m.NoMask || m.file == "" && !builtin
+		weaker := ok && (m.result > b.Action || m.result == b.Action && !tree)
+		if !skipped && !weaker {
+			b, ok = Block{Action: m.result, Rule: m.ID, Reason: m.Reason, Tree: tree}, true
 		}
-		tree := r.isTree(path)
-		if ok && (action > b.Action || action == b.Action && !tree) {
-			return
-		}
-		b, ok = Block{Action: action, Rule: r.ID, Reason: r.Reason, Tree: tree}, true
-	})
+	}
 	return b, ok
 }
 
@@ -35,7 +32,6 @@ func (r *rule) isTree(path string) bool {
 	return !excepts && slices.ContainsFunc(r.globs, func(g glob) bool { return g.covers(path) })
 }
 
-// mayMeet reports whether the pattern may match below path, judging by its prefix.
 func (g *glob) mayMeet(path string) bool {
 	path = strings.TrimSuffix(g.folded(path), "/")
 	return strings.HasPrefix(path+"/", g.prefix+"/") || strings.HasPrefix(g.prefix+"/", path+"/")
@@ -44,8 +40,8 @@ func (g *glob) mayMeet(path string) bool {
 // BlocksBelow returns the id of an ask or deny rule that applies to a path below path because of its name.
 func (p *Policy) BlocksBelow(path string) (rule string, ok bool) {
 	for _, s := range p.sets {
-		for _, i := range s.blocks.find(path, true) {
-			if r := s.blocks.rules[i]; !r.NoMask && (r.blocksBelow(Read, path) || r.blocksBelow(Write, path)) {
+		for _, r := range s.blocks.find(true, path) {
+			if !r.NoMask && (r.blocksBelow(Read, path) || r.blocksBelow(Write, path)) {
 				return r.ID, true
 			}
 		}

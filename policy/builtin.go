@@ -12,7 +12,6 @@ import (
 //go:embed builtin.txt
 var builtinText string
 
-// builtins are the contents of builtin.txt. Its rules deny or ask, never allow.
 type builtins struct {
 	lists           map[string][]string
 	commands, paths []Rule
@@ -79,27 +78,10 @@ func Autorun() []string {
 	return slices.Concat(names, builtin().lists["obeyed"], builtin().lists["nested"])
 }
 
-var (
-	neutralNames   = sync.OnceValue(func() *nameSet { return newNameSet(builtin().lists["neutral"]) })
-	dangerousNames = sync.OnceValue(func() *nameSet { return newNameSet(builtin().lists["dangerous"]) })
-)
-
 // IsDangerousEnv reports whether a variable can change what programs run, load or contact. No default covers it.
-func IsDangerousEnv(name string) bool { return !neutralNames().has(name) && dangerousNames().has(name) }
-
-// nameSet has patterns of names by their first byte, which may be *.
-type nameSet [256][]string
-
-func newNameSet(patterns []string) *nameSet {
-	var s nameSet
-	for _, p := range patterns {
-		s[p[0]] = append(s[p[0]], p)
-	}
-	return &s
-}
-
-func (s *nameSet) has(name string) bool {
-	return name != "" && (matchesAny(s[name[0]], name) || matchesAny(s['*'], name))
+func IsDangerousEnv(name string) bool {
+	lists := builtin().lists
+	return matchesAny(lists["dangerous"], name) && !matchesAny(lists["neutral"], name)
 }
 
 func matchesAny(patterns []string, s string) bool {

@@ -28,7 +28,6 @@ func (g *guest) holds(client, agent string) bool {
 	return named && (g.Agent == "" || programs.Matches(g.Agent, agent))
 }
 
-// bare returns a policy with the options and defaults of p, and no rules.
 func (p *Policy) bare() *Policy {
 	return &Policy{
 		options: p.options, defaults: p.defaults, origins: make(map[string]string), sets: []*ruleSet{newRuleSet()}, ids: p.ids,
@@ -42,7 +41,6 @@ func (c *compiler) clients(list []Client) {
 		rules.foldBlocking = rules.foldBlocking || cl.File.FoldCase
 		own := compiler{policy: rules, set: rules.sets[0]}
 		own.tighten(cl.File)
-		own.set.sort()
 		c.errs = append(c.errs, own.errs...)
 		p.warnings = append(p.warnings, rules.warnings...)
 		p.guests = append(p.guests, guest{cl, rules})

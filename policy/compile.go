@@ -40,7 +40,7 @@ type rule struct {
 	Rule
 	file   string // "": built-in
 	source string
-	// tightens: the rule's file can only tighten, so it does not ask for what is denied without it.
+	// tightens: the file can only tighten; it does not ask for what is denied without it.
 	tightens bool
 	globs    []glob
 	except   []glob
@@ -81,7 +81,6 @@ func (c *compiler) rules(rules []Rule, add func(Rule)) {
 	}
 }
 
-// conditions checks keys that only some actions support.
 func (c *compiler) conditions(r Rule) {
 	if r.Always && r.Action != Ask {
 		c.fail(r, "", "always: true has a meaning only where decision is ask")
@@ -156,7 +155,7 @@ func (c *compiler) command(r Rule) {
 	for _, text := range r.Run {
 		if p, ok := c.pattern(r, text); ok {
 			own = append(own, commandPattern{p, out})
-			c.set.command(commandPattern{p, c.anchored(out, p)})
+			c.set.command(&commandPattern{p, c.anchored(out, p)})
 		}
 	}
 	c.examples(out, own)
@@ -177,8 +176,7 @@ func (c *compiler) classes(r *rule) {
 	c.set.classes = append(c.set.classes, r)
 }
 
-// anchored adds the workspace to an allow rule with a relative program and no directory: the path names another program
-// elsewhere.
+// anchored adds the workspace to an allow rule with a relative program: elsewhere the path is another program.
 func (c *compiler) anchored(r *rule, p pattern) *rule {
 	program := p.tokens[0][0]
 	if r.Action != Allow || len(r.dirs) > 0 || !strings.Contains(program, "/") || strings.HasPrefix(program, "/") {
@@ -239,8 +237,8 @@ func (c *compiler) path(r Rule) {
 	list.add(out)
 }
 
-// exceptions compiles the exceptions of a path rule, with the case folding of the opposite kind. They also apply as
-// written, since rules match both forms of a path.
+// exceptions fold case as the opposite kind of rule does. They also apply as written, since rules match both forms of a
+// path.
 func (c *compiler) exceptions(r Rule) []glob {
 	fold := c.folds(r.Action != Allow)
 	out := c.globs(r, r.Except, fold)
@@ -284,7 +282,7 @@ func (c *compiler) network(r Rule) {
 		c.fail(r, "", "hosts is empty: the rule can never match")
 	}
 	r.Hosts, r.Except = c.hosts(r, r.Hosts), c.hosts(r, r.Except)
-	c.set.net.add(c.compiled(r))
+	c.set.network(c.compiled(r))
 }
 
 func (c *compiler) hosts(r Rule, names []string) []string {

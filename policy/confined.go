@@ -28,7 +28,7 @@ func (p *Policy) Within(c Confinement) *Policy {
 
 const confinedDefault = "defaults.confined"
 
-// raised applies defaults.confined to a default for an effect that the sandbox bounds.
+// raised applies defaults.confined to an effect that the sandbox bounds.
 func (p *Policy) raised(v verdict) verdict {
 	if v.rule != nil || !p.confined || p.defaults.Confined <= v.action {
 		return v
@@ -36,19 +36,18 @@ func (p *Policy) raised(v verdict) verdict {
 	return verdict{action: p.defaults.Confined, id: confinedDefault}
 }
 
-// excuses reports whether a rule does not apply in a sandbox: a built-in denial of a command that only unknown words
-// match or of a suspected write, and a question about files whose names are open.
-func (p *Policy) excuses(r *rule, e Effect, action Action, whole bool) bool {
+// excuses reports whether a rule does not apply in a sandbox: a built-in denial that only unknown words match or of a
+// suspected write, and a question about open names.
+func (p *Policy) excuses(m match, e Effect) bool {
 	switch {
 	case !p.confined || p.defaults.Confined != Allow:
 		return false
-	case r.file != "" || r.Action != Deny:
-		return e.Kind == Write && r.Action == Ask && !whole
+	case m.file != "" || m.Action != Deny:
+		return e.Kind == Write && m.Action == Ask && !m.whole
 	}
-	return e.Kind == Exec && action == Ask || e.Kind == Write && (e.Possible || !whole)
+	return e.Kind == Exec && m.result == Ask || e.Kind == Write && (e.Possible || !m.whole)
 }
 
-// isLoopback reports whether a host is the machine itself.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

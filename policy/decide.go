@@ -23,7 +23,6 @@ func (p *Policy) Decide(effects []Effect) Decision {
 	return d
 }
 
-// verdict is the result for one effect.
 type verdict struct {
 	action Action
 	rule   *rule  // nil for presets and defaults
@@ -52,7 +51,7 @@ func (p *Policy) unanalysable() verdict {
 	return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
 }
 
-// unblocked decides an effect that no ask or deny rule settles.
+// unblocked applies allow rules and defaults.
 func (p *Policy) unblocked(e Effect) verdict {
 	if e.Possible {
 		return verdict{action: Allow, id: "no rule against it"}
@@ -69,62 +68,54 @@ func (p *Policy) unblocked(e Effect) verdict {
 	}
 }
 
-// found receives an ask or deny rule for an effect: the action, whether it applies to all of the effect, and the words
-// of the matching command.
-type found func(r *rule, action Action, whole bool, argv []Word)
+// match is a matching ask or deny rule.
+type match struct {
+	*rule
+	result Action
+	whole  bool   // of the effect
+	argv   []Word // of the matching command
+}
 
-// blocking returns the strictest ask or deny rule for e. whole is false if the rest of e may have a stricter verdict.
+// blocking returns the strictest match. whole is false if the rest of e may have a stricter verdict.
 func (p *Policy) blocking(e *Effect) (worst verdict, some, whole bool) {
 	worst.action = Allow
-	p.eachBlocking(*e, func(r *rule, action Action, all bool, _ []Word) {
-		if p.excuses(r, *e, action, all) {
-			return
+	for _, m := range p.matches(*e) {
+		if p.excuses(m, *e) {
+			continue
 		}
-		all = all && !r.tightens
-		if action < worst.action || all && !whole && action == worst.action {
-			worst, some, whole = verdict{action: action, rule: r}, true, all
+		all := m.whole && !m.tightens
+		if m.result < worst.action || all && !whole && m.result == worst.action {
+			worst, some, whole = verdict{action: m.result, rule: m.rule}, true, all
 		}
-	})
+	}
 	return worst, some, whole
 }
 
-func (p *Policy) eachBlocking(e Effect, consider found) {
+func (p *Policy) matches(e Effect) (list []match) {
 	switch e.Kind {
 	case Exec:
-		p.blockingCommands(e, consider)
+		return p.blockingCommands(e)
 	case Read, Write:
-		p.blockingPaths(e, consider)
+		return p.blockingPaths(e)
 	case Net:
 		for _, r := range p.about(e.Host) {
 			if r.Action != Allow && r.matchesHost(e, true) {
-				consider(r, r.Action, true, nil)
+				list = append(list, match{rule: r, result: r.Action, whole: true})
 			}
 		}
 	}
+	return list
 }
 
-func (p *Policy) blockingPaths(e Effect, consider found) {
+func (p *Policy) blockingPaths(e Effect) (list []match) {
 	for _, s := range p.sets {
-		list := s.blocks.find(e.Path, e.Tree)
-		if e.Canonical != e.Path && e.Canonical != "" {
-			list = inOrder(append(list, s.blocks.find(e.Canonical, e.Tree)...))
-		}
-		for _, i := range list {
-			r := s.blocks.rules[i]
+		for _, r := range s.blocks.find(e.Tree, e.Path, e.Canonical) {
 			if action, whole, ok := r.blocksPath(e); ok {
-				consider(r, action, whole, nil)
+				list = append(list, match{rule: r, result: action, whole: whole})
 			}
 		}
 	}
-}
-
-func (p *Policy) about(host string) (rules []*rule) {
-	for _, s := range p.sets {
-		for _, i := range s.net.find(host) {
-			rules = append(rules, s.net.rules[i])
-		}
-	}
-	return rules
+	return list
 }
 
 func (p *Policy) judgePath(e Effect) verdict {
@@ -136,8 +127,8 @@ func (p *Policy) judgePath(e Effect) verdict {
 		return p.raised(verdict{action: unknown, id: "unknown_paths." + name})
 	}
 	for _, s := range p.sets {
-		for _, i := range s.allows.find(e.Canonical, e.Tree) {
-			if r := s.allows.rules[i]; r.allowsPath(e) {
+		for _, r := range s.allows.find(e.Tree, e.Canonical) {
+			if r.allowsPath(e) {
 				return verdict{action: Allow, rule: r}
 			}
 		}
@@ -168,7 +159,7 @@ func (p *Policy) judgeEnv(e Effect) verdict {
 	switch {
 	case IsDangerousEnv(e.Name) || e.Name == "":
 		return p.raised(verdict{action: min(p.defaults.UnknownEnv, Ask), id: "env.dangerous"})
-	case neutralNames().has(e.Name):
+	case matchesAny(builtin().lists["neutral"], e.Name):
 		return verdict{action: Allow, id: "env.neutral"}
 	}
 	return p.raised(verdict{action: p.defaults.UnknownEnv, id: "env.unknown"})
@@ -180,7 +171,7 @@ const (
 	profileWorkspace = "workspace-write"
 )
 
-// condition adds the requirements of all matching rules, so that none is lost behind another rule.
+// condition adds the requirements of all matching rules, whichever decides.
 func (p *Policy) condition(effects []Effect, d *Decision) {
 	if !p.conditional || d.Action == Deny {
 		return
@@ -192,10 +183,12 @@ func (p *Policy) condition(effects []Effect, d *Decision) {
 		}
 	}
 	for _, e := range effects {
-		p.eachBlocking(e, func(r *rule, _ Action, _ bool, _ []Word) { demands(r) })
-		if e.Kind == Exec {
-			for r := range p.allowingCommands(e) {
-				demands(r)
+		for _, m := range p.matches(e) {
+			demands(m.rule)
+		}
+		for _, cp := range p.allowing(e) {
+			if cp.allows(e) {
+				demands(cp.rule)
 			}
 		}
 	}

@@ -11,10 +11,9 @@ import (
 // Flags match in any order, bundle and spelling, operands in order. A word that is known only at run time matches any
 // word it could become.
 
-// meaning is one parsed alternative of a pattern.
 type meaning struct {
 	command programs.Command
-	program string // a pattern of the program's name; "": command.Base
+	program string // "": command.Base
 	words   []Word // subcommand and operands, without **
 	open    bool   // it contains **
 }
@@ -83,7 +82,6 @@ func (p *pattern) means(c *programs.Command, argv []Word) bool {
 	return false
 }
 
-// means reports whether a command, parsed in one of the possible ways, could match.
 func (m *meaning) means(c *programs.Command, argv []Word) bool {
 	for ; c != nil; c = c.Or {
 		if !m.isProgram(c, argv[0]) {
@@ -138,7 +136,7 @@ func hasFlag(c *programs.Command, f programs.Flag) bool {
 	})
 }
 
-// operandsIn matches the operands in order. A subcommand is the first one; other operands match anywhere.
+// operandsIn: a subcommand is first; other operands match anywhere, in order.
 func (m *meaning) operandsIn(c *programs.Command, operands []Word) bool {
 	for n, w := range m.words {
 		// Without ** the pattern has all operands; more flags may be spelling.
@@ -154,7 +152,7 @@ func (m *meaning) operandsIn(c *programs.Command, operands []Word) bool {
 	return m.open || len(m.words) > 0 || mayVanish(operands)
 }
 
-// findOperand returns the index of an operand; first: only at the beginning, last: with nothing after it.
+// findOperand: first at the beginning, last with nothing after it.
 func findOperand(token string, operands []Word, first, last bool) int {
 	for i, w := range operands {
 		if mayBecome(token, w) && !(last && !mayVanish(operands[i+1:])) {
@@ -167,14 +165,13 @@ func findOperand(token string, operands []Word, first, last bool) int {
 	return -1
 }
 
-// mayVanish reports whether words may all expand to nothing.
+// mayVanish reports whether words may expand to nothing.
 func mayVanish(words []Word) bool {
 	return !slices.ContainsFunc(words, func(w Word) bool {
 		return !w.Many && !(w.Dynamic && (w.Text == "" || w.Text[0] == '-'))
 	})
 }
 
-// mayBecome reports whether w could become what a token matches.
 func mayBecome(token string, w Word) bool {
 	return slices.Contains([]string{"**", "<int>", "<ref>"}, token) || w.Many || w.MayMatch(token)
 }

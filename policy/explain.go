@@ -10,7 +10,6 @@ import (
 
 const maxShown = 120
 
-// explain turns a verdict into a decision for people and models.
 func (p *Policy) explain(e Effect, v verdict) Decision {
 	d := Decision{Action: v.action, Rule: v.id, Source: cmp.Or(p.origin(v.id), "built-in"), Effect: e}
 	if v.rule != nil {

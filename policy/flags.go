@@ -13,7 +13,7 @@ func (cp *commandPattern) allows(e Effect) bool {
 	return ok && len(lacking) == 0
 }
 
-// covers reports whether an allow rule covers the command, except for the lacking unsafe flags.
+// covers reports whether the rule covers the command but for the lacking unsafe flags.
 func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 	r := cp.rule
 	if r.Action != Allow || !r.isIn(e) {
@@ -45,7 +45,7 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 	return lacking, true
 }
 
-// otherValue reports whether a flag of the pattern is repeated with another value where a wildcard matches.
+// otherValue reports whether a wildcard matches a flag of the pattern with another value.
 func otherValue(c *programs.Command, free []int) bool {
 	for _, named := range c.Flags {
 		other := func(f programs.Flag) bool {
@@ -79,18 +79,15 @@ func (r *rule) permits(c *programs.Command, word string) bool {
 	return ok && c.OneDash && matchesAny(r.PermitFlags, "-"+short)
 }
 
-// nearest returns the allow rule that lacks the fewest flags of a command.
+// nearest returns the rule that lacks the fewest flags.
 func (p *Policy) nearest(e Effect) (best *rule, flags []Word) {
-	if e.Kind != Exec || len(e.Argv) == 0 || e.Argv[0].Dynamic || size(e.Argv) > maxTried {
+	if size(e.Argv) > maxTried {
 		return nil, nil
 	}
-	for _, list := range p.named(baseName(e.Argv[0].Text)) {
-		for _, i := range list.allowing(e.Argv) {
-			cp := list.list[i]
-			lacking, ok := cp.covers(e)
-			if ok && len(lacking) > 0 && (best == nil || len(lacking) < len(flags)) {
-				best, flags = cp.rule, lacking
-			}
+	for _, cp := range p.allowing(e) {
+		lacking, ok := cp.covers(e)
+		if ok && len(lacking) > 0 && (best == nil || len(lacking) < len(flags)) {
+			best, flags = cp.rule, lacking
 		}
 	}
 	return best, flags
@@ -116,7 +113,7 @@ func (p *Policy) butFor(e Effect) string {
 	return fmt.Sprintf(": rule %q would, but for %s, which its permit_flags do not name", r.ID, strings.Join(names, " and "))
 }
 
-// requirement is a flag that a command must have, in any spelling, with this value and no other.
+// requirement is a flag with this value and no other, in any spelling.
 type requirement struct{ name, value string }
 
 func (c *compiler) required(r Rule) (list []requirement) {
@@ -132,8 +129,8 @@ func (c *compiler) required(r Rule) (list []requirement) {
 	return list
 }
 
-// without removes the required flags from a command. at has the original index of each word. ok is false if one is
-// missing, has another value, or is ambiguous.
+// without removes the required flags. at has the original index of each word. ok is false if one is missing, has
+// another value, or is ambiguous.
 func (r *rule) without(c *programs.Command, argv []Word) (left []Word, at []int, ok bool) {
 	gone := make(map[int]bool)
 	for _, need := range r.required {
@@ -163,7 +160,7 @@ func (r *rule) without(c *programs.Command, argv []Word) (left []Word, at []int,
 	return left, at, true
 }
 
-// beside matches the command without the required flags. free lists the words that only a wildcard matched.
+// beside matches without the required flags. free lists the words that only a wildcard matched.
 func (cp *commandPattern) beside(c *programs.Command, argv []Word) (free []int, ok bool) {
 	if c.Opaque != "" || c.Or != nil {
 		return nil, false

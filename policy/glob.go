@@ -10,7 +10,6 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// glob is a compiled path pattern: a literal prefix, then components.
 type glob struct {
 	prefix string   // without a final slash; "": the root
 	rest   []string // "**" is any number of components
@@ -18,7 +17,7 @@ type glob struct {
 	fold   bool
 }
 
-// compileGlob compiles an absolute pattern without braces. A leading ** starts at the root.
+// compileGlob compiles an absolute pattern without braces, from the root if it begins with **.
 func compileGlob(pattern string, o Options, fold bool) (glob, error) {
 	text := expandPlaces(pattern, o)
 	if strings.HasPrefix(text, "**") {
@@ -81,7 +80,7 @@ func checkGlob(pattern, text string, parts []string) error {
 	return nil
 }
 
-// expandPlaces replaces placeholders. Those without a value remain.
+// expandPlaces keeps placeholders without a value.
 func expandPlaces(s string, o Options) string {
 	if s == "~" || strings.HasPrefix(s, "~/") {
 		s = "${home}" + s[1:]
@@ -118,8 +117,8 @@ func (g *glob) covers(path string) bool {
 	return matchParts(g.rest, rest)
 }
 
-// reaches reports whether the pattern selects something specific below path. Only ** does not count, or "**/.env" would
-// reach every directory.
+// reaches reports whether the pattern selects something specific below path. Only ** is not specific, or "**/.env"
+// would reach every directory.
 func (g *glob) reaches(path string) bool {
 	path = strings.TrimSuffix(g.folded(path), "/")
 	if len(path) < len(g.prefix) {
@@ -147,7 +146,7 @@ func (g *glob) holds(part string) bool {
 	case part == "" || part == programs.PartSome || last == "**":
 		return true
 	case part == PartNames:
-		return false // a file, or a directory without its contents
+		return false
 	}
 	end := strings.ToLower(last[strings.LastIndexAny(last, `*?[]\/`)+1:])
 	part = strings.ToLower(part)

@@ -9,22 +9,54 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Of thousands of rules, few match one effect. They are indexed by a text that a matching effect contains, and tried in
-// their order.
+// indexed is a list of rules by a text that a matching effect contains: of thousands, few match.
+type indexed[T any] struct {
+	list []T
+	any  []int32            // need no text
+	by   map[string][]int32 // positions in list
+}
+
+func (x *indexed[T]) add(item T, keys ...string) {
+	if x.by == nil {
+		x.by = make(map[string][]int32)
+	}
+	at := int32(len(x.list))
+	x.list = append(x.list, item)
+	if len(keys) == 0 {
+		x.any = append(x.any, at)
+	}
+	for _, key := range keys {
+		x.by[key] = append(x.by[key], at)
+	}
+}
+
+// choose returns these rules and those that need no text, in their order.
+func (x *indexed[T]) choose(found []int32) []T {
+	found = append(found, x.any...)
+	slices.Sort(found)
+	found = slices.Compact(found)
+	out := make([]T, len(found))
+	for i, at := range found {
+		out[i] = x.list[at]
+	}
+	return out
+}
 
 // ruleSet contains the rules of some files.
 type ruleSet struct {
-	byName         map[string]*commandList // by the program's name
-	anyName        commandList
-	blocks, allows pathList
-	net            hostList
-	classes        []*rule // ask and deny rules
+	byName         map[string]*commandRules // by the program's name
+	anyName        commandRules
+	blocks, allows pathRules
+	net            indexed[*rule] // by host, without a leading *
+	classes        []*rule        // ask and deny rules
 	env            map[string]bool
 	envLike        []string
 }
 
+type commandRules struct{ blocks, allows indexed[*commandPattern] }
+
 func newRuleSet() *ruleSet {
-	return &ruleSet{byName: make(map[string]*commandList), env: make(map[string]bool)}
+	return &ruleSet{byName: make(map[string]*commandRules), env: make(map[string]bool)}
 }
 
 func (s *ruleSet) variables(names []string) {
@@ -36,42 +68,68 @@ func (s *ruleSet) variables(names []string) {
 	}
 }
 
-// command indexes a pattern by its program's names: as written for allow rules, else canonical.
-func (s *ruleSet) command(cp commandPattern) {
+// command indexes a pattern by its program's names, as written for allow rules, else canonical.
+func (s *ruleSet) command(cp *commandPattern) {
+	allows := cp.rule.Action == Allow
 	var names []string
-	for _, name := range cp.tokens[0] {
-		if cp.rule.Action == Allow {
-			names = append(names, baseName(name))
+	if allows {
+		names = slices.Clone(cp.tokens[0])
+	} else {
+		for _, m := range cp.all {
+			names = append(names, cmp.Or(m.program, m.command.Base))
 		}
 	}
-	for _, m := range cp.all {
-		if cp.rule.Action != Allow {
-			names = append(names, baseName(cmp.Or(m.program, m.command.Base)))
-		}
+	for i, name := range names {
+		names[i] = baseName(name)
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		if strings.Contains(name, "*") {
-			s.anyName.add(cp)
-			continue
+		list := s.byName[name]
+		switch {
+		case strings.Contains(name, "*"):
+			list = &s.anyName
+		case list == nil:
+			list = new(commandRules)
+			s.byName[name] = list
 		}
-		if s.byName[name] == nil {
-			s.byName[name] = &commandList{}
+		if allows {
+			list.allows.add(cp, cp.allowKeys()...)
+		} else {
+			list.blocks.add(cp, cp.blockKeys()...)
 		}
-		s.byName[name].add(cp)
 	}
 }
 
-func (s *ruleSet) sort() {
-	for _, list := range s.byName {
-		list.blocks.sort()
-	}
-	s.anyName.blocks.sort()
-	s.blocks.begins.sort()
-	s.allows.begins.sort()
+func isOpen(token string) bool {
+	return strings.Contains(token, "*") || strings.HasPrefix(token, "-") || token == "<int>" || token == "<ref>"
 }
 
-func (p *Policy) named(name string) (lists []*commandList) {
+// allowKeys returns the last literal words: a matching command has one of them. nil: there are none.
+func (p *pattern) allowKeys() []string {
+	for _, token := range slices.Backward(p.tokens[1:]) {
+		if !slices.ContainsFunc(token, isOpen) {
+			return token
+		}
+	}
+	return nil
+}
+
+func (p *pattern) blockKeys() (keys []string) {
+	for _, m := range p.all {
+		at := len(m.words) - 1
+		for at >= 0 && isOpen(m.words[at].Text) {
+			at--
+		}
+		if at < 0 {
+			return nil
+		}
+		keys = append(keys, m.words[at].Text)
+	}
+	return keys
+}
+
+// named returns the rules for a program, then those for any.
+func (p *Policy) named(name string) (lists []*commandRules) {
 	for _, s := range p.sets {
 		if list := s.byName[name]; list != nil {
 			lists = append(lists, list)
@@ -87,11 +145,10 @@ func (p *Policy) isAbout(name string) bool {
 	base := programs.Canonical(name)
 	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
 		list := s.byName[base]
-		return list != nil && len(list.blocks.any)+len(list.blocks.by) > 0
+		return list != nil && len(list.blocks.list) > 0
 	})
 }
 
-// mayBeNamed reports whether an ask or deny rule for any program may match a suffix of these words.
 func (p *Policy) mayBeNamed(words []Word) bool {
 	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
 		blocks := &s.anyName.blocks
@@ -100,184 +157,97 @@ func (p *Policy) mayBeNamed(words []Word) bool {
 	})
 }
 
-type commandList struct {
-	list           []commandPattern
-	blocks, allows filed
-}
-
-func (l *commandList) add(cp commandPattern) {
-	list, keys := &l.blocks, cp.keys()
-	if cp.rule.Action == Allow {
-		list = &l.allows
-	}
-	list.add(int32(len(l.list)), keys)
-	l.list = append(l.list, cp)
-}
-
-// keys returns the last literal words of a pattern: a matching command has one of them. nil: there are none.
-func (cp *commandPattern) keys() (keys []string) {
-	open := func(t string) bool {
-		return strings.Contains(t, "*") || strings.HasPrefix(t, "-") || t == "<int>" || t == "<ref>"
-	}
-	if cp.rule.Action == Allow {
-		for _, token := range slices.Backward(cp.tokens[1:]) {
-			if !slices.ContainsFunc(token, open) {
-				return token
-			}
-		}
-		return nil
-	}
-	for _, m := range cp.all {
-		at := len(m.words) - 1
-		for at >= 0 && open(m.words[at].Text) {
-			at--
-		}
-		if at < 0 {
-			return nil
-		}
-		keys = append(keys, m.words[at].Text)
-	}
-	return keys
-}
-
-func (l *commandList) allowing(argv []Word) []int32 {
-	if len(l.allows.by) == 0 {
-		return l.allows.any
-	}
-	found := slices.Clone(l.allows.any)
+func (l *commandRules) allowing(argv []Word) []*commandPattern {
+	var found []int32
 	for _, w := range argv {
 		if !w.Dynamic {
 			found = append(found, l.allows.by[w.Text]...)
 		}
 	}
-	return inOrder(found)
+	return l.allows.choose(found)
 }
 
-func (l *commandList) blocking(c *programs.Command) []int32 {
-	if len(l.blocks.by) == 0 {
-		return l.blocks.any
-	}
-	found := slices.Clip(l.blocks.any)
+// blocking returns the ask and deny patterns that may match a command. A word with an unknown end may become any key
+// that begins like it.
+func (l *commandRules) blocking(c *programs.Command) []*commandPattern {
+	var found []int32
 	for ; c != nil; c = c.Or {
-		for _, w := range c.Words {
-			found = l.blocks.appendWord(found, w)
-		}
-		for _, run := range c.Runs {
-			for _, w := range run.Argv {
-				found = l.blocks.appendWord(found, w)
+		for _, w := range withStarted(c) {
+			switch {
+			case w.Many:
+				return l.blocks.list
+			case !w.Dynamic:
+				found = append(found, l.blocks.by[w.Text]...)
+				continue
+			}
+			for key, at := range l.blocks.by {
+				if strings.HasPrefix(key, w.Text) {
+					found = append(found, at...)
+				}
 			}
 		}
 	}
-	if len(found) == len(l.blocks.any) {
-		return found
+	return l.blocks.choose(found)
+}
+
+func (s *ruleSet) network(r *rule) {
+	keys := make([]string, len(r.Hosts))
+	for i, host := range r.Hosts {
+		keys[i] = strings.TrimPrefix(host, "*")
 	}
-	return inOrder(found)
+	s.net.add(r, keys...)
 }
 
-func (f *filed) appendWord(found []int32, w Word) []int32 {
-	switch {
-	case w.Many:
-		return f.appendBeginning(found, "")
-	case w.Dynamic:
-		return f.appendBeginning(found, w.Text)
-	case len(w.Text) > f.longest: // a lookup would take longer
-		return found
-	}
-	return append(found, f.by[w.Text]...)
-}
-
-func inOrder(list []int32) []int32 {
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
-type filed struct {
-	any  []int32 // need none
-	by   map[string][]int32
-	keys []string // of by, sorted
-
-	longest int
-}
-
-func (f *filed) add(at int32, keys []string) {
-	if keys == nil {
-		f.any = append(f.any, at)
-		return
-	}
-	if f.by == nil {
-		f.by = make(map[string][]int32)
-	}
-	for _, key := range keys {
-		f.by[key], f.longest = append(f.by[key], at), max(f.longest, len(key))
-	}
-}
-
-func (f *filed) sort() {
-	f.keys = f.keys[:0]
-	for key := range f.by {
-		f.keys = append(f.keys, key)
-	}
-	slices.Sort(f.keys)
-}
-
-func (f *filed) appendBeginning(found []int32, text string) []int32 {
-	i, _ := slices.BinarySearch(f.keys, text)
-	for ; i < len(f.keys) && strings.HasPrefix(f.keys[i], text); i++ {
-		found = append(found, f.by[f.keys[i]]...)
-	}
-	return found
-}
-
-type hostList struct {
-	rules []*rule
-	names filed // whole, or after *
-}
-
-func (l *hostList) add(r *rule) {
-	for _, h := range r.Hosts {
-		l.names.add(int32(len(l.rules)), []string{strings.TrimPrefix(h, "*")})
-	}
-	l.rules = append(l.rules, r)
-}
-
-func (l *hostList) find(host string) []int32 {
-	found := slices.Concat(l.names.any, l.names.by[host])
-	for i := range len(host) {
-		if host[i] == '.' {
-			found = append(found, l.names.by[host[i:]]...)
+func (p *Policy) about(host string) (rules []*rule) {
+	for _, s := range p.sets {
+		found := slices.Clone(s.net.by[host])
+		for i := range len(host) {
+			if host[i] == '.' {
+				found = append(found, s.net.by[host[i:]]...)
+			}
 		}
+		rules = append(rules, s.net.choose(found)...)
 	}
-	return inOrder(found)
+	return rules
 }
 
-type pathList struct {
-	rules  []*rule
-	fold   bool
-	paths  filed // by key
-	trees  filed // by a text of the path, for trees
-	begins filed // by literal prefix
+type pathRules struct {
+	indexed[*rule]
+	fold    bool
+	longest int // length of the keys
+	// May select something below a tree: by a text of its path, and by each parent of the prefix.
+	inTree, below map[string][]int32
 }
 
-func (l *pathList) add(r *rule) {
-	at := int32(len(l.rules))
-	l.rules = append(l.rules, r)
+func (l *pathRules) add(r *rule) {
+	if l.below == nil {
+		l.inTree, l.below = make(map[string][]int32), make(map[string][]int32)
+	}
+	at := int32(len(l.list))
+	var keys []string
 	for i := range r.globs {
 		g := &r.globs[i]
-		l.paths.add(at, []string{g.key()})
-		l.begins.add(at, []string{g.prefix})
+		keys = append(keys, g.key())
+		for parent := g.prefix; ; parent = parent[:strings.LastIndexByte(parent, '/')] {
+			l.below[parent] = append(l.below[parent], at)
+			if parent == "" {
+				break
+			}
+		}
 		// It selects something below a tree with components after one that is not **.
 		deep := len(g.rest) > 2 && g.rest[0] == "**"
 		switch {
 		case deep && !hasMeta(g.rest[1]):
-			l.trees.add(at, []string{g.rest[1]})
+			l.inTree[g.rest[1]] = append(l.inTree[g.rest[1]], at)
 		case deep, len(g.rest) > 1 && g.rest[0] != "**":
-			l.trees.add(at, []string{g.prefix})
+			l.inTree[g.prefix] = append(l.inTree[g.prefix], at)
 		}
+		l.longest = max(l.longest, len(g.prefix))
 	}
+	l.indexed.add(r, keys...)
 }
 
-// key returns what every matching path contains: the last literal component, the end of the name, such as ".pem", or
-// the prefix.
+// key returns what every matching path contains: a component, the end of the name, such as ".pem", or the prefix.
 func (g *glob) key() string {
 	for _, part := range slices.Backward(g.rest) {
 		if !hasMeta(part) {
@@ -295,27 +265,30 @@ func (g *glob) key() string {
 
 func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-func (l *pathList) find(path string, tree bool) []int32 {
-	if l.fold {
-		path = strings.ToLower(path)
-	}
-	path = strings.TrimRight(path, "/")
-	found := slices.Clip(l.paths.any)
+// find returns the rules for a path in its forms, or below it in a tree.
+func (l *pathRules) find(tree bool, forms ...string) []*rule {
+	var found []int32
 	try := func(key string) {
-		if found = append(found, l.paths.by[key]...); tree {
-			found = append(found, l.trees.by[key]...)
+		if found = append(found, l.by[key]...); tree {
+			found = append(found, l.inTree[key]...)
 		}
 	}
-	try(filepath.Ext(path))
-	for begin := path; begin != ""; begin = begin[:max(strings.LastIndexByte(begin, '/'), 0)] {
-		if len(begin) <= l.paths.longest || len(begin) <= l.trees.longest { // looking up the others takes long
-			try(begin)
+	for _, path := range forms {
+		if l.fold {
+			path = strings.ToLower(path)
 		}
-		try(baseName(begin))
+		path = strings.TrimRight(path, "/")
+		try(filepath.Ext(path))
+		for begin := path; begin != ""; begin = begin[:max(strings.LastIndexByte(begin, '/'), 0)] {
+			if len(begin) <= l.longest { // looking up all prefixes takes quadratic time
+				try(begin)
+			}
+			try(baseName(begin))
+		}
+		try("")
+		if tree {
+			found = append(found, l.below[path]...)
+		}
 	}
-	try("")
-	if tree {
-		found = l.begins.appendBeginning(append(found, l.begins.by[path]...), path+"/")
-	}
-	return inOrder(found)
+	return l.choose(found)
 }

@@ -50,34 +50,24 @@ func oneByOne(p *Policy) *Policy {
 	out := *p
 	out.sets = nil
 	for _, s := range p.sets {
-		next := &ruleSet{byName: make(map[string]*commandList), env: s.env, envLike: s.envLike}
+		next := newRuleSet()
+		next.env, next.envLike, next.classes = s.env, s.envLike, s.classes
 		for name, list := range s.byName {
-			every := unfiled(*list)
-			next.byName[name] = &every
+			next.byName[name] = &commandRules{unindexed(list.blocks), unindexed(list.allows)}
 		}
-		next.anyName = unfiled(s.anyName)
-		next.blocks, next.allows = unplaced(s.blocks), unplaced(s.allows)
-		next.net = hostList{rules: s.net.rules, names: filed{any: numbers(len(s.net.rules))}}
+		next.anyName = commandRules{unindexed(s.anyName.blocks), unindexed(s.anyName.allows)}
+		next.blocks, next.allows = pathRules{indexed: unindexed(s.blocks.indexed)}, pathRules{indexed: unindexed(s.allows.indexed)}
+		next.net = unindexed(s.net)
 		out.sets = append(out.sets, next)
 	}
 	return &out
 }
 
-func unfiled(l commandList) commandList {
-	every := filed{any: numbers(len(l.list))}
-	return commandList{list: l.list, blocks: every, allows: every}
-}
-
-func unplaced(l pathList) pathList {
-	every := numbers(len(l.rules))
-	return pathList{rules: l.rules, paths: filed{any: every}}
-}
-
-func numbers(n int) (out []int32) {
-	for i := range n {
-		out = append(out, int32(i))
+func unindexed[T any](x indexed[T]) (all indexed[T]) {
+	for _, item := range x.list {
+		all.add(item)
 	}
-	return out
+	return all
 }
 
 var (
@@ -139,8 +129,11 @@ func TestLookingForRulesCountsAsWork(t *testing.T) {
 	p := rules(t, asking(), Rule{ID: "push", Action: Ask, Run: []string{"* push --force **"}}, Rule{ID: "publish", Action: Ask, Run: []string{"npm publish --force **"}})
 	for _, text := range []string{"nice push nice push", "npm publish x", "npm -x y z"} {
 		argv := words(text)
-		s := search{policy: p, noted: make(map[*rule]bool), left: maxScan, consider: func(r *rule, _ Action, _ bool, _ []Word) { t.Errorf("%s matches %s", r.ID, text) }}
+		s := search{policy: p, noted: make(map[*rule]bool), left: maxScan}
 		s.suffix(argv, true)
+		if len(s.found) > 0 {
+			t.Errorf("%s matches %s", s.found[0].ID, text)
+		}
 		if used := maxScan - s.left; used < len(argv) {
 			t.Errorf("%s: %d words were counted", text, used)
 		}

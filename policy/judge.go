@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"iter"
 	"slices"
 	"strings"
 
@@ -24,8 +23,10 @@ func (p *Policy) judgeExec(e Effect) verdict {
 	if len(e.Argv) == 0 || e.Argv[0].Dynamic {
 		return p.unanalysable()
 	}
-	for by := range p.allowingCommands(e) {
-		return verdict{action: Allow, rule: by}
+	for _, cp := range p.allowing(e) {
+		if cp.allows(e) {
+			return verdict{action: Allow, rule: cp.rule}
+		}
 	}
 	c := programs.Parse(e.Argv)
 	v := verdict{action: p.defaults.Bash, id: "defaults.bash"}
@@ -41,19 +42,14 @@ func (p *Policy) judgeExec(e Effect) verdict {
 	return p.raised(v)
 }
 
-func (p *Policy) allowingCommands(e Effect) iter.Seq[*rule] {
-	return func(yield func(*rule) bool) {
-		if len(e.Argv) == 0 || e.Argv[0].Dynamic {
-			return
-		}
-		for _, list := range p.named(baseName(e.Argv[0].Text)) {
-			for _, i := range list.allowing(e.Argv) {
-				if cp := list.list[i]; cp.allows(e) && !yield(cp.rule) {
-					return
-				}
-			}
-		}
+func (p *Policy) allowing(e Effect) (list []*commandPattern) {
+	if e.Kind != Exec || len(e.Argv) == 0 || e.Argv[0].Dynamic {
+		return nil
 	}
+	for _, rules := range p.named(baseName(e.Argv[0].Text)) {
+		list = append(list, rules.allowing(e.Argv)...)
+	}
+	return list
 }
 
 func (r *rule) isIn(e Effect) bool {
@@ -103,7 +99,7 @@ func (r *rule) reaches(path string, e Effect) bool {
 	return slices.ContainsFunc(r.globs, func(g glob) bool { return g.reaches(path) && g.holds(e.Part) })
 }
 
-// coincides reports whether only a pattern with an open ending selects files below path with this ending.
+// coincides: only a pattern with an open ending selects files below path with this ending.
 func (r *rule) coincides(path, end string) bool {
 	return end == programs.PartSome || end != "" && !slices.ContainsFunc(r.globs, func(g glob) bool { return g.reaches(path) && g.holds(end) && !g.holds("/") })
 }

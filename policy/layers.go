@@ -46,7 +46,6 @@ func Compile(o Options, user File, further ...File) (*Policy, error) {
 	for _, f := range p.files {
 		c.clients(f.Clients)
 	}
-	c.set.sort()
 	return p, errors.Join(c.errs...)
 }
 

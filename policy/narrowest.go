@@ -12,7 +12,7 @@ import (
 // maxPattern bounds proposed patterns, in bytes.
 const maxPattern = 400
 
-// maxTried bounds commands for which a rule is proposed, in bytes: the search could be slow.
+// maxTried bounds commands for which a rule is proposed, in bytes.
 const maxTried = 4 << 10
 
 func size(argv []Word) (n int) {
@@ -55,13 +55,12 @@ func known[T comparable](value T) []T {
 	return []T{value}
 }
 
-// suffices reports whether a change allows an effect that nothing blocks.
+// suffices reports whether a change allows an effect if nothing blocks it.
 func (p *Policy) suffices(c Change, e Effect) bool {
 	alone := p.bare()
 	alone.defaults, alone.ids = Defaults{}, make(map[string]bool)
 	with := compiler{policy: alone, set: alone.sets[0], file: c.File}
 	with.layer(File{}.With(c))
-	with.set.sort()
 	e.Possible = false
 	return len(with.errs) == 0 && alone.unblocked(e).action == Allow
 }
@@ -83,8 +82,7 @@ func (p *Policy) titled(r Rule, e Effect) Rule {
 	return r
 }
 
-// allowingCommand returns the narrowest rule that allows a command. Words that no pattern names become wildcards,
-// except code.
+// allowingCommand makes words that no pattern names wildcards, except code.
 func allowingCommand(e Effect) (Rule, bool) {
 	text, ok := patternOf(e.Argv)
 	c := programs.Parse(e.Argv)
@@ -111,7 +109,6 @@ func allowingCommand(e Effect) (Rule, bool) {
 	return r, ok
 }
 
-// patternOf returns the narrowest readable pattern that matches a command.
 func patternOf(argv []Word) (text string, ok bool) {
 	if len(argv) == 0 || argv[0].Dynamic || len(argv) > maxPattern/2 {
 		return "", false

@@ -47,11 +47,11 @@ func (p *Policy) obstacles(e Effect) (list []Obstacle) {
 		return []Obstacle{p.unmet(e, p.judge(&e))}
 	}
 	var against []*rule
-	p.eachBlocking(e, func(r *rule, _ Action, _ bool, _ []Word) {
-		if !slices.Contains(against, r) {
-			against = append(against, r)
+	for _, m := range p.matches(e) {
+		if !slices.Contains(against, m.rule) {
+			against = append(against, m.rule)
 		}
-	})
+	}
 	for _, r := range against {
 		o := Obstacle{Effect: e, Action: r.Action, Rule: r.ID, Source: r.source, Always: r.Always}
 		texts := p.concerned(e, r)
@@ -71,7 +71,6 @@ func (p *Policy) obstacles(e Effect) (list []Obstacle) {
 	return list
 }
 
-// unmet returns the obstacle that nothing allows an effect.
 func (p *Policy) unmet(e Effect, v verdict) Obstacle {
 	o := Obstacle{Effect: e, Action: v.action, Rule: v.id, Source: p.origin(v.id)}
 	if c, ok := p.narrowest(e); ok {
@@ -88,7 +87,7 @@ func (p *Policy) unmet(e Effect, v verdict) Obstacle {
 	return o
 }
 
-// nameless reports whether only a default can allow an effect: its path or host is unknown.
+// nameless reports whether only a default can allow an effect.
 func nameless(e Effect) bool {
 	switch e.Kind {
 	case Read, Write:
@@ -102,11 +101,11 @@ func nameless(e Effect) bool {
 func (p *Policy) concerned(e Effect, r *rule) (texts []string) {
 	switch e.Kind {
 	case Exec:
-		p.blockingCommands(e, func(by *rule, _ Action, _ bool, argv []Word) {
-			if text, ok := patternOf(argv); ok && by == r {
+		for _, m := range p.blockingCommands(e) {
+			if text, ok := patternOf(m.argv); ok && m.rule == r {
 				texts = append(texts, text)
 			}
-		})
+		}
 	case Read, Write:
 		for _, form := range [...]string{e.Path, e.Canonical} {
 			one := e

@@ -10,27 +10,27 @@ import (
 // An unknown program may run the command in its words: ask and deny rules are tried on each suffix.
 
 type search struct {
-	policy   *Policy
-	consider found
-	noted    map[*rule]bool // need not be tried again
-	denied   bool           // nothing is stricter
-	classes  bool
-	left     int // words to try in whole suffixes
-	speller  programs.Speller
+	policy  *Policy
+	found   []match
+	noted   map[*rule]bool // need not be tried again
+	denied  bool           // nothing is stricter
+	classes bool
+	left    int // words to try in whole suffixes
+	speller programs.Speller
 }
 
-// blockingCommands reports the ask and deny rules that could match this command, one that it starts, or a suffix that
-// may run.
-func (p *Policy) blockingCommands(e Effect, consider found) {
+// blockingCommands returns the rules against this command, one that it starts, or a suffix that may run.
+func (p *Policy) blockingCommands(e Effect) []match {
 	if len(e.Argv) == 0 {
-		return
+		return nil
 	}
-	s := search{policy: p, consider: consider, noted: make(map[*rule]bool), left: maxScan}
+	s := search{policy: p, noted: make(map[*rule]bool), left: maxScan}
 	if s.classes = slices.ContainsFunc(p.sets, func(s *ruleSet) bool { return len(s.classes) > 0 }); s.classes {
 		s.classed(e)
 		s.classes = !e.Follow && !e.Absent
 	}
 	s.run(e.Argv, e.Dirs, 0, true, true)
+	return s.found
 }
 
 // Beyond maxScan words only scanWindow words of a suffix are tried, since all suffixes take quadratic time.
@@ -40,8 +40,7 @@ const (
 	maxNested  = 8 // of commands that start commands
 )
 
-// run tries a command and those that it starts; whole: also suffixes of one that starts others; followed: scripts have
-// their own effects.
+// run tries a command and those that it starts. whole: also suffixes; followed: scripts have their own effects.
 func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool) {
 	c := s.speller.Spell(argv)
 	s.command(&c, argv, dirs)
@@ -60,7 +59,7 @@ func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool
 	}
 }
 
-// suffixes tries each suffix of words, and texts that may be scripts.
+// suffixes tries each suffix, and texts that may be scripts.
 func (s *search) suffixes(words []Word) {
 	some := s.policy.mayBeNamed(words)
 	for ; len(words) > 0 && !s.denied; words = words[1:] {
@@ -76,7 +75,7 @@ func (s *search) text(text string) {
 	}
 }
 
-// suffix tries a suffix, which it may change. some: a rule for any program may match.
+// suffix may change argv. some: a rule for any program may match.
 func (s *search) suffix(argv []Word, some bool) {
 	if argv[0].Dynamic && argv[0].Text == "" {
 		return
@@ -99,20 +98,19 @@ func (s *search) suffix(argv []Word, some bool) {
 	s.run(argv, nil, 0, false, false)
 }
 
-// matched reports a matching rule. A built-in denial becomes a question if it matches only by unknown words.
+// matched makes a built-in denial a question if it matches only by unknown words.
 func (s *search) matched(cp *commandPattern, argv []Word, dirs []string) {
-	action := cp.rule.Action
-	if action == Deny && cp.rule.file == "" && !cp.certain(argv, dirs) {
-		s.consider(cp.rule, Ask, true, argv)
+	if cp.rule.Action == Deny && cp.rule.file == "" && !cp.certain(argv, dirs) {
+		s.found = append(s.found, match{cp.rule, Ask, true, slices.Clone(argv)})
 		return // a later match may be certain
 	}
-	s.note(cp.rule, action, argv)
+	s.note(cp.rule, argv)
 }
 
-func (s *search) note(r *rule, action Action, argv []Word) {
+func (s *search) note(r *rule, argv []Word) {
 	s.noted[r] = true
-	s.denied = s.denied || action == Deny
-	s.consider(r, action, true, argv)
+	s.denied = s.denied || r.Action == Deny
+	s.found = append(s.found, match{r, r.Action, true, slices.Clone(argv)})
 }
 
 func (cp *commandPattern) certain(argv []Word, dirs []string) bool {
@@ -134,9 +132,9 @@ func (s *search) command(c *programs.Command, argv []Word, dirs []string) {
 	for _, list := range s.policy.named(c.Base) {
 		found := list.blocking(c)
 		s.left -= len(argv) * len(found)
-		for _, i := range found {
-			if cp := list.list[i]; !s.noted[cp.rule] && cp.blocks(c, argv, dirs) {
-				s.matched(&cp, argv, dirs)
+		for _, cp := range found {
+			if !s.noted[cp.rule] && cp.blocks(c, argv, dirs) {
+				s.matched(cp, argv, dirs)
 			}
 		}
 	}
@@ -166,13 +164,12 @@ func (s *search) classed(e Effect) {
 				of = classesOf(e)
 			}
 			if of.why(r) != "" && !excepted(r, e.Argv) {
-				s.note(r, r.Action, e.Argv)
+				s.note(r, e.Argv)
 			}
 		}
 	}
 }
 
-// inner reports class rules for a command that may run in another one.
 func (s *search) inner(argv []Word) {
 	if s.classes {
 		s.left -= 4 * len(argv)
@@ -199,8 +196,7 @@ func (c classes) why(r *rule) string {
 	return ""
 }
 
-// classesOf returns what a command does by class, without the commands it starts. An unknown word counts as an operand,
-// one that may be several words as two.
+// classesOf omits the commands it starts. An unknown word counts as an operand, one that may be several words as two.
 func classesOf(e Effect) classes {
 	argv := make([]Word, 0, len(e.Argv))
 	for i, w := range e.Argv {
