@@ -77,15 +77,11 @@ func TestAPolicyWithoutConfinedDefaultsMeansTheSameInEverySandbox(t *testing.T) 
 func TestAnUnknownWordMakesABuiltInDenialAQuestion(t *testing.T) {
 	t.Parallel()
 	p := rules(t, Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow, Deny}, Rule{ID: "mine", Action: Deny, Run: []string{"shred **"}})
-	for command, want := range map[string]Action{
+	decides(t, p, map[string]Action{
 		"rm …": Ask, "rm -rf …": Ask, "rm -r /…": Ask, "xargs -0 rm …": Ask, "chmod +x …": Ask, "dd …": Ask,
 		"rm -rf /": Deny, "dd of=/dev/sd…": Deny, "rm -rf / …": Deny, "rm … -r /": Deny, "mkfs …": Deny, "rm --no-preserve-root …": Deny,
 		"shred …": Deny, "sudo … shred …": Deny,
-	} {
-		if d := p.Decide([]Effect{run(command)}); d.Action != want {
-			t.Errorf("%s: %v by %s, want %v: %s", command, d.Action, d.Rule, want, d.Reason)
-		}
-	}
+	})
 }
 
 func TestACallThatDoesNothingIsNotSaidToRunSomething(t *testing.T) {
@@ -177,11 +173,7 @@ func TestARuleMayBeAboutAClassOfCommands(t *testing.T) {
 			t.Errorf("%s: %v by %s, want deny by sent", command, d.Action, d.Rule)
 		}
 	}
-	for _, command := range []string{"flock a mv src lib", "npx prettier --write src", "nice git status", "flock a rm -rf scratch"} {
-		if d := p.Decide([]Effect{run(command)}); d.Action != Allow {
-			t.Errorf("%s: %v by %s, want allow", command, d.Action, d.Rule)
-		}
-	}
+	decidesAll(t, p, Allow, []string{"flock a mv src lib", "npx prettier --write src", "nice git status", "flock a rm -rf scratch"}...)
 	for _, wrong := range []Rule{{ID: "x", Action: Allow, Classes: []string{"destructive"}}, {ID: "x", Action: Ask, Classes: []string{"everything"}}} {
 		if _, err := Compile(place(), File{Name: "p.yaml", Commands: []Rule{wrong}}); err == nil {
 			t.Errorf("%+v is taken", wrong)

@@ -16,13 +16,9 @@ func TestDenyWinsOverAskAndAllow(t *testing.T) {
 	}
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
 		p := rules(t, asking(), all[order[0]], all[order[1]], all[order[2]])
-		for command, want := range map[string]Action{
+		decides(t, p, map[string]Action{
 			"git log": Allow, "git push": Ask, "git push --force": Deny, "git push origin --force": Deny,
-		} {
-			if d := p.Decide([]Effect{run(command)}); d.Action != want {
-				t.Errorf("order %v: %s: %v by %s, want %v", order, command, d.Action, d.Rule, want)
-			}
-		}
+		})
 	}
 }
 
@@ -146,10 +142,7 @@ func TestAnotherFileCanOnlyTighten(t *testing.T) {
 		Paths:    []Rule{{ID: "b", Action: Allow, Paths: []string{"/**"}}},
 		Net:      []Rule{{ID: "c", Action: Allow, Hosts: []string{"a.b"}}},
 	})
-	for _, c := range []struct {
-		effect Effect
-		want   Action
-	}{
+	decidesEach(t, p, []decided{
 		{run("curl x"), Ask},
 		{run("mkdir x"), Ask},
 		{run("ls"), Deny},
@@ -158,11 +151,7 @@ func TestAnotherFileCanOnlyTighten(t *testing.T) {
 		{read("/home/u/.ssh/id"), Deny},
 		{Effect{Kind: Net, Host: "a.b"}, Ask},
 		{Effect{Kind: Env, Name: "PATH"}, Ask},
-	} {
-		if d := p.Decide([]Effect{c.effect}); d.Action != c.want {
-			t.Errorf("%v: %v by %s, want %v", c.effect, d.Action, d.Rule, c.want)
-		}
-	}
+	})
 	if len(p.Warnings()) != 6 { // one for each thing left out
 		t.Errorf("warnings: %q", p.Warnings())
 	}

@@ -52,6 +52,38 @@ func rules(t testing.TB, d Defaults, r ...Rule) *Policy {
 	return compile(t, File{Name: "p.yaml", Defaults: d, Commands: r})
 }
 
+// decides checks what a policy decides on commands in the workspace.
+func decides(t *testing.T, p *Policy, commands map[string]Action) {
+	t.Helper()
+	for command, want := range commands {
+		decidesAll(t, p, want, command)
+	}
+}
+
+func decidesAll(t *testing.T, p *Policy, want Action, commands ...string) {
+	t.Helper()
+	for _, command := range commands {
+		decidesEach(t, p, []decided{{run(command), want}})
+	}
+}
+
+type decided struct {
+	effect Effect
+	want   Action
+}
+
+func decidesEach(t *testing.T, p *Policy, effects []decided) {
+	t.Helper()
+	for _, c := range effects {
+		if d := p.Decide([]Effect{c.effect}); d.Action != c.want {
+			t.Errorf("%v: %v by %s, want %v: %s", c.effect, d.Action, d.Rule, c.want, d.Reason)
+		}
+	}
+}
+
+// lines are the lines of a text.
+func lines(text string) []string { return strings.Split(strings.TrimSpace(text), "\n") }
+
 // usage is what a well-known command does with its arguments, as far as they
 // tell without running it.
 type usage struct {

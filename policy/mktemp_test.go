@@ -19,9 +19,5 @@ func TestATemporaryFileIsWrittenWhereMktempPutsIt(t *testing.T) {
 			t.Errorf("%s: %v by %s", command, d.Action, d.Rule)
 		}
 	}
-	for _, command := range []string{"mktemp --frob", "mktemp …", "mktemp -p …", "mktemp a b"} {
-		if d := p.Decide([]Effect{run(command)}); d.Action != Ask {
-			t.Errorf("%s: %v by %s", command, d.Action, d.Rule)
-		}
-	}
+	decidesAll(t, p, Ask, []string{"mktemp --frob", "mktemp …", "mktemp -p …", "mktemp a b"}...)
 }

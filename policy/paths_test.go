@@ -57,10 +57,7 @@ func TestPathsAreMatchedInBothForms(t *testing.T) {
 		{ID: "lock", Action: Ask, Ops: []Kind{Write}, Paths: []string{"${workspace}/go.sum"}},
 	}})
 	link := func(path, canonical string) Effect { return Effect{Kind: Read, Path: path, Canonical: canonical} }
-	for _, c := range []struct {
-		effect Effect
-		want   Action
-	}{
+	decidesEach(t, p, []decided{
 		{read("/w/a"), Allow},
 		{read("/w"), Allow},
 		{read("/w-secret/a"), Ask},
@@ -77,11 +74,7 @@ func TestPathsAreMatchedInBothForms(t *testing.T) {
 		{Effect{Kind: Write, Path: "/w/a", Canonical: "/w/a", Unknown: true}, Ask},
 		{write("/w/go.sum"), Ask},
 		{read("/w/go.sum"), Allow},
-	} {
-		if d := p.Decide([]Effect{c.effect}); d.Action != c.want {
-			t.Errorf("%+v: %v by %s, want %v", c.effect, d.Action, d.Rule, c.want)
-		}
-	}
+	})
 }
 
 func TestTreesReachWhatIsBelow(t *testing.T) {
@@ -91,10 +84,7 @@ func TestTreesReachWhatIsBelow(t *testing.T) {
 		{ID: "dotenv", Action: Ask, Paths: []string{"${workspace}/**/.env"}},
 		{ID: "keys", Action: Deny, Paths: []string{"${workspace}/keys/*.pem"}},
 	}})
-	for _, c := range []struct {
-		effect Effect
-		want   Action
-	}{
+	decidesEach(t, p, []decided{
 		{tree(read("/w/src")), Allow},
 		{tree(write("/w/src")), Allow},
 		{tree(read("/w")), Ask},
@@ -105,11 +95,7 @@ func TestTreesReachWhatIsBelow(t *testing.T) {
 		{tree(write("/w/a/.git/hooks")), Deny},
 		{tree(write("/")), Deny},
 		{tree(read("/")), Ask},
-	} {
-		if d := p.Decide([]Effect{c.effect}); d.Action != c.want {
-			t.Errorf("%v: %v by %s, want %v", c.effect, d.Action, d.Rule, c.want)
-		}
-	}
+	})
 }
 
 func TestCaseIsFoldedWhereTheVolumeDoes(t *testing.T) {
@@ -130,10 +116,7 @@ func TestBuiltInRulesProtect(t *testing.T) {
 	t.Parallel()
 	open := Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow, Deny}
 	p := compile(t, File{Defaults: open})
-	for _, c := range []struct {
-		effect Effect
-		want   Action
-	}{
+	decidesEach(t, p, []decided{
 		{read("/home/u/.ssh/id_ed25519"), Deny},
 		{read("/home/u/.aws/credentials"), Deny},
 		{read("/home/u/.netrc"), Deny},
@@ -174,11 +157,7 @@ func TestBuiltInRulesProtect(t *testing.T) {
 		{run("strace rm -rf /"), Deny},
 		{run("rm --no-preserve-root -r x"), Deny},
 		{run("rm -rf /w/build"), Allow},
-	} {
-		if d := p.Decide([]Effect{c.effect}); d.Action != c.want {
-			t.Errorf("%v: %v by %s, want %v", c.effect, d.Action, d.Rule, c.want)
-		}
-	}
+	})
 	for _, c := range []struct {
 		effect Effect
 		rule   string

@@ -8,40 +8,28 @@ import (
 func TestADenialOfAFlagWithItsValueHoldsForEverySpelling(t *testing.T) {
 	t.Parallel()
 	p := rules(t, Defaults{Bash: Allow}, Rule{ID: "prod", Run: []string{"kubectl ** -n prod **"}})
-	for command, want := range map[string]Action{
+	decides(t, p, map[string]Action{
 		"kubectl -n prod get pods": Deny, "kubectl get pods -n prod": Deny, "kubectl get pods -nprod": Deny, "kubectl get pods --namespace prod": Deny,
 		"kubectl --namespace=prod delete pod x": Deny, "kubectl get -n … pods": Deny, "kubectl get pods -n dev": Allow, "kubectl get prod -n dev": Allow, "kubectl get prod": Allow,
-	} {
-		if d := p.Decide([]Effect{run(command)}); d.Action != want {
-			t.Errorf("%s: %v by %s, want %v", command, d.Action, d.Rule, want)
-		}
-	}
+	})
 }
 
 func TestAnAllowanceOfAValueCoversNoOther(t *testing.T) {
 	t.Parallel()
 	p := rules(t, asking(), Rule{ID: "dev", Action: Allow, Run: []string{"kubectl -n dev get **"}})
-	for command, want := range map[string]Action{
+	decides(t, p, map[string]Action{
 		"kubectl -n dev get pods": Allow, "kubectl -n dev get pods -o wide": Allow, "kubectl -n dev get pods -n dev": Allow,
 		"kubectl -n dev get pods -n prod": Ask, "kubectl -n dev get pods --namespace=prod": Ask, "kubectl -n dev get pods -nprod": Ask, "kubectl -n dev get --kubeconfig evil pods": Ask,
-	} {
-		if d := p.Decide([]Effect{run(command)}); d.Action != want {
-			t.Errorf("%s: %v by %s, want %v", command, d.Action, d.Rule, want)
-		}
-	}
+	})
 }
 
 func TestABranchIsNoOtherBranchThere(t *testing.T) {
 	t.Parallel()
 	p := rules(t, asking(), Rule{ID: "feature", Action: Allow, Run: []string{"git push origin feature/*"}})
-	for command, want := range map[string]Action{
+	decides(t, p, map[string]Action{
 		"git push origin feature/x": Allow, "git push origin feature/x:main": Ask, "git push origin +feature/x": Ask, "git push --force origin feature/x": Ask,
 		"git push origin feature/x --force": Ask, "git push origin HEAD:main": Ask, "git push origin feature/x main": Ask,
-	} {
-		if d := p.Decide([]Effect{run(command)}); d.Action != want {
-			t.Errorf("%s: %v by %s, want %v", command, d.Action, d.Rule, want)
-		}
-	}
+	})
 }
 
 func TestADenialHoldsForEveryWayToRunACommand(t *testing.T) {

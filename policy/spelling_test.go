@@ -44,13 +44,9 @@ func TestARuleHoldsForEverySpellingOfItsFlags(t *testing.T) {
 func TestAllowingRulesTakeFlagsAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	p := rules(t, asking(), Rule{ID: "r", Action: Allow, Run: []string{"rm -rf *", "git commit -m *"}})
-	for command, want := range map[string]Action{
+	decides(t, p, map[string]Action{
 		"rm -rf x": Allow, "rm -fr x": Ask, "rm -r -f x": Ask, "rm -rf x y": Ask, "rm -rvf x": Ask, "git commit -m x": Allow, "git commit -nm x": Ask, "git commit -m x --no-verify": Ask,
-	} {
-		if d := p.Decide([]Effect{run(command)}); d.Action != want {
-			t.Errorf("%s: %v by %s, want %v", command, d.Action, d.Rule, want)
-		}
-	}
+	})
 }
 
 func TestProgramsWhoseFlagsAreKnown(t *testing.T) {

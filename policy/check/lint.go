@@ -11,7 +11,6 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// linter finds rules with unexpected effects by trying them.
 type linter struct {
 	*Judge
 	findings []*oddity
@@ -49,7 +48,7 @@ func (j *Judge) Lint() []*policy.Fault {
 	return faults
 }
 
-// warn records a problem of a rule. subject replaces {}; the same problem with another subject is no second warning.
+// warn records a problem of a rule. subject replaces {}; other subjects join it.
 func (l *linter) warn(r policy.Rule, value, subject, problem string) {
 	l.note(policy.Fault{File: l.Policy.User().Name, Line: r.Line, Rule: r.ID, Value: value, Problem: problem}, subject)
 }
@@ -66,7 +65,7 @@ func (l *linter) note(fault policy.Fault, subject string) {
 	l.findings = append(l.findings, &oddity{fault, []string{subject}})
 }
 
-// tried warns if a stricter decision than the rule's applies to what it names.
+// tried warns if a stricter decision applies to what the rule names.
 func (l *linter) tried(r policy.Rule, value, sample string, e policy.Effect) {
 	subject := fmt.Sprintf("%q", sample)
 	switch d := l.Decide([]policy.Effect{e}); {

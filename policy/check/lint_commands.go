@@ -34,7 +34,6 @@ func (l *linter) command(r policy.Rule) {
 
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
-// sample tries a rule on a command that its pattern matches. second is the word of the pattern after the program.
 func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	words := strings.Fields(sample)
 	name, subject := words[0], fmt.Sprintf("%q", sample)
@@ -67,7 +66,7 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	}
 }
 
-// judged reports whether an allow rule need not name a program's flags: they are known, or it is the user's own.
+// judged: an allow rule need not name the program's flags.
 func judged(name string) bool { return programs.Judged(name) || strings.Contains(name, "/") }
 
 func (l *linter) seen(command string) (programs []string) {
@@ -83,7 +82,6 @@ func (l *linter) seen(command string) (programs []string) {
 	return programs
 }
 
-// bare reports whether a pattern is a program with subcommands only.
 func bare(pattern string) bool {
 	words := strings.Fields(pattern)
 	return len(words) <= 3 && !slices.ContainsFunc(words, func(w string) bool { return strings.ContainsAny(w, `*-/.'"\`) })

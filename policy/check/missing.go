@@ -67,7 +67,6 @@ func (m *Missing) uses(id string) bool {
 	return slices.ContainsFunc(m.Obstacles, func(o policy.Obstacle) bool { return o.Change.Rule.ID == id })
 }
 
-// sameChange compares changes without their rule ids.
 func sameChange(a, b policy.Change) bool {
 	a.Rule.ID, b.Rule.ID = "", ""
 	return a.File == b.File && a.Text("") == b.Text("")

@@ -55,7 +55,7 @@ func mutations(words []string) (list []string) {
 
 const longFlags = " go gofmt find java javac terraform tofu openssl gcc cc g++ clang make "
 
-// bundles returns other spellings of one word: bundled flags apart or reversed, and the value of a long flag apart.
+// bundles returns flags apart or reversed, and the value of a long flag apart.
 func bundles(w string) (list [][]string) {
 	name, value, valued := strings.Cut(w, "=")
 	switch {
@@ -71,8 +71,7 @@ func bundles(w string) (list [][]string) {
 	return [][]string{apart, {"-" + strings.Join(turned, "")}}
 }
 
-// intruders returns commands that a pattern with a final wildcard matches by mistake: with another value of its flag,
-// or with a refspec.
+// intruders returns commands that a final wildcard matches by mistake: with another value of a flag, or with a refspec.
 func intruders(pattern string, words []string) (list []string) {
 	add := func(words ...string) { list = append(list, strings.Join(words, " ")) }
 	c := programs.Parse(programs.Words(words))
@@ -104,7 +103,6 @@ func (l *linter) slips(r policy.Rule, pattern string, words []string) {
 	}
 }
 
-// alone returns a policy of one rule, or nil if it is invalid.
 func (l *linter) alone(r policy.Rule, commands policy.Action) *policy.Policy {
 	open := policy.Defaults{Bash: commands, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, Unanalysable: policy.Ask, UnknownRead: policy.Allow, UnknownWrite: policy.Allow, UnknownEnv: policy.Allow}
 	r.Match, r.NotMatch = nil, nil
@@ -115,7 +113,7 @@ func (l *linter) alone(r policy.Rule, commands policy.Action) *policy.Policy {
 	return p
 }
 
-// mutate warns about other spellings of a sample that pass an ask or deny rule, and about intruders of an allow rule.
+// mutate warns about spellings of a sample that pass an ask or deny rule, and about intruders of an allow rule.
 func (l *linter) mutate(r policy.Rule, pattern, sample string) {
 	words := strings.Fields(sample)
 	if len(r.Dirs) > 0 || len(r.Except) > 0 || len(words) == 0 {
@@ -147,7 +145,7 @@ func (l *linter) stops(p *policy.Policy, script string) bool {
 
 const maxSamples = 32
 
-// samples returns commands that a pattern matches: an operand for *, nothing for **; none for a pattern with quotes.
+// samples returns commands that a pattern without quotes matches.
 func samples(pattern string) []string {
 	if strings.ContainsAny(pattern, `'"\`) {
 		return nil

@@ -82,7 +82,7 @@ func (j *Judge) needs(effects []policy.Effect) ([]policy.Obstacle, error) {
 	return m.Obstacles, nil
 }
 
-// broad returns why a change is not proposed: it allows more than the call.
+// broad returns why a change allows more than the call.
 func broad(o policy.Obstacle) error {
 	c := o.Change
 	switch {
@@ -116,8 +116,7 @@ func covering(n policy.Obstacle, scope, pattern string) policy.Change {
 
 const maxPrefix = 3
 
-// prefix returns the pattern of commands with the same program and first words; "" for programs that run their
-// arguments.
+// prefix returns "" for programs that run their arguments.
 func prefix(argv []policy.Word) string {
 	if len(argv) == 0 || programs.RunsAnything(argv[0].Text) {
 		return ""

@@ -58,7 +58,7 @@ func (j *Judge) Suggest(h *History) []*Proposal {
 	return proved
 }
 
-// lacking returns rules for the effects that ask by default; none if they would not suffice, or allow more.
+// lacking returns rules for effects that ask by default; none if they would not suffice.
 func (j *Judge) lacking(c Past) (list []*Proposal) {
 	for _, o := range j.rules(j.Policy).Obstacles(c.Effects) {
 		if broad(o) != nil || o.Change.Section == "except" || o.Action != policy.Ask {
@@ -76,7 +76,7 @@ func (j *Judge) lacking(c Past) (list []*Proposal) {
 	return list
 }
 
-// merge adds a proposal. A command joins one that differs only in operands after the first, which become *.
+// merge joins commands that differ only in operands after the first, which become *.
 func merge(list []*Proposal, next *Proposal) []*Proposal {
 	for _, p := range list {
 		general, ok := generalise(p, next)
@@ -95,8 +95,7 @@ func merge(list []*Proposal, next *Proposal) []*Proposal {
 	return append(list, next)
 }
 
-// generalise returns the narrowest pattern of both commands. * replaces no flag, and no operand of a program that runs
-// it.
+// generalise replaces operands by *, but no flags and nothing that a program runs.
 func generalise(p, q *Proposal) ([]string, bool) {
 	a, b := p.words, q.words
 	if len(a) != len(b) || len(a) == 0 {
