@@ -46,7 +46,6 @@ func (p Plan) Apply() error {
 	return r.write(p.setup.StateDir)
 }
 
-// record describes the change of a file, with the original before an earlier change.
 func (s *step) record(old record) changed {
 	c := changed{
 		Path: s.target, Vault: s.vault, Existed: s.existed, Mode: s.Mode, After: digest(s.after),

@@ -10,13 +10,11 @@ import (
 	"github.com/toold/toold/interop/claude"
 )
 
-// claudeAgent connects Claude Code by a plugin (interop/claude), which answers calls, and a hook, which decides all
-// others.
+// claudeAgent connects Claude Code by a plugin, which answers calls, and a hook, which decides all others.
 func claudeAgent() Agent {
 	return Agent{
 		Name: "claude", Title: "Claude Code", programs: []string{"claude"},
-		paths: func(s Setup) []string { return []string{s.claudeHome()} },
-		files: claudeFiles, prove: proveClaude,
+		dir: Setup.claudeHome, files: claudeFiles, prove: proveClaude,
 	}
 }
 
@@ -38,7 +36,7 @@ func claudeFiles(s Setup) ([]File, error) {
 
 func (s Setup) claudeSettings() string { return filepath.Join(s.claudeHome(), "settings.json") }
 
-// proveClaude runs Claude Code with the plugin and the user's permissions, without the user's other programs.
+// proveClaude keeps the user's permissions, and omits the user's other programs.
 func proveClaude(ctx context.Context, p *site) error {
 	config := filepath.Join(p.dir, "claude")
 	setup := p.setup
@@ -62,19 +60,18 @@ func proveClaude(ctx context.Context, p *site) error {
 			return err
 		}
 	}
-	run := func(m *model) (string, error) {
-		return p.run(ctx, []string{
-			"CLAUDE_CONFIG_DIR=" + config, "ANTHROPIC_BASE_URL=" + m.url, "ANTHROPIC_API_KEY=none",
+	command := func(url string) (env, args []string) {
+		env = []string{
+			"CLAUDE_CONFIG_DIR=" + config, "ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=none",
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1",
-		}, p.program, "-p", "prove that calls run in toold", "--model", "claude-sonnet-4-5")
+		}
+		return env, []string{"-p", prompt, "--model", "claude-sonnet-4-5"}
 	}
 	shell := func(script string) call {
-		return call{Name: "Bash", Arguments: map[string]any{"command": script, "description": "a step of the proof"}}
+		return call{"Bash", fields{"command": script, "description": "a step of the proof"}}
 	}
-	return p.prove(run, shell, func() []call {
-		file := filepath.Join(p.workspace, downFile)
-		return []call{shell("touch " + downFile), {Name: "Write", Arguments: map[string]any{"file_path": file, "content": "x"}}}
-	})
+	write := call{"Write", fields{"file_path": filepath.Join(p.workspace, downFile), "content": "x"}}
+	return p.prove(p.agentPlays(ctx, command), shell, write)
 }
 
 func claudePermissions(s Setup) (string, error) {

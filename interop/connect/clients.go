@@ -10,15 +10,15 @@ import (
 // clients are clients of the Model Context Protocol. They start `toold mcp`.
 func clients() []Agent {
 	list := []Agent{
-		client("gemini", "Gemini CLI", []string{"gemini"}, home(".gemini"), "settings.json", edit.Path{"mcpServers", "toold"}, trustedServer,
+		client("gemini", "Gemini CLI", []string{"gemini"}, home(".gemini"), "settings.json", edit.Path{"mcpServers", "toold"}, server{Trust: true},
 			include("tools", "exclude", "run_shell_command", "write_file", "replace")...).provedBy(geminiTrial()),
-		client("vscode", "VS Code", []string{"code"}, config("Code", "User"), "mcp.json", edit.Path{"servers", "toold"}, typedServer),
-		client("cursor", "Cursor", []string{"cursor", "cursor-agent"}, home(".cursor"), "mcp.json", edit.Path{"mcpServers", "toold"}, plainServer),
-		client("zed", "Zed", []string{"zed", "zeditor"}, config("zed"), "settings.json", edit.Path{"context_servers", "toold"}, plainServer,
+		client("vscode", "VS Code", []string{"code"}, config("Code", "User"), "mcp.json", edit.Path{"servers", "toold"}, server{Type: "stdio"}),
+		client("cursor", "Cursor", []string{"cursor", "cursor-agent"}, home(".cursor"), "mcp.json", edit.Path{"mcpServers", "toold"}, server{}),
+		client("zed", "Zed", []string{"zed", "zeditor"}, config("zed"), "settings.json", edit.Path{"context_servers", "toold"}, server{},
 			edit.Change{Path: edit.Path{"agent", "profiles", "write", "tools", "terminal"}, Value: false}),
-		client("opencode", "opencode", []string{"opencode"}, config("opencode"), "opencode.json", edit.Path{"mcp", "toold"}, localServer,
+		client("opencode", "opencode", []string{"opencode"}, config("opencode"), "opencode.json", edit.Path{"mcp", "toold"}, server{Type: "local", Enabled: true},
 			edit.Change{Path: edit.Path{"permission", "bash"}, Value: "deny"}, edit.Change{Path: edit.Path{"permission", "edit"}, Value: "deny"}).provedBy(opencodeTrial()),
-		client("crush", "Crush", []string{"crush"}, config("crush"), "crush.json", edit.Path{"mcp", "toold"}, typedServer,
+		client("crush", "Crush", []string{"crush"}, config("crush"), "crush.json", edit.Path{"mcp", "toold"}, server{Type: "stdio"},
 			include("options", "disabled_tools", "bash", "edit", "write")...),
 	}
 	list[0].Notes = append(list[0].Notes, "Gemini CLI leaves out toold's write_file with its own: apply_patch and bash make files")
@@ -27,18 +27,12 @@ func clients() []Agent {
 	return append(list, gooseAgent(), lettaAgent())
 }
 
-type directory func(Setup) string
-
-func home(name string) directory {
+func home(name string) func(Setup) string {
 	return func(s Setup) string { return filepath.Join(s.Home, name) }
 }
 
-func config(names ...string) directory {
+func config(names ...string) func(Setup) string {
 	return func(s Setup) string { return s.config(names...) }
-}
-
-func pathsIn(d directory) func(Setup) []string {
-	return func(s Setup) []string { return []string{d(s)} }
 }
 
 func include(table, list string, words ...string) (changes []edit.Change) {
@@ -48,13 +42,12 @@ func include(table, list string, words ...string) (changes []edit.Change) {
 	return changes
 }
 
-// client is an agent with one JSON settings file that lists its servers.
-func client(name, title string, programs []string, dir directory, file string, at edit.Path, shape func([]string) any, off ...edit.Change) Agent {
+func client(name, title string, programs []string, dir func(Setup) string, file string, at edit.Path, like server, off ...edit.Change) Agent {
 	return Agent{
-		Name: name, Title: title, programs: programs, paths: pathsIn(dir),
+		Name: name, Title: title, programs: programs, dir: dir,
 		partly: "the server as " + title + " will start it was proved, not " + title + " itself",
 		files: func(s Setup) ([]File, error) {
-			server := edit.Change{Path: at, Value: shape(append(s.command(name), "mcp"))}
+			server := edit.Change{Path: at, Value: like.starting(append(s.command(name), "mcp"))}
 			return []File{{Path: filepath.Join(dir(s), file), Format: edit.JSON, Mode: 0o600, Changes: append([]edit.Change{server}, off...)}}, nil
 		},
 		prove: func(ctx context.Context, p *site) error { return p.proveServer(ctx, at) },
@@ -63,27 +56,17 @@ func client(name, title string, programs []string, dir directory, file string, a
 
 type server struct {
 	Type    string   `json:"type,omitempty"`
-	Command string   `json:"command"`
-	Args    []string `json:"args"`
+	Command any      `json:"command"`
+	Args    []string `json:"args,omitempty"`
 	Trust   bool     `json:"trust,omitempty"` // toold asks, not the client
+	Enabled bool     `json:"enabled,omitempty"`
 }
 
-func plainServer(command []string) any {
-	return server{Command: command[0], Args: command[1:]}
-}
-
-func trustedServer(command []string) any {
-	return server{Command: command[0], Args: command[1:], Trust: true}
-}
-
-func typedServer(command []string) any {
-	return server{Type: "stdio", Command: command[0], Args: command[1:]}
-}
-
-func localServer(command []string) any {
-	return struct {
-		Type    string   `json:"type"`
-		Command []string `json:"command"`
-		Enabled bool     `json:"enabled"`
-	}{"local", command, true}
+func (v server) starting(command []string) server {
+	if v.Type == "local" { // opencode has one list
+		v.Command = command
+	} else {
+		v.Command, v.Args = command[0], command[1:]
+	}
+	return v
 }

@@ -17,8 +17,7 @@ func codexAgent() Agent {
 	return Agent{
 		Name: "codex", Title: "Codex", programs: []string{"codex"},
 		Notes: []string{"environments.toml, which contains the token, becomes a link to a file in toold's state directory, where no call can read it"},
-		paths: func(s Setup) []string { return []string{s.codexHome()} },
-		files: codexFiles, prove: proveCodex, warn: codexProfiles,
+		dir:   Setup.codexHome, files: codexFiles, prove: proveCodex, warn: codexProfiles,
 	}
 }
 
@@ -74,7 +73,7 @@ func codexSets(text string, at edit.Path, keys []string) string {
 	return strings.Join(set, ", ")
 }
 
-// codexKeeps are the settings of Codex for running commands, which a proof keeps. The others may start programs.
+// codexKeeps are the settings that a proof keeps. The others may start programs.
 func codexKeeps() []string {
 	return []string{"approval_policy", "sandbox_mode", "sandbox_workspace_write", "features", "shell_environment_policy", "profile", "profiles", "default_permissions", "permissions"}
 }
@@ -112,23 +111,19 @@ func proveCodex(ctx context.Context, p *site) error {
 	if err != nil {
 		return err
 	}
-	run := func(m *model) (string, error) {
-		args := []string{
-			"exec", "--skip-git-repo-check", "-c", `model_providers.proof={name="proof",base_url="` + m.url + `/v1",wire_api="responses"}`,
+	command := func(url string) (env, args []string) {
+		args = []string{
+			"exec", "--skip-git-repo-check", "-c", `model_providers.proof={name="proof",base_url="` + url + `/v1",wire_api="responses"}`,
 			"-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false",
 		}
 		for _, at := range profile {
 			args = append(args, "-c", at+`model="scripted"`, "-c", at+`model_provider="proof"`)
 		}
-		return p.run(ctx, []string{"CODEX_HOME=" + home, "OPENAI_API_KEY=none"}, p.program, append(args, "prove that calls run in toold")...)
+		return []string{"CODEX_HOME=" + home, "OPENAI_API_KEY=none"}, append(args, prompt)
 	}
-	shell := func(script string) call {
-		return call{Name: "exec_command", Arguments: map[string]any{"cmd": script}}
-	}
-	return p.prove(run, shell, func() []call {
-		patch := "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: " + downFile + "\n+x\n*** End Patch\nEOF"
-		return []call{shell("touch " + downFile), shell(patch)}
-	})
+	shell := func(script string) call { return call{"exec_command", fields{"cmd": script}} }
+	patch := "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: " + downFile + "\n+x\n*** End Patch\nEOF"
+	return p.prove(p.agentPlays(ctx, command), shell, shell(patch))
 }
 
 func codexProfile(config string) ([]string, error) {
@@ -138,57 +133,4 @@ func codexProfile(config string) ([]string, error) {
 		return []string{""}, err
 	}
 	return []string{"", "profiles." + name + "."}, nil
-}
-
-const (
-	ranFile   = "toold-proof-ran"
-	ranScript = "echo proof-$((6*7)) | tee " + ranFile
-	downFile  = "toold-proof-down"
-)
-
-// prove has the agent make a call that must run, one that must be refused, and, without the daemon, calls that must not
-// run.
-func (p *site) prove(run func(*model) (string, error), shell func(string) call, down func() []call) error {
-	m, err := newModel(shell(ranScript), shell("git push origin toold-proof"))
-	if err != nil {
-		return err
-	}
-	defer m.close()
-	out, err := run(m)
-	if !p.ran(m.saw(1)) {
-		return fmt.Errorf("a command that must run did not; its model was shown %q\n%s", m.saw(1), said(out, err))
-	}
-	if !strings.Contains(m.saw(2), refusal) {
-		return fmt.Errorf("a command that toold denies was not refused with the reason; its model was shown %q\n%s", m.saw(2), said(out, err))
-	}
-	if err := p.stop(); err != nil {
-		return err
-	}
-	alone, err := newModel(down()...)
-	if err != nil {
-		return err
-	}
-	defer alone.close()
-	out, err = run(alone)
-	if _, problem := os.Stat(filepath.Join(p.workspace, downFile)); problem == nil {
-		return errors.New("without the daemon a command ran nevertheless, outside of toold\n" + said(out, err))
-	}
-	return nil
-}
-
-func (p *site) ran(seen string) bool {
-	made, _ := os.ReadFile(filepath.Join(p.workspace, ranFile))
-	return string(made) == "proof-42\n" && strings.Contains(seen, "proof-42")
-}
-
-func said(out string, err error) string {
-	const most = 1500
-	if len(out) > most {
-		out = "…" + out[len(out)-most:]
-	}
-	out = "  " + strings.ReplaceAll(strings.TrimSpace(out), "\n", "\n  ")
-	if err != nil {
-		out += fmt.Sprintf("\n  (it ended with %v)", err)
-	}
-	return out
 }

@@ -62,8 +62,8 @@ type Agent struct {
 	Title string
 	Notes []string // limits of connecting, for people
 
-	programs []string // any of these on PATH
-	paths    func(Setup) []string
+	programs []string           // any of these on PATH
+	dir      func(Setup) string // of its configuration
 	files    func(Setup) ([]File, error)
 	prove    func(context.Context, *site) error
 	partly   string               // what prove cannot show; "": it runs the agent itself
@@ -75,10 +75,8 @@ func (a Agent) Found(s Setup) string {
 	if program := a.program(); program != "" {
 		return program
 	}
-	for _, dir := range a.paths(s) {
-		if info, err := os.Stat(dir); err == nil && info.IsDir() {
-			return dir
-		}
+	if info, err := os.Stat(a.dir(s)); err == nil && info.IsDir() {
+		return a.dir(s)
 	}
 	return ""
 }

@@ -46,6 +46,21 @@ func (p person) read(name string) string {
 	return string(text)
 }
 
+// expect compares the content of a file.
+func (p person) expect(name, want string) {
+	p.t.Helper()
+	if diff := cmp.Diff(want, p.read(name)); diff != "" {
+		p.t.Errorf("%s: %s", name, diff)
+	}
+}
+
+func (p person) expectNo(name string) {
+	p.t.Helper()
+	if _, err := os.Stat(filepath.Join(p.Home, name)); err == nil {
+		p.t.Errorf("%s exists", name)
+	}
+}
+
 func (p person) plan(name string) (Plan, error) {
 	p.t.Helper()
 	a, ok := Named(name)
@@ -191,9 +206,7 @@ func TestFilesWithCommentsAreRestoredByteForByte(t *testing.T) {
 	path := p.write(".codex/config.toml", before)
 	plan := p.connect("codex")
 	want := strings.Replace(before, "'danger-full-access'\n", "\"workspace-write\"\napproval_policy = \"never\"\n", 1)
-	if diff := cmp.Diff(want, p.read(".codex/config.toml")); diff != "" {
-		t.Error(diff)
-	}
+	p.expect(".codex/config.toml", want)
 	for _, line := range []string{"-sandbox_mode='danger-full-access'", "+sandbox_mode=\"workspace-write\"", "+approval_policy = \"never\""} {
 		if !strings.Contains(plan.Diff(), line+"\n") {
 			t.Errorf("the diff has no line %q:\n%s", line, plan.Diff())
@@ -203,9 +216,7 @@ func TestFilesWithCommentsAreRestoredByteForByte(t *testing.T) {
 		t.Errorf("the file has another mode: %v, %v", info, err)
 	}
 	p.undo("codex")
-	if got := p.read(".codex/config.toml"); got != before {
-		t.Errorf("the file is %q, was %q", got, before)
-	}
+	p.expect(".codex/config.toml", before)
 }
 
 func TestUndoLeavesAFileThatWasRemovedSince(t *testing.T) {
@@ -247,14 +258,10 @@ func TestWhatIsThereAlreadyStays(t *testing.T) {
 	before := "approval_policy = 'never'\nsandbox_mode = \"workspace-write\"\n"
 	p.write(".codex/config.toml", before)
 	p.connect("codex")
-	if got := p.read(".codex/config.toml"); got != before {
-		t.Errorf("the file is %q", got)
-	}
+	p.expect(".codex/config.toml", before)
 	p.write(".codex/config.toml", before+"x = 1\n")
 	p.undo("codex")
-	if got := p.read(".codex/config.toml"); got != before+"x = 1\n" {
-		t.Errorf("settings of the user were taken out: %q", got)
-	}
+	p.expect(".codex/config.toml", before+"x = 1\n")
 }
 
 func TestWhatWasEditedSinceKeepsTheEdit(t *testing.T) {
@@ -272,9 +279,7 @@ func TestWhatWasEditedSinceKeepsTheEdit(t *testing.T) {
 				t.Errorf("%+v", u)
 			}
 		}
-		if diff := cmp.Diff(want, p.read(".gemini/settings.json")); diff != "" {
-			t.Errorf("%q: %s", before, diff)
-		}
+		p.expect(".gemini/settings.json", want)
 	}
 }
 
@@ -306,12 +311,8 @@ func TestUndoOfTwoChangesGoesBackToTheFirst(t *testing.T) {
 		t.Errorf("the address is the former one:\n%s", text)
 	}
 	p.undo("codex")
-	if got := p.read(".codex/config.toml"); got != before {
-		t.Errorf("the file is %q", got)
-	}
-	if _, err := os.Stat(filepath.Join(p.Home, ".codex/environments.toml")); err == nil {
-		t.Error("environments.toml is left")
-	}
+	p.expect(".codex/config.toml", before)
+	p.expectNo(".codex/environments.toml")
 }
 
 // And so it does when the user has edited the file between the two.
@@ -323,9 +324,7 @@ func TestUndoOfTwoChangesKeepsAnEditBetweenThem(t *testing.T) {
 	p.write(".codex/config.toml", strings.Replace(p.read(".codex/config.toml"), "workspace-write", "read-only", 1)+"x = 1\n")
 	p.connect("codex")
 	p.undo("codex")
-	if diff := cmp.Diff("model = \"a\"\nsandbox_mode = \"read-only\"\nx = 1\n", p.read(".codex/config.toml")); diff != "" {
-		t.Error(diff)
-	}
+	p.expect(".codex/config.toml", "model = \"a\"\nsandbox_mode = \"read-only\"\nx = 1\n")
 }
 
 func TestALinkedFileIsChangedWhereItLies(t *testing.T) {
@@ -345,9 +344,7 @@ func TestALinkedFileIsChangedWhereItLies(t *testing.T) {
 		t.Errorf("the file is %q", text)
 	}
 	p.undo("codex")
-	if got := p.read("dotfiles/codex.toml"); got != "model = \"a\"\n" {
-		t.Errorf("the file is %q", got)
-	}
+	p.expect("dotfiles/codex.toml", "model = \"a\"\n")
 }
 
 func TestWhatCannotBeChangedSafelyIsRefused(t *testing.T) {
@@ -387,9 +384,7 @@ func TestAFileThatChangedMeanwhileIsLeftAlone(t *testing.T) {
 	if err := plan.Apply(); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
 		t.Errorf("it was applied: %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(p.Home, ".codex/environments.toml")); err == nil {
-		t.Error("one of two files was written")
-	}
+	p.expectNo(".codex/environments.toml")
 }
 
 // When a later file cannot be written, the earlier ones are as they were.
@@ -404,9 +399,7 @@ func TestAllFilesAreWrittenOrNone(t *testing.T) {
 	if err := plan.Apply(); err == nil {
 		t.Error("it was applied")
 	}
-	if _, err := os.Stat(filepath.Join(p.Home, ".claude/skills/toold/.claude-plugin/plugin.json")); err == nil {
-		t.Error("one of two files was written")
-	}
+	p.expectNo(".claude/skills/toold/.claude-plugin/plugin.json")
 	if left, _ := Connected(p.StateDir); len(left) > 0 {
 		t.Errorf("%v is connected", left)
 	}

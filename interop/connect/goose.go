@@ -13,7 +13,7 @@ import (
 
 func gooseAgent() Agent {
 	a := Agent{
-		Name: "goose", Title: "Goose", programs: []string{"goose"}, paths: pathsIn(config("goose")),
+		Name: "goose", Title: "Goose", programs: []string{"goose"}, dir: config("goose"),
 		files: gooseFiles, prove: proveGoose,
 	}
 	if a.program() == "" {
@@ -31,8 +31,7 @@ type gooseServer struct {
 	Timeout int      `json:"timeout"` // seconds
 }
 
-// gooseOwn are built-in extensions of Goose to disable: the shell, those that can enable it again, and the one that
-// reads files.
+// gooseOwn are extensions of Goose that run a shell, read files, or enable others.
 func gooseOwn() []string { return []string{"developer", "extensionmanager", "summon", "analyze"} }
 
 func gooseExtension(name string) edit.Path { return edit.Path{"extensions", name} }
@@ -64,8 +63,7 @@ func gooseFiles(s Setup) ([]File, error) {
 	return []File{f}, nil
 }
 
-// proveGoose runs Goose with toold's extension and the disabled ones, without the user's other programs. Without Goose
-// it proves the server.
+// proveGoose omits the user's other extensions, which are other programs. Without Goose it proves the server.
 func proveGoose(ctx context.Context, p *site) error {
 	at := gooseExtension("toold")
 	if p.program == "" {
@@ -92,23 +90,16 @@ func proveGoose(ctx context.Context, p *site) error {
 	if err := p.write(list[0].Path, text); err != nil {
 		return err
 	}
-	run := func(m *model) (string, error) {
-		return p.run(ctx, []string{
-			"GOOSE_PROVIDER=anthropic", "GOOSE_MODEL=claude-sonnet-4-5", "ANTHROPIC_HOST=" + m.url, "ANTHROPIC_API_KEY=none",
+	command := func(url string) (env, args []string) {
+		env = []string{
+			"GOOSE_PROVIDER=anthropic", "GOOSE_MODEL=claude-sonnet-4-5", "ANTHROPIC_HOST=" + url, "ANTHROPIC_API_KEY=none",
 			"GOOSE_MODE=auto", "GOOSE_DISABLE_KEYRING=1", "GOOSE_TELEMETRY_ENABLED=false",
-		}, p.program, "run", "--no-session", "-t", "prove that calls run in toold")
-	}
-	shell := func(script string) call {
-		return call{Name: "toold__bash", Arguments: fields{"command": script}}
-	}
-	return p.prove(run, shell, func() []call {
-		touch := fields{"command": "touch " + downFile}
-		return []call{
-			{Name: "toold__bash", Arguments: touch},
-			{Name: "shell", Arguments: touch},
-			{Name: "extensionmanager__manage_extensions", Arguments: fields{"action": "enable", "extension_name": "developer"}},
-			{Name: "shell", Arguments: touch},
-			{Name: "developer__shell", Arguments: touch},
 		}
-	})
+		return env, []string{"run", "--no-session", "-t", prompt}
+	}
+	shell := func(script string) call { return call{"toold__bash", fields{"command": script}} }
+	touch := fields{"command": "touch " + downFile}
+	return p.prove(p.agentPlays(ctx, command), shell, call{"shell", touch},
+		call{"extensionmanager__manage_extensions", fields{"action": "enable", "extension_name": "developer"}},
+		call{"shell", touch}, call{"developer__shell", touch})
 }

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/toold/toold/internal/edit"
 )
 
@@ -21,9 +19,7 @@ func TestGooseUsesTooldInsteadOfItsShell(t *testing.T) {
 		own += "\n  " + name + ":\n    enabled: false\n    type: \"platform\"\n    name: \"" + name + "\""
 	}
 	want := strings.Replace(strings.Replace(before, "enabled: true\n    type", "enabled: false\n    type", 1), "\nlast", "\n"+own+"\nlast", 1)
-	if diff := cmp.Diff(want, p.read(file)); diff != "" {
-		t.Error(diff)
-	}
+	p.expect(file, want)
 	others := strings.ReplaceAll(strings.SplitAfterN(own, "\n", 2)[1], `"`, "") + "\n"
 	// Goose writes the file anew, in its own form.
 	p.write(file, "extensions:\n  developer:\n    enabled: false\n    type: builtin\n    name: developer\n  toold:\n    enabled: true\n    type: stdio\n    name: toold\n    cmd: /opt/toold\n    args:\n    - --token=goose\n    - mcp\n    timeout: 300\n"+others+"GOOSE_MODEL: other\n")
@@ -37,9 +33,7 @@ func TestGooseUsesTooldInsteadOfItsShell(t *testing.T) {
 	p.write(file, before)
 	p.connect("goose")
 	p.undo("goose")
-	if got := p.read(file); got != before {
-		t.Errorf("the file is %q, was %q", got, before)
-	}
+	p.expect(file, before)
 }
 
 func TestGooseHasItsShellWithoutBeingConfigured(t *testing.T) {

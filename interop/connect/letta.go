@@ -8,10 +8,10 @@ import (
 	"github.com/toold/toold/interop/claude"
 )
 
-// lettaAgent decides each tool use of Letta Code by a hook. Package interop/letta adds toold's own tools.
+// lettaAgent decides each tool use by a hook. Package interop/letta adds toold's own tools.
 func lettaAgent() Agent {
 	return Agent{
-		Name: "letta", Title: "Letta Code", programs: []string{"letta"}, paths: pathsIn(home(".letta")),
+		Name: "letta", Title: "Letta Code", programs: []string{"letta"}, dir: home(".letta"),
 		Notes: []string{"the hook decides and records; what it allows runs unconfined in Letta Code. toold's tools come with `toold connect letta --url URL`, for conversations of a server"},
 		files: lettaFiles,
 		prove: func(ctx context.Context, p *site) error { return p.proveClient(ctx, lettaTrial()) },

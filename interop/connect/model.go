@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,20 +15,21 @@ import (
 
 type call struct {
 	Name      string
-	Arguments map[string]any
+	Arguments fields
 }
 
-// model is a scripted model on loopback with the APIs of OpenAI (Responses, Chat Completions), Anthropic and Gemini. It
-// plays one call an answer and records the results.
+// model is a scripted model with the APIs of OpenAI (Responses, Chat Completions), Anthropic and Gemini. It plays one
+// call an answer.
 type model struct {
 	url    string
 	server *http.Server
 	over   chan struct{}
 	calls  []call
 
-	mu   sync.Mutex
-	turn int
-	seen map[string]string // results by call id
+	mu       sync.Mutex
+	turn     int
+	answered int               // calls of Gemini in the current request
+	seen     map[string]string // results by call id
 }
 
 func newModel(calls ...call) (*model, error) {
@@ -50,10 +52,14 @@ func (m *model) close() {
 	<-m.over
 }
 
-func (m *model) saw(n int) string {
+func (m *model) results() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.seen[callID(n)]
+	list := make([]string, len(m.calls))
+	for i := range list {
+		list[i] = m.seen[callID(i+1)]
+	}
+	return list
 }
 
 func callID(n int) string { return fmt.Sprintf("toolu_proof_%d", n) }
@@ -62,14 +68,7 @@ const largest = 64 << 20
 
 func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		Input    []map[string]any
-		Messages []struct {
-			Role    string
-			CallID  string `json:"tool_call_id"` // of chat completions
-			Content any
-		}
-		Contents []content
-		Tools    []any
+		Input, Messages, Contents, Tools []any // of which each API has some
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largest))
 	if err == nil && len(text) > 0 {
@@ -81,45 +80,46 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.answered = 0
+	m.look(slices.Concat(body.Input, body.Messages, body.Contents))
+	turn := len(body.Tools) > 0 || strings.HasSuffix(r.URL.Path, "/responses")
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/responses"):
-		for _, item := range body.Input {
-			if kind, _ := item["type"].(string); strings.HasSuffix(kind, "_output") {
-				m.seen[fmt.Sprint(item["call_id"])] = plain(item["output"])
-			}
-		}
 		m.respond(events{w})
 	case strings.HasSuffix(r.URL.Path, "/messages"):
-		for _, message := range body.Messages {
-			m.look(message.Content)
-		}
-		m.message(events{w}, len(body.Tools) > 0)
+		m.message(events{w}, turn)
 	case strings.HasSuffix(r.URL.Path, "/chat/completions"):
-		for _, message := range body.Messages {
-			if message.Role == "tool" {
-				m.seen[message.CallID] = plain(message.Content)
-			}
-		}
-		m.complete(w, len(body.Tools) > 0)
+		m.complete(w, turn)
 	case strings.HasSuffix(r.URL.Path, "/models"):
 		const about = `{"id": "scripted", "key": "scripted", "object": "model", "type": "llm", "state": "loaded", "max_context_length": 100000}`
 		fmt.Fprintf(w, `{"object": "list", "data": [%s], "models": [%s]}`, about, about)
 	case strings.HasSuffix(r.URL.Path, "enerateContent"):
-		m.lookAt(body.Contents)
-		m.generate(w, len(body.Tools) > 0)
+		m.generate(w, turn)
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintln(w, `{"input_tokens": 1}`)
 	}
 }
 
-func (m *model) look(content any) {
-	blocks, _ := content.([]any)
-	for _, b := range blocks {
-		block, _ := b.(map[string]any)
-		if block["type"] == "tool_result" {
-			m.seen[fmt.Sprint(block["tool_use_id"])] = plain(block["content"])
+// look records the results in a message. Each API has its own keys; Gemini has no ids, but keeps the order.
+func (m *model) look(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, part := range v {
+			m.look(part)
 		}
+	case map[string]any:
+		for id, result := range map[string]string{"call_id": "output", "tool_use_id": "content", "tool_call_id": "content"} {
+			if id, ok := v[id].(string); ok && v[result] != nil {
+				m.seen[id] = plain(v[result])
+			}
+		}
+		if response, ok := v["functionResponse"].(map[string]any); ok {
+			m.answered++
+			m.seen[callID(m.answered)] = plain(response["response"])
+		}
+		m.look(v["content"])
+		m.look(v["parts"])
 	}
 }
 
@@ -131,7 +131,7 @@ func plain(v any) string {
 	return string(text)
 }
 
-// next returns the call of this turn; ok is false when all were made. A request without tools is no turn.
+// next returns the call of this turn. A request without tools is no turn.
 func (m *model) next(turn bool) (id string, c call, ok bool) {
 	if !turn || m.turn >= len(m.calls) {
 		return "", c, false
@@ -194,25 +194,6 @@ func (m *model) complete(w http.ResponseWriter, turn bool) {
 		fmt.Fprintf(w, "data: %s\n\n", plain(chunk))
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
-}
-
-type content struct {
-	Parts []struct {
-		FunctionResponse *struct{ Response any }
-	}
-}
-
-// lookAt records the results in messages of Gemini, which has no call ids, by their order.
-func (m *model) lookAt(list []content) {
-	n := 0
-	for _, c := range list {
-		for _, p := range c.Parts {
-			if p.FunctionResponse != nil {
-				n++
-				m.seen[callID(n)] = plain(p.FunctionResponse.Response)
-			}
-		}
-	}
 }
 
 func (m *model) generate(w http.ResponseWriter, turn bool) {

@@ -104,7 +104,6 @@ func link(to, path string) error {
 	return err
 }
 
-// makeDirs returns the created directories, the outermost first.
 func makeDirs(dir string) (made []string, err error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(at); err == nil || at == filepath.Dir(at) {

@@ -17,7 +17,6 @@ import (
 	"github.com/toold/toold/internal/tokens"
 )
 
-// site is a private daemon below a temporary directory.
 type site struct {
 	dir, home, workspace string
 	program              string // "": not installed
@@ -160,10 +159,8 @@ func (s *site) remove() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// nowhere is a proxy that does not exist.
 const nowhere = "http://127.0.0.1:1"
 
-// environment has only PATH of the user's.
 func (s *site) environment(more []string) []string {
 	env := []string{
 		"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "TMPDIR=" + os.TempDir(),
@@ -180,4 +177,66 @@ func (s *site) run(ctx context.Context, env []string, program string, args ...st
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.workspace, s.environment(env), 10*time.Second
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// Names of files that the calls of a proof create.
+const (
+	ranFile   = "toold-proof-ran"
+	ranScript = "echo proof-$((6*7)) | tee " + ranFile
+	downFile  = "toold-proof-down"
+)
+
+// A player makes calls. It returns what the agent's model was shown of each, and what the agent printed.
+type player func(calls ...call) (seen []string, out string, err error)
+
+func (p *site) agentPlays(ctx context.Context, command func(url string) (env, args []string)) player {
+	return func(calls ...call) ([]string, string, error) {
+		m, err := newModel(calls...)
+		if err != nil {
+			return nil, "", err
+		}
+		defer m.close()
+		env, args := command(m.url)
+		out, err := p.run(ctx, env, p.program, args...)
+		return m.results(), said(out, err), nil
+	}
+}
+
+// prove makes a call that must run, one that must be refused, and, without the daemon, one of the shell and those of
+// down.
+func (p *site) prove(play player, shell func(script string) call, down ...call) error {
+	seen, out, err := play(shell(ranScript), shell("git push origin toold-proof"))
+	if err != nil {
+		return err
+	}
+	made, _ := os.ReadFile(filepath.Join(p.workspace, ranFile))
+	if string(made) != "proof-42\n" || !strings.Contains(seen[0], "proof-42") {
+		return fmt.Errorf("a command that must run did not; its model was shown %q\n%s", seen[0], out)
+	}
+	if !strings.Contains(seen[1], refusal) {
+		return fmt.Errorf("a command that toold denies was not refused with the reason; its model was shown %q\n%s", seen[1], out)
+	}
+	if err := p.stop(); err != nil {
+		return err
+	}
+	_, out, err = play(append([]call{shell("touch " + downFile)}, down...)...)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(p.workspace, downFile)); err == nil {
+		return errors.New("without the daemon a command ran nevertheless, outside of toold\n" + out)
+	}
+	return nil
+}
+
+func said(out string, err error) string {
+	const most = 1500
+	if len(out) > most {
+		out = "…" + out[len(out)-most:]
+	}
+	out = "  " + strings.ReplaceAll(strings.TrimSpace(out), "\n", "\n  ")
+	if err != nil {
+		out += fmt.Sprintf("\n  (it ended with %v)", err)
+	}
+	return out
 }

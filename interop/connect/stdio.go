@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"github.com/toold/toold/internal/edit"
@@ -20,21 +18,14 @@ func (p *site) proveServer(ctx context.Context, at edit.Path) error {
 	if err != nil {
 		return err
 	}
-	seen, err := p.converse(ctx, command, ranScript)
-	if !p.ran(seen) {
-		return fmt.Errorf("a command that must run did not; the client was shown %q (%v)", seen, err)
+	play := func(scripts ...call) (seen []string, out string, err error) {
+		for _, c := range scripts {
+			text, err := p.converse(ctx, command, c.Arguments)
+			seen, out = append(seen, text), said(out, err)
+		}
+		return seen, out, nil
 	}
-	if seen, err = p.converse(ctx, command, "git push origin toold-proof"); !strings.Contains(seen, refusal) {
-		return fmt.Errorf("a command that toold denies was not refused with the reason; the client was shown %q (%v)", seen, err)
-	}
-	if err := p.stop(); err != nil {
-		return err
-	}
-	seen, _ = p.converse(ctx, command, "touch "+downFile)
-	if _, err := os.Stat(filepath.Join(p.workspace, downFile)); err == nil {
-		return fmt.Errorf("without the daemon a command ran nevertheless; the client was shown %q", seen)
-	}
-	return nil
+	return p.prove(play, func(script string) call { return call{"bash", fields{"command": script}} })
 }
 
 func (p *site) serverCommand(at edit.Path) (command []string, err error) {
@@ -66,8 +57,7 @@ func (p *site) serverCommand(at edit.Path) (command []string, err error) {
 	return append([]string{program}, found.Args...), err
 }
 
-// converse makes one call of bash and returns its answer.
-func (p *site) converse(ctx context.Context, command []string, script string) (answer string, err error) {
+func (p *site) converse(ctx context.Context, command []string, arguments fields) (answer string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, runWithin)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
@@ -89,7 +79,7 @@ func (p *site) converse(ctx context.Context, command []string, script string) (a
 	if _, err := io.WriteString(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"); err != nil {
 		return "", err
 	}
-	return ask(in, lines, 2, "tools/call", fields{"name": "bash", "arguments": fields{"command": script}})
+	return ask(in, lines, 2, "tools/call", fields{"name": "bash", "arguments": arguments})
 }
 
 func ask(in io.Writer, lines *bufio.Scanner, id int, method string, params fields) (string, error) {

@@ -9,7 +9,6 @@ import (
 	"github.com/toold/toold/internal/edit"
 )
 
-// trial runs an agent with one JSON settings file in a proof.
 type trial struct {
 	shell     string                   // name of the tool
 	described bool                     // each command needs a description
@@ -20,7 +19,6 @@ type trial struct {
 	env       func(url string) []string // for the model
 }
 
-// provedBy makes a proof run the client itself if it is installed.
 func (a Agent) provedBy(t trial) Agent {
 	if a.program() == "" {
 		return a
@@ -30,7 +28,7 @@ func (a Agent) provedBy(t trial) Agent {
 	return a
 }
 
-// proveClient runs an agent with the change and the settings that a trial keeps. The others name other programs.
+// proveClient omits settings that the trial does not keep: they name other programs.
 func (p *site) proveClient(ctx context.Context, t trial) error {
 	list, err := p.agent.files(p.setup)
 	if err != nil {
@@ -57,17 +55,15 @@ func (p *site) proveClient(ctx context.Context, t trial) error {
 	if err := p.write(list[0].Path, text); err != nil {
 		return err
 	}
-	run := func(m *model) (string, error) { return p.run(ctx, t.env(m.url), p.program, t.args...) }
+	command := func(url string) (env, args []string) { return t.env(url), t.args }
 	shell := func(script string) call {
-		c := call{Name: t.shell, Arguments: fields{"command": script}}
+		c := call{t.shell, fields{"command": script}}
 		if t.described {
 			c.Arguments["description"] = "a step of the proof"
 		}
 		return c
 	}
-	return p.prove(run, shell, func() []call {
-		return append([]call{shell("touch " + downFile)}, t.own(filepath.Join(p.workspace, downFile))...)
-	})
+	return p.prove(p.agentPlays(ctx, command), shell, t.own(filepath.Join(p.workspace, downFile))...)
 }
 
 const prompt = "prove that calls run in toold"
