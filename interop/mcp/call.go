@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -14,7 +15,6 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// call is one tools/call, which may take several requests; see calls.
 type call struct {
 	server *server
 	client.Call
@@ -26,9 +26,8 @@ type call struct {
 	ret   message.ToolReturn
 	err   error // set before done is closed
 
-	mu   sync.Mutex
-	now  string
-	page string // key of the question whose page the user visits
+	now  atomic.Value // string: for the waiting person
+	page atomic.Value // string: key of the question whose page the user visits
 
 	questions sync.WaitGroup
 }
@@ -47,8 +46,9 @@ func (s *server) handle(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 func (s *server) begin(req *mcp.CallToolRequest) (*call, error) {
 	c := &call{
 		server: s, asked: make(chan *question, 1),
-		quit: make(chan string, 1), done: make(chan struct{}), now: "starting",
+		quit: make(chan string, 1), done: make(chan struct{}),
 	}
+	c.now.Store("starting")
 	c.form, c.url = asks(req.Session)
 	c.Call = client.Call{ID: callID(req.Params), Tool: req.Params.Name, Arguments: arguments(req.Params), ConversationID: s.conversation}
 	if p := req.Session.InitializeParams(); p != nil && p.ClientInfo != nil {
@@ -101,7 +101,6 @@ func arguments(p *mcp.CallToolParamsRaw) json.RawMessage {
 	return p.Arguments
 }
 
-// callID returns the model's id of the call if the client sends it.
 func callID(p *mcp.CallToolParamsRaw) string {
 	if id, ok := p.Meta["claudecode/toolUseId"].(string); ok && id != "" {
 		return id
@@ -112,10 +111,10 @@ func callID(p *mcp.CallToolParamsRaw) string {
 func (c *call) make(ctx context.Context) (message.ToolReturn, error) {
 	ret, err := c.server.link.Call(ctx, "agent", c.Call, func() client.Events {
 		c.openQuestions(ctx)
-		c.say("running")
+		c.now.Store("running")
 		return c.events(ctx)
 	})
-	c.say("")
+	c.now.Store("")
 	return ret, err
 }
 
@@ -123,14 +122,14 @@ func (c *call) events(ctx context.Context) client.Events {
 	return client.Events{
 		Decision: func(d message.PolicyDecision) {
 			if d.Action == "ask" {
-				c.say("waits for a person (toold watch): " + d.Reason)
+				c.now.Store("waits for a person (toold watch): " + d.Reason)
 			}
 		},
-		Queued:  func(message.ToolQueued) { c.say("waits for its turn") },
-		Started: func(message.ToolStarted) { c.say("running") },
+		Queued:  func(message.ToolQueued) { c.now.Store("waits for its turn") },
+		Started: func(message.ToolStarted) { c.now.Store("running") },
 		Output: func(_ message.OutputDelta, data []byte) {
 			if line := lastLine(data); line != "" {
-				c.say(line)
+				c.now.Store(line)
 			}
 		},
 	}
@@ -146,19 +145,6 @@ func lastLine(data []byte) string {
 	return line
 }
 
-func (c *call) say(now string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = now
-}
-
-func (c *call) saying() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-// await waits for the end of the call, or for a question to this client.
 func (c *call) await(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -188,7 +174,7 @@ func (c *call) progress(ctx context.Context, req *mcp.CallToolRequest, since tim
 		return
 	}
 	// A lost one does no harm.
-	req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: since.Seconds(), Message: c.saying()})
+	req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: since.Seconds(), Message: c.now.Load().(string)})
 }
 
 func (c *call) stop(reason string) bool {

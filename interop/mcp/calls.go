@@ -7,7 +7,7 @@ import (
 
 const maxCalls = 64
 
-// calls have not ended. The client of some asks its user, and repeats the request with the answer and the key.
+// calls have not ended. The client of some asks its user and repeats the request with the answer and the key.
 type calls struct {
 	running sync.WaitGroup
 
@@ -40,7 +40,7 @@ func (s *calls) enter(c *call) error {
 	return nil
 }
 
-// leave removes an ended call. Its keys stay valid for a while: a client may repeat its request.
+// leave keeps the keys of an ended call for a while: a client may repeat its request.
 func (s *calls) leave(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -181,7 +181,7 @@ func (h *Handler) serveFirst(w http.ResponseWriter, r *http.Request, p Caller) {
 	h.drop(s) // no session
 }
 
-// look ends the calls of a session that its client ends, and a session whose token was replaced.
+// look ends the calls of a session that its client ends, or whose token was replaced.
 func (h *Handler) look(id string, p Caller, method string) {
 	h.mu.Lock()
 	s := h.lasting[id]
@@ -249,7 +249,7 @@ func (h *Handler) leave(s *server) {
 	}
 }
 
-// retire ends a server without requests and calls, which a later request could continue.
+// retire ends a server without requests and calls.
 func (h *Handler) retire(s *server) {
 	h.mu.Lock()
 	_, open := h.servers[s]

@@ -14,14 +14,14 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// question is a call that awaits approval. Without a connection it is answered on its page.
+// question awaits approval: on its page if person is nil.
 type question struct {
 	message.ApprovalRequest
 	person *client.Client
 }
 
-// openQuestions passes on the question about the call until ctx ends. It connects before the call is made: the daemon
-// asks no approver who joins later.
+// openQuestions passes on the question until ctx ends. It connects before the call is made: approvers who join later
+// are not asked.
 func (c *call) openQuestions(ctx context.Context) {
 	if !c.form && !c.url {
 		return
@@ -71,7 +71,7 @@ const (
 	deny         = "deny"
 )
 
-// ask returns the result that makes the client ask its user; nil if the call has ended.
+// ask returns nil if the call has ended.
 func (c *call) ask(ctx context.Context, q *question, s *mcp.ServerSession) *mcp.CallToolResult {
 	key := rand.Text()
 	if !c.server.calls.hold(key, waiting{c, q}) {
@@ -89,24 +89,18 @@ func (c *call) ask(ctx context.Context, q *question, s *mcp.ServerSession) *mcp.
 	if c.atPage(q) {
 		question.Mode, question.RequestedSchema = "url", nil
 		question.URL, question.ElicitationID = c.server.options.Page(q.ApprovalRequest.ID), key
-		c.mu.Lock()
-		c.page = key
-		c.mu.Unlock()
+		c.page.Store(key)
 	}
 	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{approvalKey: question}, RequestState: key}
 }
 
-// atPage reports whether a question is answered on its page: the token may not decide, or the client shows no forms.
+// atPage: the token may not decide, or the client shows no forms.
 func (c *call) atPage(q *question) bool {
 	return c.url && c.server.options.Page != nil && (q.person == nil || !c.form)
 }
 
-// notifyComplete sends that the user need not visit the page.
 func (c *call) notifyComplete(ctx context.Context, s *mcp.ServerSession) {
-	c.mu.Lock()
-	key := c.page
-	c.mu.Unlock()
-	if key != "" && !repeats(s) {
+	if key, _ := c.page.Load().(string); key != "" && !repeats(s) {
 		_ = s.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: key})
 	}
 }
@@ -114,13 +108,12 @@ func (c *call) notifyComplete(ctx context.Context, s *mcp.ServerSession) {
 // requestsAlone is the first version of the protocol without sessions.
 const requestsAlone = "2026-07-28"
 
-// repeats reports whether a client repeats its request with the answer.
+// repeats: the client sends its request again with the answer.
 func repeats(s *mcp.ServerSession) bool {
 	p := s.InitializeParams()
 	return p == nil || p.ProtocolVersion >= requestsAlone
 }
 
-// form returns the schema of the answer. Shared servers have no conversation.
 func (s *server) form(r message.ApprovalRequest) json.RawMessage {
 	choices := []string{allowOnce, deny}
 	if !s.shared && r.Remembers("conversation") {
@@ -136,8 +129,8 @@ func (s *server) form(r message.ApprovalRequest) json.RawMessage {
 	return text
 }
 
-// resumed passes the user's answer on and returns the call that a request continues; nil if it begins one. A key is
-// valid once, for the same call.
+// resumed passes the user's answer on and returns the call, or nil for a new one. A key is valid once, for the same
+// call.
 func (s *server) resumed(ctx context.Context, req *mcp.CallToolRequest) (*call, error) {
 	if req.Params.RequestState == "" {
 		return nil, nil
@@ -160,7 +153,7 @@ func (s *server) resumed(ctx context.Context, req *mcp.CallToolRequest) (*call, 
 	return w.call, nil
 }
 
-// decision returns the user's answer. Anything but a clear yes is a no.
+// decision takes anything but a clear yes for a no.
 func decision(given *mcp.ElicitResult) client.Decision {
 	d := client.Decision{Reason: "the question was dismissed"}
 	if given == nil || given.Action == "cancel" {
@@ -177,7 +170,7 @@ func decision(given *mcp.ElicitResult) client.Decision {
 	return d
 }
 
-// answer passes the decision on. If that fails, the call waits for other people.
+// answer: if it fails, the call waits for other people.
 func (w waiting) answer(ctx context.Context, d client.Decision) {
 	if w.person == nil {
 		w.cancel(d.Reason)
@@ -187,6 +180,6 @@ func (w waiting) answer(ctx context.Context, d client.Decision) {
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if _, err := w.person.Decide(within, d); err != nil {
-		w.say("the answer did not count: " + err.Error())
+		w.now.Store("the answer did not count: " + err.Error())
 	}
 }
