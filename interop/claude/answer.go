@@ -37,7 +37,6 @@ type Answer struct {
 	Wait   bool   `json:"wait,omitempty"` // it still runs: send the call again
 }
 
-// event is a call from the mod.
 type event struct {
 	Tool string `json:"tool"`
 	ID   string `json:"tool_use_id"`
@@ -102,7 +101,7 @@ func (d Session) Answer(ctx context.Context, text []byte) Answer {
 
 func denied(format string, args ...any) Answer { return Answer{Deny: fmt.Sprintf(format, args...)} }
 
-// adapt converts the arguments to those of the returned tool; "" if Claude Code has to carry the call out.
+// adapt converts the arguments to those of a tool of toold; "" if Claude Code has to carry the call out.
 func (d Session) adapt(e event) (tool string) {
 	switch e.Tool {
 	case "Bash":
@@ -146,7 +145,7 @@ func pictured(path string) bool {
 
 var errGoesOn = errors.New("the call goes on")
 
-// call makes a call, or attaches to it, and waits at most d.Wait.
+// call makes or joins a call, and waits at most d.Wait.
 func (d Session) call(ctx context.Context, call client.Call) (ret message.ToolReturn, err error) {
 	dialing, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// answer converts a return to the result of Claude Code's own tool. A call that did nothing is a denial, whose text the
-// model reads as an error.
+// answer converts a return to the result of Claude Code's tool. A call that did nothing is denied: the model reads an
+// error.
 func (e event) answer(ret message.ToolReturn) Answer {
 	if ret.Status != "success" && ret.ExitCode == nil {
 		return Answer{Deny: ret.Result}

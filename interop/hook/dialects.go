@@ -70,7 +70,7 @@ func cursorPermission(_, deny string) any {
 	return map[string]string{"permission": "allow"}
 }
 
-// ofCursor converts the fields of an event. The arguments of an MCP tool may be a string.
+// An argument of an MCP tool may be a string.
 func ofCursor(event string, f fields) fields {
 	switch event {
 	case "beforeShellExecution":

@@ -27,7 +27,7 @@ type Dialect struct {
 
 	events []string                                  // others are denied
 	adapt  func(event string, fields fields) fields  // to the usual fields; may be nil
-	answer func(event string, deny string) (out any) // deny is the reason, or ""; nil prints nothing
+	answer func(event string, deny string) (out any) // deny is "" for a yes; nil prints nothing
 }
 
 // Call is a call that an agent wants to make.
@@ -47,7 +47,6 @@ type Answer struct {
 	Code   int
 }
 
-// denied is the exit code that denies in all of these agents.
 const denied = 2
 
 // Judge decides calls through a daemon.
@@ -88,7 +87,6 @@ func (d Dialect) write(event string, deny error) (a Answer) {
 
 type fields map[string]json.RawMessage
 
-// text returns the first of the fields that is a string, or "".
 func (f fields) text(names ...string) (s string) {
 	for _, name := range names {
 		if raw, ok := f[name]; ok && json.Unmarshal(raw, &s) == nil {

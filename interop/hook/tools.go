@@ -21,7 +21,6 @@ const (
 	harmless // does not affect the machine
 )
 
-// kindOf returns what a tool does. The names mean the same in all agents.
 func kindOf(tool string) int {
 	for kind, list := range map[int]string{
 		shell: `Bash bash shell Shell local_shell shell_command ShellCommand RunShellCommand run_shell_command ExecCommand exec_command

@@ -21,10 +21,10 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// batch has the answer to each call of a step by its id. The server accepts only all answers together.
+// batch has answers by call id. The server accepts only all of a step together.
 type batch map[string]fields
 
-// answer runs calls, sends the results, and follows the run to the next calls for which the model waits.
+// answer runs calls, sends the results, and returns the next calls.
 func (h *follower) answer(ctx context.Context, calls []message.ToolCall) ([]message.ToolCall, error) {
 	all, wanted := h.perform(ctx, calls)
 	answers := all
@@ -50,8 +50,7 @@ func (h *follower) answer(ctx context.Context, calls []message.ToolCall) ([]mess
 	return nil, ctx.Err()
 }
 
-// perform has the daemon run the calls, or decide those that the server runs. wanted is false if the server has answers
-// already.
+// perform has the daemon run the calls, or decide those of the server. wanted is false if they have answers already.
 func (h *follower) perform(ctx context.Context, calls []message.ToolCall) (answers batch, wanted bool) {
 	ids := make(map[string]bool)
 	for _, c := range calls {
@@ -113,7 +112,7 @@ func (h *follower) answerTo(ctx context.Context, c message.ToolCall, tooMany boo
 	return decided(c.ID, h.bridge.perform(ctx, client.Call{ID: c.ID, Tool: "judge", Arguments: hook.Arguments("letta", call)}, nil))
 }
 
-// returned is the result of a call. The server reads a list in tool_return as a success.
+// returned is a result. The server reads a list in tool_return as a success.
 func returned(id string, o outcome) fields {
 	status := "error"
 	if o.ok {
@@ -122,7 +121,6 @@ func returned(id string, o outcome) fields {
 	return fields{"type": "tool", "tool_call_id": id, "tool_return": shortened(o.text), "status": status}
 }
 
-// decided allows the server to run a call if o.ok.
 func decided(id string, o outcome) fields {
 	if o.ok {
 		return fields{"type": "approval", "tool_call_id": id, "approve": true}
@@ -155,12 +153,11 @@ func (h *follower) post(ctx context.Context, a batch) (*http.Response, error) {
 	return resp, err
 }
 
-// expected matches the calls for which the server waits.
 var expected = regexp.MustCompile(`Expected '?(\[[^]]*\])`)
 
 var quoted = regexp.MustCompile(`['"]([^'"]+)['"]`)
 
-// repair selects from all the answers that the server expects, if err names them and they differ from a; else nil.
+// repair selects the answers that the server expects, if err names them; nil if that changes nothing.
 func repair(err error, a, all batch) batch {
 	if statusOf(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "Invalid tool call IDs") {
 		return nil
@@ -182,7 +179,6 @@ func repair(err error, a, all batch) batch {
 	return again
 }
 
-// temporary reports whether a retry may succeed.
 func temporary(err error) bool {
 	code := statusOf(err)
 	switch {

@@ -1,11 +1,13 @@
 package letta
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/toold/toold/interop/link"
 )
@@ -16,9 +18,10 @@ type bridge struct {
 	daemon       *link.Link
 	calls        sync.WaitGroup
 
+	dir atomic.Value // string: of the conversation
+
 	mu      sync.Mutex
 	agent   string
-	dir     string
 	own     []string            // tools that the server has accepted
 	running map[string]*running // by tool_call_id, or request_id of a permission
 }
@@ -41,8 +44,9 @@ func (b *bridge) serve(ctx context.Context) (reached bool, err error) {
 	stop := context.AfterFunc(ctx, func() { c.ws.Close() })
 	defer stop()
 	defer c.ws.Close()
+	b.dir.Store(b.Dir)
 	b.mu.Lock()
-	b.dir, b.own, b.running = b.Dir, nil, make(map[string]*running)
+	b.own, b.running = nil, make(map[string]*running)
 	b.mu.Unlock()
 	status := make(chan device, 1)
 	setUp := make(chan error, 1)
@@ -77,7 +81,6 @@ func keep(latest chan device, d device) {
 	latest <- d
 }
 
-// setUp makes the connection decide about tools and execute toold's.
 func (b *bridge) setUp(ctx context.Context, c *connection, status <-chan device) error {
 	info, err := c.request(ctx, fields{"type": "app_server_info"})
 	switch {
@@ -185,7 +188,7 @@ func (b *bridge) offered(ctx context.Context) (list []fields, err error) {
 	return list, nil
 }
 
-// builtIn lists names of Letta Code's tools in lower case.
+// builtIn lists tools of Letta Code in lower case.
 func builtIn() []string {
 	return []string{"apply_patch", "shell", "exec_command", "write_stdin", "memory", "task", "agent", "list_dir", "grep_files"}
 }
@@ -243,7 +246,7 @@ func (b *bridge) begin(ctx context.Context, id string, permission bool, do func(
 	return ""
 }
 
-// listed cancels calls that the server no longer lists. over: the turn has ended, so unlisted calls will not be listed.
+// listed cancels calls that the server no longer lists. over: the turn has ended.
 func (b *bridge) listed(ids []string, permissions, over bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -261,14 +264,8 @@ func (b *bridge) listed(ids []string, permissions, over bool) {
 }
 
 func (b *bridge) follow(c *connection, d device) {
-	dir := d.Dir
-	if dir == "" {
-		dir = d.BootDir
-	}
-	if dir != "" {
-		b.mu.Lock()
-		b.dir = dir
-		b.mu.Unlock()
+	if dir := cmp.Or(d.Dir, d.BootDir); dir != "" {
+		b.dir.Store(dir)
 	}
 	var pending []string
 	for _, p := range d.Pending {
@@ -282,7 +279,6 @@ func (b *bridge) follow(c *connection, d device) {
 }
 
 func (b *bridge) directory() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.dir
+	dir, _ := b.dir.Load().(string)
+	return dir
 }

@@ -35,7 +35,7 @@ type outcome struct {
 	denied bool
 }
 
-// perform has the daemon run a call and stops it when ctx ends. When late fires, a running call goes on.
+// perform stops the call when ctx ends. When late fires, the call goes on.
 func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time.Time) outcome {
 	of := b.runtime()
 	call.AgentID, call.ConversationID = of.Agent, of.Conversation
@@ -99,7 +99,7 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(head+notice+tail, "")
 }
 
-// decide answers whether a tool may be used. toold's own are judged when they are called.
+// decide allows toold's own tools, which are judged when they are called.
 func (b *bridge) decide(ctx context.Context, c *connection, f frame) {
 	why := ""
 	if !b.isOwn(f.Request.ToolName) {
@@ -117,7 +117,6 @@ func (b *bridge) decide(ctx context.Context, c *connection, f frame) {
 	}
 }
 
-// answer returns the answer to a permission request: yes if why is "".
 func (b *bridge) answer(f frame, why string) fields {
 	decision := fields{"behavior": "allow"}
 	if why != "" {

@@ -21,7 +21,6 @@ const (
 	maxFrame     = 100 << 20 // bytes; limit of the server's library
 )
 
-// connection is one WebSocket, safe for concurrent use.
 type connection struct {
 	ws *websocket.Conn
 
@@ -54,7 +53,6 @@ func dial(ctx context.Context, url, token string) (*connection, error) {
 	return &connection{ws: ws, waiting: make(map[string]chan frame)}, nil
 }
 
-// read returns the next frame that is no response.
 func (c *connection) read() (frame, error) {
 	for {
 		_, text, err := c.ws.ReadMessage()

@@ -16,7 +16,7 @@ import (
 )
 
 // Servers of Letta's older protocol have a message stream over HTTP (letta-ai/letta: rest_api/routers/v1; letta-client
-// 1.12). Pending calls are always in the list of messages.
+// 1.12), and list pending calls.
 
 const lookAfter = time.Second
 
@@ -51,6 +51,11 @@ func statusOf(err error) int {
 		return status.code
 	}
 	return 0
+}
+
+func isRejection(err error) bool {
+	code := statusOf(err)
+	return code/100 == 4 && code != http.StatusTooManyRequests
 }
 
 func isHTTP(address string) bool {
@@ -107,7 +112,6 @@ func (h *follower) get(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// messages returns the path of the conversation's messages. The default conversation is the agent's.
 func (h *follower) messages() string {
 	of := h.runtime()
 	if of.Conversation == "default" {
@@ -135,9 +139,7 @@ func (b *bridge) serveStream(ctx context.Context) (reached bool, err error) {
 }
 
 func (h *follower) setUp(ctx context.Context) error {
-	h.mu.Lock()
-	h.dir = h.Dir
-	h.mu.Unlock()
+	h.dir.Store(h.Dir)
 	err := h.findAgent(func() (list []named, err error) { return list, h.get(ctx, "/v1/agents/?limit=100", &list) })
 	if err != nil {
 		return err
@@ -154,7 +156,7 @@ func (h *follower) setUp(ctx context.Context) error {
 	}
 	h.mu.Unlock()
 	if _, err := h.latest(ctx); err != nil {
-		if code := statusOf(err); code/100 == 4 && code != http.StatusTooManyRequests {
+		if isRejection(err) {
 			err = fmt.Errorf("%w: conversation %s of agent %s: %w", errRefused, h.conversation, h.runtime().Agent, err)
 		}
 		return err
@@ -174,14 +176,14 @@ func (h *follower) turn(ctx context.Context) error {
 	return err
 }
 
-// attach follows the active run, if there is one. Calls it misses are in the list.
+// attach follows the active run, if any.
 func (h *follower) attach(ctx context.Context) ([]message.ToolCall, error) {
 	r := &run{follower: h}
 	resp, err := r.resume(ctx)
-	if code := statusOf(err); code/100 == 4 && code != http.StatusTooManyRequests {
+	switch {
+	case isRejection(err):
 		return nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	return r.follow(ctx, resp)
@@ -227,7 +229,6 @@ func (h *follower) pending(ctx context.Context) ([]message.ToolCall, error) {
 	return waiting.calls, nil
 }
 
-// settled reports whether the server has an answer to one of the calls.
 func (h *follower) settled(ctx context.Context, wanted map[string]bool) bool {
 	list, err := h.latest(ctx)
 	if err != nil {

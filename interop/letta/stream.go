@@ -15,7 +15,6 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// run is a run of the model, over all connections to its stream.
 type run struct {
 	*follower
 	id      string
@@ -29,7 +28,6 @@ type run struct {
 
 type gathered struct{ calls []message.ToolCall }
 
-// add adds the calls of a message that have an id.
 func (g *gathered) add(frame []byte, d *message.Decoder) {
 	in, _ := d.Decode(frame)
 	for _, one := range in {
@@ -54,7 +52,7 @@ func (g *gathered) put(c message.ToolCall) {
 	g.calls = append(g.calls, c)
 }
 
-// resume requests the stream after what was received, or of the active run.
+// resume requests the rest of the stream, or of the active run.
 func (r *run) resume(ctx context.Context) (*http.Response, error) {
 	of, path := r.runtime(), "/v1/runs/"+url.PathEscape(r.id)+"/stream"
 	body := fields{"include_pings": true}
@@ -72,7 +70,6 @@ func (r *run) resume(ctx context.Context) (*http.Response, error) {
 	return r.request(ctx, http.MethodPost, path, body)
 }
 
-// follow reads the run to its end and returns the calls for which the model waits.
 func (r *run) follow(ctx context.Context, resp *http.Response) ([]message.ToolCall, error) {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		had := r.seq
@@ -88,7 +85,7 @@ func (r *run) follow(ctx context.Context, resp *http.Response) ([]message.ToolCa
 		}
 		r.Say(fmt.Sprintf("the message stream was lost (%v); asking for the rest", err))
 		if resp, err = r.resume(ctx); err != nil {
-			if code := statusOf(err); code/100 == 4 && code != http.StatusTooManyRequests {
+			if isRejection(err) {
 				return nil, nil // pending calls are in the list
 			}
 			return nil, err
@@ -103,11 +100,10 @@ func (r *run) follow(ctx context.Context, resp *http.Response) ([]message.ToolCa
 // maxMessage bounds a message, in bytes. A call in fragments has at most 16 MiB.
 const maxMessage = 32 << 20
 
-// read reads one connection until it ends, or is silent without pings.
 func (r *run) read(resp *http.Response) error {
 	defer resp.Body.Close()
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		r.over = true // an answer at once: pending calls are in the list
+		r.over = true
 		return nil
 	}
 	silent := time.AfterFunc(silentWithin, func() { resp.Body.Close() })
