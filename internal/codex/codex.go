@@ -6,6 +6,8 @@
 package codex
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,14 +20,14 @@ type Options struct {
 	Dispatch  *dispatch.Dispatcher
 	Workspace string        // canonical; the working directory of Codex
 	Home      string        // of the user
-	Linger    time.Duration // of a session without a connection; negative: unlimited
+	Linger    time.Duration // without a connection; negative: unlimited
 	// Fault receives the value of a panic and returns the text for the client.
 	Fault func(panicked any) string
 }
 
 // Limits per client.
 const (
-	maxSessions  = 64  // that wait for a connection, of all clients
+	maxSessions  = 64  // without a connection, of all clients
 	maxProcesses = 256 // of a session, with ended ones whose output was read
 	maxRequests  = 64  // of a connection, with unwritten answers
 	maxLarge     = 4   // of these, with content of files
@@ -50,10 +52,7 @@ func New(o Options) *Server {
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
-	all := make([]*session, 0, len(s.sessions))
-	for _, ss := range s.sessions {
-		all = append(all, ss)
-	}
+	all := slices.Collect(maps.Values(s.sessions))
 	s.mu.Unlock()
 	for _, ss := range all {
 		s.drop(ss)
@@ -74,7 +73,10 @@ func (s *Server) session(client, resume string) (*session, *rpcError) {
 		return nil, refuse("no session %q: it has ended, or toold was restarted; its commands were stopped", resume)
 	}
 	if len(s.sessions) >= maxSessions {
-		s.dropOldest()
+		if waits := oldest(s.sessions, (*session).leftAt); waits != nil {
+			delete(s.sessions, waits.id)
+			waits.end()
+		}
 	}
 	ss := &session{
 		srv: s, id: message.NewID("codex"), client: client, gone: make(chan struct{}),
@@ -85,22 +87,15 @@ func (s *Server) session(client, resume string) (*session, *rpcError) {
 	return ss, nil
 }
 
-// dropOldest drops the session that has waited longest. The caller holds mu.
-func (s *Server) dropOldest() {
-	var oldest *session
-	for _, ss := range s.sessions {
-		left := ss.leftAt()
-		if left.IsZero() {
-			continue
-		}
-		if oldest == nil || left.Before(oldest.leftAt()) {
-			oldest = ss
+// oldest returns the item with the earliest time, without zero times; or the zero T.
+func oldest[T any](all map[string]T, at func(T) time.Time) (first T) {
+	var since time.Time
+	for _, one := range all {
+		if t := at(one); !t.IsZero() && (since.IsZero() || t.Before(since)) {
+			first, since = one, t
 		}
 	}
-	if oldest != nil {
-		delete(s.sessions, oldest.id)
-		oldest.end()
-	}
+	return first
 }
 
 func (s *Server) drop(ss *session) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/toold/toold/tools/files"
 )
@@ -16,16 +17,16 @@ type Connection struct {
 	write  func(frame []byte) error
 	gone   chan struct{} // closed by Close
 	ended  sync.Once
-	wake   chan struct{} // capacity 1: there may be something to write
+	wake   chan struct{} // capacity 1
 	slots  chan struct{} // one per request whose answer is not written
 	large  chan struct{} // one per unwritten answer with content of a file
 	asked  sync.WaitGroup
 
-	session *session // nil until initialize; only for the reader
+	session *session                // nil until initialize; only for the reader
+	of      atomic.Pointer[session] // the same, for the writer
 
 	mu      sync.Mutex
 	queue   []response
-	of      *session // session, for the writer
 	handles map[string]file
 }
 
@@ -42,7 +43,6 @@ func (c *Connection) Close() { c.ended.Do(func() { close(c.gone) }) }
 
 func (c *Connection) poke() { notify(c.wake) }
 
-// notify sends to a channel of capacity 1 without blocking.
 func notify(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:
@@ -78,21 +78,14 @@ func (c *Connection) Run(ending <-chan struct{}) {
 func (c *Connection) leave() {
 	c.Close()
 	c.asked.Wait()
-	if s := c.attached(); s != nil {
+	if s := c.of.Load(); s != nil {
 		s.detach(c)
 	}
 }
 
-func (c *Connection) attached() *session {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.of
-}
-
-// turn writes the waiting answers and one piece of each process.
 func (c *Connection) turn() (busy bool, err error) {
 	c.mu.Lock()
-	queue, s := c.queue, c.of
+	queue := c.queue
 	c.queue = nil
 	c.mu.Unlock()
 	for i, answer := range queue {
@@ -110,10 +103,7 @@ func (c *Connection) turn() (busy bool, err error) {
 		<-c.slots
 		busy = true
 	}
-	if s == nil {
-		return busy, nil
-	}
-	for _, p := range s.shown(c) {
+	for _, p := range c.of.Load().shown(c) {
 		frame := p.next()
 		if frame == nil {
 			continue
@@ -130,11 +120,7 @@ func (c *Connection) owesNothing() bool {
 	if len(c.slots) > 0 {
 		return false
 	}
-	s := c.attached()
-	if s == nil {
-		return true
-	}
-	for _, p := range s.shown(c) {
+	for _, p := range c.of.Load().shown(c) {
 		if p.writtenAt().IsZero() {
 			return false
 		}
@@ -142,7 +128,7 @@ func (c *Connection) owesNothing() bool {
 	return true
 }
 
-// reply queues the only answer to a request that has a slot.
+// reply queues the only answer to a request.
 func (c *Connection) reply(id json.RawMessage, result any, e *rpcError) {
 	answer := response{ID: id, Result: result}
 	if e != nil {
@@ -154,7 +140,7 @@ func (c *Connection) reply(id json.RawMessage, result any, e *rpcError) {
 	c.poke()
 }
 
-// method carries out a request. Its result is not nil unless there is an error.
+// method carries out a request. Without an error, the result is not nil.
 type method func(c *Connection, params json.RawMessage) (any, *rpcError)
 
 func with[P any](do func(*Connection, P) (any, *rpcError)) method {
@@ -263,11 +249,7 @@ func (c *Connection) initialize(p initializeParams) (any, *rpcError) {
 	if c.session != nil {
 		return nil, refuse("initialize was sent before")
 	}
-	resume := ""
-	if p.ResumeSessionID != nil {
-		resume = *p.ResumeSessionID
-	}
-	s, e := c.srv.session(c.client, resume)
+	s, e := c.srv.session(c.client, p.ResumeSessionID)
 	if e == nil {
 		e = s.attach(c)
 	}
@@ -275,30 +257,29 @@ func (c *Connection) initialize(p initializeParams) (any, *rpcError) {
 		return nil, e
 	}
 	c.session = s
-	c.mu.Lock()
-	c.of = s
-	c.mu.Unlock()
-	return initializeResult{SessionID: s.id, EnvironmentInfo: c.environment()}, nil
+	c.of.Store(s)
+	return object{"sessionId": s.id, "environmentInfo": c.environment()}, nil
 }
 
 func (c *Connection) info(json.RawMessage) (any, *rpcError) { return c.environment(), nil }
 
-func (c *Connection) environment() environmentInfo {
+// environment describes where processes run, without optional capabilities.
+func (c *Connection) environment() object {
 	o := c.srv.opt
-	e := environmentInfo{
-		Shell: shellInfo{"bash", "/bin/bash"}, Cwd: uriOf(o.Workspace), PlatformOS: runtime.GOOS,
-		TempDirs: []string{}, TempDir: uriOf("/tmp"),
+	e := object{
+		"shell": object{"name": "bash", "path": "/bin/bash"}, "cwd": uriOf(o.Workspace), "platformOs": runtime.GOOS,
+		"temporaryDirectories": []string{}, "tempDir": uriOf("/tmp"), "capabilities": object{},
 	}
 	if o.Home != "" {
-		e.UserHomeDir = uriOf(o.Home)
+		e["userHomeDir"] = uriOf(o.Home)
 	}
 	return e
 }
 
 type content map[string]any
 
-// load reads a part of a file, or all of it. It blocks while too much content is unwritten. The caller returns a
-// content or calls unload.
+// load reads a part of a file. It blocks while too much content is unwritten. The caller returns a content or calls
+// unload.
 func (c *Connection) load(f file, part map[string]any) (s files.Sight, e *rpcError) {
 	select {
 	case c.large <- struct{}{}:

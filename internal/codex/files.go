@@ -34,25 +34,10 @@ func (p pathParams) file() (f file, e *rpcError) {
 	return f, e
 }
 
-func (c *Connection) submit(limit sandbox.Limit, tool string, arguments map[string]any) (dispatch.Submission, *rpcError) {
-	text, err := json.Marshal(arguments)
-	if err != nil {
-		return dispatch.Submission{}, badParams("the path cannot be read: %v", err)
-	}
-	return dispatch.Submission{
-		Client: c.client, Conn: c.session.id, Dir: c.srv.opt.Workspace, Limit: limit, Program: &message.Program{Name: "codex"},
-		Request: &message.Request{Dialect: dialect},
-		Call:    message.ToolCall{ID: message.NewID("codex-file"), Name: tool, Arguments: text},
-	}, nil
-}
-
 func (c *Connection) look(f file, op string, more map[string]any) (s files.Sight, e *rpcError) {
 	arguments := map[string]any{"op": op, "file_path": f.path}
 	maps.Copy(arguments, more)
-	sub, e := c.submit(f.limit, "look", arguments)
-	if e != nil {
-		return s, e
-	}
+	sub := c.submission(f.limit, message.NewID("codex-file"), "look", arguments)
 	for {
 		series, err := c.session.series(sub)
 		if err == nil {
@@ -85,10 +70,7 @@ func at(series *dispatch.Look, sub dispatch.Submission) (s files.Sight, err erro
 }
 
 func (c *Connection) call(limit sandbox.Limit, tool string, arguments map[string]any) (*message.ToolReturn, *rpcError) {
-	sub, e := c.submit(limit, tool, arguments)
-	if e != nil {
-		return nil, e
-	}
+	sub := c.submission(limit, message.NewID("codex-file"), tool, arguments)
 	c.session.endSeries()
 	wake := make(chan struct{}, 1)
 	sub.Wake = func() { notify(wake) }
@@ -124,26 +106,20 @@ func outcome(f dispatch.Final) (*message.ToolReturn, *rpcError) {
 	return nil, refuse("%s", strings.TrimPrefix(f.Return.Result, "Error: "))
 }
 
-type metadata struct {
-	IsDirectory  bool  `json:"isDirectory"`
-	IsFile       bool  `json:"isFile"`
-	IsSymlink    bool  `json:"isSymlink"`
-	Size         int64 `json:"size"`
-	CreatedAtMS  int64 `json:"createdAtMs"`
-	ModifiedAtMS int64 `json:"modifiedAtMs"`
-}
-
 func (c *Connection) getMetadata(f file, _ pathParams) (any, *rpcError) {
 	s, e := c.look(f, "stat", nil)
 	if e != nil {
 		return nil, e
 	}
-	return metadata{IsDirectory: s.Kind == "directory", IsFile: s.Kind == "file", IsSymlink: s.Link, Size: s.Size, ModifiedAtMS: s.Modified}, nil
+	return object{
+		"isDirectory": s.Kind == "directory", "isFile": s.Kind == "file", "isSymlink": s.Link,
+		"size": s.Size, "createdAtMs": 0, "modifiedAtMs": s.Modified,
+	}, nil
 }
 
 func (c *Connection) canonicalize(f file, _ pathParams) (any, *rpcError) {
 	s, e := c.look(f, "stat", nil)
-	return map[string]string{"path": uriOf(s.Path)}, e
+	return object{"path": uriOf(s.Path)}, e
 }
 
 func (c *Connection) readFile(f file, _ pathParams) (any, *rpcError) {
@@ -154,19 +130,13 @@ func (c *Connection) readFile(f file, _ pathParams) (any, *rpcError) {
 	return content{"dataBase64": append([]byte{}, s.Data...)}, nil
 }
 
-type directoryEntry struct {
-	FileName    string `json:"fileName"`
-	IsDirectory bool   `json:"isDirectory"`
-	IsFile      bool   `json:"isFile"`
-}
-
 func (c *Connection) readDirectory(f file, _ pathParams) (any, *rpcError) {
 	s, e := c.look(f, "list", nil)
-	entries := []directoryEntry{}
+	entries := []object{}
 	for _, n := range s.Entries {
-		entries = append(entries, directoryEntry{n.Name, n.Kind == "directory", n.Kind == "file"})
+		entries = append(entries, object{"fileName": n.Name, "isDirectory": n.Kind == "directory", "isFile": n.Kind == "file"})
 	}
-	return map[string]any{"entries": entries}, e
+	return object{"entries": entries}, e
 }
 
 type walkParams struct {
@@ -179,11 +149,6 @@ type walkParams struct {
 	} `json:"options"`
 }
 
-type walked struct {
-	Path string `json:"path"`
-	Kind string `json:"kind"`
-}
-
 const (
 	mostDirectories = 10_000
 	mostEntries     = 100_000
@@ -192,7 +157,7 @@ const (
 // walk lists the files below a directory, level by level, without following links.
 func (c *Connection) walk(root file, a walkParams) (any, *rpcError) {
 	most, left := min(max(a.Options.MaxEntries, 0), mostEntries), min(max(a.Options.MaxDirectories, 0), mostDirectories)
-	entries, failed, truncated := []walked{}, []map[string]string{}, false
+	entries, failed, truncated := []object{}, []object{}, false
 	for level, depth := []string{root.path}, 0; len(level) > 0 && depth < a.Options.MaxDepth; depth++ {
 		var below []string
 		for _, dir := range level {
@@ -205,13 +170,13 @@ func (c *Connection) walk(root file, a walkParams) (any, *rpcError) {
 				return nil, e
 			}
 			if e != nil {
-				failed = append(failed, map[string]string{"path": uriOf(dir), "message": e.Message})
+				failed = append(failed, object{"path": uriOf(dir), "message": e.Message})
 			}
 			for _, n := range s.Entries {
 				if truncated = len(entries) == most; truncated {
 					break
 				}
-				entries = append(entries, walked{uriOf(dir + "/" + n.Name), n.Kind})
+				entries = append(entries, object{"path": uriOf(dir + "/" + n.Name), "kind": n.Kind})
 				if n.Kind == "directory" {
 					below = append(below, dir+"/"+n.Name)
 				}
@@ -219,7 +184,7 @@ func (c *Connection) walk(root file, a walkParams) (any, *rpcError) {
 		}
 		level = below
 	}
-	return map[string]any{"entries": entries, "errors": failed, "truncated": truncated}, nil
+	return object{"entries": entries, "errors": failed, "truncated": truncated}, nil
 }
 
 type handleParams struct {
@@ -292,7 +257,6 @@ func (c *Connection) writeFile(f file, a contentParams) (any, *rpcError) {
 	return struct{}{}, e
 }
 
-// script runs a command for a change that no file tool makes.
 func (c *Connection) script(limit sandbox.Limit, argv ...string) (any, *rpcError) {
 	_, e := c.call(limit, "bash", map[string]any{"command": script(argv), "terminal": "off"})
 	return struct{}{}, e
@@ -300,13 +264,11 @@ func (c *Connection) script(limit sandbox.Limit, argv ...string) (any, *rpcError
 
 type directoryParams struct {
 	pathParams
-	Recursive *bool `json:"recursive"`
+	Recursive bool `json:"recursive"`
 }
 
-func is(flag *bool) bool { return flag != nil && *flag }
-
 func (c *Connection) createDirectory(f file, a directoryParams) (any, *rpcError) {
-	if is(a.Recursive) {
+	if a.Recursive {
 		return c.script(f.limit, "mkdir", "-p", "--", f.path)
 	}
 	return c.script(f.limit, "mkdir", "--", f.path)
@@ -314,15 +276,15 @@ func (c *Connection) createDirectory(f file, a directoryParams) (any, *rpcError)
 
 type removeParams struct {
 	directoryParams
-	Force *bool `json:"force"`
+	Force bool `json:"force"`
 }
 
 func (c *Connection) remove(f file, a removeParams) (any, *rpcError) {
 	argv := []string{"rm", "-d"}
-	if is(a.Recursive) {
+	if a.Recursive {
 		argv[1] = "-r"
 	}
-	if is(a.Force) {
+	if a.Force {
 		argv = append(argv, "-f")
 	}
 	return c.script(f.limit, append(argv, "--", f.path)...)

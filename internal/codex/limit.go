@@ -114,9 +114,7 @@ func (s sandboxContext) paths(n entry) ([]string, *rpcError) {
 	switch n.Path.Value.Kind {
 	case "root":
 		roots = []string{"/"}
-	case "minimal", "tmpdir":
-		return nil, nil // calls have private ones
-	case "slash_tmp":
+	case "minimal", "tmpdir", "slash_tmp":
 		return nil, nil
 	case "project_roots", "current_working_directory":
 		uris := s.WorkspaceRoots

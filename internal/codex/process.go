@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/toold/toold/internal/dispatch"
@@ -19,7 +20,7 @@ const (
 	keptChunks = 8 << 10  // and maximum of unwritten ones
 )
 
-// chunk is a piece of output: its position in the record of the call, or text of toold itself.
+// chunk is the position of output in the record of the call, or text of toold itself.
 type chunk struct {
 	seq    uint64
 	stream tools.Stream
@@ -33,41 +34,36 @@ type process struct {
 	id       string
 	terminal bool
 	input    bool
-	news     chan struct{} // capacity 1: the call may have changed
-	decided  chan struct{} // closed when the command runs, or never will
+	news     chan struct{} // capacity 1
+	decided  chan struct{} // closed when the command runs or never will
 
-	mu        sync.Mutex
-	call      *dispatch.Call    // nil until it is submitted
-	watcher   *dispatch.Watcher // nil while no connection is attached
-	seen      int
-	running   bool
-	capture   *spool.Capture  // nil until it runs
-	final     *dispatch.Final // the end, numbered after all output
-	refused   *rpcError
-	announced bool
-	offsets   [2]int64 // bytes of each stream in chunks
-	chunks    []chunk
-	last      uint64 // of a chunk or event
-	exit      uint64 // 0: none yet. The close is the next number
-	code      int
-	sent      uint64
-	written   time.Time
-	changed   chan struct{}
-	writes    map[string]bool
+	call      atomic.Pointer[dispatch.Call] // nil until it is submitted
+	announced atomic.Bool
+
+	mu      sync.Mutex
+	watcher *dispatch.Watcher // nil while no connection is attached
+	seen    int
+	running bool
+	capture *spool.Capture  // nil until it runs
+	final   *dispatch.Final // the end, numbered after all output
+	refused *rpcError
+	offsets [2]int64 // bytes of each stream in chunks
+	chunks  []chunk
+	last    uint64 // of a chunk or event
+	exit    uint64 // 0: none yet. The close is the next number
+	code    int
+	sent    uint64
+	written time.Time
+	changed chan struct{}
+	writes  map[string]bool
 }
 
 func (p *process) watch() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.watcher == nil && p.call != nil {
-		p.watcher = p.call.Watch(p.wake)
+	if p.watcher == nil && p.call.Load() != nil {
+		p.watcher = p.call.Load().Watch(p.wake)
 	}
-}
-
-func (p *process) of() *dispatch.Call {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.call
 }
 
 // unwatch starts the call's linger time.
@@ -82,7 +78,6 @@ func (p *process) unwatch() {
 
 func (p *process) wake() { notify(p.news) }
 
-// pump numbers the call's output until the call ends or the session is dropped.
 func (p *process) pump() {
 	for {
 		select {
@@ -102,8 +97,8 @@ func (p *process) pump() {
 func (p *process) advance() (over bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The events are read before the output, which is complete by the time the return is read.
-	events := p.call.Events(p.seen)
+	// The events are read first: the output is complete by the time the return is read.
+	events := p.call.Load().Events(p.seen)
 	p.seen += len(events)
 	began := false
 	for _, e := range events {
@@ -115,7 +110,7 @@ func (p *process) advance() (over bool) {
 		}
 	}
 	if p.running = p.running || began; p.running {
-		p.capture = p.call.Capture()
+		p.capture = p.call.Load().Capture()
 	}
 	p.number()
 	if began || p.final != nil {
@@ -143,7 +138,7 @@ func (p *process) decide() {
 	}
 }
 
-// number numbers new output, and after it the end. It pauses while too much is unwritten. The caller holds mu.
+// number numbers new output, then the end. It pauses while too much is unwritten. The caller holds mu.
 func (p *process) number() {
 	before := p.last
 	defer func() {
@@ -158,7 +153,7 @@ func (p *process) number() {
 	p.conclude(*p.final)
 }
 
-// numberOutput makes chunks of the output and reports whether that was all. The caller holds mu.
+// numberOutput reports whether it numbered all output. The caller holds mu.
 func (p *process) numberOutput() (all bool) {
 	for p.after(p.sent) < keptChunks {
 		s, n := p.capture.Turn(p.offsets)
@@ -202,7 +197,6 @@ func (p *process) conclude(f dispatch.Final) {
 	p.last += 2
 }
 
-// epilogue describes an end that the output does not show.
 func epilogue(r message.ToolReturn) string {
 	var lines []string
 	if r.ErrorType != nil {
@@ -247,7 +241,7 @@ func (p *process) output(k chunk) outputChunk {
 func (p *process) next() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.announced {
+	if !p.announced.Load() {
 		return nil
 	}
 	if p.sent == p.last && p.exit == 0 {
@@ -259,11 +253,14 @@ func (p *process) next() []byte {
 	n := notification{}
 	switch seq := p.sent + 1; {
 	case p.exit > 0 && seq == p.exit:
-		n = notification{"process/exited", exitedParams{ProcessID: p.id, Seq: seq, ExitCode: p.code}}
+		n = notification{"process/exited", object{
+			"processId": p.id, "seq": seq, "exitCode": p.code,
+			"sandboxDenied": false, // on true Codex asks to run the command without a sandbox
+		}}
 	case p.exit > 0 && seq > p.exit:
-		n = notification{"process/closed", closedParams{p.id, seq}}
+		n = notification{"process/closed", object{"processId": p.id, "seq": seq}}
 		p.written = time.Now()
-		p.session.srv.opt.Dispatch.Delivered(p.call)
+		p.session.srv.opt.Dispatch.Delivered(p.call.Load())
 	default:
 		n = notification{"process/output", outputParams{p.id, p.output(p.chunks[len(p.chunks)-p.after(p.sent)])}}
 	}
@@ -284,7 +281,6 @@ func (p *process) after(seq uint64) int {
 	return int(min(uint64(n), p.chunks[n-1].seq-seq))
 }
 
-// writtenAt returns when the end was written, or zero.
 func (p *process) writtenAt() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -303,8 +299,8 @@ func (p *process) has(seq uint64) (something bool, more <-chan struct{}) {
 	return p.after(seq) > 0 || p.exit > 0, p.changed
 }
 
-// outputAfter answers process/read with at most most bytes, but at least one chunk. It is read from the record when it
-// is written.
+// outputAfter answers process/read with at most most bytes, but one chunk. It is read from the record when it is
+// written.
 type outputAfter struct {
 	process *process
 	seq     uint64

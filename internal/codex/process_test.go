@@ -15,9 +15,10 @@ func TestOutputThatIsNotReadIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	capture := spool.NewCapture(spool.Options{Keep: 1 << 20})
 	p := &process{
-		session: &session{}, id: "1", running: true, announced: true, capture: capture,
+		session: &session{}, id: "1", running: true, capture: capture,
 		changed: make(chan struct{}),
 	}
+	p.announced.Store(true)
 	var want [2]bytes.Buffer
 	for i := range 20 * keptChunks {
 		s := tools.Stream(i % 2)

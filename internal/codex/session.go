@@ -1,6 +1,8 @@
 package codex
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,7 +45,7 @@ func (s *session) endSeries() {
 	s.reading <- nil
 }
 
-// attach makes c the connection of the session and closes an earlier one, which Codex has given up.
+// attach closes an earlier connection, which Codex has given up.
 func (s *session) attach(c *Connection) *rpcError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,20 +118,20 @@ func (s *session) find(id string) *process {
 	return s.processes[id]
 }
 
+// shown returns the processes whose output c writes. s may be nil.
 func (s *session) shown(c *Connection) []*process {
+	if s == nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != c {
 		return nil
 	}
-	list := make([]*process, 0, len(s.processes))
-	for _, p := range s.processes {
-		list = append(list, p)
-	}
-	return list
+	return slices.Collect(maps.Values(s.processes))
 }
 
-// enter adds a process, and removes the oldest ended one that was read if there are too many.
+// enter adds a process. If there are too many it removes the oldest ended one that was read.
 func (s *session) enter(p *process) *rpcError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,24 +142,14 @@ func (s *session) enter(p *process) *rpcError {
 		return refuse("process %s already exists", p.id)
 	}
 	if len(s.processes) >= maxProcesses {
-		oldest := s.oldest()
-		if oldest == nil {
+		ended := oldest(s.processes, (*process).writtenAt)
+		if ended == nil {
 			return refuse("%d processes of this session run already; nothing ran", maxProcesses)
 		}
-		delete(s.processes, oldest.id)
+		delete(s.processes, ended.id)
 	}
 	s.processes[p.id] = p
 	return nil
-}
-
-// oldest returns the first ended process whose output was written. The caller holds mu.
-func (s *session) oldest() (oldest *process) {
-	for _, p := range s.processes {
-		if at := p.writtenAt(); !at.IsZero() && (oldest == nil || at.Before(oldest.writtenAt())) {
-			oldest = p
-		}
-	}
-	return oldest
 }
 
 func (s *session) remove(p *process) {

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
 )
 
@@ -23,7 +25,7 @@ func (c *Connection) start(r request) {
 	select {
 	case <-p.decided:
 	case <-c.gone:
-		p.of().Cancel("Codex went away before the command was let run")
+		p.call.Load().Cancel("Codex went away before the command was let run")
 		<-p.decided
 	}
 	p.mu.Lock()
@@ -36,9 +38,7 @@ func (c *Connection) start(r request) {
 		return
 	}
 	c.reply(r.ID, processParams{p.id}, nil)
-	p.mu.Lock()
-	p.announced = true // not before: its output follows the answer
-	p.mu.Unlock()
+	p.announced.Store(true) // not before: its output follows the answer
 	c.poke()
 }
 
@@ -47,7 +47,7 @@ func (c *Connection) begin(params json.RawMessage) (*process, *rpcError) {
 	if e := decode(params, &a); e != nil {
 		return nil, e
 	}
-	sub, e := c.submission(a)
+	sub, e := c.starting(a)
 	if e != nil {
 		return nil, e
 	}
@@ -66,14 +66,14 @@ func (c *Connection) begin(params json.RawMessage) (*process, *rpcError) {
 	sub.Wake = p.wake
 	p.mu.Lock()
 	p.watcher = c.srv.opt.Dispatch.Submit(sub)
-	p.call = p.watcher.Call()
+	p.call.Store(p.watcher.Call())
 	p.mu.Unlock()
 	// Ends when the call has ended or the session is dropped; Server.Close waits.
 	c.srv.joined.Go(p.pump)
 	return p, nil
 }
 
-func (c *Connection) submission(a startParams) (dispatch.Submission, *rpcError) {
+func (c *Connection) starting(a startParams) (dispatch.Submission, *rpcError) {
 	none := dispatch.Submission{}
 	switch {
 	case a.ProcessID == "":
@@ -100,23 +100,22 @@ func (c *Connection) submission(a startParams) (dispatch.Submission, *rpcError) 
 	if a.TTY || a.PipeStdin {
 		arguments["stdin"] = "open"
 	}
-	text, err := json.Marshal(arguments)
-	if err != nil {
-		return none, badParams("the command cannot be read: %v", err)
-	}
 	id, thread := a.ProcessID, ""
 	if a.Metadata != nil {
-		thread = a.Metadata.ThreadID
-		if a.Metadata.ToolCallID != "" {
-			id = a.Metadata.ToolCallID
-		}
+		id, thread = cmp.Or(a.Metadata.ToolCallID, id), a.Metadata.ThreadID
 	}
+	sub := c.submission(limit, id, "bash", arguments)
+	sub.Dir, sub.Request.Origin = dir, message.Origin{AgentID: thread, ConversationID: thread}
+	return sub, nil
+}
+
+func (c *Connection) submission(limit sandbox.Limit, id, tool string, arguments map[string]any) dispatch.Submission {
+	text, _ := json.Marshal(arguments) // strings, numbers and booleans
 	return dispatch.Submission{
-		Client: c.client, Conn: c.session.id, Dir: dir, Limit: limit,
-		Program: &message.Program{Name: "codex"},
-		Request: &message.Request{Dialect: dialect, Origin: message.Origin{AgentID: thread, ConversationID: thread}},
-		Call:    message.ToolCall{ID: id, Name: "bash", Arguments: text},
-	}, nil
+		Client: c.client, Conn: c.session.id, Dir: c.srv.opt.Workspace, Limit: limit,
+		Program: &message.Program{Name: "codex"}, Request: &message.Request{Dialect: dialect},
+		Call: message.ToolCall{ID: id, Name: tool, Arguments: text},
+	}
 }
 
 func isNull(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
@@ -159,21 +158,15 @@ func (c *Connection) readOutput(a readParams) (any, *rpcError) {
 	if e != nil {
 		return nil, e
 	}
-	seq, most, wait := uint64(0), int64(readBytes), time.Duration(0)
-	if a.AfterSeq != nil {
-		seq = *a.AfterSeq
-	}
+	most := int64(readBytes)
 	if a.MaxBytes != nil {
 		most = min(max(*a.MaxBytes, 0), most)
 	}
-	if a.WaitMS != nil {
-		wait = time.Duration(min(max(*a.WaitMS, 0), time.Hour.Milliseconds())) * time.Millisecond
-	}
-	answer := outputAfter{p, seq, most}
-	late := time.NewTimer(wait)
+	answer := outputAfter{p, a.AfterSeq, most}
+	late := time.NewTimer(time.Duration(min(max(a.WaitMS, 0), time.Hour.Milliseconds())) * time.Millisecond)
 	defer late.Stop()
 	for {
-		something, more := p.has(seq)
+		something, more := p.has(a.AfterSeq)
 		if something {
 			return answer, nil
 		}
@@ -191,25 +184,19 @@ func (c *Connection) writeInput(a writeParams) (any, *rpcError) {
 	p := c.session.find(a.ProcessID)
 	switch {
 	case p == nil:
-		return writeResult{"unknownProcess"}, nil
-	case !p.isAnnounced():
-		return writeResult{"starting"}, nil
+		return object{"status": "unknownProcess"}, nil
+	case !p.announced.Load():
+		return object{"status": "starting"}, nil
 	case !p.input || p.ended():
-		return writeResult{"stdinClosed"}, nil
+		return object{"status": "stdinClosed"}, nil
 	case !p.once(a.WriteID):
-		return writeResult{"accepted"}, nil
+		return object{"status": "accepted"}, nil
 	}
-	if e := p.of().Input(tools.Input{Data: a.Chunk}, nil); e != nil {
+	if e := p.call.Load().Input(tools.Input{Data: a.Chunk}, nil); e != nil {
 		p.again(a.WriteID)
 		return nil, refuse("%s", e.Message)
 	}
-	return writeResult{"accepted"}, nil
-}
-
-func (p *process) isAnnounced() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.announced
+	return object{"status": "accepted"}, nil
 }
 
 const maxWrites = 4096
@@ -245,10 +232,10 @@ func (c *Connection) signal(a signalParams) (any, *rpcError) {
 	if a.Signal != "interrupt" {
 		return nil, badParams("the signal %q is not known", a.Signal)
 	}
-	if !p.isAnnounced() {
+	if !p.announced.Load() {
 		return nil, refuse("process %s is starting", a.ProcessID)
 	}
-	if err := p.of().Input(tools.Input{Signal: "SIGINT"}, nil); err != nil && !p.ended() {
+	if err := p.call.Load().Input(tools.Input{Signal: "SIGINT"}, nil); err != nil && !p.ended() {
 		return nil, refuse("%s", err.Message)
 	}
 	return struct{}{}, nil
@@ -256,9 +243,9 @@ func (c *Connection) signal(a signalParams) (any, *rpcError) {
 
 func (c *Connection) terminate(a processParams) (any, *rpcError) {
 	p := c.session.find(a.ProcessID)
-	if p == nil || p.of() == nil || p.ended() {
-		return terminateResult{false}, nil
+	if p == nil || p.call.Load() == nil || p.ended() {
+		return object{"running": false}, nil
 	}
-	p.of().Cancel("Codex ended the process")
-	return terminateResult{true}, nil
+	p.call.Load().Cancel("Codex ended the process")
+	return object{"running": true}, nil
 }

@@ -3,6 +3,7 @@ package codex
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -15,6 +16,9 @@ type request struct {
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 }
+
+// object is a part of an answer.
+type object map[string]any
 
 type response struct {
 	ID     json.RawMessage `json:"id"`
@@ -47,24 +51,17 @@ func badParams(format string, args ...any) *rpcError {
 	return &rpcError{codeParams, fmt.Sprintf(format, args...)}
 }
 
-// decode reads params into a struct. A field that toold does not know must be empty, since it would be ignored.
+// decode reads params into a struct. A field that toold does not know must be empty.
 func decode(params json.RawMessage, into any) *rpcError {
 	if len(params) == 0 {
 		params = json.RawMessage("{}")
 	}
-	dec := json.NewDecoder(bytes.NewReader(params))
-	if err := dec.Decode(into); err != nil {
+	if err := json.Unmarshal(params, into); err != nil {
 		return badParams("the params cannot be read: %v", err)
 	}
 	known, err := json.Marshal(into)
-	if err != nil {
-		return badParams("the params cannot be read: %v", err)
-	}
 	var have, want map[string]json.RawMessage
-	if err := json.Unmarshal(known, &have); err != nil {
-		return badParams("the params cannot be read: %v", err)
-	}
-	if err := json.Unmarshal(params, &want); err != nil {
+	if err := errors.Join(err, json.Unmarshal(known, &have), json.Unmarshal(params, &want)); err != nil {
 		return badParams("the params cannot be read: %v", err)
 	}
 	for name, value := range want {
@@ -100,30 +97,9 @@ func pathOf(uri string) (string, *rpcError) {
 
 func uriOf(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
 
-// environmentInfo describes where processes run, without optional capabilities.
-type environmentInfo struct {
-	Shell        shellInfo `json:"shell"`
-	Cwd          string    `json:"cwd"`
-	UserHomeDir  string    `json:"userHomeDir,omitempty"`
-	PlatformOS   string    `json:"platformOs"`
-	TempDirs     []string  `json:"temporaryDirectories"`
-	TempDir      string    `json:"tempDir"`
-	Capabilities struct{}  `json:"capabilities"`
-}
-
-type shellInfo struct {
-	Name string `json:"name"`
-	Path string `json:"path"`
-}
-
 type initializeParams struct {
-	ClientName      string  `json:"clientName"`
-	ResumeSessionID *string `json:"resumeSessionId"`
-}
-
-type initializeResult struct {
-	SessionID       string          `json:"sessionId"`
-	EnvironmentInfo environmentInfo `json:"environmentInfo"`
+	ClientName      string `json:"clientName"`
+	ResumeSessionID string `json:"resumeSessionId"`
 }
 
 type startParams struct {
@@ -149,10 +125,10 @@ type processParams struct {
 }
 
 type readParams struct {
-	ProcessID string  `json:"processId"`
-	AfterSeq  *uint64 `json:"afterSeq"`
-	MaxBytes  *int64  `json:"maxBytes"`
-	WaitMS    *int64  `json:"waitMs"`
+	ProcessID string `json:"processId"`
+	AfterSeq  uint64 `json:"afterSeq"`
+	MaxBytes  *int64 `json:"maxBytes"`
+	WaitMS    int64  `json:"waitMs"`
 }
 
 type readResult struct {
@@ -176,34 +152,13 @@ type outputParams struct {
 	outputChunk
 }
 
-// exitedParams end a process. SandboxDenied stays false: on true Codex asks to run the command without a sandbox.
-type exitedParams struct {
-	ProcessID     string `json:"processId"`
-	Seq           uint64 `json:"seq"`
-	ExitCode      int    `json:"exitCode"`
-	SandboxDenied bool   `json:"sandboxDenied"`
-}
-
-type closedParams struct {
-	ProcessID string `json:"processId"`
-	Seq       uint64 `json:"seq"`
-}
-
 type writeParams struct {
 	ProcessID string `json:"processId"`
 	Chunk     []byte `json:"chunk"`
 	WriteID   string `json:"writeId"`
 }
 
-type writeResult struct {
-	Status string `json:"status"`
-}
-
 type signalParams struct {
 	ProcessID string `json:"processId"`
 	Signal    string `json:"signal"`
-}
-
-type terminateResult struct {
-	Running bool `json:"running"`
 }
