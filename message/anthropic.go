@@ -16,7 +16,7 @@ func (w *wireToolUse) bindSelf(raw json.RawMessage) { w.faults = bind(raw, w) }
 func (d *Decoder) toolUse(x *decoding) {
 	var w wireToolUse
 	w.bindSelf(x.frame)
-	w.Origin.ID = "" // it is the id of the call
+	w.Origin.ID = "" // the call's
 	d.toolUses(x, w.Origin, []wireToolUse{w})
 }
 
@@ -73,7 +73,7 @@ func (x *decoding) toolUsesOf(content json.RawMessage) []wireToolUse {
 }
 
 type toolResult struct {
-	Type    string `json:"type"` // "tool_result"
+	Type    string `json:"type"`
 	CallID  string `json:"tool_use_id"`
 	Content string `json:"content"`
 	IsError bool   `json:"is_error"`

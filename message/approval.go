@@ -1,7 +1,6 @@
 package message
 
-// approvalResponse decodes the answers of an approver. A faulty item is refused
-// and the others count. Anything unclear approves nothing.
+// approvalResponse decodes an approver's answers. Anything unclear approves nothing.
 func (x *decoding) approvalResponse() {
 	var w wireApproval
 	if faults := bind(x.frame, &w); x.refuse(faults) {
@@ -78,8 +77,7 @@ func (a *wireAnswer) problem(earlier []wireAnswer) string {
 	return text
 }
 
-// without drops the earlier answers for the call of item: contradictory answers
-// decide nothing.
+// without drops the earlier answers to item's call: contradictory answers decide nothing.
 func without(answers []ApprovalAnswer, item wireAnswer) []ApprovalAnswer {
 	var kept []ApprovalAnswer
 	for _, a := range answers {

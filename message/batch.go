@@ -6,8 +6,7 @@ import (
 	"github.com/toold/toold/internal/strict"
 )
 
-// A batch collects the calls of one frame. Each id occurs once and gets exactly
-// one return.
+// A batch collects the calls of a frame, one per id.
 type batch struct {
 	calls []ToolCall
 	index map[string]int
@@ -28,15 +27,13 @@ func (b *batch) add(c ToolCall) {
 	}
 }
 
-// refuse marks a call as invalid. The first reason counts.
 func (c *ToolCall) refuse(text string) {
 	if c.Invalid == "" {
 		c.Invalid = text
 	}
 }
 
-// toolCall converts a call of the Letta family. It returns an Error if the call
-// has no id to which a return could refer.
+// toolCall returns an Error if the call has no id for a return to name.
 func (c *wireCall) toolCall() (ToolCall, *Error) {
 	if e := checkID(c.CallID, "tool_call_id", c.faults); e != nil {
 		return ToolCall{}, e
@@ -53,7 +50,6 @@ func (c *wireCall) toolCall() (ToolCall, *Error) {
 	return call, nil
 }
 
-// checkID returns why a call cannot be answered by a return.
 func checkID(id, field string, faults []fault) *Error {
 	for _, f := range faults {
 		switch {
@@ -80,8 +76,7 @@ func newCall(id, name string, arguments json.RawMessage, faults []fault) ToolCal
 	return call
 }
 
-// argumentBytes returns the exact bytes of arguments: of the value, or of a
-// string's content. It does not parse them.
+// argumentBytes returns the value's exact bytes, or a string's content, unparsed.
 func argumentBytes(raw json.RawMessage) (text json.RawMessage, problem string) {
 	switch {
 	case len(raw) == 0:

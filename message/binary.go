@@ -7,13 +7,11 @@ import (
 
 const binaryHeader = 16
 
-// AppendBinary appends d with data to dst, as a binary frame for clients that
-// requested it in their hello.
+// AppendBinary appends d with data to dst as a binary frame, requested in hello.
 //
-// The header has 16 bytes, big endian: the channel (4 bytes, as tool_started
-// named it), the stream (1 byte: 1 stdout, 2 stderr), 3 bytes of zero, and the
-// offset of the first byte in its stream (8 bytes). The rest is data. An offset
-// beyond the end of the last piece marks a gap.
+// The header has 16 bytes, big endian: channel (4, from tool_started), stream (1: 1 stdout, 2
+// stderr), zeros (3), offset of the first data byte (8). An offset beyond the previous end marks a
+// gap.
 func (d OutputDelta) AppendBinary(dst []byte, channel uint32, data []byte) []byte {
 	stream := uint32(1)
 	if d.Stream == "stderr" {
@@ -25,8 +23,6 @@ func (d OutputDelta) AppendBinary(dst []byte, channel uint32, data []byte) []byt
 	return append(dst, data...)
 }
 
-// ParseBinary fills in the Stream and Offset of d from a binary frame. data aliases the
-// frame.
 func (d *OutputDelta) ParseBinary(frame []byte) (channel uint32, data []byte, err error) {
 	if len(frame) < binaryHeader {
 		return 0, nil, errors.New("the binary frame is shorter than its header")

@@ -9,17 +9,15 @@ import (
 	"unicode"
 )
 
-// maxIdent bounds identifiers and names, in bytes. Their fields have the tag
-// wire:"id".
+// maxIdent bounds identifiers, in bytes: fields tagged wire:"id".
 const maxIdent = 256
 
 type fault struct {
-	field     string // its path in the frame
-	text      string // the sentence without its subject
-	duplicate bool   // the field was there twice
+	field     string
+	text      string
+	duplicate bool
 }
 
-// String quotes a name that is long or not printable.
 func (f fault) String() string {
 	name := f.field
 	if len(name) > 80 || !printable(name) {
@@ -28,7 +26,6 @@ func (f fault) String() string {
 	return name + " " + f.text
 }
 
-// sentence joins the first faults to one text, empty if there are none.
 func sentence(faults []fault) string {
 	var texts []string
 	for i, f := range faults {
@@ -54,8 +51,8 @@ func hasFault(faults []fault, fields ...string) bool {
 
 type selfBinder interface{ bindSelf(raw json.RawMessage) }
 
-// bind fills dst from an object of a valid frame and returns the invalid fields. Unlike
-// json.Unmarshal it respects case and refuses duplicates. It ignores unknown fields and nulls.
+// bind fills dst from an object of a valid frame and returns the invalid fields. It respects case,
+// refuses duplicates, and ignores unknown fields and nulls.
 func bind(raw json.RawMessage, dst any) []fault {
 	b := &binding{}
 	b.bindStruct("", raw, reflect.ValueOf(dst).Elem())
@@ -152,7 +149,7 @@ func (b *binding) bindString(path string, raw json.RawMessage, v reflect.Value, 
 	v.SetString(s)
 }
 
-// printable reports whether s may be an identifier; empty means absent.
+// printable reports whether s may be an identifier, or is empty.
 func printable(s string) bool {
 	return len(s) <= maxIdent && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }

@@ -2,42 +2,38 @@ package message
 
 import "time"
 
-// BackgroundPrefix begins the ids of background calls. Requests may not use it,
-// so that such an id never names anything else.
+// BackgroundPrefix begins the ids of background calls. Requests may not use it.
 const BackgroundPrefix = "background-"
 
-// The causes for which toold stops a call.
 const (
-	ByTimeout    = "timeout"     // it ran longer than its timeout
-	ByCancel     = "cancel"      // a client sent cancel
-	ByClientGone = "client_gone" // its client disconnected for longer than limits.linger
-	ByShutdown   = "shutdown"    // the daemon stopped
+	ByTimeout    = "timeout"     // timeout expired
+	ByCancel     = "cancel"      // cancel frame
+	ByClientGone = "client_gone" // longer than limits.linger
+	ByShutdown   = "shutdown"    // daemon stopped
 )
 
-// Leftover is a process that outlived its command and was killed.
+// Leftover is a process that outlived its command, and was killed.
 type Leftover struct {
-	PID     int    `json:"pid"` // in the pid namespace of the command
+	PID     int    `json:"pid"` // in the command's pid namespace
 	Command string `json:"command"`
 }
 
-// Background names the call as which a command continues after the return of the
-// call that started it.
+// Background names the call that continues after its parent's return.
 type Background struct {
-	CallID    string `json:"tool_call_id"` // for get_output, tool_input, cancel and list_calls
+	CallID    string `json:"tool_call_id"`
 	PID       int    `json:"pid"`
-	StartedAt string `json:"started_at"` // RFC 3339
+	StartedAt string `json:"started_at"`
 }
 
-// BackgroundEnded reports the end of a background call. It lacks the fields by
-// which readers of the family recognise a return.
+// BackgroundEnded reports a background call's end, without the fields that mark a return.
 type BackgroundEnded struct {
-	MessageType  string     `json:"message_type"` // "background_ended"
-	ID           string     `json:"id"`           // of the recorded return
+	MessageType  string     `json:"message_type"`
+	ID           string     `json:"id"`
 	Date         string     `json:"date"`
-	CallID       string     `json:"tool_call_id"`  // the background call
-	BackgroundOf string     `json:"background_of"` // the call that started it
+	CallID       string     `json:"tool_call_id"`  // background call
+	BackgroundOf string     `json:"background_of"` // its parent
 	ToolName     string     `json:"tool_name"`
-	Outcome      string     `json:"outcome"` // "success" or "error"
+	Outcome      string     `json:"outcome"` // success or error
 	Result       string     `json:"result"`
 	ExitCode     *int       `json:"exit_code"`
 	Signal       *string    `json:"signal"`
@@ -50,8 +46,6 @@ type BackgroundEnded struct {
 	Denials      []Denial   `json:"denials,omitempty"`
 }
 
-// BackgroundEnded reports r, the return of the background call that the call of
-// started.
 func (r ToolReturn) BackgroundEnded(of string) BackgroundEnded {
 	return BackgroundEnded{
 		MessageType: "background_ended", ID: r.ID, Date: r.Date, CallID: r.CallID, BackgroundOf: of, ToolName: r.ToolName,
@@ -60,67 +54,64 @@ func (r ToolReturn) BackgroundEnded(of string) BackgroundEnded {
 	}
 }
 
-// ToolQueued reports that a call waits for others to end. It is sent again, at
-// most once a second, when the position changes.
+// ToolQueued reports a call's place in the queue, at most once a second.
 type ToolQueued struct {
-	MessageType string `json:"message_type"` // "tool_queued"
+	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
-	Position    int    `json:"position"` // 1 is next
+	Position    int    `json:"position"` // 1: next
 }
 
-// accepted answers a request over HTTP whose calls have not ended in time.
 type accepted struct {
-	MessageType string   `json:"message_type"` // "accepted"
+	MessageType string   `json:"message_type"`
 	CallIDs     []string `json:"tool_call_ids"`
-	Message     string   `json:"message"` // what to do next
+	Message     string   `json:"message"`
 }
 
-// Accepted answers a request over HTTP while not all of the calls with these ids have ended.
+// Accepted answers an HTTP request while some of these calls run.
 func Accepted(ids ...string) any {
 	return accepted{"accepted", ids, "not every call has ended; ask with GET /v1/calls/ID, or send the same request again: no id runs twice. A call that no one asks for is cancelled after limits.linger"}
 }
 
 type calls struct {
-	MessageType string     `json:"message_type"` // "calls"
+	MessageType string     `json:"message_type"`
 	RequestID   string     `json:"request_id"`
 	Calls       []CallInfo `json:"calls"`
 }
 
-// Answer returns the answer to l.
 func (l *ListCalls) Answer(list []CallInfo) any { return calls{"calls", l.RequestID, list} }
 
-// The states of a call.
+// States of a call.
 const (
 	CallReceived = "received" // being judged
 	CallWaiting  = "waiting"  // for approval
-	CallQueued   = "queued"   // for other calls to end
+	CallQueued   = "queued"   // for other calls
 	CallRunning  = "running"
 	CallEnded    = "ended"
 )
 
-// CallInfo is one call in a list.
+// CallInfo describes a call in a list.
 type CallInfo struct {
 	CallID string `json:"tool_call_id"`
 	Asker
 	ToolName     string     `json:"tool_name"`
-	BackgroundOf string     `json:"background_of,omitempty"` // of a background call: the call that started it
+	BackgroundOf string     `json:"background_of,omitempty"` // parent of a background call
 	State        string     `json:"state"`
 	Position     int        `json:"position,omitempty"` // in the queue
-	Preview      string     `json:"preview,omitempty"`  // first part, of calls that have not ended
+	Preview      string     `json:"preview,omitempty"`
 	PID          int        `json:"pid,omitempty"`
 	ReceivedAt   string     `json:"received_at"`
 	StartedAt    string     `json:"started_at,omitempty"`
 	EndedAt      string     `json:"ended_at,omitempty"`
-	Outcome      string     `json:"outcome,omitempty"` // of an ended call: "success" or "error"
+	Outcome      string     `json:"outcome,omitempty"` // success or error, of an ended call
 	ErrorType    *ErrorType `json:"error_type,omitempty"`
 	ExitCode     *int       `json:"exit_code,omitempty"`
 	Signal       string     `json:"signal,omitempty"`
-	Denials      int        `json:"denials,omitempty"` // how many, of an ended call
+	Denials      int        `json:"denials,omitempty"` // number of them
 	StdoutBytes  int64      `json:"stdout_bytes"`
 	StderrBytes  int64      `json:"stderr_bytes"`
 }
 
-// Instant formats a time as in frames; the zero time is empty.
+// Instant formats a time for the wire; zero: empty.
 func Instant(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// A Decoder decodes the text frames of one connection. It keeps fragments
-// between frames. It must not be used concurrently. The zero Decoder is ready.
+// A Decoder decodes one connection's text frames, keeping fragments between them. The zero Decoder
+// is ready. It is not safe for concurrent use.
 type Decoder struct {
-	MaxFragmentCalls int // calls collected from fragments; 0: 128
-	MaxFragmentBytes int // of their arguments; 0: 16 MiB
+	MaxFragmentCalls int // 0: 128
+	MaxFragmentBytes int // 0: 16 MiB
 
 	runs  []*collection
-	calls int // collected in runs
-	bytes int // of their arguments
+	calls int
+	bytes int
 }
 
-// Held returns how many bytes of arguments are collected from fragments.
+// Held returns the size of the arguments in collected fragments.
 func (d *Decoder) Held() int { return d.bytes }
 
-// Decode decodes one frame, which its results alias. It can yield both calls and errors. Passive
+// Decode decodes one frame, which its results alias. It may yield both calls and errors; passive
 // messages yield nothing.
 func (d *Decoder) Decode(frame []byte) ([]Inbound, []*Error) {
 	x := &decoding{frame: frame}
@@ -35,7 +35,7 @@ func (d *Decoder) Decode(frame []byte) ([]Inbound, []*Error) {
 
 type decoding struct {
 	frame json.RawMessage
-	alias bool // the kind came from "type"
+	alias bool
 	in    []Inbound
 	errs  []*Error
 }
@@ -63,12 +63,9 @@ func (x *decoding) errorf(t ErrorType, format string, args ...any) *Error {
 
 func (x *decoding) emit(in Inbound) { x.in = append(x.in, in) }
 
-// roleKind distinguishes a role from the values of message_type, which contain no
-// space.
+// roleKind marks roles: no message_type contains a space.
 const roleKind = "role "
 
-// discriminate returns the kind of a message: its message_type, else its type,
-// else its role. It is empty after an error.
 func (x *decoding) discriminate(top object) string {
 	for _, key := range []string{"message_type", "type", "role"} {
 		raw, ok := top.get(key)
@@ -85,7 +82,7 @@ func (x *decoding) discriminate(top object) string {
 			return ""
 		}
 		if key == "type" && kind == "message" {
-			continue // a create form of the chat roles
+			continue // chat roles in create form
 		}
 		x.alias = key == "type"
 		if key == "role" {
@@ -119,8 +116,7 @@ func (d *Decoder) decode(x *decoding, kind string) {
 	}
 }
 
-// passive reports whether a message asks for nothing. A client may forward its
-// whole stream.
+// passive reports whether a message needs no action: clients may forward whole streams.
 func passive(kind string) bool {
 	if role, ok := strings.CutPrefix(kind, roleKind); ok {
 		return slices.Contains(passiveRoles(), role)
@@ -128,8 +124,7 @@ func passive(kind string) bool {
 	return slices.Contains(passiveTypes(), kind)
 }
 
-// passiveTypes includes tool_call_message, which announces a call that another
-// program runs: running it here as well would run it twice.
+// passiveTypes includes tool_call_message: another program runs that call.
 func passiveTypes() []string {
 	return []string{
 		"system_message", "user_message", "assistant_message", "reasoning_message", "hidden_reasoning_message",

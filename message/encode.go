@@ -13,8 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// Encode returns v as one line of JSON. Unlike json.Marshal it does not escape <,
-// > and &, which are frequent in shell commands.
+// Encode returns v as one line of JSON, with <, > and & unescaped.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -25,9 +24,8 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// AppendFrame appends the frame of d with data to dst: as data if it is valid UTF-8,
-// else as data_b64. It ignores the Data and DataB64 of d. It yields the same value as
-// Encode, faster.
+// AppendFrame appends d's frame with data to dst: data_b64 if it is not UTF-8. It ignores d.Data
+// and d.DataB64 and equals Encode's value, but is faster.
 func (d OutputDelta) AppendFrame(dst, data []byte) []byte {
 	dst = append(dst, `{"message_type":"tool_output_delta","tool_call_id":`...)
 	dst = appendString(dst, d.CallID)
@@ -57,8 +55,7 @@ func (d OutputDelta) AppendFrame(dst, data []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD, as in
-// encoding/json.
+// appendString appends s as a JSON string; invalid UTF-8 becomes U+FFFD.
 func appendString[T []byte | string](dst []byte, s T) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -84,16 +81,15 @@ func appendString[T []byte | string](dst []byte, s T) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// plain returns the length of a prefix of s, a multiple of eight or followed by an
-// exception, of printable ASCII without quotes and backslashes.
+// plain returns the length of a prefix of printable ASCII without quotes and backslashes: a
+// multiple of eight, or all before the first exception.
 func plain[T []byte | string](s T) (n int) {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	for ; n+8 <= len(s); n += 8 {
 		w := uint64(s[n]) | uint64(s[n+1])<<8 | uint64(s[n+2])<<16 | uint64(s[n+3])<<24 |
 			uint64(s[n+4])<<32 | uint64(s[n+5])<<40 | uint64(s[n+6])<<48 | uint64(s[n+7])<<56
 		quote, slash := w^each*'"', w^each*'\\'
-		// The high bit of a byte is set if it was set, if the byte is below a
-		// space, and if it is a quote or a backslash.
+		// A byte's high bit is set for non-ASCII, below space, quote and backslash.
 		if found := (w | (w - each*' ') | (quote - each) | (slash - each)) & high; found != 0 {
 			return n + bits.TrailingZeros64(found)/8
 		}
@@ -116,12 +112,11 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 }
 
-// NewID returns prefix, a hyphen and a UUID of version 7 (RFC 9562), for example
-// "message-0192…"; with an empty prefix the UUID alone. Ids sort by their time, so
-// new ones are adjacent in an index.
+// NewID returns prefix, a hyphen and a version 7 UUID (RFC 9562), or only the UUID. Ids sort by
+// time, which keeps new index entries adjacent.
 func NewID(prefix string) string {
 	var u [16]byte
-	rand.Read(u[6:]) // never fails: it ends the program instead
+	rand.Read(u[6:])
 	ms := time.Now().UnixMilli()
 	for i := range 6 {
 		u[i] = byte(ms >> (40 - 8*i))

@@ -11,13 +11,13 @@ const (
 	mirrorBegins = `,"result":`
 )
 
-// Recorder encodes a return of Complete for the journal, which assigns its number: without the fields that
-// mirror others. Record.Whole restores the frame.
+// Recorder encodes a completed return for the journal, without mirrored fields. The journal assigns
+// seq.
 func (r ToolReturn) Recorder() (record func(seq int64) []byte, err error) {
 	type whole ToolReturn
 	text, err := Encode(struct {
 		whole
-		Result      *int `json:"result,omitempty"` // these hide those of whole
+		Result      *int `json:"result,omitempty"`
 		ToolReturns *int `json:"tool_returns,omitempty"`
 		SeqID       *int `json:"seq_id,omitempty"`
 	}{whole: whole(r)})
@@ -30,11 +30,10 @@ func (r ToolReturn) Recorder() (record func(seq int64) []byte, err error) {
 	}, nil
 }
 
-// A Record is a message as the journal contains it: a return without the fields that
-// mirror others, anything else as its frame.
+// A Record is a journaled message: its frame, or a return without mirrored fields.
 type Record []byte
 
-// Whole returns the frame of a recorded return. It returns anything else unchanged.
+// Whole returns a recorded return's frame, and anything else unchanged.
 func (record Record) Whole() []byte {
 	if !bytes.HasPrefix(record, []byte(returnBegins)) || bytes.Contains(record, []byte(mirrorBegins)) {
 		return record
@@ -50,7 +49,7 @@ func (record Record) Whole() []byte {
 	return frame
 }
 
-// Return decodes a recorded return, or its frame.
+// Return decodes a recorded return or its frame.
 func (record Record) Return() (r ToolReturn, err error) {
 	if err := json.Unmarshal(record, &r); err != nil {
 		return ToolReturn{}, err

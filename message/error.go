@@ -7,11 +7,10 @@ import (
 	"github.com/toold/toold/internal/strict"
 )
 
-// ErrorType is the reason of an error_message or of a return with status "error".
-// The set is closed.
+// ErrorType is why a frame or call failed. The set is closed.
 type ErrorType string
 
-// Types of an error_message: the frame could not be acted on.
+// Types of an error_message; the last two also occur in returns.
 const (
 	InvalidFrame       ErrorType = "invalid_frame"
 	UnsupportedFrame   ErrorType = "unsupported_frame"
@@ -22,11 +21,11 @@ const (
 	NotAuthorized      ErrorType = "not_authorized"
 	NotFound           ErrorType = "not_found"
 	NotRunning         ErrorType = "not_running"
-	InvalidArguments   ErrorType = "invalid_arguments" // also of a return
-	InternalError      ErrorType = "internal_error"    // also of a return
+	InvalidArguments   ErrorType = "invalid_arguments"
+	InternalError      ErrorType = "internal_error"
 )
 
-// Types of a tool_return_message with status "error".
+// Types of a failed return.
 const (
 	UnknownTool        ErrorType = "unknown_tool"
 	Denied             ErrorType = "denied"
@@ -51,32 +50,31 @@ func errorTypes() []ErrorType {
 	}
 }
 
-// Error answers a frame that cannot be acted on.
+// Error answers a frame that cannot be processed.
 type Error struct {
-	MessageType string    `json:"message_type"` // "error_message"
+	MessageType string    `json:"message_type"`
 	Type        ErrorType `json:"error_type"`
-	Message     string    `json:"message"` // one sentence: what is wrong and what to do
+	Message     string    `json:"message"` // a sentence: fault and remedy
 	Detail      string    `json:"detail,omitempty"`
 	RequestID   string    `json:"request_id,omitempty"`
 	CallID      string    `json:"tool_call_id,omitempty"`
 }
 
-// Errorf returns an Error of type t.
+// Errorf returns a new Error.
 func (t ErrorType) Errorf(format string, args ...any) *Error {
 	return &Error{MessageType: "error_message", Type: t, Message: fmt.Sprintf(format, args...)}
 }
 
 func (e *Error) Error() string { return string(e.Type) + ": " + e.Message }
 
-// Refer fills in the request_id and tool_call_id of the frame that e answers,
-// unless e has them. The frame need not be valid: members before its first fault
-// count.
+// Refer copies the request_id and tool_call_id of the answered frame, up to its first fault, into
+// the fields of e that are empty.
 func (e *Error) Refer(frame []byte) {
 	i := strict.SkipSpace(frame, 0)
 	if i == len(frame) || frame[i] != '{' {
 		return
 	}
-	for i++; ; i++ { // past the brace or a comma
+	for i++; ; i++ {
 		start := strict.SkipSpace(frame, i)
 		if start == len(frame) || frame[start] != '"' {
 			return

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// A collection contains the fragments of one run since its last stop_reason. Its
-// calls run only if the next stop_reason says that the model waits for them.
+// A collection contains a run's fragments since the last stop_reason. They run only if the next one
+// requests approval.
 type collection struct {
-	origin  Origin // of the first fragment
+	origin  Origin
 	lastSeq int64
 	calls   []*fragment
 }
@@ -21,9 +21,8 @@ type fragment struct {
 	invalid   string
 }
 
-// fragmentOf returns the fragment in a request, or nil if its calls are complete.
-// A fragment is an object as tool_calls, or a tool_call without a name whose id
-// is being collected.
+// fragmentOf returns the request's fragment, nil if its calls are complete: an object as
+// tool_calls, or a nameless tool_call whose id is known.
 func (d *Decoder) fragmentOf(w *wireRequest) *wireCall {
 	if w.ToolCalls.fragment != nil {
 		return w.ToolCalls.fragment
@@ -49,7 +48,7 @@ func (d *Decoder) find(id string) (*collection, *fragment) {
 	return nil, nil
 }
 
-// forget drops the fragments of a call that came whole.
+// forget drops the fragments of a call that arrived whole.
 func (d *Decoder) forget(id string) {
 	run, f := d.find(id)
 	if f == nil {
@@ -61,8 +60,7 @@ func (d *Decoder) forget(id string) {
 	d.runs = slices.DeleteFunc(d.runs, func(c *collection) bool { return len(c.calls) == 0 })
 }
 
-// collect adds a fragment to its run. It ignores a seq_id that it has seen: the
-// stream was replayed after a reconnection.
+// collect adds a fragment to its run. A repeated seq_id means a replayed stream: ignored.
 func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem string) {
 	if e := checkID(c.CallID, "tool_call_id", c.faults); e != nil {
 		x.errs = append(x.errs, e)
@@ -88,8 +86,7 @@ func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem stri
 	d.extend(f, c)
 }
 
-// run returns the collection of a run, or nil. Fragments that name no run share
-// one.
+// run returns a run's collection, or nil. Nameless runs share one.
 func (d *Decoder) run(id string) *collection {
 	for _, run := range d.runs {
 		if run.origin.RunID == id {
@@ -99,7 +96,6 @@ func (d *Decoder) run(id string) *collection {
 	return nil
 }
 
-// begin starts to collect a call. It returns nil if there are too many.
 func (d *Decoder) begin(run *collection, w *wireRequest, id string) *fragment {
 	if d.calls == cmp.Or(max(d.MaxFragmentCalls, 0), 128) {
 		return nil
@@ -148,9 +144,8 @@ func (d *Decoder) extend(f *fragment, c *wireCall) {
 	}
 }
 
-// lettaStop ends a streamed step. Like letta-code it treats end_turn as a request
-// for approval if calls were streamed; after any other reason no one waits for
-// them.
+// lettaStop ends a streamed step. As in letta-code, end_turn also requests approval of streamed
+// calls.
 func (d *Decoder) lettaStop(x *decoding) {
 	var w wireStop
 	faults := bind(x.frame, &w)
@@ -172,7 +167,6 @@ func (d *Decoder) lettaStop(x *decoding) {
 	d.runs = kept
 }
 
-// request returns the collected calls as one request with one frame.
 func (c *collection) request() *Request {
 	w := wireRequest{MessageType: "approval_request_message", Origin: c.origin}
 	request := &Request{Dialect: LettaAPI, Origin: c.origin}
@@ -182,10 +176,10 @@ func (c *collection) request() *Request {
 			call.refuse("its fragments named no tool; send its name with the first")
 		}
 		request.Calls = append(request.Calls, call)
-		text, _ := json.Marshal(string(f.arguments)) // cannot fail
+		text, _ := json.Marshal(string(f.arguments))
 		w.ToolCalls.items = append(w.ToolCalls.items, wireCall{CallID: f.id, Name: f.name, Arguments: text})
 	}
-	request.Frame, _ = Encode(w) // cannot fail
+	request.Frame, _ = Encode(w)
 	return request
 }
 

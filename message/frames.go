@@ -12,21 +12,18 @@ import (
 	"github.com/toold/toold/internal/spell"
 )
 
-// A frameType is one frame of the wire: the field that distinguishes it, its
-// value there, and its Go type.
+// A frameType is a frame: its type field and value, and its Go type.
 type frameType struct {
 	key, value string
 	typ        reflect.Type
 
-	// Of client frames only.
+	// Client frames only:
 	decode  func(*Decoder, *decoding)
-	dialect Dialect                          // of the calls that it begins; or empty
-	answer  func(*Request, []ToolReturn) any // to such calls; nil: each return itself
+	dialect Dialect // of its calls
+	answer  func(*Request, []ToolReturn) any
 }
 
-// clientFrames lists what toold accepts. A new dialect is a file that decodes
-// its frames and a line here. A message in Anthropic's form has the kind of
-// OpenAI's chat, which passes it on.
+// clientFrames lists what toold accepts. A new dialect is a decoder file and a line here.
 var clientFrames = sync.OnceValue(func() []frameType {
 	return []frameType{
 		{"message_type", "approval_request_message", reflect.TypeFor[wireRequest](), (*Decoder).lettaRequest, OpenLetta, nil},
@@ -39,7 +36,7 @@ var clientFrames = sync.OnceValue(func() []frameType {
 		special[wireApproval]("approval_response_message", (*decoding).approvalResponse),
 		plainFrame("cancel", Cancel{}, false),
 		special[wireInput]("tool_input", (*decoding).toolInput),
-		// A filter that is ignored would select everything.
+		// An ignored filter would select everything.
 		plainFrame("list_messages", ListMessages{Limit: 100}, true),
 		plainFrame("list_approvals", ListApprovals{}, false),
 		plainFrame("list_calls", ListCalls{}, false),
@@ -56,8 +53,8 @@ func special[T any](value string, decode func(*decoding)) frameType {
 	return frameType{key: "message_type", value: value, typ: reflect.TypeFor[T](), decode: func(_ *Decoder, x *decoding) { decode(x) }}
 }
 
-// plainFrame is a frame that is bound to a copy of preset. Its method check, if any, fills in
-// defaults and returns what is wrong with the values. If exact, unknown members are faults.
+// plainFrame binds a copy of preset, then calls its check method, if any, which sets defaults and
+// returns a fault. Exact frames refuse unknown members.
 func plainFrame[T any](value string, preset T, exact bool) frameType {
 	return special[T](value, func(x *decoding) {
 		w := preset
@@ -88,8 +85,8 @@ func decoderOf(kind string) func(*Decoder, *decoding) {
 	return nil
 }
 
-// Answer returns the answer to a request in its dialect once these of its calls
-// have ended; nil if each return is the answer itself.
+// Answer returns the dialect's answer to a request whose given calls ended; nil: each return
+// itself.
 func (r *Request) Answer(returns ...ToolReturn) any {
 	for _, f := range clientFrames() {
 		if f.dialect == r.Dialect && f.answer != nil {
@@ -99,7 +96,6 @@ func (r *Request) Answer(returns ...ToolReturn) any {
 	return nil
 }
 
-// refuse answers a frame with faults by one error that names them all.
 func (x *decoding) refuse(faults []fault) bool {
 	if len(faults) == 0 {
 		return false
@@ -114,11 +110,11 @@ func (x *decoding) refuse(faults []fault) bool {
 	return true
 }
 
-// unknown returns a fault for each member of a frame that its type does not have.
+// unknown returns a fault for each member that the frame's type lacks.
 func unknown(frame json.RawMessage, wire reflect.Type) (faults []fault) {
 	o, err := splitObject(frame)
 	if err != nil {
-		return nil // bind reports it
+		return nil
 	}
 	var names []string
 	for i := range wire.NumField() {
@@ -127,7 +123,7 @@ func unknown(frame json.RawMessage, wire reflect.Type) (faults []fault) {
 	}
 	for _, m := range o {
 		if m.Name == "type" || slices.Contains(names, m.Name) {
-			continue // type may replace message_type
+			continue
 		}
 		near := spell.Nearest(m.Name[:min(len(m.Name), 64)], names)
 		if near != "" {
@@ -143,14 +139,14 @@ func (x *decoding) ping() {
 	if faults := bind(x.frame, &w); x.refuse(faults) {
 		return
 	}
-	// Pings without a nonce are part of Letta's own streams and expect no answer.
+	// Letta streams contain pings without a nonce, which expect no answer.
 	if x.alias || w.Nonce != "" {
 		w.TypeAlias = x.alias
 		x.emit(&w)
 	}
 }
 
-// wireInput is tool_input: exactly one of the optional fields.
+// wireInput is tool_input: it has exactly one optional field.
 type wireInput struct {
 	MessageType string        `json:"message_type"`
 	RequestID   string        `json:"request_id,omitempty" wire:"id" jsonschema:"wants input_taken when the command has the data"`
@@ -197,7 +193,6 @@ func (x *decoding) toolInput() {
 	x.emit(in)
 }
 
-// fill decodes the data of an input and returns what is wrong with it.
 func (w *wireInput) fill(in *ToolInput) string {
 	set := 0
 	for _, is := range []bool{w.Data != nil, w.DataB64 != nil, w.EOF, w.Signal != "", w.Resize != nil} {
@@ -235,8 +230,7 @@ func (w *wireInput) fill(in *ToolInput) string {
 	return ""
 }
 
-// isSignal reports whether s names a signal of Linux, with or without SIG and in
-// any case (signal(7)).
+// isSignal reports whether s is a signal's name (signal(7)), in any case, SIG optional.
 func isSignal(s string) bool {
 	return slices.Contains([]string{
 		"HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM",
@@ -250,7 +244,7 @@ type wireExplainPolicy struct {
 	Call        *wireCall `json:"call"`
 }
 
-// explainPolicy decodes a call that will not run, so its id is optional.
+// explainPolicy's call does not run, so its id is optional.
 func (x *decoding) explainPolicy() {
 	var w wireExplainPolicy
 	if faults := bind(x.frame, &w); x.refuse(faults) {

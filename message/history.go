@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// shared returns the fields of every message in Letta's API, null if absent.
+// shared returns the fields of every Letta API message.
 func shared() []string {
 	return []string{"id", "date", "name", "message_type", "otid", "sender_id", "step_id", "is_err", "seq_id", "run_id"}
 }
 
-// own returns the further fields of a type of message in Letta's API; nil for a type
-// that toold does not record.
+// own returns a message type's further fields; nil: not recorded.
 func own(messageType string) []string {
 	switch messageType {
 	case "approval_request_message":
@@ -27,9 +26,8 @@ func own(messageType string) []string {
 	return nil
 }
 
-// History converts a recorded message to that of Letta's API: exactly its fields,
-// null if absent, and calls with name, arguments as text and tool_call_id. It returns
-// an invalid record as Listed does.
+// History converts a record to a Letta API message: exactly its fields, null if absent. Invalid
+// records are as in Listed.
 func (record Record) History() []byte {
 	listed := record.Listed()
 	fields := map[string]json.RawMessage{}
@@ -97,9 +95,8 @@ func familyCalls(raw json.RawMessage) json.RawMessage {
 	return text
 }
 
-// Listed converts a recorded message to that of list_messages: a return is complete; a
-// request has its call in tool_calls too, with arguments as text; dates have milliseconds,
-// and no field is an empty string. It returns an invalid record unchanged.
+// Listed converts a record to its list_messages form: complete returns, textual arguments, dates in
+// milliseconds, no empty strings. Invalid records stay unchanged.
 func (record Record) Listed() []byte {
 	if whole := record.Whole(); !bytes.Equal(whole, record) {
 		return whole
@@ -122,7 +119,7 @@ func (record Record) Listed() []byte {
 	call := map[string]json.RawMessage{}
 	if json.Unmarshal(fields["tool_call"], &call) == nil && call["arguments"] != nil {
 		if call["arguments"][0] != '"' {
-			call["arguments"], _ = Encode(string(call["arguments"])) // cannot fail
+			call["arguments"], _ = Encode(string(call["arguments"]))
 		}
 		one, err := Encode(call)
 		if err != nil {

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// The types of this file are frames that toold adds to the family, as they are
-// on the wire: Decoder binds them, Schema describes them and clients encode
-// them. A field without omitempty is required in the schema.
+// These types are both frames and the values that Decode returns. A field without omitempty is
+// required in the schema.
 
-// Cancel stops a call, or all calls of the client.
+// Cancel stops a call, or all of the client's.
 type Cancel struct {
 	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id,omitempty" wire:"id" jsonschema:"this or all"`
@@ -27,8 +26,8 @@ func (c *Cancel) check() string {
 	return ""
 }
 
-// ListMessages asks for journaled messages. Before and After are message ids
-// and mean older and newer in either order.
+// ListMessages requests journaled messages. Before and After are message ids: older and newer, in
+// either order.
 type ListMessages struct {
 	MessageType    string   `json:"message_type"`
 	RequestID      string   `json:"request_id,omitempty" wire:"id" jsonschema:"repeated in the answer"`
@@ -63,20 +62,20 @@ func (l *ListMessages) check() string {
 	return ""
 }
 
-// ListApprovals asks for the approvals that wait.
+// ListApprovals requests the pending approvals.
 type ListApprovals struct {
 	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id,omitempty" wire:"id"`
 }
 
-// ListCalls asks for the calls that are not answered yet.
+// ListCalls requests the unanswered calls.
 type ListCalls struct {
 	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id,omitempty" wire:"id"`
 	All         bool   `json:"all,omitempty" jsonschema:"also the latest that are answered"`
 }
 
-// GetOutput asks for recorded output of a call.
+// GetOutput requests a call's recorded output.
 type GetOutput struct {
 	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id,omitempty" wire:"id"`
@@ -101,7 +100,7 @@ func (g *GetOutput) check() string {
 	return ""
 }
 
-// Hello is the optional greeting of a client.
+// Hello is a client's optional greeting.
 type Hello struct {
 	MessageType string `json:"message_type"`
 	Protocol    int    `json:"protocol,omitempty" jsonschema:"1"`
@@ -133,28 +132,26 @@ func (h *Hello) check() string {
 	return ""
 }
 
-// Ping asks for a pong with the same nonce.
 type Ping struct {
 	MessageType string `json:"message_type"`
 	Nonce       string `json:"nonce,omitempty" wire:"id"`
 
-	TypeAlias bool `json:"-"` // the client sent {"type":"ping"}: the pong carries "type" as well
+	TypeAlias bool `json:"-"` // the pong needs "type" too
 }
 
-// The topics of events that a subscriber may select. Events of the first four are in the journal and have its numbers;
-// the others are live only.
+// Topics of events. The first four are journaled; the others are live only.
 const (
-	TopicRequest    = "request"    // approval_request_message of an agent
-	TopicReturn     = "return"     // tool_return_message
-	TopicConnection = "connection" // connection_decision
-	TopicRecord     = "record"     // whatever else the journal contains
-	TopicDecision   = "decision"   // policy_decision
-	TopicQuestion   = "question"   // approval_request_message to approvers
-	TopicAnswer     = "answer"     // approval_resolved
-	TopicQueued     = "queued"     // tool_queued
-	TopicStarted    = "started"    // tool_started
-	TopicWaiting    = "waiting"    // waiting_for_input
-	TopicOutput     = "output"     // tool_output_delta
+	TopicRequest    = "request" // from an agent
+	TopicReturn     = "return"
+	TopicConnection = "connection"
+	TopicRecord     = "record" // other journaled messages
+	TopicDecision   = "decision"
+	TopicQuestion   = "question" // to approvers
+	TopicAnswer     = "answer"
+	TopicQueued     = "queued"
+	TopicStarted    = "started"
+	TopicWaiting    = "waiting"
+	TopicOutput     = "output"
 )
 
 func topics() []string {
@@ -162,7 +159,7 @@ func topics() []string {
 	return strings.Split(field.Tag.Get("enum"), ",")
 }
 
-// Subscribe asks for the events of all clients' calls. Empty filters select all.
+// Subscribe requests the events of all clients' calls. Empty filters select all.
 type Subscribe struct {
 	MessageType    string   `json:"message_type"`
 	RequestID      string   `json:"request_id,omitempty" wire:"id" jsonschema:"repeated in the answer and in every event"`
@@ -188,7 +185,7 @@ func (s *Subscribe) check() string {
 	return ""
 }
 
-// Wants reports whether the subscription selects events of a topic.
+// Wants reports whether the subscription selects a topic.
 func (s *Subscribe) Wants(t string) bool {
 	if named := slices.Contains(s.Topics, t); named || t == TopicOutput {
 		return named || s.Output
@@ -196,7 +193,7 @@ func (s *Subscribe) Wants(t string) bool {
 	return len(s.Topics) == 0
 }
 
-// Unsubscribe ends the subscription of the connection.
+// Unsubscribe ends the connection's subscription.
 type Unsubscribe struct {
 	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id,omitempty" wire:"id"`

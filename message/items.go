@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// wireItem contains the common fields of the items of OpenAI's Responses API by
-// which a model runs commands or changes files.
+// wireItem contains the common fields of OpenAI Responses API items.
 type wireItem struct {
 	Type   string `json:"type"`
 	CallID string `json:"call_id" wire:"id" jsonschema:"names the call in the answer"`
@@ -23,8 +22,7 @@ type wireShellCall struct {
 	Environment *wireLocal      `json:"environment,omitempty" jsonschema:"local, or absent"`
 }
 
-// wireShellAction contains the arguments of a shell_call. Unknown members refuse
-// the call.
+// wireShellAction contains a shell_call's arguments. Unknown members refuse it.
 type wireShellAction struct {
 	Commands  []string `json:"commands" jsonschema:"run one after the other"`
 	TimeoutMS *int64   `json:"timeout_ms,omitempty" jsonschema:"of each command"`
@@ -36,7 +34,7 @@ func (a *wireShellAction) bindSelf(raw json.RawMessage) {
 	a.faults = bind(raw, a)
 	o, err := splitObject(raw)
 	if err != nil {
-		return // bind reports it
+		return
 	}
 	for _, m := range o {
 		if !slices.Contains([]string{"type", "commands", "timeout_ms", "max_output_length"}, m.Name) {
@@ -59,13 +57,12 @@ type wirePatchCall struct {
 	Operation json.RawMessage `json:"operation" jsonschema:"type, path and diff"`
 }
 
-// call returns the call of an item, or an Error if it cannot be answered.
 func (w wireItem) call(tool string, arguments json.RawMessage, faults []fault) (ToolCall, *Error) {
 	if e := checkID(w.CallID, "call_id", faults); e != nil {
 		return ToolCall{}, e
 	}
 	if w.Status != "" && w.Status != "completed" {
-		// Not a return: the complete item may come under the same id.
+		// No return: the complete item may follow under this id.
 		e := InvalidArguments.Errorf("the item is not complete, so nothing ran: its status is %.40q; send it when it is completed", w.Status)
 		e.CallID = w.CallID
 		return ToolCall{}, e
@@ -110,7 +107,6 @@ func (d *Decoder) patchCall(x *decoding) {
 
 const mostCommands = 100
 
-// shellCall decodes a shell_call. Each of its commands becomes a call.
 func (d *Decoder) shellCall(x *decoding) {
 	var w wireShellCall
 	faults := bind(x.frame, &w)
@@ -142,8 +138,8 @@ func (d *Decoder) shellCall(x *decoding) {
 
 func partID(item string, n int) string { return fmt.Sprintf("%s#%d", item, n) }
 
-// commands returns the calls of the commands: under id, or numbered if id is empty.
-// Their output is data for the caller, so they get no terminal.
+// commands returns one call per command, under id or numbered. Output is data, so there is no
+// terminal.
 func (w *wireShellCall) commands(first ToolCall, id string) []ToolCall {
 	var calls []ToolCall
 	for i, command := range append(w.Action.Commands, "")[:max(len(w.Action.Commands), 1)] {
@@ -153,7 +149,7 @@ func (w *wireShellCall) commands(first ToolCall, id string) []ToolCall {
 			Terminal string `json:"terminal"`
 		}{command, w.Action.TimeoutMS, "off"}
 		call := first
-		call.Arguments, _ = Encode(arguments) // cannot fail
+		call.Arguments, _ = Encode(arguments)
 		if call.ID = id; id == "" {
 			call.ID = partID(first.ID, i+1)
 		}
@@ -163,11 +159,11 @@ func (w *wireShellCall) commands(first ToolCall, id string) []ToolCall {
 }
 
 type shellOutput struct {
-	Type   string        `json:"type"` // "shell_call_output"
+	Type   string        `json:"type"`
 	CallID string        `json:"call_id"`
-	Status string        `json:"status"` // "completed"
+	Status string        `json:"status"`
 	Most   *int64        `json:"max_output_length,omitempty"`
-	Output []shellResult `json:"output"` // one for each command
+	Output []shellResult `json:"output"`
 }
 
 type shellResult struct {
@@ -177,12 +173,11 @@ type shellResult struct {
 }
 
 type shellOutcome struct {
-	Type     string `json:"type"` // "exit" or "timeout"
+	Type     string `json:"type"`
 	ExitCode *int   `json:"exit_code,omitempty"`
 }
 
-// shellAnswer answers the commands that ran or were refused. The commands after
-// one that did not complete have not started.
+// shellAnswer answers the commands that ran or were refused; later ones did not start.
 func shellAnswer(r *Request, returns []ToolReturn) any {
 	out := shellOutput{Type: "shell_call_output", CallID: r.Item, Status: "completed", Most: r.Most}
 	if r.Item == "" {
@@ -198,7 +193,7 @@ func shellAnswer(r *Request, returns []ToolReturn) any {
 	return out
 }
 
-// The exit codes of commands that have none of their own, as of toold call.
+// Exit codes of commands without their own, as in toold call.
 const (
 	exitFailed  = 125 // toold could not run it
 	exitRefused = 126
@@ -241,13 +236,11 @@ func firstRunes(s string, n int64) string {
 	return s[:at]
 }
 
-// localShellOutput answers a local_shell_call. Output is the JSON text of a
-// shellText.
 type localShellOutput struct {
-	Type   string `json:"type"` // "local_shell_call_output"
-	ID     string `json:"id"`   // of the call
+	Type   string `json:"type"`
+	ID     string `json:"id"`
 	CallID string `json:"call_id"`
-	Status string `json:"status"` // "completed"
+	Status string `json:"status"`
 	Output string `json:"output"`
 }
 
@@ -267,19 +260,19 @@ func localShellAnswer(_ *Request, returns []ToolReturn) any {
 	if code := r.command(nil).Outcome.ExitCode; code != nil {
 		text.Metadata.ExitCode = *code
 	} else {
-		text.Metadata.ExitCode = 124 // the time limit
+		text.Metadata.ExitCode = 124
 	}
 	output, err := Encode(text)
-	if err != nil { // cannot happen
+	if err != nil {
 		output = []byte("{}")
 	}
 	return localShellOutput{"local_shell_call_output", r.CallID, r.CallID, "completed", string(output)}
 }
 
 type patchOutput struct {
-	Type   string `json:"type"` // "apply_patch_call_output"
+	Type   string `json:"type"`
 	CallID string `json:"call_id"`
-	Status string `json:"status"` // "completed" or "failed"
+	Status string `json:"status"`
 	Output string `json:"output"`
 }
 

@@ -10,16 +10,14 @@ import (
 	"github.com/toold/toold/internal/strict"
 )
 
-// Bounds of a frame, so that a small frame cannot become a large structure in
-// memory. Arguments of calls are not split and have no such bounds.
+// Bounds of a frame's envelope, against small frames that need much memory.
 const (
-	maxDepth    = 512  // arrays and objects inside each other
-	maxMembers  = 256  // of one object of the envelope
-	maxElements = 1024 // of one array of the envelope
+	maxDepth    = 512
+	maxMembers  = 256  // per object
+	maxElements = 1024 // per array
 )
 
-// checkFrame returns an error unless frame is one valid JSON value. The other
-// functions of this file require a valid frame.
+// checkFrame verifies that frame is one JSON value, as this file's other functions require.
 func checkFrame(frame []byte) error {
 	if !utf8.Valid(frame) {
 		return errors.New("the frame is not valid UTF-8")
@@ -39,7 +37,7 @@ func checkFrame(frame []byte) error {
 
 type object []strict.Member
 
-// get returns the first member of this name, in this case. Null counts as absent.
+// get returns the first member of exactly this name. Null is absent.
 func (o object) get(key string) (json.RawMessage, bool) {
 	for _, m := range o {
 		if m.Name == key {
@@ -67,8 +65,8 @@ func splitArray(raw json.RawMessage) ([]json.RawMessage, error) {
 	return strict.Array(raw, maxElements)
 }
 
-// unquote returns the content of a JSON string. Half a surrogate pair is an error:
-// encoding/json replaces it by U+FFFD, other readers do not.
+// unquote returns a JSON string's content. It refuses half a surrogate pair, which encoding/json
+// replaces and other readers do not.
 func unquote(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", errors.New("must be a string")
@@ -83,8 +81,7 @@ func unquote(raw json.RawMessage) (string, error) {
 	return s, nil
 }
 
-// sameJSON reports whether two argument texts are the same value up to white
-// space between tokens.
+// sameJSON compares two arguments, ignoring white space between tokens.
 func sameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true

@@ -1,7 +1,6 @@
 package message
 
-// lettaRequest decodes approval_request_message of OpenLetta and of the Letta API. Both get the
-// same return, so a mixture is valid.
+// lettaRequest accepts OpenLetta and the Letta API mixed: both get the same return.
 func (d *Decoder) lettaRequest(x *decoding) {
 	var w wireRequest
 	faults := bind(x.frame, &w)
@@ -25,8 +24,6 @@ func (d *Decoder) lettaRequest(x *decoding) {
 	}
 }
 
-// complete returns the calls of a frame that is not a fragment. tool_call only
-// mirrors the first of tool_calls.
 func (w *wireRequest) complete(x *decoding) []ToolCall {
 	var b batch
 	for i := range w.ToolCalls.items {
@@ -52,12 +49,12 @@ func (w *wireRequest) complete(x *decoding) []ToolCall {
 	return b.calls
 }
 
-// addMirror compares tool_call with the call of the same id in tool_calls. If
-// they differ, the call is ambiguous and refused.
+// addMirror compares tool_call with its twin in tool_calls. If they differ, the call is refused as
+// ambiguous.
 func (b *batch) addMirror(mirror *wireCall) {
 	call, e := mirror.toolCall()
 	if e != nil {
-		return // it adds no call
+		return
 	}
 	i, known := b.index[call.ID]
 	if !known {

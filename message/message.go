@@ -1,22 +1,20 @@
-// Package message holds the messages that toold exchanges with its clients.
+// Package message contains toold's messages: it decodes every dialect's frames to Inbound values,
+// encodes what toold sends, and generates the JSON Schema of both.
 //
-// It decodes frames of every dialect into Inbound values, encodes what toold
-// sends, and makes the JSON Schema of both. It knows no tools, policy or
-// connections. A caller may rely on docs/protocol.md, and on every call in a
-// frame yielding either a ToolCall or an Error.
+// It knows no tools, policy or connections. docs/protocol.md is its contract; every call in a frame
+// yields a ToolCall or an Error.
 package message
 
 import "encoding/json"
 
-// An Inbound is one request of a client, decoded from a frame of any dialect:
-// *Request, *ApprovalResponse, *ExplainPolicy, *ToolInput, *Ping, or a type of
-// inbound.go.
+// An Inbound is a decoded request: *Request, *ApprovalResponse, *ExplainPolicy, *ToolInput, *Ping,
+// or a type of inbound.go.
 type Inbound any
 
-// Dialect names the form of a call and of the answer to it.
+// Dialect is the form of a call and its answer.
 type Dialect string
 
-// The dialects.
+// Dialects.
 const (
 	OpenLetta Dialect = "openletta"
 	LettaAPI  Dialect = "letta_api"
@@ -28,76 +26,74 @@ const (
 	OpenAIPatch      Dialect = "openai_patch"
 )
 
-// Request asks for one or more tool calls.
+// Request contains one or more tool calls.
 type Request struct {
 	Dialect Dialect
 	Origin
 	Calls []ToolCall
-	Item  string          // id of the item that the calls are parts of: they run in order and share one answer; or empty
+	Item  string          // its calls are parts of this item: run in order, answered together
 	Most  *int64          // characters of each stream in the answer; nil: all
-	Frame json.RawMessage // the frame, or the collected fragments, for the journal
+	Frame json.RawMessage // or collected fragments, for the journal
 }
 
 // ToolCall is one call of a Request. ID is never empty.
 type ToolCall struct {
 	ID        string
-	Name      string          // as sent: may be an alias
-	Arguments json.RawMessage // exact bytes of the value; of a string's content where the dialect sends a string
-	Invalid   string          // not empty: the frame is ambiguous about this call; refuse it with this text
+	Name      string          // possibly an alias
+	Arguments json.RawMessage // exact bytes of the value, or of the string's content
+	Invalid   string          // why the ambiguous call must be refused
 }
 
-// ApprovalResponse answers calls that await approval.
+// ApprovalResponse answers pending approvals.
 type ApprovalResponse struct {
 	Answers  []ApprovalAnswer
-	Remember string // "once" (also when empty), "conversation", "command", "prefix" or "rule"
-	Pattern  string `json:",omitempty"` // of the rule, when Remember is "rule"
+	Remember string // once (default), conversation, command, prefix or rule
+	Pattern  string `json:",omitempty"` // of the rule
 
-	Beforehand bool // sent before the question, which no one has read
+	Beforehand bool // precedes the question
 }
 
-// ApprovalAnswer decides one approval, named by CallID or by ApprovalID. Its JSON is that
-// of an item of approvals.
+// ApprovalAnswer decides an approval named by CallID, or ApprovalID. Its JSON is an item of
+// approvals.
 type ApprovalAnswer struct {
-	Type       string          `json:"type,omitempty"` // "approval"
+	Type       string          `json:"type,omitempty"`
 	CallID     string          `json:"tool_call_id,omitempty"`
-	ApprovalID string          `json:"approval_request_id,omitempty"` // used if CallID is empty
+	ApprovalID string          `json:"approval_request_id,omitempty"` // without CallID
 	Approve    bool            `json:"approve"`
 	Reason     string          `json:"reason,omitempty"`
-	Widen      Widening        `json:"widen,omitzero"`      // escalation of the call's sandbox; with Approve only
-	Arguments  json.RawMessage `json:"arguments,omitempty"` // replace those of the call; with Approve only
+	Widen      Widening        `json:"widen,omitzero"`      // with Approve
+	Arguments  json.RawMessage `json:"arguments,omitempty"` // replacement, with Approve
 }
 
-// ToolInput is input for a running call. Exactly one of Data, EOF, Signal and the size
-// is set. Its JSON is the frame.
+// ToolInput is input for a running call: exactly one of Data, EOF, Signal and a size. Its JSON is
+// the frame.
 type ToolInput struct {
-	RequestID string // asks for the answer Taken
+	RequestID string // requests Taken
 	CallID    string
 	Data      []byte
 	EOF       bool
-	Signal    string // to the foreground process group
-	Leader    bool   // send Signal to the command's shell only
-	Rows      uint16 // the new size of the terminal, in characters
+	Signal    string // to the foreground group
+	Leader    bool   // signal the shell only
+	Rows      uint16 // terminal size, in characters
 	Cols      uint16
 }
 
-// ExplainPolicy asks how a call would be decided, without running it.
 type ExplainPolicy struct {
 	RequestID string
 	Call      ToolCall
 }
 
-// Asker names the origin of a call and the reason given for it. Only Client is
-// verified; the client chooses everything else.
+// Asker is a call's origin and stated reason. Only Client is verified.
 type Asker struct {
-	Client         string   `json:"client"` // name of the token
+	Client         string   `json:"client"` // token name
 	Program        *Program `json:"program,omitempty"`
 	AgentID        string   `json:"agent_id,omitempty"`
 	ConversationID string   `json:"conversation_id,omitempty"`
-	Description    string   `json:"description,omitempty"`   // argument of the call; the first 2000 bytes
+	Description    string   `json:"description,omitempty"`   // call argument, 2000 bytes
 	Justification  string   `json:"justification,omitempty"` // same
 }
 
-// Program is the name that a client gives itself in its hello.
+// Program is a client's name in hello.
 type Program struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`

@@ -2,8 +2,7 @@ package message
 
 import "cmp"
 
-// chatRequest decodes an assistant's message in the chat form. A message without
-// calls is plain text and yields nothing.
+// chatRequest ignores messages without calls: they are plain text.
 func (d *Decoder) chatRequest(x *decoding) {
 	var w wireChat
 	faults := bind(x.frame, &w)

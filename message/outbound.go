@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// ToolReturn is the terminal answer to a call, with the fields of every dialect
-// of the family. Make it with Complete.
+// ToolReturn is the final answer to a call, in all dialects' fields. Create it with Complete.
 type ToolReturn struct {
-	MessageType string       `json:"message_type"` // "tool_return_message"
-	ID          string       `json:"id"`           // "message-<uuid>"
-	Date        string       `json:"date"`         // RFC 3339
+	MessageType string       `json:"message_type"`
+	ID          string       `json:"id"`
+	Date        string       `json:"date"` // RFC 3339
 	CallID      string       `json:"tool_call_id"`
-	ToolName    string       `json:"tool_name"` // as asked
-	Name        string       `json:"name"`      // same
+	ToolName    string       `json:"tool_name"`
+	Name        string       `json:"name"`
 	Status      string       `json:"status" enum:"success,error"`
-	Result      string       `json:"result"` // what the model reads
+	Result      string       `json:"result"` // for the model
 	ToolReturn  string       `json:"tool_return"`
 	Stdout      []string     `json:"stdout"`
 	Stderr      []string     `json:"stderr"`
@@ -35,21 +34,21 @@ type ToolReturn struct {
 	StdoutBytes int64       `json:"stdout_bytes"`
 	StderrBytes int64       `json:"stderr_bytes"`
 	Terminal    *string     `json:"terminal"`
-	Order       string      `json:"order,omitempty" enum:"exact,arrival"` // of the lines of both streams in result; absent when no command ran
+	Order       string      `json:"order,omitempty" enum:"exact,arrival"` // of the result's lines; absent: no command ran
 	Sandbox     *Sandbox    `json:"sandbox"`
 	Decision    *Decision   `json:"decision"`
 	ErrorType   *ErrorType  `json:"error_type"`
 	Diff        *string     `json:"diff"`
-	Cause       *string     `json:"cause,omitempty" enum:"timeout,cancel,client_gone,shutdown"` // why toold stopped it
+	Cause       *string     `json:"cause,omitempty" enum:"timeout,cancel,client_gone,shutdown"`
 	Denials     []Denial    `json:"denials,omitempty"`
 	Leftovers   []Leftover  `json:"leftovers,omitempty"`
-	Background  *Background `json:"background,omitempty"` // the call as which the command continues
+	Background  *Background `json:"background,omitempty"` // continuing call
 	Replayed    bool        `json:"replayed,omitempty"`
-	File        *File       `json:"file,omitempty"`  // effect on a file
-	Files       []File      `json:"files,omitempty"` // effect on each of several files
+	File        *File       `json:"file,omitempty"`
+	Files       []File      `json:"files,omitempty"`
 }
 
-// File is the effect of a call on one file.
+// File is a call's effect on a file.
 type File struct {
 	Path         string `json:"path" jsonschema:"the file's canonical path"`
 	Operation    string `json:"operation" enum:"read,create,write,edit,remove,move"`
@@ -70,66 +69,65 @@ type returnItem struct {
 	Stderr     []string `json:"stderr"`
 }
 
-// Sandbox is the confinement of a call.
+// Sandbox is a call's confinement.
 type Sandbox struct {
-	Proxy bool `json:"proxy,omitempty"` // connections go through toold, by name
+	Proxy bool `json:"proxy,omitempty"`
 
 	Profile  string   `json:"profile"`
 	Enforced []string `json:"enforced"`
 	Network  bool     `json:"network"`
 	Tier     string   `json:"tier"`
-	Degraded string   `json:"degraded,omitempty"` // why the tier is not A, and how to fix it
-	Caches   string   `json:"caches,omitempty"`   // "overlay", "private" or none
+	Degraded string   `json:"degraded,omitempty"` // why not tier A, and the remedy
+	Caches   string   `json:"caches,omitempty"`   // overlay, private or none
 
-	Unwatched string `json:"unwatched,omitempty"` // why protected names could be created unseen
+	Unwatched string `json:"unwatched,omitempty"` // why protected names may be created unseen
 
-	Widened *Widening `json:"widened,omitempty"` // escalation
+	Widened *Widening `json:"widened,omitempty"`
 }
 
-// Decision is why a call ran or did not.
+// Decision is why a call ran, or not.
 type Decision struct {
-	Action string `json:"action"` // "allow" or "deny"
-	By     string `json:"by"`     // "policy", "person", "beforehand" (a yes before the question), "remembered" (a yes to an earlier call of the conversation) or "deadline"
+	Action string `json:"action"`
+	By     string `json:"by"` // policy, person, beforehand, remembered or deadline
 	Rule   string `json:"rule"`
 	Source string `json:"source,omitempty"` // file:line of the rule
 	Reason string `json:"reason"`
-	Person string `json:"person,omitempty"` // whose token answered, when By is "person", "beforehand" or "remembered"
+	Person string `json:"person,omitempty"` // token name, unless By is policy or deadline
 
-	Widened *Widening `json:"widened,omitempty"` // escalation
+	Widened *Widening `json:"widened,omitempty"`
 
-	Answer string          `json:"answer,omitempty"` // id of the approval that allowed it, when By is "remembered"
-	Edited json.RawMessage `json:"edited,omitempty"` // arguments that a person substituted
+	Answer string          `json:"answer,omitempty"` // approval id, if remembered
+	Edited json.RawMessage `json:"edited,omitempty"` // a person's arguments
 }
 
-// HelloAck greets a client that said hello.
+// HelloAck answers hello.
 type HelloAck struct {
-	MessageType string           `json:"message_type"` // "hello_ack"
+	MessageType string           `json:"message_type"`
 	Protocol    int              `json:"protocol"`
 	Version     string           `json:"version"`
 	ConnID      string           `json:"conn_id"`
-	Workspace   string           `json:"workspace"`            // of this connection's calls, unless they name another
-	Workspaces  []string         `json:"workspaces,omitempty"` // that are registered
+	Workspace   string           `json:"workspace"` // default of this connection
+	Workspaces  []string         `json:"workspaces,omitempty"`
 	Roles       []string         `json:"roles"`
 	Tools       []ToolDefinition `json:"tools"`
 	Limits      map[string]int64 `json:"limits"`
 	Sandbox     Sandbox          `json:"sandbox"`
-	// Resumed reports, in the answer to a hello with resume, whether that connection
-	// is known. If not, the client repeats its calls to get what it missed.
+	// Resumed answers resume. If false, the client must repeat its calls.
 	Resumed *bool `json:"resumed,omitempty"`
 }
 
-// ToolDefinition describes a tool to a client.
+// ToolDefinition describes a tool.
 type ToolDefinition struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// ApprovalRequest asks an approver to decide a call. It is toold's only frame with
-// "tool_call", for which the family's readers look in a request.
+// ApprovalRequest asks an approver about a call. No other frame of toold has "tool_call", which
+// family readers take for a request.
 type ApprovalRequest struct {
-	MessageType string `json:"message_type"` // "approval_request_message"
-	ID          string `json:"id"`           // the approval's id
+	MessageType string `json:"message_type"`
+	ID          string `json:"id"`
 	Date        string `json:"date"`
 	CallID      string `json:"tool_call_id"`
 	Asker
@@ -140,31 +138,29 @@ type ApprovalRequest struct {
 	Preview     Preview      `json:"preview"`
 	Effects     []EffectLine `json:"effects"`
 	ExpiresAt   string       `json:"expires_at"`
-	Suggestions []Suggestion `json:"suggestions"` // ways to remember a yes; never absent
+	Suggestions []Suggestion `json:"suggestions"` // never nil
 
-	MayWiden *MayWiden `json:"may_widen,omitempty"` // limits of an escalation; absent: none is possible
+	MayWiden *MayWiden `json:"may_widen,omitempty"` // nil: no escalation
 }
 
-// Remembers reports whether an answer to the request may count for longer than its call, in
-// the way that remember says.
+// Remembers reports whether this way of remembering is suggested.
 func (r ApprovalRequest) Remembers(remember string) bool {
 	return slices.ContainsFunc(r.Suggestions, func(s Suggestion) bool { return s.Remember == remember })
 }
 
-// Named reports whether an answer under id is about the request: id is its own, or that of its
-// call. Agents choose the latter, so one that looks like an approval's names no call.
+// Named reports whether id names the request or its call. Agents choose call ids: one that looks
+// like an approval's does not count.
 func (r ApprovalRequest) Named(id string) bool {
 	return r.ID == id || r.CallID == id && !strings.HasPrefix(id, "approval-")
 }
 
-// Suggestion is a way to remember a yes. A change of the policy file is offered only
-// if it allows the call.
+// Suggestion is a way to remember a yes. Policy changes are suggested only if they allow the call.
 type Suggestion struct {
-	Remember string   `json:"remember"`          // "conversation", "command" or "prefix"
-	Changes  []string `json:"changes,omitempty"` // of the user's policy file, one line each
+	Remember string   `json:"remember"`          // conversation, command or prefix
+	Changes  []string `json:"changes,omitempty"` // to the user's policy file, by line
 
-	WouldAllow    []string `json:"would_allow,omitempty"`     // other recorded calls that it would have allowed
-	AllowsRefused []string `json:"allows_refused,omitempty"`  // recorded calls that it would allow though a person refused them
+	WouldAllow    []string `json:"would_allow,omitempty"`     // recorded calls
+	AllowsRefused []string `json:"allows_refused,omitempty"`  // calls that a person refused
 	WouldNotAllow []string `json:"would_not_allow,omitempty"` // similar commands
 }
 
@@ -172,27 +168,26 @@ type shownCall struct {
 	ToolCallID string          `json:"tool_call_id"`
 	ToolName   string          `json:"tool_name"`
 	Name       string          `json:"name"`
-	Arguments  json.RawMessage `json:"arguments"` // always an object, but for a call that is refused
+	Arguments  json.RawMessage `json:"arguments"`
 }
 
-// Shown returns the call as people and the journal see it. Arguments that are no JSON
-// become a string: a reader that parses them must not get what cannot be parsed.
+// Shown returns the call for people and the journal. Invalid JSON arguments become a string, for
+// parsing readers.
 func (c ToolCall) Shown() shownCall {
 	s := shownCall{c.ID, c.Name, c.Name, c.Arguments}
 	if !json.Valid(s.Arguments) {
-		s.Arguments, _ = Encode(string(c.Arguments)) // cannot fail
+		s.Arguments, _ = Encode(string(c.Arguments))
 	}
 	return s
 }
 
-// Preview shows what a call will do.
+// Preview shows a call's intent.
 type Preview struct {
 	Text string `json:"text"`
 	Diff string `json:"diff,omitempty"`
 }
 
-// EffectLine is one effect of a call and, in answers to explain_policy, the
-// decision about it alone.
+// EffectLine is one effect; explain_policy adds its own decision.
 type EffectLine struct {
 	Kind   string `json:"kind"`
 	Text   string `json:"text"`
@@ -201,21 +196,21 @@ type EffectLine struct {
 	Rule   string `json:"rule,omitempty"`
 }
 
-// ApprovalResolved reports the decision of an approval.
+// ApprovalResolved reports an approval's outcome.
 type ApprovalResolved struct {
-	MessageType string `json:"message_type"` // "approval_resolved"
+	MessageType string `json:"message_type"`
 	ID          string `json:"id"`
 	CallID      string `json:"tool_call_id"`
 	Approve     bool   `json:"approve"`
 	By          string `json:"by"`
 	Reason      string `json:"reason"`
 
-	Widened *Widening `json:"widened,omitempty"` // escalation
+	Widened *Widening `json:"widened,omitempty"`
 }
 
-// PolicyDecision reports the decision of the policy about a call.
+// PolicyDecision reports the policy's decision on a call.
 type PolicyDecision struct {
-	MessageType string `json:"message_type"` // "policy_decision"
+	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
 	Action      string `json:"action"`
 	Rule        string `json:"rule"`
@@ -223,16 +218,15 @@ type PolicyDecision struct {
 	Reason      string `json:"reason"`
 }
 
-// ConnectionDecision reports whether a running call may contact a host, if the
-// sandbox's network is proxy.
+// ConnectionDecision reports whether a running call may contact a host (network proxy).
 type ConnectionDecision struct {
-	MessageType string `json:"message_type"` // "connection_decision"
+	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
 	Host        string `json:"host"`
 	Port        int    `json:"port"`
-	Ports       []int  `json:"ports,omitempty"` // if one answer of a person decided several
-	Action      string `json:"action"`          // "allow" or "deny"
-	By          string `json:"by"`              // "policy", "person", "beforehand" (a yes before the question) or "deadline"
+	Ports       []int  `json:"ports,omitempty"` // if one answer decided several
+	Action      string `json:"action"`
+	By          string `json:"by"`
 	Rule        string `json:"rule"`
 	Source      string `json:"source,omitempty"`
 	Reason      string `json:"reason"`
@@ -240,27 +234,27 @@ type ConnectionDecision struct {
 
 // ToolStarted reports that a call's process runs.
 type ToolStarted struct {
-	MessageType string  `json:"message_type"` // "tool_started"
+	MessageType string  `json:"message_type"`
 	CallID      string  `json:"tool_call_id"`
 	PID         int     `json:"pid"`
 	Terminal    string  `json:"terminal"`
 	Sandbox     Sandbox `json:"sandbox"`
-	Channel     uint32  `json:"channel,omitempty"` // names the call in binary frames; see OutputDelta.AppendBinary
+	Channel     uint32  `json:"channel,omitempty"` // of binary frames; see OutputDelta.AppendBinary
 }
 
-// OutputDelta is a piece of live output. Offset counts bytes of its stream.
+// OutputDelta is live output. Offset counts its stream's bytes.
 type OutputDelta struct {
-	MessageType string `json:"message_type"` // "tool_output_delta"
+	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
 	Stream      string `json:"stream"`
 	Offset      int64  `json:"offset"`
 	Data        string `json:"data,omitempty"`
-	DataB64     string `json:"data_b64,omitempty"` // instead of data if the bytes are not UTF-8
+	DataB64     string `json:"data_b64,omitempty"` // if not UTF-8
 	EventSeq    int64  `json:"event_seq"`
-	Gap         *Gap   `json:"gap,omitempty"` // bytes before Offset that were not sent
+	Gap         *Gap   `json:"gap,omitempty"` // unsent bytes before Offset
 }
 
-// Gap is a range of bytes that a slow reader was not sent. get_output returns them.
+// Gap is a range of bytes that was not sent; get_output returns it.
 type Gap struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
@@ -268,31 +262,31 @@ type Gap struct {
 
 // Messages answers list_messages.
 type Messages struct {
-	MessageType string            `json:"message_type"` // "messages"
+	MessageType string            `json:"message_type"`
 	RequestID   string            `json:"request_id"`
 	Messages    []json.RawMessage `json:"messages"`
 	HasMore     bool              `json:"has_more"`
 	NextBefore  string            `json:"next_before,omitempty"`
 	NextAfter   string            `json:"next_after,omitempty"`
-	Lost        string            `json:"lost,omitempty"` // why messages are missing that belong here
+	Lost        string            `json:"lost,omitempty"` // why messages are missing
 }
 
 // Output answers get_output.
 type Output struct {
-	MessageType string  `json:"message_type"` // "output"
+	MessageType string  `json:"message_type"`
 	RequestID   string  `json:"request_id"`
 	CallID      string  `json:"tool_call_id"`
 	Stream      string  `json:"stream"`
-	Data        *string `json:"data,omitempty"`     // empty if there is nothing to return
-	DataB64     string  `json:"data_b64,omitempty"` // instead of data if the bytes are not UTF-8
-	Offset      int64   `json:"offset"`             // of the first byte; later than requested if output is not kept
+	Data        *string `json:"data,omitempty"`
+	DataB64     string  `json:"data_b64,omitempty"`
+	Offset      int64   `json:"offset"` // at or after the requested one
 	NextOffset  int64   `json:"next_offset"`
-	EOF         bool    `json:"eof"`           // nothing more is kept, and nothing more will come
-	Gap         *Gap    `json:"gap,omitempty"` // bytes that are not kept: before Offset, or at the end
+	EOF         bool    `json:"eof"`           // no more will follow
+	Gap         *Gap    `json:"gap,omitempty"` // lost bytes before Offset, or at the end
 }
 
 type approvals struct {
-	MessageType string            `json:"message_type"` // "approvals"
+	MessageType string            `json:"message_type"`
 	RequestID   string            `json:"request_id"`
 	Approvals   []ApprovalRequest `json:"approvals"`
 }
@@ -304,7 +298,7 @@ func (l *ListApprovals) Answer(list []ApprovalRequest) any {
 
 // PolicyExplanation answers explain_policy.
 type PolicyExplanation struct {
-	MessageType string       `json:"message_type"` // "policy_explanation"
+	MessageType string       `json:"message_type"`
 	RequestID   string       `json:"request_id"`
 	Action      string       `json:"action"`
 	Rule        string       `json:"rule"`
@@ -315,7 +309,7 @@ type PolicyExplanation struct {
 }
 
 type pong struct {
-	MessageType string `json:"message_type"` // "pong"
+	MessageType string `json:"message_type"`
 	Type        string `json:"type,omitempty"`
 	Nonce       string `json:"nonce,omitempty"`
 }
@@ -329,63 +323,61 @@ func (p *Ping) Answer() any {
 	return answer
 }
 
-// WaitingForInput reports that a program of a running call waits for input, or
-// that it continues. It follows the kernel's state, not the output.
+// WaitingForInput reports that a program of the call waits for input, or continues, by the kernel's
+// state.
 type WaitingForInput struct {
-	MessageType string `json:"message_type"` // "waiting_for_input"
+	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
-	Waiting     bool   `json:"waiting"`         // false: it continues
-	Kind        string `json:"kind"`            // "line", "password", or "tui": single keys
-	Since       string `json:"since,omitempty"` // RFC 3339
-	PID         int    `json:"pid"`             // in the call's pid namespace
-	Command     string `json:"command"`         // that waits
+	Waiting     bool   `json:"waiting"`
+	Kind        string `json:"kind"` // line, password or tui
+	Since       string `json:"since,omitempty"`
+	PID         int    `json:"pid"` // in the call's pid namespace
+	Command     string `json:"command"`
 }
 
-// inputTaken answers a tool_input that carries a request_id: its data was written
-// to the command's terminal or pipe.
+// inputTaken answers tool_input with a request_id: its data was written.
 type inputTaken struct {
-	MessageType string `json:"message_type"` // "input_taken"
+	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id"`
 	CallID      string `json:"tool_call_id"`
 }
 
-// Taken returns the answer to in once its command has the data.
+// Taken returns the answer once the command has the data.
 func (in *ToolInput) Taken() any { return inputTaken{"input_taken", in.RequestID, in.CallID} }
 
 type subscribed struct {
-	MessageType string `json:"message_type"` // "subscribed"
+	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id"`
-	After       int64  `json:"after"` // messages of the journal after this number follow
+	After       int64  `json:"after"` // journal number
 }
 
-// Answer returns the answer to s: messages of the journal after a number follow it.
+// Answer returns the answer to s; journal messages after this number follow.
 func (s *Subscribe) Answer(after int64) any { return subscribed{"subscribed", s.RequestID, after} }
 
 type unsubscribed struct {
-	MessageType string `json:"message_type"` // "unsubscribed"
+	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id"`
 }
 
 // Answer returns the answer to u.
 func (u *Unsubscribe) Answer() any { return unsubscribed{"unsubscribed", u.RequestID} }
 
-// SubscriptionEvent is one event of a call.
+// SubscriptionEvent is an event of a call.
 type SubscriptionEvent struct {
-	MessageType    string          `json:"message_type"` // "subscription_event"
-	RequestID      string          `json:"request_id"`   // of the subscribe
+	MessageType    string          `json:"message_type"`
+	RequestID      string          `json:"request_id"`
 	Topic          string          `json:"topic" enum:"request,return,connection,record,decision,question,answer,queued,started,waiting,output"`
-	Seq            int64           `json:"seq,omitempty"` // number in the journal; absent: it is not there
+	Seq            int64           `json:"seq,omitempty"` // journal number; absent: live only
 	Client         string          `json:"client"`
 	AgentID        string          `json:"agent_id,omitempty"`
 	ConversationID string          `json:"conversation_id,omitempty"`
-	Event          json.RawMessage `json:"event"` // the frame
+	Event          json.RawMessage `json:"event"`
 }
 
-// SubscriptionGap reports events that a slow subscriber was not sent. Those in the
-// journal follow.
+// SubscriptionGap reports skipped events. Journaled ones follow.
 type SubscriptionGap struct {
-	MessageType string `json:"message_type"` // "subscription_gap"
+	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id"`
-	Skipped     int64  `json:"skipped"` // events, of all calls; some may follow
-	After       int64  `json:"after"`   // messages of the journal after this number follow
+	Skipped     int64  `json:"skipped"` // of all calls
+	After       int64  `json:"after"`
 }

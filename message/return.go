@@ -7,10 +7,8 @@ import (
 	"time"
 )
 
-// Complete returns the return of a call with all that follows from the fields that are set:
-// ids, its date, and each value in every field where readers of the family look for it. The
-// status "success" counts only without a sign of failure; bytes of text that are not UTF-8
-// become U+FFFD.
+// Complete sets every derived field: ids, date and mirrored values. Status "success" needs the
+// absence of any failure; invalid UTF-8 becomes U+FFFD.
 func (r ToolReturn) Complete() ToolReturn {
 	r.MessageType, r.Name = "tool_return_message", r.ToolName
 	r.ID, r.OTID = cmp.Or(r.ID, NewID("message")), cmp.Or(r.OTID, NewID("otid"))
@@ -43,8 +41,7 @@ func date(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// lines returns output as the family's array: empty, never null, or of one
-// string, since splitting would lose whether the last line is complete.
+// lines returns the family's array: empty or one string, since splitting loses the last newline.
 func lines(s string) []string {
 	if s == "" {
 		return []string{}
@@ -52,10 +49,9 @@ func lines(s string) []string {
 	return []string{strings.ToValidUTF8(s, "\ufffd")}
 }
 
-// chatReturn is a return in the chat form. It has no status, so Content contains
-// the failure.
+// chatReturn has no status: Content describes the failure.
 type chatReturn struct {
-	Role    string `json:"role"` // "tool"
+	Role    string `json:"role"`
 	CallID  string `json:"tool_call_id"`
 	Name    string `json:"name"`
 	Content string `json:"content"`

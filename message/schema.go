@@ -10,9 +10,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Schema returns the JSON Schema (draft 2020-12) of every frame. Under $defs,
-// client_frame is any frame that toold accepts and daemon_frame any that it
-// sends; each frame has a definition of its own.
+// Schema returns the JSON Schema (draft 2020-12) of all frames: client_frame and daemon_frame in
+// $defs, and a definition per frame.
 func Schema() ([]byte, error) {
 	root := &jsonschema.Schema{
 		Schema: "https://json-schema.org/draft/2020-12/schema",
@@ -36,7 +35,7 @@ func Schema() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// SchemaOf returns the JSON Schema of what toold sends as a T.
+// SchemaOf returns the JSON Schema of what toold sends as T.
 func SchemaOf[T any]() (*jsonschema.Schema, error) {
 	types, err := ownSchemas()
 	if err != nil {
@@ -113,7 +112,7 @@ func define(root *jsonschema.Schema, side string, frames []frameType, open func(
 
 func reference(name string) *jsonschema.Schema { return &jsonschema.Schema{Ref: "#/$defs/" + name} }
 
-// ownSchemas describes the types whose JSON differs from their Go fields.
+// ownSchemas describes types whose JSON differs from their fields.
 func ownSchemas() (map[reflect.Type]*jsonschema.Schema, error) {
 	types := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {},
@@ -138,8 +137,7 @@ func enum[T ~string](values []T) []any {
 	return list
 }
 
-// refine adds to the schema of a type what only the tags of its fields say: how long
-// identifiers are, and which values there are.
+// refine applies the wire and enum tags to a type's schema.
 func refine(s *jsonschema.Schema, t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Pointer:
@@ -179,8 +177,7 @@ func passiveSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{by("message_type", passiveTypes()), by("role", passiveRoles())}}
 }
 
-// walk calls f for the schemas of properties, elements and variants, then for
-// the schema they belong to.
+// walk calls f for nested schemas first.
 func walk(s *jsonschema.Schema, f func(*jsonschema.Schema)) {
 	if s == nil {
 		return
@@ -195,8 +192,7 @@ func walk(s *jsonschema.Schema, f func(*jsonschema.Schema)) {
 	f(s)
 }
 
-// openClient makes a schema as tolerant as Decoder, which ignores unknown members
-// and takes null as absent.
+// openClient makes a schema as tolerant as Decoder: unknown members, and null for absent.
 func openClient(s *jsonschema.Schema) {
 	openDaemon(s)
 	for name, property := range s.Properties {
@@ -212,7 +208,7 @@ func openClient(s *jsonschema.Schema) {
 	}
 }
 
-// openDaemon allows unknown members, and excludes null arrays.
+// openDaemon allows unknown members and excludes null arrays.
 func openDaemon(s *jsonschema.Schema) {
 	if s.Properties != nil {
 		s.AdditionalProperties = nil

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Widening is the escalation of the sandbox of one call that a person grants when
-// approving it. The zero Widening grants nothing.
+// Widening is a person's escalation of one call's sandbox. The zero value grants nothing.
 type Widening struct {
 	Profile string `json:"profile,omitempty" jsonschema:"workspace-write or danger-full-access"`
 	Write   string `json:"write,omitempty" jsonschema:"a directory, by its absolute path, in which the call may write"`
@@ -15,8 +14,7 @@ type Widening struct {
 	Host    string `json:"host,omitempty" jsonschema:"a host that the call may contact: a name or an address, with :port or without"`
 }
 
-// Lines describes what the call may do, one sentence for each part, for the person
-// and for the model.
+// Lines describes it to the person and the model, a sentence per part.
 func (w Widening) Lines() (lines []string) {
 	switch w.Profile {
 	case "":
@@ -48,7 +46,7 @@ func (w Widening) Lines() (lines []string) {
 // String joins the Lines.
 func (w Widening) String() string { return strings.Join(w.Lines(), "; ") }
 
-// Recorded returns &w, or nil for the zero Widening.
+// Recorded returns &w, nil if zero.
 func (w Widening) Recorded() *Widening {
 	if w == (Widening{}) {
 		return nil
@@ -56,16 +54,14 @@ func (w Widening) Recorded() *Widening {
 	return &w
 }
 
-// MayWiden contains the limits of a Widening, from the configuration
-// (approval.widen), without what the call already has.
+// MayWiden limits a Widening (approval.widen), excluding what the call has.
 type MayWiden struct {
-	Profile []string `json:"profile,omitempty"` // one of these
-	Write   []string `json:"write,omitempty"`   // one of these directories, or one below them
-	Network []string `json:"network,omitempty"` // one of these
-	Host    []string `json:"host,omitempty"`    // one that matches one of these patterns; "*" is any
+	Profile []string `json:"profile,omitempty"`
+	Write   []string `json:"write,omitempty"` // or below
+	Network []string `json:"network,omitempty"`
+	Host    []string `json:"host,omitempty"` // patterns; "*": any
 }
 
-// wireWidening is a Widening on the wire. An unknown member is a fault.
 type wireWidening struct {
 	Widening
 	faults []fault
@@ -74,7 +70,7 @@ type wireWidening struct {
 func (w *wireWidening) bindSelf(raw json.RawMessage) {
 	b := &binding{}
 	b.bindStruct("widen", raw, reflect.ValueOf(&w.Widening).Elem())
-	o, _ := splitObject(raw) // bindStruct reports the error
+	o, _ := splitObject(raw)
 	for _, m := range o {
 		switch m.Name {
 		case "profile", "write", "network", "host":

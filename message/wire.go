@@ -2,11 +2,10 @@ package message
 
 import "encoding/json"
 
-// The structs of this file are inbound frames as they are on the wire, where
-// Decode returns another type. A field without omitempty is required in the
-// schema; docs/protocol.md lists what Decoder accepts beyond that.
+// These structs are inbound frames that Decode converts. A field without omitempty is required in
+// the schema; docs/protocol.md lists what else is accepted.
 
-// Origin names the place of a call in an agent's work.
+// Origin is a call's place in an agent's work.
 type Origin struct {
 	ID             string `json:"id,omitempty" wire:"id" jsonschema:"id of the message"`
 	OTID           string `json:"otid,omitempty" wire:"id" jsonschema:"correlates retries; never suppresses a call"`
@@ -18,8 +17,6 @@ type Origin struct {
 	SenderID       string `json:"sender_id,omitempty" wire:"id" jsonschema:"who has the agent do it"`
 }
 
-// wireRequest is approval_request_message, in the OpenLetta and the Letta API
-// dialects.
 type wireRequest struct {
 	MessageType string    `json:"message_type"`
 	ToolCall    *wireCall `json:"tool_call,omitempty" jsonschema:"the call, or the first of tool_calls once more"`
@@ -28,8 +25,7 @@ type wireRequest struct {
 	Origin
 }
 
-// wireCall is one call. Its faults refuse this call and not the others of its
-// frame.
+// wireCall is one call. Its faults refuse only this call.
 type wireCall struct {
 	CallID    string          `json:"tool_call_id" wire:"id" jsonschema:"names the call in every answer"`
 	ToolName  string          `json:"tool_name,omitempty" wire:"id" jsonschema:"the tool (OpenLetta)"`
@@ -40,8 +36,7 @@ type wireCall struct {
 
 func (c *wireCall) bindSelf(raw json.RawMessage) { c.faults = bind(raw, c) }
 
-// wireCalls is the tool_calls of an approval request: an array, or one object
-// while it is streamed.
+// wireCalls is tool_calls: an array, or one streamed object.
 type wireCalls struct {
 	items    []wireCall
 	fragment *wireCall
@@ -92,8 +87,7 @@ type wireStop struct {
 	RunID       string `json:"run_id,omitempty" wire:"id"`
 }
 
-// wireApproval is approval_response_message, and the create form whose type is
-// "approval".
+// wireApproval is approval_response_message, also as create form type "approval".
 type wireApproval struct {
 	MessageType       string       `json:"message_type"`
 	Approvals         []wireAnswer `json:"approvals,omitempty"`
