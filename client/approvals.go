@@ -7,25 +7,22 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// ListApprovals returns the calls that await approval. The token needs the role
-// approver or observer.
+// ListApprovals returns the pending approvals. It needs the role approver or observer.
 func (c *Client) ListApprovals(ctx context.Context) ([]message.ApprovalRequest, error) {
 	q := message.ListApprovals{MessageType: "list_approvals"}
 	answer, err := request[struct{ Approvals []message.ApprovalRequest }](ctx, c, &q, &q.RequestID)
 	return answer.Approvals, err
 }
 
-// ApprovalEvents are called sequentially by Approvals; either may be nil. They may
-// use the Client and may block: up to 256 frames are buffered before the
-// connection stalls.
+// ApprovalEvents are called sequentially by Approvals; either may be nil. They may use the Client
+// and block: 256 frames are buffered.
 type ApprovalEvents struct {
 	Requested func(message.ApprovalRequest)
 	Resolved  func(message.ApprovalResolved)
 }
 
-// Approvals reports every call that awaits approval, each once, those that wait
-// already first. It returns when ctx or the connection ends, with the cause. The
-// token needs the role approver.
+// Approvals reports each pending approval once, those that wait already first, until ctx or the
+// connection ends; it returns the cause. It needs the role approver.
 func (c *Client) Approvals(ctx context.Context, events ApprovalEvents) error {
 	live := c.wait(func(f *frame) bool { return f.Type == "approval_request_message" || f.Type == "approval_resolved" })
 	defer c.leave(live)
@@ -59,20 +56,20 @@ func (c *Client) Approvals(ctx context.Context, events ApprovalEvents) error {
 	return err
 }
 
-// Decision answers one waiting approval, named by its own id or by its call's.
+// Decision answers an approval, named by its own id or its call's.
 type Decision struct {
 	CallID     string
-	ApprovalID string // used if CallID is empty
-	Approve    bool   // the zero value denies
-	Reason     string // for the model
-	Remember   string // "once" (also when empty), "conversation", "command", "prefix" or "rule"
-	Pattern    string // of the rule, when Remember is "rule"
+	ApprovalID string
+	Approve    bool // zero: denied
+	Reason     string
+	Remember   string // once (default), conversation, command, prefix or rule
+	Pattern    string // of the rule
 
-	Widen message.Widening // escalation of the call's sandbox; with Approve only
+	Widen message.Widening // with Approve
 
-	Arguments json.RawMessage // replace those of the call
+	Arguments json.RawMessage
 
-	Beforehand bool // sent before the question, which no one has read
+	Beforehand bool // precedes the question
 }
 
 func (d Decision) frame() any {
@@ -83,7 +80,7 @@ func (d Decision) frame() any {
 		Beforehand  bool                     `json:"beforehand,omitempty"`
 		Approvals   []message.ApprovalAnswer `json:"approvals,omitempty"`
 
-		*message.ApprovalAnswer // with ApprovalID
+		*message.ApprovalAnswer
 	}{MessageType: "approval_response_message", Remember: d.Remember, Pattern: d.Pattern, Beforehand: d.Beforehand}
 	one := message.ApprovalAnswer{Approve: d.Approve, Reason: d.Reason, Widen: d.Widen, Arguments: d.Arguments}
 	if d.CallID == "" {
@@ -95,8 +92,7 @@ func (d Decision) frame() any {
 	return response
 }
 
-// answers reports whether a frame answers the decision. Only decisions under an
-// approval's own id can get an error that names nothing.
+// Only decisions by an approval's own id may get an error that names nothing.
 func (d Decision) answers(f *frame) bool {
 	mine := d.CallID != "" && f.CallID == d.CallID ||
 		d.CallID == "" && message.ApprovalRequest{ID: f.ID, CallID: f.CallID}.Named(d.ApprovalID)
@@ -117,10 +113,9 @@ func (d Decision) is(r message.ApprovalResolved) bool {
 	return r.Approve == d.Approve && widened == d.Widen
 }
 
-// Decide sends a decision and returns when the daemon has accepted it. A
-// *message.Error of the type approval_not_pending means that it came too late,
-// not_authorized that this token may not decide, invalid_arguments that Widen
-// exceeds its limits: the call continues to wait.
+// Decide sends a decision and waits until the daemon accepts it. Types of *message.Error:
+// approval_not_pending (too late), not_authorized, invalid_arguments (beyond the limits; the call
+// still waits).
 func (c *Client) Decide(ctx context.Context, d Decision) (message.ApprovalResolved, error) {
 	var r message.ApprovalResolved
 	w := c.wait(d.answers)
@@ -139,6 +134,6 @@ func (c *Client) Decide(ctx context.Context, d Decision) (message.ApprovalResolv
 		if err := f.decode(&r); err != nil || d.is(r) {
 			return r, err
 		}
-		// Another approver decided first; the error follows.
+		// Another approver was first; the error follows.
 	}
 }

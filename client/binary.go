@@ -14,13 +14,12 @@ type output struct {
 	data  []byte
 }
 
-// channel is a call whose output comes in binary frames.
 type channel struct {
 	callID string
-	ends   map[string]int64 // received, by stream
+	ends   map[string]int64
 }
 
-// open decodes a frame. It returns nil for an invalid one.
+// open decodes a frame; nil: invalid.
 func (c *Client) open(kind int, raw []byte) *frame {
 	if kind == websocket.BinaryMessage {
 		return c.openBinary(raw)
@@ -46,8 +45,7 @@ func (c *Client) open(kind int, raw []byte) *frame {
 	return f
 }
 
-// openReturn decodes a return, which may be large, in one pass. It returns nil for
-// other frames.
+// openReturn decodes a return, which may be large, in one pass; nil: another frame.
 func openReturn(raw []byte) *frame {
 	const begin = `{"message_type":"tool_return_message",`
 	if !bytes.HasPrefix(raw, []byte(begin)) {

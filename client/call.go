@@ -10,26 +10,24 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Call is one tool call.
+// Call is a tool call.
 type Call struct {
-	ID        string // permanent; empty: a new one
+	ID        string // permanent; empty: new
 	Tool      string
-	Arguments any // encoded as JSON; a json.RawMessage is sent as it is
+	Arguments any // encoded as JSON
 
-	OTID, AgentID, ConversationID, RunID, StepID string // optional
+	OTID, AgentID, ConversationID, RunID, StepID string
 }
 
-// Events are called sequentially while Client.Call runs; any may be nil. A slow one
-// slows the whole connection, and one that waits for another answer of the same
-// Client may block forever.
+// Events are called sequentially by Client.Call; any may be nil. A slow one slows the connection;
+// one that waits for another answer of the Client may block forever.
 type Events struct {
 	Decision func(message.PolicyDecision)
 	Queued   func(message.ToolQueued)
-	Contact  func(message.ConnectionDecision) // the running call may contact a host, or not
+	Contact  func(message.ConnectionDecision) // decided contact with a host
 	Started  func(message.ToolStarted)
-	Waiting  func(message.WaitingForInput) // a program of the call waits for input, or continues
-	// Output receives the decoded bytes of d. They are contiguous by d.Offset unless
-	// d.Gap is set.
+	Waiting  func(message.WaitingForInput) // a program waits for input, or continues
+	// Output receives d's decoded bytes, contiguous by d.Offset unless d.Gap is set.
 	Output func(d message.OutputDelta, data []byte)
 }
 
@@ -50,9 +48,8 @@ func (c Call) wire() (wireCall, error) {
 	return wireCall{c.ID, c.Tool, arguments}, nil
 }
 
-// Call makes a call and returns its return, a denial included. An error means that none came: a
-// *message.Error if the daemon refused the frame, ErrClosed, or the cause of ctx, whose end does
-// not end the call; use Cancel.
+// Call makes a call and returns its return, or denial. Without one, the error is a *message.Error,
+// ErrClosed, or the cause of ctx, whose end does not stop the call.
 func (c *Client) Call(ctx context.Context, call Call, events Events) (message.ToolReturn, error) {
 	wire, err := call.wire()
 	if err != nil {
@@ -96,8 +93,7 @@ func (c *Client) Call(ctx context.Context, call Call, events Events) (message.To
 	}
 }
 
-// endsCall distinguishes an error that replaces the return from one about another
-// frame for the call, such as a late cancel.
+// endsCall excludes errors about other frames of the call, such as a late cancel.
 func endsCall(err error) bool {
 	var e *message.Error
 	if !errors.As(err, &e) {
@@ -154,22 +150,19 @@ func bytesOf(data, b64 string) ([]byte, error) {
 	return decoded, nil
 }
 
-// Cancel asks to stop a call; an empty id means all calls of this client. It does
-// not wait for the return.
+// Cancel requests the end of a call; "": all of this client's. It does not wait.
 func (c *Client) Cancel(callID, reason string) error {
 	return c.send(message.Cancel{MessageType: "cancel", CallID: callID, All: callID == "", Reason: reason})
 }
 
-// Input sends input to a running call and does not wait. It ignores the RequestID
-// of in.
+// Input sends input to a running call without waiting. It ignores in.RequestID.
 func (c *Client) Input(in message.ToolInput) error {
 	in.RequestID = ""
 	return c.send(in)
 }
 
-// Feed sends input to a running call and waits until the command has it, so that no
-// input is lost. It replaces the RequestID of in. The error is a *message.Error if
-// the call ends first.
+// Feed is Input that waits until the command has the data. It fails with a *message.Error if the
+// call ends first.
 func (c *Client) Feed(ctx context.Context, in message.ToolInput) error {
 	_, err := request[struct{}](ctx, c, &in, &in.RequestID)
 	return err

@@ -6,18 +6,16 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// ListCalls returns the calls that are not answered: those of this client or, for a
-// token with another role than agent, of all clients. If ended, it adds the latest
-// that are answered.
+// ListCalls returns the unanswered calls, those of this client if it is only an agent. If ended, it
+// adds the latest answered ones.
 func (c *Client) ListCalls(ctx context.Context, ended bool) ([]message.CallInfo, error) {
 	q := message.ListCalls{MessageType: "list_calls", All: ended}
 	answer, err := request[struct{ Calls []message.CallInfo }](ctx, c, &q, &q.RequestID)
 	return answer.Calls, err
 }
 
-// Stop asks to stop a call and returns when the daemon has the request; the call
-// ends later. The error is a *message.Error of the type not_running if there is
-// nothing to stop.
+// Stop is Cancel that waits until the daemon has the request. It fails with a *message.Error,
+// not_running, if there is nothing to stop.
 func (c *Client) Stop(ctx context.Context, callID, reason string) error {
 	ping := newPing()
 	w := c.wait(func(f *frame) bool { return pongs(f, ping) || f.Type == "error_message" && f.CallID == callID })
@@ -25,15 +23,15 @@ func (c *Client) Stop(ctx context.Context, callID, reason string) error {
 		c.leave(w)
 		return err
 	}
-	_, err := c.ask(ctx, w, ping) // answered after the cancel
+	_, err := c.ask(ctx, w, ping) // follows the cancel
 	return err
 }
 
 const backgroundEnded = "background_ended"
 
-// BackgroundEnds calls ended for each background call of this client that ends. It
-// returns when ctx or the connection ends, with the cause. The daemon reports an end
-// once, so the Client keeps up to 256 that came before.
+// BackgroundEnds reports the end of each background call of this client, until ctx or the
+// connection ends; it returns the cause. The daemon reports an end once: the Client keeps up to
+// 256.
 func (c *Client) BackgroundEnds(ctx context.Context, ended func(message.BackgroundEnded)) error {
 	w := c.wait(func(f *frame) bool { return f.Type == backgroundEnded })
 	defer c.leave(w)

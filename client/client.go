@@ -1,8 +1,7 @@
-// Package client connects to a toold daemon: it makes tool calls, follows their
-// output, and decides calls that await approval.
+// Package client connects to a toold daemon: it makes tool calls, follows their output, and decides
+// approvals.
 //
-// It does not reconnect. A caller whose connection ended dials again and repeats
-// the call with the same id, which attaches to the running call or gets its
+// It does not reconnect. Dial again and repeat the call under its id to attach to it, or to get its
 // recorded return: no id runs twice.
 package client
 
@@ -26,67 +25,64 @@ import (
 )
 
 const (
-	maxFrame     = 256 << 20        // a page of a thousand messages can be large
-	silence      = 90 * time.Second // the daemon pings every 30 s
+	maxFrame     = 256 << 20        // a thousand messages
+	silence      = 90 * time.Second // three pings
 	writeTimeout = 30 * time.Second
-	queued       = 256 // frames buffered for a slow callback before the reader blocks
+	queued       = 256 // frames per slow callback, before the reader blocks
 )
 
 // Errors for errors.Is.
 var (
-	// ErrUnreachable is wrapped by errors of Dial if nothing answers at the address.
+	// ErrUnreachable: nothing answers at the address of Dial.
 	ErrUnreachable = errors.New("no daemon answers")
-	// ErrClosed is wrapped by errors of methods that waited when the connection
-	// ended. The request may still take effect.
+	// ErrClosed: the connection ended. The request may still take effect.
 	ErrClosed = errors.New("the connection to toold is closed")
-	// ErrNotSent is wrapped, beside ErrClosed, if not all of the request was sent: it
-	// takes no effect.
+	// ErrNotSent, beside ErrClosed: the request takes no effect.
 	ErrNotSent = errors.New("nothing was sent")
 )
 
 // Options are the parameters of Dial.
 type Options struct {
-	URL     string                                  // for example "ws://127.0.0.1:7717/v1/ws"
-	Socket  string                                  // path of a Unix socket to dial instead of the host of URL; URL may then be empty
-	Dial    func(context.Context) (net.Conn, error) // connects instead; URL and Socket may then be empty
-	TLS     *tls.Config                             // for wss://; nil: the machine's certificate authorities
+	URL     string                                  // such as "ws://127.0.0.1:7717/v1/ws"
+	Socket  string                                  // Unix socket to dial instead of URL's host
+	Dial    func(context.Context) (net.Conn, error) // connects instead
+	TLS     *tls.Config                             // for wss://; nil: the system's authorities
 	Token   string
-	Name    string // of the program, for the journal
+	Name    string // program, for the journal
 	Version string
-	Silent  bool // asks for no live output
-	Binary  bool // asks for live output in binary frames: cheaper for bulk
+	Silent  bool // no live output
+	Binary  bool // live output in binary frames: cheaper
 
-	// Workspace is an absolute path in the registered workspace of calls that name no
-	// other; "": the daemon's own.
+	// Workspace is an absolute path in the default workspace of calls; "": the daemon's own.
 	Workspace string
 }
 
-// A Client is one connection. Its methods may be called concurrently.
+// A Client is one connection. It is safe for concurrent use.
 type Client struct {
 	conn    *websocket.Conn
 	hello   message.HelloAck
-	closing chan struct{} // closed by Close
-	ended   chan struct{} // closed when the reader has returned
+	closing chan struct{} // by Close
+	ended   chan struct{} // by the reader
 
-	channels map[uint32]*channel // by number; used by the reader only
+	channels map[uint32]*channel // the reader's
 
-	writing sync.Mutex // serialises writes; guards nothing else and is never held with mu
+	writing sync.Mutex // serialises writes; never held with mu
 
 	mu      sync.Mutex
 	waiters map[*waiter]struct{}
-	ends    []*frame // of background calls, that no waiter took
+	ends    []*frame // untaken ends of background calls
 	closed  bool
-	err     error // why the reader returned; set before ended is closed
+	err     error // why the reader ended; set before ended closes
 }
 
 // A waiter receives the frames that it wants, in order.
 type waiter struct {
 	wants  func(*frame) bool
 	frames chan *frame
-	gone   chan struct{} // closed when the receiver left
+	gone   chan struct{} // closed by leave
 }
 
-// A frame is a frame of the daemon, with the fields that select its waiters.
+// A frame is a daemon's frame, with the fields that select its waiters.
 type frame struct {
 	Type      string `json:"message_type"`
 	ID        string `json:"id"`
@@ -96,7 +92,7 @@ type frame struct {
 	Channel   uint32 `json:"channel"`
 	raw       []byte
 	output    *output             // of a binary frame, instead of raw
-	returned  *message.ToolReturn // of the return of a call
+	returned  *message.ToolReturn // decoded return
 }
 
 func (f *frame) decode(v any) error {
@@ -106,8 +102,7 @@ func (f *frame) decode(v any) error {
 	return nil
 }
 
-// Dial connects, sends hello and waits for the daemon's greeting. The context
-// bounds these steps only. The caller must Close the Client.
+// Dial connects and waits for the greeting, within ctx. The caller must Close the Client.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	url := o.URL
 	if url == "" && (o.Socket != "" || o.Dial != nil) {
@@ -134,8 +129,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 		conn: conn, closing: make(chan struct{}), ended: make(chan struct{}), waiters: map[*waiter]struct{}{}, channels: map[uint32]*channel{},
 	}
 	greeting := c.wait(func(f *frame) bool { return f.Type == "hello_ack" || f.Type == "error_message" })
-	// The reader ends when the connection does, at the latest by Close, which
-	// waits for it.
+	// Ends with the connection, at the latest by Close, which waits.
 	go c.read()
 	if err := c.greet(ctx, o, greeting); err != nil {
 		c.Close()
@@ -148,7 +142,7 @@ func dialError(url string, response *http.Response, err error) error {
 	if response == nil {
 		return fmt.Errorf("cannot connect to toold at %s: %w: %w", url, ErrUnreachable, err)
 	}
-	body, _ := io.ReadAll(io.LimitReader(response.Body, 1024)) // a part is enough
+	body, _ := io.ReadAll(io.LimitReader(response.Body, 1024))
 	switch response.StatusCode {
 	case http.StatusUnauthorized:
 		return fmt.Errorf("cannot connect to toold at %s: the token is missing or wrong", url)
@@ -175,16 +169,14 @@ func (c *Client) greet(ctx context.Context, o Options, w *waiter) error {
 	return f.decode(&c.hello)
 }
 
-// Hello returns the daemon's greeting: its version, workspace, tools, limits,
-// sandbox and the roles of the token.
+// Hello returns the daemon's greeting.
 func (c *Client) Hello() message.HelloAck { return c.hello }
 
-// Done returns a channel that is closed when the connection has ended.
+// Done is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.ended }
 
-// Close ends the connection and waits for the goroutines of the Client; methods
-// that wait return ErrClosed. Running calls continue in the daemon for
-// limits.linger. Close may be called more than once.
+// Close ends the connection and waits for the Client's goroutines; waiting methods return
+// ErrClosed. Calls continue for limits.linger. Close may be repeated.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	first := !c.closed
@@ -193,7 +185,7 @@ func (c *Client) Close() error {
 	if first {
 		close(c.closing)
 		farewell := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
-		c.conn.WriteControl(websocket.CloseMessage, farewell, time.Now().Add(time.Second)) // best effort
+		c.conn.WriteControl(websocket.CloseMessage, farewell, time.Now().Add(time.Second))
 		c.conn.Close()
 	}
 	<-c.ended
@@ -204,7 +196,7 @@ func (c *Client) read() {
 	defer close(c.ended)
 	defer c.conn.Close()
 	c.conn.SetReadLimit(maxFrame)
-	alive := func() { c.conn.SetReadDeadline(time.Now().Add(silence)) } // fails only if closed; the read reports it
+	alive := func() { c.conn.SetReadDeadline(time.Now().Add(silence)) } // a failure shows in the read
 	alive()
 	pong := c.conn.PingHandler()
 	c.conn.SetPingHandler(func(data string) error {
@@ -247,7 +239,6 @@ func (c *Client) deliver(f *frame) {
 	}
 }
 
-// wait registers a waiter; the caller must leave.
 func (c *Client) wait(wants func(*frame) bool) *waiter {
 	w := &waiter{wants: wants, frames: make(chan *frame, queued), gone: make(chan struct{})}
 	c.mu.Lock()
@@ -263,8 +254,7 @@ func (c *Client) leave(w *waiter) {
 	close(w.gone)
 }
 
-// next returns the next frame of a waiter. Frames that came before the
-// connection ended are returned before its error.
+// Frames that preceded the connection's end are returned before its error.
 func (c *Client) next(ctx context.Context, w *waiter) (*frame, error) {
 	select {
 	case f := <-w.frames:
@@ -302,15 +292,14 @@ func (c *Client) send(frame any) error {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only if closed; the write reports it
+	c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // a failure shows in the write
 	if err := c.conn.WriteMessage(websocket.TextMessage, text); err != nil {
 		return fmt.Errorf("cannot send a frame: %w, %w: %v", ErrClosed, ErrNotSent, err)
 	}
 	return nil
 }
 
-// ask sends a frame and returns the answer. It returns an error_message as a
-// *message.Error.
+// ask sends a frame and returns the answer, an error_message as *message.Error.
 func (c *Client) ask(ctx context.Context, w *waiter, question any) (*frame, error) {
 	defer c.leave(w)
 	if err := c.send(question); err != nil {

@@ -6,8 +6,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// request sends a question under a new request id, for which id points into it, and
-// decodes the answer.
+// request sends a question under a new request id, stored in *id, and decodes the answer.
 func request[T any](ctx context.Context, c *Client, question any, id *string) (T, error) {
 	var answer T
 	nonce := message.NewID("request")
@@ -19,15 +18,13 @@ func request[T any](ctx context.Context, c *Client, question any, id *string) (T
 	return answer, f.decode(&answer)
 }
 
-// ListMessages returns a page of the journal. It replaces the RequestID of q. A Limit
-// of 0 means the daemon's default.
+// ListMessages returns a page of the journal. Limit 0 is the daemon's default.
 func (c *Client) ListMessages(ctx context.Context, q message.ListMessages) (message.Messages, error) {
 	q.MessageType = "list_messages"
 	return request[message.Messages](ctx, c, &q, &q.RequestID)
 }
 
-// GetOutput returns recorded output of a call and its bytes, decoded. It replaces the
-// RequestID of q.
+// GetOutput returns recorded output of a call, and its decoded bytes.
 func (c *Client) GetOutput(ctx context.Context, q message.GetOutput) (message.Output, []byte, error) {
 	q.MessageType = "get_output"
 	answer, err := request[message.Output](ctx, c, &q, &q.RequestID)
@@ -42,7 +39,7 @@ func (c *Client) GetOutput(ctx context.Context, q message.GetOutput) (message.Ou
 	return answer, data, err
 }
 
-// ExplainPolicy returns how a call would be decided. Nothing runs.
+// ExplainPolicy returns how a call would be decided.
 func (c *Client) ExplainPolicy(ctx context.Context, call Call) (message.PolicyExplanation, error) {
 	wire, err := call.wire()
 	if err != nil {
@@ -56,7 +53,7 @@ func (c *Client) ExplainPolicy(ctx context.Context, call Call) (message.PolicyEx
 	return request[message.PolicyExplanation](ctx, c, &question, &question.RequestID)
 }
 
-// Ping returns when the daemon has answered.
+// Ping waits for the daemon's answer.
 func (c *Client) Ping(ctx context.Context) error {
 	ping := newPing()
 	_, err := c.ask(ctx, c.wait(func(f *frame) bool { return pongs(f, ping) }), ping)

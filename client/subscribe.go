@@ -6,17 +6,16 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// SubscriptionEvents are called sequentially by Subscribe; any may be nil. If they are slow,
-// the daemon skips events and Gap is called.
+// SubscriptionEvents are called sequentially by Subscribe; any may be nil. Slow ones cause gaps.
 type SubscriptionEvents struct {
-	Subscribed func(after int64) // messages of the journal after this number follow
+	Subscribed func(after int64) // journal number before the first event
 	Event      func(message.SubscriptionEvent)
 	Gap        func(message.SubscriptionGap)
 }
 
-// Subscribe passes on the events that s selects, of all clients' calls. It returns when ctx
-// or the connection ends, with the cause. It replaces the RequestID of s. A connection has
-// one subscription at a time. The token needs the role observer, approver or admin.
+// Subscribe reports the selected events of all clients' calls until ctx or the connection ends; it
+// returns the cause. A connection has one subscription. It needs the role observer, approver or
+// admin.
 func (c *Client) Subscribe(ctx context.Context, s message.Subscribe, events SubscriptionEvents) error {
 	id := message.NewID("request")
 	w := c.wait(func(f *frame) bool { return f.RequestID == id })
@@ -29,7 +28,7 @@ func (c *Client) Subscribe(ctx context.Context, s message.Subscribe, events Subs
 		f, err := c.next(ctx, w)
 		if err != nil {
 			if ctx.Err() != nil {
-				_ = c.send(message.Unsubscribe{MessageType: "unsubscribe"}) // fails only if the connection has ended
+				_ = c.send(message.Unsubscribe{MessageType: "unsubscribe"}) // only if closed
 			}
 			return err
 		}

@@ -23,6 +23,7 @@ func (d OutputDelta) AppendBinary(dst []byte, channel uint32, data []byte) []byt
 	return append(dst, data...)
 }
 
+// ParseBinary sets Stream and Offset from a binary frame, which data aliases.
 func (d *OutputDelta) ParseBinary(frame []byte) (channel uint32, data []byte, err error) {
 	if len(frame) < binaryHeader {
 		return 0, nil, errors.New("the binary frame is shorter than its header")

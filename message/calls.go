@@ -46,6 +46,7 @@ type BackgroundEnded struct {
 	Denials      []Denial   `json:"denials,omitempty"`
 }
 
+// BackgroundEnded reports the return of a background call, whose parent is of.
 func (r ToolReturn) BackgroundEnded(of string) BackgroundEnded {
 	return BackgroundEnded{
 		MessageType: "background_ended", ID: r.ID, Date: r.Date, CallID: r.CallID, BackgroundOf: of, ToolName: r.ToolName,
@@ -78,6 +79,7 @@ type calls struct {
 	Calls       []CallInfo `json:"calls"`
 }
 
+// Answer returns the answer to l.
 func (l *ListCalls) Answer(list []CallInfo) any { return calls{"calls", l.RequestID, list} }
 
 // States of a call.

@@ -132,6 +132,7 @@ func (h *Hello) check() string {
 	return ""
 }
 
+// Ping requests a pong with its nonce.
 type Ping struct {
 	MessageType string `json:"message_type"`
 	Nonce       string `json:"nonce,omitempty" wire:"id"`

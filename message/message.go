@@ -78,6 +78,7 @@ type ToolInput struct {
 	Cols      uint16
 }
 
+// ExplainPolicy asks how a call would be decided.
 type ExplainPolicy struct {
 	RequestID string
 	Call      ToolCall

@@ -1,9 +1,8 @@
 // Package approval queues the calls that await approval.
 //
-// A request is a value to show and a deadline; an answer is yes or no. The package
-// does not know what a call is or who may answer: the caller of Resolve checks that
-// first. It keeps nothing on disk. A caller may rely on the first valid answer
-// counting, and on every request ending by its deadline.
+// A request is a value to show and a deadline; the answer is yes or no. The caller of Resolve
+// checks who may answer. Nothing is kept on disk. The first valid answer counts, and every request
+// ends by its deadline.
 package approval
 
 import (
@@ -23,43 +22,42 @@ var (
 	ErrNotPending = errors.New("no such approval is pending")
 )
 
-// The words in Verdict.By when no person answered.
+// Values of Verdict.By without an answer.
 const (
 	ByDeadline  = "deadline"  // Expires passed
-	ByCancelled = "cancelled" // the context of Ask ended
+	ByCancelled = "cancelled" // Ask's context ended
 )
 
-// PartlyError reports that an answer counts, although its Answered function failed.
+// PartlyError: the answer counts, but Answered failed.
 type PartlyError struct{ err error }
 
 func (e *PartlyError) Error() string { return e.err.Error() }
 
-// Settled, as the cause of the end of Ask's context, reports that the request was
-// answered elsewhere. Approvers receive the Verdict.
+// Settled, as the cause of Ask's context, means that the request was answered elsewhere. Approvers
+// receive the Verdict.
 type Settled struct{ Verdict Verdict }
 
 func (s *Settled) Error() string { return "settled by " + s.Verdict.By + ": " + s.Verdict.Reason }
 
-// Request is one question to a person, who sees the T.
+// Request is a question to a person, who sees the T.
 type Request[T any] struct {
-	ID      string    // unique among the pending requests
-	CallID  string    // of the call whose run the question decides, else ""; several clients may use the same one
-	Owner   string    // client of the call
-	Expires time.Time // the zero time is in the past
+	ID      string // unique while pending
+	CallID  string // the decided call, if any; not unique
+	Owner   string
+	Expires time.Time // zero: past
 	Show    T
-	Again   bool  // it was asked before a restart: it also waits while no approver has joined
-	Later   error // if this ends the context of Ask, the request will be asked again: approvers are not notified
+	Again   bool  // repeated after a restart: it waits even without approvers
+	Later   error // if it ends Ask's context, the request will be repeated: approvers are not notified
 
-	// Check, if set, refuses invalid answers: Resolve returns its error, and the request
-	// continues to wait. It may be called concurrently.
+	// Check, if set, refuses invalid answers by Resolve's error; the request stays open. It may run
+	// concurrently.
 	Check func(Verdict) error
 
 	// Asked, if set, is called when the request waits.
 	Asked func()
 
-	// Answered, if set, receives the answer before anyone else, on the goroutine of
-	// Resolve. It is not called for a request that ends without an answer. Resolve
-	// returns its error as a *PartlyError; the answer counts.
+	// Answered, if set, first receives the answer, in Resolve, which returns its error as
+	// *PartlyError. It is not called without an answer.
 	Answered func(Verdict) error
 }
 
@@ -67,35 +65,33 @@ type Request[T any] struct {
 type Verdict struct {
 	Approve    bool
 	By         string // the approver
-	Before     bool   // sent before the question, which no one has read
+	Before     bool   // precedes the question
 	Reason     string
-	Escalation Escalation // escalation; with Approve only
+	Escalation Escalation // with Approve
 
 	Remember  string // scope of a yes; "" or "once": this call
-	Pattern   string // of commands, if Remember is "rule"
-	Arguments string // replace those of the call; "": none
+	Pattern   string // of the rule
+	Arguments string // replacement; or ""
 }
 
-// Escalation is the escalation of the call's sandbox as the answer states it; see package escalation. The zero
-// value adds nothing.
+// Escalation is the escalation that the answer states; see package escalation.
 type Escalation struct{ Profile, Write, Network, Host string }
 
-// Approver receives requests and their ends, sequentially and Asked first, on the goroutine of
-// Ask, Resolve or Join. Its methods must not block, but may call the queue.
+// Approver receives requests and their ends, sequentially, Asked first. Its methods must not block,
+// but may call the queue.
 type Approver[T any] interface {
 	Asked(Request[T])
 	Resolved(Request[T], Verdict)
 }
 
-// Queue contains pending requests. Make it with New. Its methods may be called
-// concurrently.
+// Queue contains pending requests; New creates it. It is safe for concurrent use.
 type Queue[T any] struct {
 	mu        sync.Mutex
 	pending   map[string]*entry[T]
 	approvers map[*mailbox[T]]struct{}
 }
 
-// entry is a pending request. verdict is valid once done is closed.
+// verdict is valid once done is closed.
 type entry[T any] struct {
 	request Request[T]
 	verdict Verdict
@@ -107,8 +103,8 @@ func New[T any]() *Queue[T] {
 	return &Queue[T]{pending: map[string]*entry[T]{}, approvers: map[*mailbox[T]]struct{}{}}
 }
 
-// Ask shows r to every approver and waits for the first answer. The error is ErrNoApprover if none has joined
-// (see Again), ErrExpired after r.Expires, or the cause of ctx.
+// Ask shows r to every approver and waits for the first answer. The error is ErrNoApprover, unless
+// Again is set, ErrExpired, or the cause of ctx.
 func (q *Queue[T]) Ask(ctx context.Context, r Request[T]) (Verdict, error) {
 	e, err := q.add(ctx, r)
 	if err != nil {
@@ -139,7 +135,6 @@ func (q *Queue[T]) Ask(ctx context.Context, r Request[T]) (Verdict, error) {
 	}
 }
 
-// add registers r and puts it into every approver's mailbox.
 func (q *Queue[T]) add(ctx context.Context, r Request[T]) (*entry[T], error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -161,7 +156,7 @@ func (q *Queue[T]) add(ctx context.Context, r Request[T]) (*entry[T], error) {
 	return e, nil
 }
 
-// hasApprover reports whether an approver can answer r. The caller holds mu.
+// hasApprover reports whether anyone can answer r. The caller holds mu.
 func (q *Queue[T]) hasApprover(r Request[T]) bool {
 	for m := range q.approvers {
 		if !m.views && m.takes(r) {
@@ -171,7 +166,7 @@ func (q *Queue[T]) hasApprover(r Request[T]) bool {
 	return false
 }
 
-// giveUp ends e without an answer, unless one came first.
+// giveUp ends e, unless an answer came first.
 func (q *Queue[T]) giveUp(e *entry[T], v Verdict, why error) (Verdict, error) {
 	if !q.claim(e) {
 		<-e.done
@@ -181,9 +176,8 @@ func (q *Queue[T]) giveUp(e *entry[T], v Verdict, why error) (Verdict, error) {
 	return Verdict{}, why
 }
 
-// Resolve answers the pending request with this id and returns it. The first answer
-// counts; later ones get ErrNotPending. A *PartlyError comes from the request's
-// Answered. Any other error comes from its Check, and the request is still pending.
+// Resolve answers a pending request and returns it. Later answers get ErrNotPending. A *PartlyError
+// comes from Answered, any other error from Check: the request still waits.
 func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
 	q.mu.Lock()
 	e, ok := q.pending[id]
@@ -210,8 +204,7 @@ func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
 	return e.request, nil
 }
 
-// claim removes e from the pending requests; the caller settles it. It returns false
-// if e is answered. It compares entries, since ids may be reused.
+// claim takes e from the pending requests, for settle; false: it is answered. Ids may be reused.
 func (q *Queue[T]) claim(e *entry[T]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -222,7 +215,6 @@ func (q *Queue[T]) claim(e *entry[T]) bool {
 	return true
 }
 
-// settle gives a claimed entry its verdict and notifies every approver.
 func (q *Queue[T]) settle(e *entry[T], v Verdict) {
 	q.mu.Lock()
 	e.verdict = v
@@ -232,14 +224,14 @@ func (q *Queue[T]) settle(e *entry[T], v Verdict) {
 	q.deliver()
 }
 
-// Pending returns every pending request, the next to expire first.
+// Pending returns the pending requests, the next to expire first.
 func (q *Queue[T]) Pending() []Request[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.sorted()
 }
 
-// sorted returns the pending requests in order. The caller holds mu.
+// The caller holds mu.
 func (q *Queue[T]) sorted() []Request[T] {
 	all := make([]Request[T], 0, len(q.pending))
 	for _, e := range q.pending {

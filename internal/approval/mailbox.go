@@ -2,41 +2,39 @@ package approval
 
 import "sync"
 
-// mailbox contains the events that an approver has not received. One goroutine at a
-// time empties it, which keeps their order without holding a lock while the approver
-// is called. The queue's mu guards all fields but to.
+// mailbox contains events for an approver. One goroutine at a time empties it: this keeps the order
+// without a lock during calls. The queue's mu guards all fields but to.
 type mailbox[T any] struct {
 	to     Approver[T]
-	views  bool         // it cannot answer
-	mine   func(T) bool // which requests it receives; nil: all
+	views  bool
+	mine   func(T) bool // filter; or nil
 	events []event[T]
-	busy   bool // a goroutine is emptying it, with what is posted meanwhile
+	busy   bool // being emptied
 }
 
-// event is a new request or, with a verdict, a resolved one.
+// event is a new request, or one resolved by verdict.
 type event[T any] struct {
 	request Request[T]
 	verdict *Verdict
 }
 
-// Join makes a an approver until leave is called. Join sends it every pending
-// request. After leave no new call to a starts, though one on another goroutine may
-// still run. Calling leave again does nothing.
+// Join makes a an approver until leave, and sends it every pending request. A call of a that has
+// begun may outlast leave, which may be repeated.
 func (q *Queue[T]) Join(a Approver[T]) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true})
 }
 
-// View is Join for a viewer, who cannot answer and does not count as an approver.
+// View is Join for viewers, who cannot answer.
 func (q *Queue[T]) View(a Approver[T]) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true, views: true})
 }
 
-// JoinFor is Join for an approver of some requests, those for which mine returns true.
+// JoinFor is Join for some requests.
 func (q *Queue[T]) JoinFor(a Approver[T], mine func(T) bool) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true, mine: mine})
 }
 
-// takes reports whether an approver receives a request.
+// takes reports whether the approver receives r.
 func (m *mailbox[T]) takes(r Request[T]) bool { return m.mine == nil || m.mine(r.Show) }
 
 func (q *Queue[T]) join(m *mailbox[T]) (leave func()) {
@@ -66,7 +64,7 @@ func (q *Queue[T]) post(ev event[T]) {
 	}
 }
 
-// deliver empties the mailboxes that no other goroutine is emptying.
+// deliver empties the mailboxes that no one else is emptying.
 func (q *Queue[T]) deliver() {
 	q.mu.Lock()
 	var mine []*mailbox[T]
@@ -82,7 +80,7 @@ func (q *Queue[T]) deliver() {
 	}
 }
 
-// empty sends m's events to its approver, until it leaves.
+// empty delivers m's events until its approver leaves.
 func (q *Queue[T]) empty(m *mailbox[T]) {
 	for ev, ok := q.next(m); ok; ev, ok = q.next(m) {
 		if ev.verdict == nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// takeAnswer writes the rule that an answer wants, and journals each answer to a question about a call as a
-// message, before the call goes on. That needs no sync: the intent to run, which has one, follows.
+// takeAnswer writes the answer's rule and journals the answer before the call continues. The intent
+// that follows has the sync.
 func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 	c := q.call
 	return func(v approval.Verdict) error {
@@ -28,7 +28,7 @@ func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 			why = unwritten.Error()
 		}
 		from := c.req.Origin
-		from.ID = "" // the journal assigns it
+		from.ID = "" // assigned by the journal
 		body, err := message.Encode(recordedAnswer{
 			Origin: from,
 			Approvals: []message.ApprovalAnswer{{
@@ -48,23 +48,22 @@ func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 	}
 }
 
-// recordedAnswer is an answer to an approval in the form of list_messages: the dialect's
-// approval_response_message with toold's own fields.
+// recordedAnswer is a journaled answer: approval_response_message with toold's own fields.
 type recordedAnswer struct {
 	message.Origin
 	Approvals  []message.ApprovalAnswer `json:"approvals"`
 	Approve    bool                     `json:"approve"`
 	ApprovalID string                   `json:"approval_request_id"`
 	Reason     string                   `json:"reason,omitempty"`
-	Approver   string                   `json:"approver"`              // name of the token that answered
-	Remember   string                   `json:"remember,omitempty"`    // scope of the answer: "conversation", "command", "prefix" or "rule"
-	Changes    []string                 `json:"changes,omitempty"`     // made in the policy file
-	NotWritten string                   `json:"not_written,omitempty"` // why the policy file was not changed
-	Beforehand bool                     `json:"beforehand,omitempty"`  // sent before the question, which no one has read
+	Approver   string                   `json:"approver"` // token name
+	Remember   string                   `json:"remember,omitempty"`
+	Changes    []string                 `json:"changes,omitempty"`     // in the policy file
+	NotWritten string                   `json:"not_written,omitempty"` // why the policy file is unchanged
+	Beforehand bool                     `json:"beforehand,omitempty"`
 }
 
-// editedCall builds the call that a person wants to run instead of the requested one; nil if that is the same.
-// The error says why it cannot run.
+// editedCall builds the call with a person's arguments; nil if there are none. The error says why
+// it cannot run.
 func (d *Dispatcher) editedCall(q question, v approval.Verdict) (tools.Invocation, error) {
 	if v.Arguments == "" {
 		return nil, nil
@@ -106,7 +105,7 @@ func (c *Call) base() sandbox.Profile {
 	return c.workspace.opt.Profile.AtMost(c.profile).Within(c.limit)
 }
 
-// checkAnswer rejects invalid escalations and edits: the question stays open.
+// checkAnswer rejects invalid escalations and edits; the question stays open.
 func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
 	base := q.call.base()
 	return func(v approval.Verdict) error {
@@ -117,12 +116,12 @@ func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
 			return err
 		}
 		g, err := escalate(q, base, v)
-		g.Close() // it is made again when the answer is accepted; see approved
+		g.Close() // approved makes it again
 		return err
 	}
 }
 
-// escalate returns what an answer adds to the sandbox of a call, or nil.
+// escalate returns what an answer adds to the call's sandbox, or nil.
 func escalate(q question, base sandbox.Profile, v approval.Verdict) (*escalation.Escalation, error) {
 	if !v.Approve && v.Escalation != (approval.Escalation{}) {
 		return nil, errors.New("an answer of no widens nothing")
@@ -130,7 +129,7 @@ func escalate(q question, base sandbox.Profile, v approval.Verdict) (*escalation
 	return escalationLimits(q).Check(base, escalation.Words(v.Escalation))
 }
 
-// onlyYesOrNo rejects answers that add something to a question about a host.
+// onlyYesOrNo rejects other answers to a question about a host.
 func onlyYesOrNo(v approval.Verdict) error {
 	if v.Escalation != (approval.Escalation{}) || v.Arguments != "" || v.Remember != "" && v.Remember != onceOnly {
 		return errors.New("the call runs already, and this question is about one host: answer it with yes or no")

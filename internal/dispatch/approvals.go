@@ -43,8 +43,8 @@ func shownEffects(inv tools.Invocation, effects []policy.Effect) []message.Effec
 	return lines
 }
 
-// Explain returns how a call of a client, whose connection selects dir, would be decided. Nothing runs or is
-// recorded. How to lift a built-in rule is for people only.
+// Explain returns how a client's call, on a connection in dir, would be decided. Nothing runs or is
+// recorded. Only people learn how to lift a built-in rule.
 func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall, person bool) (message.PolicyExplanation, *message.Error) {
 	c := &Call{asked: asked, dir: dir}
 	defer c.leaveWorkspace()
@@ -74,7 +74,7 @@ func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall, person 
 
 const longestWords = 2000
 
-// findAsker returns the origin of the call. It parses the arguments; Call.asker does so once.
+// findAsker parses the arguments; Call.asker calls it once.
 func (c *Call) findAsker() message.Asker {
 	a := c.Client()
 	var words struct{ Description, Justification json.RawMessage }

@@ -15,13 +15,13 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// hostQuestion is one question about a host, at the ports for which one rule asks. The goroutine that puts an
-// element into turn owns the other fields.
+// hostQuestion is one question about a host, at the ports for which one rule asks. The sender to
+// turn owns the other fields.
 type hostQuestion struct {
-	asks []policy.Decision // one for each port
-	turn chan struct{}     // capacity 1
-	said *message.Decision // nil until there is an answer
-	err  error             // nil: yes
+	asks []policy.Decision
+	turn chan struct{}
+	said *message.Decision // nil: no answer yet
+	err  error
 }
 
 type questionKey struct {
@@ -34,11 +34,10 @@ func keyOf(v policy.Decision) questionKey {
 	return questionKey{v.Effect.Host, v.Effect.Port, v.Rule, v.Source}
 }
 
-// errReplaced ends a question that another policy settles.
+// errReplaced ends a question that a new policy settles.
 var errReplaced = errors.New("the policy was replaced")
 
-// ask asks a person about a host, once for all ports for which the same rule asks. The host may be contacted if
-// one answer is yes.
+// ask asks a person about a host, once per rule. One yes suffices.
 func (n *connections) ask(ctx context.Context, rules *rules, asks []policy.Decision) error {
 	var refused error
 	for len(asks) > 0 {
@@ -61,7 +60,7 @@ func (n *connections) ask(ctx context.Context, rules *rules, asks []policy.Decis
 	return refused
 }
 
-// questions returns earlier questions about these ports, then a new one about the others.
+// questions returns earlier questions about these ports, and a new one about the others.
 func (n *connections) questions(asks []policy.Decision) []*hostQuestion {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,7 +90,7 @@ func (n *connections) questions(asks []policy.Decision) []*hostQuestion {
 	return append(known, fresh)
 }
 
-// answer returns nil if the answer to a question is yes.
+// answer waits for the answer to a question; nil means yes.
 func (n *connections) answer(ctx context.Context, rules *rules, q *hostQuestion) error {
 	select {
 	case q.turn <- struct{}{}:
@@ -102,7 +101,7 @@ func (n *connections) answer(ctx context.Context, rules *rules, q *hostQuestion)
 	if q.said == nil {
 		said, err := n.question(ctx, rules, q.asks)
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // no answer: the waiting connection is gone
+			return context.Cause(ctx)
 		}
 		if errors.Is(err, errReplaced) {
 			n.forget(q)
@@ -128,7 +127,7 @@ func (n *connections) tooMany(v policy.Decision) (*message.Decision, error) {
 	return &message.Decision{Action: policy.Deny.String(), By: "policy", Rule: v.Rule, Source: v.Source, Reason: why}, errors.New(why)
 }
 
-// question asks a person, at most askedAtOnce at a time. The error denies the host.
+// question asks a person, at most askedAtOnce at a time. An error denies.
 func (n *connections) question(ctx context.Context, rules *rules, asks []policy.Decision) (*message.Decision, error) {
 	select {
 	case n.slots <- struct{}{}:
@@ -154,7 +153,7 @@ func (n *connections) question(ctx context.Context, rules *rules, asks []policy.
 	return said, nil
 }
 
-// askHost asks the approvers. It ends with errReplaced if the new policy needs no answer.
+// askHost asks the approvers. errReplaced means that the new policy needs no answer.
 func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Duration) (approval.Verdict, error) {
 	expires := time.Now().Add(patience)
 	shown := approvalRequest(ctx, q.call, q.inv, q.effects, q.said, expires)

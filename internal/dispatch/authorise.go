@@ -16,10 +16,9 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// rules are the policy in force.
 type rules struct {
 	policy   *policy.Policy
-	replaced chan struct{} // closed by Workspace.SetPolicy
+	replaced chan struct{} // by Workspace.SetPolicy
 }
 
 func (d *Dispatcher) rulesFor(c *Call) *rules {
@@ -31,8 +30,8 @@ func (d *Dispatcher) rulesFor(c *Call) *rules {
 	return &rules{policy: r.policy.For(c.client, c.req.AgentID).Within(held), replaced: r.replaced}
 }
 
-// Confinement returns the properties of a sandbox that a policy uses. A call with an escalation counts as not
-// confined.
+// Confinement returns a sandbox's properties for the policy, which counts an escalated call as
+// unconfined.
 func Confinement(p sandbox.Profile) policy.Confinement {
 	return policy.Confinement{
 		View:    p.Mode != sandbox.FullAccess && p.Tier != sandbox.TierC,
@@ -41,7 +40,7 @@ func Confinement(p sandbox.Profile) policy.Confinement {
 	}
 }
 
-// authorise decides the call, asking a person where the policy says so.
+// authorise decides the call, asking a person if the policy says so.
 func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocation) (*message.Decision, *refusal) {
 	effects, current := inv.Effects(), d.rulesFor(c)
 	verdict := current.policy.Decide(effects)
@@ -57,7 +56,7 @@ func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocatio
 	return d.ask(ctx, q)
 }
 
-// decided notifies the watchers of the policy's decision, and stores what it requires.
+// decided reports the policy's decision and stores what it requires.
 func (c *Call) decided(v policy.Decision) *message.Decision {
 	c.profile = v.Profile
 	c.notify(message.PolicyDecision{
@@ -78,8 +77,8 @@ func settled(v policy.Decision, said *message.Decision) (*message.Decision, *ref
 	return said, deniedByPolicy(v)
 }
 
-// judge decides the effects that appear while a call runs, by the policy at its start. It asks no one: an
-// effect for which the policy asks is allowed only if the same rule asked about the call and a person approved.
+// judge decides effects that appear while a call runs, by the policy at its start. It asks no one:
+// "ask" is allowed only if a person approved the call under the same rule.
 func (d *Dispatcher) judge(c *Call, said *message.Decision) func(policy.Effect) policy.Decision {
 	rules := d.rulesFor(c).policy
 	return func(e policy.Effect) policy.Decision {
@@ -95,13 +94,12 @@ type question struct {
 	call    *Call
 	inv     tools.Invocation
 	effects []policy.Effect
-	rules   *rules // which asked
+	rules   *rules
 	said    *message.Decision
-	id      string        // of the approval
-	offers  []check.Offer // ways to remember a yes
+	id      string
+	offers  []check.Offer
 }
 
-// ask asks the approvers about the call, unless a new policy settles it.
 func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *refusal) {
 	c, said := q.call, q.said
 	if refused := d.receive(c); refused != nil {
@@ -138,7 +136,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 func (d *Dispatcher) put(ctx context.Context, q question, r approval.Request[message.ApprovalRequest]) (answer approval.Verdict, changed policy.Decision, err error) {
 	waiting, settle := context.WithCancelCause(ctx)
 	judged := make(chan struct{})
-	// Ends when the question does.
+	// Ends with the question.
 	go func() {
 		defer close(judged)
 		changed = d.judgeAgain(waiting, q, settle)
@@ -150,8 +148,8 @@ func (d *Dispatcher) put(ctx context.Context, q question, r approval.Request[mes
 	return answer, changed, err
 }
 
-// approved returns the decision for a yes. Meanwhile a new policy may deny the call, or the escalation may have
-// become impossible.
+// approved applies a yes, unless a new policy denies the call or its escalation has become
+// impossible.
 func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Decision, *refusal) {
 	c := q.call
 	edited, err := d.editedCall(q, answer)
@@ -180,8 +178,7 @@ func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Dec
 	return said, nil
 }
 
-// written returns the files that a call asks to write, each by its own name: what a person who approves it has
-// seen. Whole trees are excluded.
+// written returns the files, not trees, that a call asks to write by name: a person saw them.
 func written(effects []policy.Effect) []string {
 	var files []string
 	for _, e := range effects {
@@ -192,7 +189,7 @@ func written(effects []policy.Effect) []string {
 	return files
 }
 
-// named returns the reads and writes whose paths a person sees before approving.
+// named returns the reads and writes whose paths a person saw.
 func named(effects []policy.Effect) (list []policy.Effect) {
 	for _, e := range effects {
 		ofPath := e.Kind == policy.Read || e.Kind == policy.Write
@@ -210,8 +207,8 @@ func (d *Dispatcher) patience(r *rules) time.Duration {
 	return d.opt.Limits.ApprovalTimeout
 }
 
-// judgeAgain judges a waiting call again whenever the policy changes, until ctx ends. When the policy no longer
-// asks it settles the question and returns the decision.
+// judgeAgain judges a waiting call by each new policy until ctx ends. One that no longer asks
+// settles the question.
 func (d *Dispatcher) judgeAgain(ctx context.Context, q question, settle context.CancelCauseFunc) policy.Decision {
 	for current := q.rules; ; {
 		select {
@@ -229,7 +226,6 @@ func (d *Dispatcher) judgeAgain(ctx context.Context, q question, settle context.
 	}
 }
 
-// answered returns the decision for an answer, or for the lack of one.
 func answered(ctx context.Context, said *message.Decision, answer approval.Verdict, patience time.Duration, err error) (*message.Decision, *refusal) {
 	rule := said.Rule
 	said.Action = policy.Deny.String()

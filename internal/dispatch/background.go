@@ -15,18 +15,17 @@ import (
 
 const forEver time.Duration = -1
 
-// listener is notified of a client's background calls.
 type listener struct {
 	client string
 	begun  func(*Call)
 }
 
-// maxNotifiedAtOnce bounds the ended background calls that a new connection is notified of; the next one gets
-// the rest.
+// maxNotifiedAtOnce bounds the ended background calls reported to a new connection; the next one
+// gets the rest.
 const maxNotifiedAtOnce = 100
 
-// Join calls begun for each background call of a client: those that run, those that ended while it was not
-// connected, and each that begins until leave is called. begun must not block.
+// Join calls begun for each of a client's background calls: running, unreported, and later ones,
+// until leave is called. begun must not block.
 func (d *Dispatcher) Join(client string, begun func(*Call)) (leave func()) {
 	l := &listener{client, begun}
 	d.mu.Lock()
@@ -64,7 +63,7 @@ func (d *Dispatcher) unnotified(client string, followed []*Call) (list []*Call) 
 	return list
 }
 
-// background starts an invocation as a separate call, and returns when it runs or failed.
+// background starts an invocation as a separate call, and waits until it runs or fails.
 func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Invocation, out outcome) outcome {
 	if ctx.Err() != nil {
 		out.refused = stopped(ctx)
@@ -76,8 +75,7 @@ func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Inv
 		out.refused = refused
 		return out
 	}
-	// Ends when the background call has its return in the journal; Shutdown waits
-	// for it.
+	// Ends when its return is journaled; Shutdown waits.
 	go d.liveOn(life, c, inv, out.decision)
 	<-c.begun
 	started, failed := c.start()
@@ -109,7 +107,7 @@ func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context
 	rec, _, err := d.opt.Journal.Begin(context.Background(), d.journalled(c), journalDecision(said))
 	if err == nil {
 		c.rec = rec.Key
-		c.escalation, parent.escalation = parent.escalation, nil // the background call runs
+		c.escalation, parent.escalation = parent.escalation, nil
 		c.leave, parent.leave = parent.leave, nil
 		for _, begun := range notify {
 			begun(c)
@@ -138,7 +136,7 @@ func (d *Dispatcher) admitBackground(c *Call) (notify []func(*Call), refused *re
 		return nil, tooMany(fmt.Sprintf("%d background calls that this connection began run already (limits.background_per_connection)", own))
 	}
 	d.admit(c)
-	d.waiting-- // it has its slot
+	d.waiting-- // it has a slot
 	for l := range d.audience {
 		if l.client == c.client {
 			notify = append(notify, l.begun)
@@ -147,7 +145,7 @@ func (d *Dispatcher) admitBackground(c *Call) (notify []func(*Call), refused *re
 	return notify, nil
 }
 
-// backgroundCalls counts running background calls: all, and those of conn. The caller holds mu.
+// backgroundCalls counts the running background calls, all and conn's. The caller holds mu.
 func (d *Dispatcher) backgroundCalls(conn string) (all, own int) {
 	for _, c := range d.calls {
 		if c.of == nil {
@@ -176,7 +174,6 @@ func (d *Dispatcher) executeSafely(ctx context.Context, c *Call, inv tools.Invoc
 	return d.execute(ctx, c, inv, out)
 }
 
-// start returns how a call began, or why it did not.
 func (c *Call) start() (*message.ToolStarted, *refusal) {
 	for _, e := range c.Events(0) {
 		switch e := e.(type) {

@@ -11,8 +11,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// longArguments is the length of arguments, in bytes, from which a call is recorded before it is analysed: a
-// long analysis could crash the daemon and leave no trace of the call.
+// Longer arguments are recorded before analysis, which could crash the daemon and leave no trace.
 const longArguments = 4 << 10
 
 func (d *Dispatcher) receive(c *Call) *refusal {
@@ -29,8 +28,8 @@ func (d *Dispatcher) receive(c *Call) *refusal {
 	return refused
 }
 
-// begin makes the call, the decision and the intent to run durable. Only then may the call run. A ReadOnly
-// call may run before, provided nothing is sent to the client first.
+// begin makes call, decision and intent durable, before the call may run. A ReadOnly call may run
+// earlier, provided nothing is sent to the client first.
 func (d *Dispatcher) begin(c *Call, inv tools.Invocation, said *message.Decision) *refusal {
 	switch {
 	case c.rec != 0:
@@ -46,8 +45,8 @@ func (d *Dispatcher) begin(c *Call, inv tools.Invocation, said *message.Decision
 	return d.taken(c, rec, fresh, err)
 }
 
-// taken handles the journal's answer to recording a call. A refusal ends the call; conclude decides by lost
-// and known what the client receives.
+// taken handles the result of recording a call. After a refusal, conclude answers by lost and
+// known.
 func (d *Dispatcher) taken(c *Call, rec journal.Record, fresh bool, err error) *refusal {
 	switch {
 	case err != nil:

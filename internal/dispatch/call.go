@@ -14,98 +14,97 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// Final is the last event of a call: its return, or the error_message that says why this request has none.
+// Final is the last event of a call: its return, or why this request has none.
 type Final struct {
 	Return     *message.ToolReturn
 	Err        *message.Error
-	Background *Call // goes on after this return; nil if there is none, or it has ended
-	Kept       bool  // there is neither: toold stops, and the next daemon continues the call
+	Background *Call // continues after the return
+	Kept       bool  // neither: toold stops, and the next daemon continues the call
 }
 
-// A Call is one tool call from request to return. Sessions attach to it and read its events and its output at
-// their own pace; it never waits for them.
+// A Call is one tool call. Sessions read its events and output at their own pace; it never waits
+// for them.
 type Call struct {
-	ID      string // tool_call_id, unique per client only
+	ID      string // unique per client
 	Dialect message.Dialect
 
 	client  string
-	conn    string // owner of its slot; see queue
+	conn    string
 	program *message.Program
 	asker   func() message.Asker
-	dir     string           // of the connection; see Submission
-	limit   sandbox.Limit    // see Submission
-	seen    func(*Call, any) // see Dispatcher.Observe; nil for a call that never runs
-	of      *Call            // the call that began this background call
+	dir     string
+	limit   sandbox.Limit
+	seen    func(*Call, any)
+	of      *Call
 	key     Key
-	tool    string // canonical name; as requested if there is no such tool
-	listed  bool   // the tool exists
+	tool    string // canonical, or as requested if unknown
+	listed  bool   // it exists
 	hash    string // of tool and arguments
 	req     *message.Request
 	asked   message.ToolCall
-	rec     journal.Key // zero until the call is recorded
+	rec     journal.Key
 	born    time.Time
 	stop    context.CancelCauseFunc
 	linger  time.Duration // negative: unlimited
 	input   *inbox
-	begun   chan struct{} // closed when its process runs, or the call has ended without one
-	ended   chan struct{} // closed when the call has its return
+	begun   chan struct{} // closed when its process runs, or the call has ended
+	ended   chan struct{} // closed with its return
 
-	// Only the call's goroutine uses these.
-	workspace      *Workspace             // nil until it is found; see enter
-	leave          func()                 // releases workspace; nil if another call does
-	profile        string                 // sandbox that the policy requires
+	workspace      *Workspace // nil until enter
+	leave          func()
+	profile        string                 // required by the policy
 	approved       []string               // files that a person approved
 	opened         []policy.Effect        // reads and writes that a person approved
-	escalation     *escalation.Escalation // what that person added to the sandbox; closed with the call
-	pending        []any                  // events to send once the call is recorded
-	edited         tools.Invocation       // runs instead of the requested call; nil: none
-	elsewhere      bool                   // another program carries it out; see tools.Elsewhere
-	cancelledEarly bool                   // cancelled before it was received
-	known          *journal.Record        // the call's earlier record
+	escalation     *escalation.Escalation // a person's; closed with the call
+	pending        []any                  // events, until the call is recorded
+	edited         tools.Invocation       // replaces the requested call; or nil
+	elsewhere      bool                   // another program runs it
+	cancelledEarly bool                   // before it was received
+	known          *journal.Record        // its earlier record
 	steps          []Step
-	keep           bool            // see Submission
-	kept           bool            // its record has what the next daemon needs to continue it
-	again          *journal.Record // the record of a call that an earlier daemon kept
-	joined         chan struct{}   // of such a call: closed when its client is back
-	resumed        chan struct{}   // of such a call: closed when it awaits approval again, or need not
-	lost           *refusal        // why the journal cannot record the call
+	keep           bool
+	kept           bool            // the next daemon can continue it
+	again          *journal.Record // record of an earlier daemon's call
+	joined         chan struct{}   // of such a call: its client is back
+	resumed        chan struct{}   // of such a call: it awaits approval, or need not
+	lost           *refusal        // why it cannot be journaled
 
 	mu       sync.Mutex
-	events   []any // message.PolicyDecision, message.ToolStarted, Final; append-only
+	events   []any // append-only
 	capture  *spool.Capture
 	watchers map[*Watcher]struct{}
 	viewers  map[*Watcher]struct{} // see View
-	leaving  *time.Timer           // runs while there is no watcher
+	leaving  *time.Timer           // runs without watchers
 	done     bool
 	progress progress
 }
 
 type progress struct {
 	state     string
-	position  int // in the queue
+	position  int
 	preview   string
 	pid       int
 	startedAt time.Time
 }
 
-// A Watcher is one session's attachment to a call.
+// A Watcher is a session's attachment to a call.
 type Watcher struct {
 	call *Call
 	wake func()
 }
 
-// Key identifies a call among those of all clients. Weak generators repeat ids across agents.
+// Key identifies a call of any client. Weak generators repeat ids across agents.
 type Key struct{ Client, Agent, ID string }
 
-// Key identifies the call; see Rejoin.
+// Key returns the call's key.
 func (c *Call) Key() Key { return c.key }
 
-// Client returns the origin of the call, without what its arguments say.
+// Client returns the call's origin, without its arguments' reasons.
 func (c *Call) Client() message.Asker {
 	return message.Asker{Client: c.client, Program: c.program, AgentID: c.req.AgentID, ConversationID: c.req.ConversationID}
 }
 
-// MemoryBytes returns roughly how much memory an ended call uses.
+// MemoryBytes estimates an ended call's memory.
 func (c *Call) MemoryBytes() int {
 	n := len(c.asked.Arguments)
 	for _, e := range c.Events(0) {
@@ -114,28 +113,28 @@ func (c *Call) MemoryBytes() int {
 		}
 	}
 	if capture := c.Capture(); capture != nil {
-		const most = 128 << 10 // the head and the tail of a stream
+		const most = 128 << 10 // head and tail of a stream
 		stdout, stderr, _ := capture.Totals()
 		n += int(min(stdout, most) + min(stderr, most) + min(stdout+stderr, most))
 	}
 	return n
 }
 
-// ToolName returns the tool as requested.
+// ToolName returns the requested name.
 func (c *Call) ToolName() string { return c.asked.Name }
 
-// Answer returns the message that answers the call in its dialect, nil if that is the return itself.
+// Answer returns the dialect's answer; nil: the return itself.
 func (c *Call) Answer(r message.ToolReturn) any {
 	req := *c.req
 	req.Item = ""
 	return req.Answer(r)
 }
 
-// BackgroundOf returns the call that began this background call; nil for others.
+// BackgroundOf returns a background call's parent, or nil.
 func (c *Call) BackgroundOf() *Call { return c.of }
 
-// Watch adds a watcher. wake is called, without blocking, whenever there may be something new to read, and at
-// once if there is something already.
+// Watch adds a watcher. wake is called whenever there may be news, and at once if there is some. It
+// must not block.
 func (c *Call) Watch(wake func()) *Watcher {
 	w := &Watcher{call: c, wake: wake}
 	c.mu.Lock()
@@ -152,8 +151,7 @@ func (c *Call) Watch(wake func()) *Watcher {
 	return w
 }
 
-// View adds a watcher that does not keep the call alive: the call's linger time runs while no other watches.
-// wake is as for Watch.
+// View is Watch without keeping the call alive: its linger time runs.
 func (c *Call) View(wake func()) *Watcher {
 	w := &Watcher{call: c, wake: wake}
 	c.mu.Lock()
@@ -165,21 +163,20 @@ func (c *Call) View(wake func()) *Watcher {
 	return w
 }
 
-// HasNews reports whether there is something to read from the beginning.
+// HasNews reports whether there is anything to read.
 func (c *Call) HasNews() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hasNews()
 }
 
-// hasNews is HasNews with mu held.
 func (c *Call) hasNews() bool { return len(c.events) > 0 || c.capture != nil }
 
 // Call returns the watched call.
 func (w *Watcher) Call() *Call { return w.call }
 
-// Detach ends the attachment. A call without watchers is cancelled after its linger time. Detach may be
-// called twice.
+// Detach ends the attachment. The call is cancelled its linger time after the last one. Detach may
+// be repeated.
 func (w *Watcher) Detach() {
 	c := w.call
 	c.mu.Lock()
@@ -194,22 +191,21 @@ func (w *Watcher) Detach() {
 	}
 }
 
-// Events returns the events from index from on. The slice must not be changed.
+// Events returns the events from an index on, read-only.
 func (c *Call) Events(from int) []any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.events[from:len(c.events):len(c.events)]
 }
 
-// Capture returns the call's output, or nil before it runs.
+// Capture returns the call's output, nil before it runs.
 func (c *Call) Capture() *spool.Capture {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.capture
 }
 
-// Cancel stops the call. The reason may be empty; the return repeats it.
-// Cancelling twice, or too late, is harmless.
+// Cancel stops the call; the return repeats the reason. It may come late or twice.
 func (c *Call) Cancel(reason string) {
 	c.stop(cancelled{shortened(reason, 500)})
 }
@@ -228,7 +224,7 @@ func (c *Call) emit(event any) {
 	c.events = append(c.events, event)
 	switch event.(type) {
 	case message.ToolStarted:
-		closeOnce(c.begun) // its waiters find the event
+		closeOnce(c.begun)
 	case Final:
 		closeOnce(c.ended)
 		c.done = true
@@ -244,7 +240,7 @@ func (c *Call) emit(event any) {
 	c.wakeAll()
 }
 
-// closeOnce closes a channel that may be closed already, for one goroutine at a time.
+// closeOnce closes a channel unless it is closed. It is not concurrent.
 func closeOnce(c chan struct{}) {
 	select {
 	case <-c:
@@ -253,7 +249,7 @@ func closeOnce(c chan struct{}) {
 	}
 }
 
-// proceed records the call's progress. change must not block.
+// proceed updates the progress. change must not block.
 func (c *Call) proceed(state string, change func(*progress)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,7 +259,7 @@ func (c *Call) proceed(state string, change func(*progress)) {
 	}
 }
 
-// wakeAll wakes the watchers. Wake functions are leaves: they never block or call back.
+// wakeAll wakes the watchers, which neither block nor call back.
 func (c *Call) wakeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

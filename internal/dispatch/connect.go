@@ -16,25 +16,24 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// askedAtOnce is how many hosts of one call await approval at a time; more wait for their turn.
+// askedAtOnce bounds a call's hosts that await approval at a time.
 const askedAtOnce = 8
 
-// maxDecisions bounds the decisions on connections of one call that are journalled and sent. Beyond it no new
-// host may be contacted.
+// maxDecisions bounds a call's reported connection decisions. Beyond it, new hosts are denied.
 const maxDecisions = 4096
 
-// connections decides which hosts one running call may contact. A host that was judged with the call itself, or
-// that the configuration lists, needs no further question; a rule that denies or asks applies anyway.
+// connections decides which hosts a running call may contact. Hosts judged with the call or listed
+// in the configuration need no question, unless a rule denies or asks.
 type connections struct {
 	d      *Dispatcher
 	call   *Call
 	inv    tools.Invocation
-	judged map[destination]bool // with the call
-	slots  chan struct{}        // one element per host that awaits approval
+	judged map[destination]bool
+	slots  chan struct{} // one per host awaiting approval
 
 	mu       sync.Mutex
 	asked    map[questionKey]*hostQuestion
-	count    int // of questions asked
+	count    int
 	reported map[decisionKey]*decisionRecord
 }
 
@@ -44,13 +43,13 @@ type decisionKey struct {
 	action, rule string
 }
 
-// decisionRecord is a decision that is written once.
+// decisionRecord is written once.
 type decisionRecord struct {
 	mu      sync.Mutex
 	written bool
 }
 
-// destination is a host and a port of it; 0 = any.
+// destination is a host and a port, 0: any.
 type destination struct {
 	host string
 	port int
@@ -69,7 +68,8 @@ func (d *Dispatcher) connections(c *Call, inv tools.Invocation) *connections {
 	return n
 }
 
-// decide returns nil if the call may contact the host at one of the ports. It may wait for a person.
+// decide returns nil if the call may contact the host at one of the ports. It may wait for a
+// person.
 func (n *connections) decide(ctx context.Context, host string, ports []uint16) error {
 	for {
 		err := n.decideBy(ctx, n.d.rulesFor(n.call), host, ports)
@@ -106,8 +106,8 @@ func (n *connections) deny(v policy.Decision) error {
 	return n.report([]policy.Decision{v}, *saidBy("policy", v), errors.New(deniedByPolicy(v).text))
 }
 
-// revoked waits until a policy denies an existing connection, and returns why. A policy that would only ask
-// does not end it.
+// revoked waits until a policy denies an existing connection, and returns why. One that asks does
+// not end it.
 func (n *connections) revoked(ctx context.Context, host string, port uint16) error {
 	for {
 		rules := n.d.rulesFor(n.call)
@@ -124,8 +124,8 @@ func (n *connections) revoked(ctx context.Context, host string, port uint16) err
 	}
 }
 
-// judge returns the policy's decision on one port, or that of the person who allowed the network for one host:
-// it outweighs a rule that asks, not one that denies.
+// judge decides one port. A person's yes for one host outweighs a rule that asks, not one that
+// denies.
 func (n *connections) judge(rules *rules, host string, port uint16) (v policy.Decision, by string) {
 	v = n.judgeRules(rules, host, port)
 	lets, alone := n.call.escalation.Lets(host, port)
@@ -166,8 +166,8 @@ func contact(host string, port uint16) policy.Effect {
 	return e
 }
 
-// report journals a decision about ports of a host, sends it once, and returns why as a denial. A connection
-// waits until the decision that allows it is journalled.
+// report journals a decision, sends it once, and returns why as a denial. No connection opens
+// before.
 func (n *connections) report(about []policy.Decision, said message.Decision, why error) error {
 	host := about[0].Effect.Host
 	if why != nil {
@@ -191,7 +191,6 @@ func (n *connections) report(about []policy.Decision, said message.Decision, why
 	return why
 }
 
-// recordOf returns the record of a decision; nil if there are too many.
 func (n *connections) recordOf(key decisionKey) *decisionRecord {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,7 +1,7 @@
 // Package dispatch takes each tool call from request to return.
 //
-// Only dispatch knows both vocabularies: the messages on the wire and the effects that policy judges. It owns
-// the calls: they live on the daemon's context, and sessions attach to them.
+// Only dispatch knows both messages and effects. It owns the calls, which live on the daemon's
+// context; sessions attach to them.
 package dispatch
 
 import (
@@ -26,58 +26,57 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// Options configure a Dispatcher. All fields but Redact, Recorded and Single are required.
+// Options configure a Dispatcher. Redact, Recorded and Single are optional.
 type Options struct {
-	Registry   *tools.Registry // the tools by name; each workspace has its own
+	Registry   *tools.Registry
 	Workspaces Workspaces
 	Approvals  *approval.Queue[message.ApprovalRequest]
 	Journal    *journal.Journal
 	Log        *zap.Logger
-	SpoolDir   string // output files of calls, one directory each
-	// Kill ends the process tree of a call that a crashed daemon left behind.
+	SpoolDir   string
+	// Kill ends a process tree left by a crashed daemon.
 	Kill     func(identity string) (bool, error)
 	Limits   Limits
-	Redact   []string          // values that must not leave a call
-	Recorded func(bytes int64) // called with the size of an ended call's output; may be nil
-	// Single: the clients end with the Dispatcher, so it keeps no calls, and continues none that another has kept.
+	Redact   []string          // values to mask in output
+	Recorded func(bytes int64) // reports an ended call's output size
+	// Single: the clients end with the Dispatcher, so it keeps and continues no calls.
 	Single bool
 }
 
 // Limits bound the calls. All are required.
 type Limits struct {
-	Concurrent      int // calls that run at once
-	PerConnection   int // of them, those of one connection
-	Waiting         int // calls that wait for a slot or a person
-	Background      int // calls that go on after their return; 0: none
-	BackgroundEach  int // of them, those that one connection began
-	AskedHosts      int // that one running call may ask about; 0: none
-	ReturnBytes     int // of each stream, and of result, in a return
+	Concurrent      int
+	PerConnection   int // of one connection
+	Waiting         int // for a slot or a person
+	Background      int // 0: none
+	BackgroundEach  int // begun by one connection
+	AskedHosts      int // questions of one running call; 0: none
+	ReturnBytes     int // of each stream, and of result
 	SpoolBytes      int64
-	Linger          time.Duration // a call's life after its last session left
+	Linger          time.Duration // of a call without sessions
 	ApprovalTimeout time.Duration
 }
 
-// maxHeld bounds the arguments of unanswered calls in memory, in bytes.
 const maxHeld = 256 << 20
 
-// A Dispatcher runs calls. Its methods may be called concurrently.
+// A Dispatcher runs calls. It is safe for concurrent use.
 type Dispatcher struct {
 	opt    Options
-	slots  *queue        // for running calls
+	slots  *queue
 	builds chan struct{} // one element per call being parsed
 	seers  atomic.Pointer[[]func(*Call, any)]
 
 	mu           sync.Mutex
-	calls        map[Key]*Call // unanswered calls by client scope and id
-	waiting      int           // calls admitted and not yet running
-	held         int64         // bytes of the arguments of calls
+	calls        map[Key]*Call
+	waiting      int   // admitted, not yet running
+	held         int64 // bytes of their arguments
 	unsaved      map[journal.Key]unsaved
 	earlyCancels earlyCancels
 	audience     map[*listener]struct{}
-	memory       memory // remembered answers
+	memory       memory // answers
 	lent         map[conversation]*lentLoopback
 	stopping     bool
-	wg           sync.WaitGroup // one per call in calls
+	wg           sync.WaitGroup // one per call
 }
 
 // New returns a Dispatcher. Shutdown ends it.
@@ -88,8 +87,7 @@ func New(opt Options) *Dispatcher {
 	d := &Dispatcher{
 		opt:   opt,
 		slots: newQueue(opt.Limits.Concurrent, opt.Limits.PerConnection),
-		// Parsing is CPU-bound, so more at once is no faster. But analysing a hostile script can cost hundreds of
-		// megabytes.
+		// Parsing is CPU-bound, and a hostile script can need hundreds of megabytes.
 		builds:  make(chan struct{}, runtime.GOMAXPROCS(0)),
 		calls:   make(map[Key]*Call),
 		unsaved: make(map[journal.Key]unsaved), earlyCancels: make(earlyCancels), audience: make(map[*listener]struct{}), lent: make(map[conversation]*lentLoopback),
@@ -97,8 +95,8 @@ func New(opt Options) *Dispatcher {
 	return d
 }
 
-// Observe calls seen for each later event of each call, once its watchers can read it. seen must not block.
-// Observe may be called several times.
+// Observe calls seen for each later event of any call, once watchers can read it. seen must not
+// block. Observe may be repeated.
 func (d *Dispatcher) Observe(seen func(c *Call, event any)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,22 +118,21 @@ func (d *Dispatcher) seen(c *Call, event any) {
 	}
 }
 
-// Submission is one call from a session.
+// Submission is a session's call.
 type Submission struct {
-	Client  string           // the token's name, not the connection: it scopes the call's id
-	Conn    string           // the connection: slots are assigned to connections in turn
-	Program *message.Program // as the connection identified itself; nil: it did not
-	Dir     string           // canonical; selects the workspace of a call that names no directory; "": the first
+	Client  string           // token name: the scope of the call's id
+	Conn    string           // slots are assigned to connections in turn
+	Program *message.Program // or nil
+	Dir     string           // canonical; selects the workspace of calls that name no directory; "": the first
 	Request *message.Request
 	Call    message.ToolCall
-	Limit   sandbox.Limit // the most that the client lets the call do
-	TooMany string        // not empty: the session has too many calls, for this reason
-	Keep    bool          // the client can repeat the call after a restart: until it has begun, it outlives the Dispatcher
-	Wake    func()        // see Call.Watch
+	Limit   sandbox.Limit // set by the client
+	TooMany string        // why the session has too many calls; or empty
+	Keep    bool          // the client can repeat the call: it survives a restart until it begins
+	Wake    func()
 }
 
-// Submit starts a call, or attaches to the same call if it runs or has run. It does not block; the Watcher's
-// call has the events.
+// Submit starts a call, or attaches to the same one if it runs or has ended. It does not block.
 func (d *Dispatcher) Submit(s Submission) *Watcher {
 	c, ctx := d.newCall(s)
 	if strings.HasPrefix(c.ID, message.BackgroundPrefix) {
@@ -164,7 +161,7 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 	}
 	d.mu.Unlock()
 	w := c.Watch(s.Wake)
-	// Ends when the call has its return in the journal; Shutdown waits for it.
+	// Ends when its return is journaled; Shutdown waits.
 	go d.live(ctx, c, refused)
 	return w
 }
@@ -198,15 +195,14 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 
 const otherArguments = "belongs to a call with other arguments; use a new id for a new call"
 
-// refuseDuplicate answers a request that uses the id of another call.
 func refuseDuplicate(c *Call, wake func(), why string) *Watcher {
-	c.seen = nil // the id belongs to another call
+	c.seen = nil
 	w := c.Watch(wake)
 	c.emit(Final{Err: about(c.ID, message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, why))})
 	return w
 }
 
-// admit counts a call among the unanswered. The caller holds mu.
+// admit counts an unanswered call. The caller holds mu.
 func (d *Dispatcher) admit(c *Call) {
 	d.calls[c.key] = c
 	d.waiting++
@@ -214,7 +210,7 @@ func (d *Dispatcher) admit(c *Call) {
 	d.wg.Add(1)
 }
 
-// crowded returns why a call just admitted is one too many, or "". The caller holds mu.
+// crowded returns why the last call is one too many, or "". The caller holds mu.
 func (d *Dispatcher) crowded() string {
 	switch {
 	case d.waiting > d.opt.Limits.Waiting:
@@ -238,8 +234,7 @@ func (d *Dispatcher) notWaiting() {
 	d.waiting--
 }
 
-// Find returns the unanswered calls with a tool_call_id, the oldest first. An empty client means any client, an
-// empty id any id.
+// Find returns unanswered calls, the oldest first. Empty client or id: any.
 func (d *Dispatcher) Find(client, id string) []*Call {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -253,16 +248,15 @@ func (d *Dispatcher) Find(client, id string) []*Call {
 	return found
 }
 
-// CancelAll stops every unanswered call of a client, background calls included;
-// an empty client means all.
+// CancelAll stops every unanswered call of a client; "": all.
 func (d *Dispatcher) CancelAll(client, reason string) {
 	for _, c := range d.Find(client, "") {
 		c.Cancel(reason)
 	}
 }
 
-// Shutdown refuses new calls, stops the running ones and returns when each has its return in the journal, or is
-// kept there for the next daemon, or when ctx ends.
+// Shutdown refuses new calls, stops running ones, and waits until each has its return or is kept
+// for the next daemon, or until ctx ends.
 func (d *Dispatcher) Shutdown(ctx context.Context) error {
 	d.mu.Lock()
 	d.stopping = true
@@ -271,7 +265,7 @@ func (d *Dispatcher) Shutdown(ctx context.Context) error {
 	}
 	d.mu.Unlock()
 	drained := make(chan struct{})
-	// Ends when the last call has returned; each call ends within its grace.
+	// Ends with the last call, within its grace.
 	go func() { d.wg.Wait(); close(drained) }()
 	select {
 	case <-drained:

@@ -9,7 +9,7 @@ import (
 
 const maxEarlyCancels = 1024
 
-// earlyCancels are ids that were cancelled before their calls were received, by client, oldest first.
+// earlyCancels are a client's cancels that precede their calls, oldest first.
 type earlyCancels map[string][]string
 
 func (f earlyCancels) add(client, id string) {
@@ -29,8 +29,8 @@ func (f earlyCancels) take(client, id string) bool {
 	return true
 }
 
-// CancelEarly cancels a call that has not been received yet: when it is, it does not run. It returns false if
-// the client has used the id already, or if the cancel cannot be recorded.
+// CancelEarly cancels a call that has not arrived: it will not run. It returns false if the id is
+// used already, or the cancel cannot be recorded.
 func (d *Dispatcher) CancelEarly(ctx context.Context, client, id string) bool {
 	cancelled, err := d.opt.Journal.Fence(context.WithoutCancel(ctx), client, id, maxEarlyCancels)
 	if err != nil {
@@ -43,7 +43,7 @@ func (d *Dispatcher) CancelEarly(ctx context.Context, client, id string) bool {
 	defer d.mu.Unlock()
 	for _, c := range d.calls {
 		if c.ID == id && c.client == client {
-			c.Cancel("") // it was received meanwhile
+			c.Cancel("")
 			return true
 		}
 	}
@@ -53,8 +53,8 @@ func (d *Dispatcher) CancelEarly(ctx context.Context, client, id string) bool {
 	return true
 }
 
-// takeEarlyCancel removes an early cancel once its call is answered. If the answer could not be recorded the
-// cancel stays, since the call may be sent again.
+// takeEarlyCancel removes the cancel of an answered call, unless the answer is unrecorded: the call
+// may be repeated.
 func (d *Dispatcher) takeEarlyCancel(c *Call) {
 	if c.lost != nil {
 		d.mu.Lock()

@@ -15,8 +15,8 @@ import (
 
 const historyPage = 500
 
-// History reads the calls since a time from the journal, at most the latest most of them (0: all), for testing
-// policies. effects returns what a call does.
+// History reads the calls since a time, the latest most (0: all), for testing policies. effects
+// returns what a call does.
 func History(ctx context.Context, log *journal.Journal, since time.Time, most int, effects func(tool string, arguments json.RawMessage) ([]policy.Effect, error)) (*check.History, error) {
 	var events []recorded
 	for before := journal.Key(0); most == 0 || len(events) < most; {

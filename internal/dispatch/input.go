@@ -9,14 +9,13 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Bounds of input that a command has not read: bytes, including the overhead of each piece, and pieces in
-// flight.
+// Bounds of unread input: bytes, and overhead per piece.
 const (
 	maxUnread = 4 << 20
 	pieceCost = 256
 )
 
-// inbox contains the input of a running call, and counts what its command has not read yet.
+// inbox contains a running call's input, and counts what is unread.
 type inbox struct {
 	pieces chan tools.Input
 
@@ -35,8 +34,8 @@ func newInbox() *inbox {
 	return &inbox{pieces: make(chan tools.Input, 64), unread: make(map[*piece]struct{})}
 }
 
-// Input passes input to the running command without blocking. notify, which may be nil, is called when the
-// command has the data, or with false when the call has ended. It must not block.
+// Input passes input to the running command. notify, if any, is called when it has the data, or
+// with false when the call has ended. Neither blocks.
 func (c *Call) Input(in tools.Input, notify func(taken bool)) *message.Error {
 	c.mu.Lock()
 	running := c.capture != nil && !c.done
@@ -56,7 +55,7 @@ func (c *Call) Input(in tools.Input, notify func(taken bool)) *message.Error {
 		return full(c.ID)
 	}
 	if len(in.Data) == 0 {
-		c.input.drop(p, true) // signals, sizes and EOF never wait
+		c.input.drop(p, true)
 	}
 	return nil
 }
@@ -86,14 +85,13 @@ func (b *inbox) forget(p *piece) bool {
 	return true
 }
 
-// drop removes a piece and notifies its sender, once.
 func (b *inbox) drop(p *piece, taken bool) {
 	if b.forget(p) && p.notify != nil {
 		p.notify(taken)
 	}
 }
 
-// close notifies the senders of what the command did not read.
+// close notifies the senders of unread input.
 func (b *inbox) close() {
 	b.mu.Lock()
 	b.closed = true

@@ -14,8 +14,8 @@ import (
 
 const endedShown = 100
 
-// List returns a client's unanswered calls, the oldest first; an empty client means all clients'. With ended,
-// the latest answered calls come before them.
+// List returns a client's unanswered calls ("": all clients'), the oldest first; with ended, after
+// the latest answered ones.
 func (d *Dispatcher) List(ctx context.Context, client string, ended bool) ([]message.CallInfo, error) {
 	calls := d.Find(client, "")
 	list := []message.CallInfo{}
@@ -72,7 +72,7 @@ func recordInfo(rec journal.Record) message.CallInfo {
 	return i
 }
 
-// startOf returns when an answered call began to run; the zero time if it did not.
+// startOf returns an answered call's start; zero: it did not run.
 func startOf(rec journal.Record) time.Time {
 	if rec.ErrorType == string(message.NotStartedAfterCrash) {
 		return time.Time{}
@@ -92,34 +92,33 @@ func beginning(text string) string {
 	return line
 }
 
-// Step is a part of the duration of a call.
+// Step is a part of a call's duration.
 type Step struct {
 	Name     string
 	From, To time.Time
 }
 
-// Names of steps, in order. A call has only those that it reached.
+// Steps in order, as far as reached.
 const (
-	StepJudge  = "judge"  // from its receipt to the policy's decision
-	StepAsk    = "ask"    // awaiting approval
-	StepQueue  = "queue"  // waiting for other calls to end
-	StepRun    = "run"    // running the tool
-	StepRecord = "record" // writing the return
+	StepJudge  = "judge"
+	StepAsk    = "ask"
+	StepQueue  = "queue"
+	StepRun    = "run"
+	StepRecord = "record"
 )
 
-// stepped records a step that ends now. Only the call's goroutine uses it.
+// Only the call's goroutine calls stepped.
 func (c *Call) stepped(name string, from time.Time) {
 	c.steps = append(c.steps, Step{name, from, time.Now()})
 }
 
-// Steps returns the steps of an ended call. It is for functions of Observe that receive a Final.
+// Steps returns an ended call's steps, to observers of Final.
 func (c *Call) Steps() []Step { return c.steps }
 
-// Received returns when the call was received.
+// Received returns the arrival time.
 func (c *Call) Received() time.Time { return c.born }
 
-// Tool returns the tool's canonical name, or "other" if there is no such tool: never a string that a client can
-// choose.
+// Tool returns the canonical name, or "other": never a client's text.
 func (c *Call) Tool() string {
 	if !c.listed {
 		return "other"
@@ -127,7 +126,7 @@ func (c *Call) Tool() string {
 	return c.tool
 }
 
-// States counts the unanswered calls by their state.
+// States counts the unanswered calls by state.
 func (d *Dispatcher) States() map[string]int {
 	count := map[string]int{}
 	for _, c := range d.Find("", "") {

@@ -13,14 +13,14 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// lookTime bounds the duration of a Look, and lookLines the reads that its return lists.
+// Bounds of a Look: its duration and the listed reads.
 const (
 	lookTime  = time.Second
 	lookLines = 500
 )
 
-// A Look is a series of reads that is recorded as one call; each read is judged. Its intent is durable before
-// anything is sent. It ends with Close, or after lookTime.
+// A Look is a series of reads recorded as one call; each read is judged. Its intent is durable
+// before anything is sent. It ends with Close, or after lookTime.
 type Look struct {
 	d       *Dispatcher
 	call    *Call
@@ -28,16 +28,16 @@ type Look struct {
 
 	mu    sync.Mutex
 	shut  bool
-	busy  sync.WaitGroup // one per read
+	busy  sync.WaitGroup
 	lines []string
 	count int
 }
 
 // Errors of Look.At.
 var (
-	// ErrLookOver: the series has ended; begin another one.
+	// ErrLookOver: begin another series.
 	ErrLookOver = errors.New("the series of reads has ended")
-	// ErrAsks: a person must decide; submit the read as a call.
+	// ErrAsks: submit the read as a call.
 	ErrAsks = errors.New("a person has to decide on this read")
 )
 
@@ -46,7 +46,7 @@ type LookError struct{ Text string }
 
 func (e *LookError) Error() string { return e.Text }
 
-// Look begins a series of reads with the call of its first one, which it does not carry out yet.
+// Look begins a series with its first read's call, which At must still carry out.
 func (d *Dispatcher) Look(first Submission) (*Look, error) {
 	c, ctx := d.newCall(first)
 	d.mu.Lock()
@@ -76,7 +76,7 @@ func (d *Dispatcher) Look(first Submission) (*Look, error) {
 		return nil, &LookError{refused.text}
 	}
 	c.proceed(message.CallRunning, func(p *progress) { p.preview = "a series of reads"; p.startedAt = time.Now() })
-	// Ends with Close, after lookTime, or when the call is cancelled; Shutdown waits.
+	// Ends with Close, after lookTime, or when cancelled; Shutdown waits.
 	go l.live(ctx, said)
 	return l, nil
 }
@@ -105,7 +105,7 @@ func (l *Look) live(ctx context.Context, said *message.Decision) {
 	l.d.answer(l.call, outcome{decision: said, took: time.Since(l.call.born), result: tools.Result{Text: strings.Join(lines, "\n")}})
 }
 
-// Close ends the series. It may be called twice.
+// Close ends the series. It may be repeated.
 func (l *Look) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,8 +120,8 @@ func (l *Look) Over() bool {
 	return l.shut
 }
 
-// At carries out one read, a call of the same client that changes nothing. The error is ErrLookOver, ErrAsks or
-// a *LookError.
+// At carries out one read-only call of the client. The error is ErrLookOver, ErrAsks or a
+// *LookError.
 func (l *Look) At(sub Submission) (tools.Result, error) {
 	if !l.enter() {
 		return tools.Result{}, ErrLookOver
@@ -160,7 +160,6 @@ func (l *Look) At(sub Submission) (tools.Result, error) {
 	return result, l.note(inv, "done", nil)
 }
 
-// enter counts a read, unless the series has ended.
 func (l *Look) enter() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// others are the other calls of the same client, agent and conversation.
+// others are the other calls of a conversation.
 type others struct {
 	d  *Dispatcher
 	of *Call
@@ -63,7 +63,6 @@ func (o others) List(ctx context.Context, ended bool) ([]tools.CallStatus, error
 	return list, nil
 }
 
-// liveCall is a call that is not answered, or was not when it was found.
 type liveCall struct{ *Call }
 
 func (c liveCall) Status() tools.CallStatus {
@@ -86,7 +85,7 @@ func (c liveCall) startedAt() time.Time {
 	return c.progress.startedAt
 }
 
-// Changed returns a channel that is closed at the next change.
+// Changed returns a channel that closes at the next change.
 func (c liveCall) Changed() <-chan struct{} {
 	select {
 	case <-c.ended:
@@ -103,7 +102,6 @@ func (c liveCall) Changed() <-chan struct{} {
 	return capture.Changed()
 }
 
-// ReadAt reads its output so far.
 func (c liveCall) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64) {
 	rec := c.Recording()
 	if rec == nil {
@@ -120,7 +118,7 @@ func (c liveCall) Stop(reason string) <-chan struct{} {
 
 type endedCall struct {
 	status tools.CallStatus
-	output Recording // nil: none
+	output Recording
 }
 
 func newEndedCall(rec journal.Record) endedCall {
@@ -142,7 +140,6 @@ func newEndedCall(rec journal.Record) endedCall {
 
 func (e endedCall) Status() tools.CallStatus { return e.status }
 
-// Changed returns nil: nothing changes any more.
 func (e endedCall) Changed() <-chan struct{} { return nil }
 
 func (e endedCall) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64) {
@@ -173,17 +170,17 @@ func endOf(ret *message.ToolReturn) string {
 	return cmp.Or(ret.Status, "no status")
 }
 
-// conversation identifies the calls that may reach each other's servers.
+// conversation scopes remembered answers and shared servers.
 type conversation struct{ client, agent, id string }
 
 type lentLoopback struct {
 	sandbox.Loopback
-	calls int // background calls
+	calls int
 }
 
-// loopback returns the servers of the conversation's background calls that a call may reach, and under which
-// name it lends its own. A call with an escalation, or in another sandbox, has none: its servers could pass
-// that on.
+// loopback returns the servers of the conversation that a call may reach, and the name under which
+// it lends its own. An escalated or differently confined call gets none: its servers could pass its
+// access on.
 func (d *Dispatcher) loopback(c *Call) (l *sandbox.Loopback, lends string, giveBack func()) {
 	if c.escalation != nil || c.profile != "" || !c.limit.IsZero() {
 		return nil, "", func() {}

@@ -19,16 +19,16 @@ import (
 )
 
 type outcome struct {
-	refused  *refusal // nothing ran
+	refused  *refusal
 	result   tools.Result
 	capture  *spool.Capture
 	decision *message.Decision
 	took     time.Duration
-	cause    string // why a call was stopped
-	started  *Call  // the background call
+	cause    string
+	started  *Call
 }
 
-// live takes a call through its life, until its return is journaled and sent.
+// live takes a call to its journaled and sent return.
 func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 	defer d.wg.Done()
 	defer c.stop(nil)
@@ -55,16 +55,16 @@ func (d *Dispatcher) answer(c *Call, out outcome) {
 	if c.cancelledEarly {
 		d.takeEarlyCancel(c)
 	}
-	// A repeat from here on is answered from the journal.
+	// From here on the journal answers repeats.
 	d.forget(c)
 	c.emit(final)
-	runtime.Gosched() // to the goroutine that writes it to the client
+	runtime.Gosched() // to the writer
 	if fresh {
-		d.logReturn(c, out, final.Return) // no one waits for it
+		d.logReturn(c, out, final.Return)
 	}
 }
 
-// process judges and runs the call. A panic of a tool is an internal error of this call.
+// process judges and runs the call. A tool's panic is this call's internal error.
 func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	waits := true
 	started := func() {
@@ -107,8 +107,8 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	return d.execute(ctx, c, inv, out)
 }
 
-// prepare lets an invocation prepare while the journal records the intent. ready waits for that, and panics if
-// it has; drop waits and discards it, which does nothing once the call has run.
+// prepare prepares while the journal records the intent. ready waits, and repeats a panic; drop
+// waits and discards what has not run.
 func (d *Dispatcher) prepare(c *Call, inv tools.Invocation) (ready, drop func()) {
 	p, ok := inv.(tools.Preparing)
 	if !ok || inv.Traits().Background {
@@ -145,8 +145,7 @@ func (d *Dispatcher) rescue(c *Call, out *outcome) {
 	out.refused = &refusal{message.InternalError, "a fault in toold ended the call; report it with the reference " + ref}
 }
 
-// awaitSlot waits for a slot among the running calls, and notifies the watchers of the call's position. The
-// caller leaves the slot.
+// awaitSlot waits for a slot, which the caller leaves, and reports the position.
 func (d *Dispatcher) awaitSlot(ctx context.Context, c *Call) (leave func(), refused *refusal) {
 	t := d.slots.enter(c.conn)
 	leave = func() { d.slots.leave(t) }
@@ -179,8 +178,8 @@ func (d *Dispatcher) awaitSlot(ctx context.Context, c *Call) (leave func(), refu
 	}
 }
 
-// takeSlot keeps the slot for a call that has not ended meanwhile. Shutdown stops one call after the other: a
-// call that gets the slot of a stopped one waits until all are stopped, so that it counts as waiting.
+// takeSlot keeps a live call's slot. Shutdown stops calls one by one: a call that inherits a
+// stopped one's slot waits for mu, so that it counts as waiting.
 func (d *Dispatcher) takeSlot(ctx context.Context, leave func()) (func(), *refusal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -201,7 +200,7 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 		}
 	}
 	inv, refused := d.build(ctx, c.workspace, c.asked)
-	if refused == nil && c.again != nil && inv.Traits().Elsewhere { // no program waits for the decision any more
+	if refused == nil && c.again != nil && inv.Traits().Elsewhere { // the program is gone
 		refused = notStarted()
 	}
 	if refused == nil {
@@ -211,7 +210,6 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 	return inv, refused
 }
 
-// build builds an invocation, once admitted and before ctx ends. It records nothing.
 func (d *Dispatcher) build(ctx context.Context, w *Workspace, asked message.ToolCall) (tools.Invocation, *refusal) {
 	select {
 	case d.builds <- struct{}{}:
@@ -239,25 +237,23 @@ func (d *Dispatcher) build(ctx context.Context, w *Workspace, asked message.Tool
 	return inv, nil
 }
 
-// spool returns the directory for the output of a call; "" if it is not recorded.
 func (d *Dispatcher) spool(c *Call) (dir string) {
 	if c.rec == 0 {
 		return ""
 	}
 	dir = filepath.Join(d.opt.SpoolDir, strconv.FormatInt(int64(c.rec), 10))
-	// A directory with this name belongs to another journal.
+	// It belongs to another journal.
 	if err := os.RemoveAll(dir); err != nil {
 		d.opt.Log.Warn("cannot remove old output", zap.String("call", c.ID), zap.Error(err))
 	}
 	return dir
 }
 
-// confinement returns what determines the sandbox of a call.
 func (d *Dispatcher) confinement(c *Call) tools.IO {
 	return tools.IO{Profile: c.profile, Limit: c.limit, Escalation: c.escalation, Approved: c.approved, Opened: c.opened, Policy: d.rulesFor(c).policy}
 }
 
-// execute runs the invocation. Everything before it has been journalled.
+// execute runs a journaled invocation.
 func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation, out outcome) outcome {
 	dir := d.spool(c)
 	out.capture = spool.NewCapture(spool.Options{Dir: dir, SpoolBytes: d.opt.Limits.SpoolBytes, Redact: d.opt.Redact, Call: c.ID})
@@ -294,7 +290,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 	return out
 }
 
-// run runs an invocation. It, or run, records before that it may have effects.
+// run records, or makes the invocation record, that effects may begin.
 func (d *Dispatcher) run(ctx context.Context, c *Call, inv tools.Invocation, io tools.IO) tools.Result {
 	if _, itself := inv.(tools.Preparing); !itself && c.rec != 0 {
 		if err := d.starting(c, "", ""); err != nil {
@@ -304,7 +300,6 @@ func (d *Dispatcher) run(ctx context.Context, c *Call, inv tools.Invocation, io 
 	return inv.Execute(ctx, io)
 }
 
-// starting records that a call, and its parent, may have effects from now on.
 func (d *Dispatcher) starting(c *Call, process, dir string) error {
 	if c.of != nil {
 		if err := d.opt.Journal.Start(c.of.rec, "", ""); err != nil {

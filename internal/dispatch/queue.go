@@ -5,15 +5,14 @@ import (
 	"sync"
 )
 
-// queue assigns the slots of running calls, at most each to one owner. A free slot goes to the first call of
-// the next owner in turn.
+// queue assigns the slots, each at most per owner. A free slot goes to the next owner's first call.
 type queue struct {
 	each int
 
 	mu    sync.Mutex
 	free  int
-	lines map[string]*line // owners that have a slot or wait for one
-	turns []*line          // those that wait, the next one first
+	lines map[string]*line // owners with or awaiting slots
+	turns []*line
 }
 
 type line struct {
@@ -22,10 +21,10 @@ type line struct {
 	waiting []*ticket
 }
 
-// ticket is a call's claim to a slot. The holder leaves once, with or without it.
+// ticket is a claim to a slot. The holder leaves once, with or without it.
 type ticket struct {
 	line  *line
-	ready chan struct{} // closed when it has its slot
+	ready chan struct{}
 }
 
 func newQueue(places, each int) *queue {
@@ -49,7 +48,6 @@ func (q *queue) enter(owner string) *ticket {
 	return t
 }
 
-// grant assigns free slots. The caller holds mu.
 func (q *queue) grant() {
 	for i := 0; q.free > 0 && i < len(q.turns); {
 		l := q.turns[i]
@@ -87,7 +85,7 @@ func (q *queue) leave(t *ticket) {
 	q.grant()
 }
 
-// position returns the position of a call in the queue; 0 if it has its slot.
+// position returns a call's place in the queue; 0: it has a slot.
 func (q *queue) position(t *ticket) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// journalled returns the call as it is recorded first.
+// journalled returns the call's first record.
 func (d *Dispatcher) journalled(c *Call) journal.Call {
 	var of, root string
 	if c.of != nil {
@@ -36,10 +36,9 @@ func (c *Call) message(kind string, d journal.Direction, body []byte) journal.Me
 	}
 }
 
-// recordedRequest returns the request in the form of list_messages: one call in any dialect.
 func (c *Call) recordedRequest() []byte {
 	from := c.req.Origin
-	from.ID = "" // the journal assigns it
+	from.ID = ""
 	body, err := message.Encode(struct {
 		message.Origin
 		ToolCall any `json:"tool_call"`
@@ -57,7 +56,7 @@ func journalDecision(d *message.Decision) journal.Decision {
 	j := journal.Decision{Action: d.Action, By: d.By, Rule: d.Rule, Source: d.Source, Reason: d.Reason, Person: d.Person}
 	if d.Widened != nil {
 		text, err := message.Encode(d.Widened)
-		if err != nil { // cannot happen: it consists of strings
+		if err != nil {
 			text = []byte(`"?"`)
 		}
 		j.Widened = string(text)
@@ -84,7 +83,7 @@ func journalOutcome(ret message.ToolReturn, out outcome) journal.Outcome {
 	return o
 }
 
-// Delivered records that a call's return was written to a client. It is called once for each.
+// Delivered records that a return was written to a client. Call it once each.
 func (d *Dispatcher) Delivered(c *Call) {
 	if c.rec == 0 {
 		return
@@ -104,16 +103,14 @@ func building(ret message.ToolReturn) journal.Builder {
 	}
 }
 
-// Recording is the output of one call: of a running one in its capture, of an ended one in its files.
+// Recording is a call's output: live, or from its files.
 type Recording interface {
-	// ReadAt reads at most most bytes from an offset, or from the next one that is kept. eof reports that no more
-	// follow.
 	ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool)
-	// Total returns how many bytes the stream has had so far, kept or not.
+	// Total returns the stream's size so far, kept or not.
 	Total(s tools.Stream) int64
 }
 
-// Recording returns the output of the call so far; nil before it runs.
+// Recording returns the output so far, nil before it runs.
 func (c *Call) Recording() Recording {
 	if capture := c.Capture(); capture != nil {
 		return running{capture}
@@ -121,7 +118,7 @@ func (c *Call) Recording() Recording {
 	return nil
 }
 
-// OpenRecording opens the output of an answered call.
+// OpenRecording opens an answered call's output.
 func OpenRecording(rec journal.Record) (Recording, *message.Error) {
 	if rec.SpoolDir == "" {
 		return nil, message.NotFound.Errorf("this call started no command, so it left no output; its answer is in its return")
@@ -146,8 +143,8 @@ func (r running) Total(s tools.Stream) int64 {
 }
 
 type past struct {
-	spool  *spool.Spool // nil if the call printed nothing
-	totals [2]int64     // from the return, or zero
+	spool  *spool.Spool // nil: no output
+	totals [2]int64     // from the return
 }
 
 func (e *past) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool) {
@@ -158,7 +155,6 @@ func (e *past) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from in
 	return p, offset, offset+int64(len(p)) >= e.spool.Size(s)
 }
 
-// Total returns the count in the return, or the size of the files if that is larger, as after a crash.
 func (e *past) Total(s tools.Stream) int64 {
 	counted := [...]int64{e.totals[0], e.totals[1], e.totals[0] + e.totals[1]}[s]
 	if e.spool == nil {

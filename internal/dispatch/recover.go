@@ -14,18 +14,16 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// asksWithin is how long Recover waits for questions to be asked again: a workspace that cannot be opened must
-// not block the start of a daemon.
+// asksWithin bounds Recover's wait for questions: a broken workspace must not block the start.
 const asksWithin = 30 * time.Second
 
-// Recover restores from the journal what earlier daemons left: early cancels and open calls. A kept call
-// continues once its client is back; a question about it can be answered again when Recover returns, unless ctx
-// ended before. Each other call is killed and gets its one return, which a repeat of its id receives. Recover
-// must be called once, before any call is submitted.
+// Recover restores earlier daemons' early cancels and open calls. Kept calls continue when their
+// client is back; their questions can be answered when Recover returns, unless ctx ended. Others
+// are killed and get their one return. Call it once, before any call is submitted.
 func (d *Dispatcher) Recover(ctx context.Context) error {
 	asked, cancel := context.WithTimeout(ctx, asksWithin)
 	defer cancel()
-	ctx = context.WithoutCancel(ctx) // a signal meanwhile leaves none unanswered
+	ctx = context.WithoutCancel(ctx) // a signal must leave none unanswered
 	d.mu.Lock()
 	d.earlyCancels = d.opt.Journal.Fences()
 	d.mu.Unlock()
@@ -63,7 +61,6 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 	return nil
 }
 
-// recover returns one call of a crashed daemon. alive is why its process may live.
 func (d *Dispatcher) recover(ctx context.Context, rec journal.Record, alive error) error {
 	r := *notStarted()
 	switch {
@@ -92,7 +89,7 @@ func notStarted() *refusal {
 	return &refusal{message.NotStartedAfterCrash, "toold was stopped before this call started; nothing of it ran. Send it again with the same id: it runs then"}
 }
 
-// kept is what another daemon needs to continue a call, besides its record.
+// kept is what continuing a call needs beside its record.
 type kept struct {
 	Program *message.Program `json:"program,omitempty"`
 }
@@ -105,13 +102,12 @@ func (c *Call) keeping() string {
 	return string(text)
 }
 
-// waits reports whether a call was kept, and has not begun.
+// waits reports whether a kept call has not begun.
 func waits(r *journal.Record) bool {
 	return r.Kept != "" && r.State != journal.Intended && r.State != journal.Running
 }
 
-// goOn continues a call that another daemon has kept; nil if it cannot. The call is judged again, by the policy
-// in force.
+// goOn continues an earlier daemon's call, by the current policy; nil if it cannot.
 func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) *Call {
 	arguments, err := d.opt.Journal.Arguments(ctx, rec.Key)
 	var k kept
@@ -146,22 +142,21 @@ func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) *Call {
 	return c
 }
 
-// resumes records that a kept call awaits approval again, or need not.
+// resumes marks a kept call that awaits approval, or need not.
 func (c *Call) resumes() {
 	if c.joined != nil {
 		closeOnce(c.resumed)
 	}
 }
 
-// rejoined records that a kept call has a watcher. The caller holds mu.
 func (c *Call) rejoined() {
 	if c.joined != nil && len(c.watchers) == 1 {
 		closeOnce(c.joined)
 	}
 }
 
-// awaitClient waits until the client of a kept call is back: the client may have received a return that could
-// not be recorded, and would not expect the call to run.
+// awaitClient waits for a kept call's client: it may have received a return that was not recorded,
+// and not expect a run.
 func (c *Call) awaitClient(ctx context.Context) *refusal {
 	if c.joined == nil {
 		return nil
@@ -175,7 +170,7 @@ func (c *Call) awaitClient(ctx context.Context) *refusal {
 	}
 }
 
-// askedAt returns when a person was first asked about the call.
+// askedAt returns when a person was first asked.
 func (c *Call) askedAt() time.Time {
 	if c.again != nil && c.again.State == journal.Waiting {
 		return c.again.DecidedAt
@@ -183,7 +178,7 @@ func (c *Call) askedAt() time.Time {
 	return time.Now()
 }
 
-// approvalID returns the id of the question about a call, the same after a restart.
+// approvalID is the same after a restart.
 func (c *Call) approvalID() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q", c.rec, c.key.Client, c.key.Agent, c.key.ID))
 	return fmt.Sprintf("approval-%x", sum[:16])

@@ -9,8 +9,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Rejoin attaches to a running call by its Key, or replays the recorded return of an ended one. If there is
-// neither, the event is an error_message. wake is as for Watch.
+// Rejoin attaches to a running call, or replays an ended one's return; otherwise the event is an
+// error. wake is as for Watch.
 func (d *Dispatcher) Rejoin(key Key, wake func()) *Watcher {
 	d.mu.Lock()
 	c := d.calls[key]
@@ -21,7 +21,6 @@ func (d *Dispatcher) Rejoin(key Key, wake func()) *Watcher {
 	return c.Watch(wake)
 }
 
-// endedAs returns a call that does not run, by its key.
 func (d *Dispatcher) endedAs(key Key) *Call {
 	rec, err := d.opt.Journal.FindAs(context.Background(), key.Client, key.Agent, key.ID)
 	if err == nil {
@@ -34,7 +33,6 @@ func (d *Dispatcher) endedAs(key Key) *Call {
 	return c
 }
 
-// ended returns a call of the journal with its return; nil if that cannot be read.
 func (d *Dispatcher) ended(rec journal.Record) *Call {
 	ret := d.returnOf(rec)
 	if ret == nil {
@@ -57,7 +55,6 @@ func (d *Dispatcher) quietCall(dialect message.Dialect, client, agent string, as
 	return c
 }
 
-// returnOf returns the return of a recorded call, saved or not; nil without one.
 func (d *Dispatcher) returnOf(rec journal.Record) *message.ToolReturn {
 	if len(rec.Result) == 0 {
 		ret, _ := d.save(context.Background(), rec.Key)

@@ -15,22 +15,21 @@ import (
 	"github.com/toold/toold/policy/check"
 )
 
-// Values of approval.Verdict.Remember.
 const (
 	onceOnly       = "once"
 	inConversation = "conversation"
 )
 
-// Bounds of the journalled calls on which proposed rules are tested.
+// Bounds of the calls on which proposed rules are tested.
 const (
 	triedCalls = 200
 	triedSince = 30 * 24 * time.Hour
 )
 
-// memory contains the answers that apply to a conversation, until the daemon ends.
+// memory contains the conversations' answers until the daemon ends.
 type memory struct {
 	mu      sync.Mutex
-	answers map[conversation]map[string]earlier // by what they allow; see keyOfEffect
+	answers map[conversation]map[string]earlier
 }
 
 type earlier struct{ approval, person string }
@@ -51,7 +50,6 @@ func (m *memory) add(of conversation, keys []string, by earlier) {
 	}
 }
 
-// covers reports whether answers allow all of the keys, and returns the one for the last.
 func (m *memory) covers(of conversation, keys []string) (by earlier, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,8 +65,8 @@ func (c *Call) conversation() conversation {
 	return conversation{c.client, c.req.AgentID, c.req.ConversationID}
 }
 
-// askedKeys returns what a yes to a call allows: each effect for which the policy asks. ok is false if an
-// answer cannot apply to later calls.
+// askedKeys returns what a yes allows: each effect for which the policy asks. ok is false if it
+// cannot apply to later calls.
 func askedKeys(p *policy.Policy, c *Call, effects []policy.Effect) (keys []string, ok bool) {
 	if p.Decide(effects).Always {
 		return nil, false
@@ -90,8 +88,8 @@ func askedKeys(p *policy.Policy, c *Call, effects []policy.Effect) (keys []strin
 	return keys, len(keys) > 0
 }
 
-// keyOfEffect returns the same key for equal effects. Opaque effects and writes only equal those of the same
-// call: an effect does not include the content.
+// keyOfEffect is equal for equal effects. Effects without their content, such as writes, only equal
+// those of the same call.
 func keyOfEffect(c *Call, e policy.Effect) (string, error) {
 	e.Source = ""
 	text, err := json.Marshal(e)
@@ -106,7 +104,6 @@ func keyOfEffect(c *Call, e policy.Effect) (string, error) {
 	return c.workspace.opt.Root + "\x00" + string(text), err
 }
 
-// remembered returns the decision of an earlier answer that covers the question, or nil.
 func (d *Dispatcher) remembered(q question) *message.Decision {
 	keys, ok := askedKeys(q.rules.policy, q.call, q.effects)
 	if !ok {
@@ -123,7 +120,6 @@ func (d *Dispatcher) remembered(q question) *message.Decision {
 	return &said
 }
 
-// remember stores a yes for the conversation, if the person or the policy wants that.
 func (d *Dispatcher) remember(q question, v approval.Verdict) {
 	byPolicy := v.Remember == "" && q.rules.policy.OncePerConversation() && !v.Before
 	if v.Remember != inConversation && !byPolicy || v.Escalation != (approval.Escalation{}) {
@@ -153,7 +149,6 @@ func (w *Workspace) effects(name string, arguments json.RawMessage) ([]policy.Ef
 	return inv.Effects(), nil
 }
 
-// offers returns the tested ways to remember a yes to a question.
 func (d *Dispatcher) offers(ctx context.Context, q question) []check.Offer {
 	if q.call.workspace.opt.Remember == nil {
 		return nil
@@ -195,7 +190,7 @@ func textsOf(calls []check.Past) (texts []string) {
 	return texts
 }
 
-// offered returns how the policy file remembers an answer; nil if it does not. The error says why it cannot.
+// offered returns how the policy file remembers an answer, or nil. The error says why it cannot.
 func (d *Dispatcher) offered(q question, v approval.Verdict) (*check.Offer, error) {
 	switch {
 	case v.Remember == "" || v.Remember == onceOnly:

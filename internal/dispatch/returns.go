@@ -13,8 +13,8 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// conclude journals the call's return. A return that cannot be journalled is sent anyway: every call is
-// answered. fresh reports that the return is new, and the call's own.
+// conclude journals the return. An unjournaled one is sent anyway: every call is answered. fresh:
+// the return is new and the call's own.
 func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	ret := d.makeReturn(c, out)
 	var err error
@@ -27,7 +27,7 @@ func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	case c.lost != nil:
 		lost := outcome{refused: c.lost}
 		ret := d.makeReturn(c, lost)
-		if c.rec != 0 { // a repeat finds the call
+		if c.rec != 0 {
 			d.keepUnsaved(c.rec, unsaved{ret, journalOutcome(ret, lost)})
 		}
 		return Final{Return: &ret}, false
@@ -38,7 +38,6 @@ func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	return Final{Return: &ret, Background: out.started}, true
 }
 
-// record journals a return, and its call if needed, and assigns its number.
 func (d *Dispatcher) record(c *Call, out outcome, ret *message.ToolReturn) (err error) {
 	o := journalOutcome(*ret, out)
 	text := building(*ret)
@@ -81,7 +80,7 @@ func (d *Dispatcher) makeReturn(c *Call, out outcome) message.ToolReturn {
 	return ret.Complete()
 }
 
-// optional returns nil, JSON's null, for an empty string.
+// optional returns nil, JSON's null, for "".
 func optional[T ~string](s T) *T {
 	if s == "" {
 		return nil
@@ -89,7 +88,6 @@ func optional[T ~string](s T) *T {
 	return &s
 }
 
-// addResult adds what a tool reports besides its output.
 func (d *Dispatcher) addResult(ret *message.ToolReturn, c *Call, res tools.Result) {
 	if !res.IsError {
 		ret.Status = "success"
@@ -119,11 +117,10 @@ func (d *Dispatcher) addResult(ret *message.ToolReturn, c *Call, res tools.Resul
 	}
 }
 
-// addOutput fills in the streams, and the result for the model.
 func (d *Dispatcher) addOutput(ret *message.ToolReturn, out outcome) {
 	limit := d.opt.Limits.ReturnBytes
 	head := spool.Redact(out.result.Text, d.opt.Redact)
-	if out.capture == nil { // it goes on
+	if out.capture == nil {
 		ret.Result = head
 		return
 	}
@@ -189,7 +186,7 @@ func (c *Call) sandboxOf(r sandbox.Report) message.Sandbox {
 
 const maxDenialText = 1024
 
-// wireDenial is a denial in a return. Its target may be a program's output.
+// wireDenial redacts a denial: its target may be a program's output.
 func (d *Dispatcher) wireDenial(n sandbox.Denial) message.Denial {
 	show := func(text string) string {
 		return shortened(display.Line(spool.Redact(text, d.opt.Redact)), maxDenialText)

@@ -12,17 +12,16 @@ import (
 
 const (
 	saveEvery  = 5 * time.Minute
-	maxUnsaved = 1000 // kept returns that could not be journalled
+	maxUnsaved = 1000
 )
 
-// unsaved is a return that could not be journalled: the disk was full.
+// unsaved is a return that could not be journaled: the disk was full.
 type unsaved struct {
 	ret     message.ToolReturn
 	outcome journal.Outcome
 }
 
-// SaveReturns journals the returns that could not be journalled when their calls ended, at once and then
-// periodically until ctx ends.
+// SaveReturns journals unsaved returns, now and periodically until ctx ends.
 func (d *Dispatcher) SaveReturns(ctx context.Context) {
 	tick := time.NewTicker(saveEvery)
 	defer tick.Stop()
@@ -73,7 +72,7 @@ func (d *Dispatcher) save(ctx context.Context, k journal.Key) (*message.ToolRetu
 	return &u.ret, true
 }
 
-// withoutReturn answers the repeat of a call that has no return and does not run here.
+// withoutReturn answers the repeat of a call that ended without a recorded return.
 func (d *Dispatcher) withoutReturn(c *Call, rec journal.Record) Final {
 	if ret, _ := d.save(context.Background(), rec.Key); ret != nil {
 		again := *ret

@@ -13,7 +13,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Causes for which a call is stopped, besides cancelled. Each becomes an error_type and a cause.
+// Causes of a stop beside cancelled.
 var (
 	errClientGone = errors.New("the client went away and did not come back")
 	errShutdown   = errors.New("toold is stopping")
@@ -28,7 +28,6 @@ func (c cancelled) Error() string {
 	return "the call was cancelled: " + c.reason
 }
 
-// stopped explains why ctx ended a call.
 func stopped(ctx context.Context) *refusal {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errShutdown):
@@ -42,7 +41,7 @@ func stopped(ctx context.Context) *refusal {
 	}
 }
 
-// causeOf returns the wire's cause of the end of a stopped call.
+// causeOf returns the wire's cause of a stopped call's end.
 func causeOf(ctx context.Context, kind message.ErrorType) string {
 	switch {
 	case kind == message.Timeout:
@@ -77,7 +76,7 @@ type refusal struct {
 	text string
 }
 
-// deniedByPolicy names the rule; the decision's reason says why and what to do.
+// The decision's reason says why and what to do.
 func deniedByPolicy(d policy.Decision) *refusal {
 	text := fmt.Sprintf("denied by rule %s (%s). %s", d.Rule, d.Source, d.Reason)
 	if part := strings.TrimSpace(d.Effect.Source); part != "" && !strings.Contains(d.Reason, part) {

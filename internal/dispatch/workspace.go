@@ -17,53 +17,48 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Workspace is what the calls in one directory share. NewWorkspace creates it.
+// Workspace is what the calls in one directory share.
 type Workspace struct {
 	opt   WorkspaceOptions
 	rules atomic.Pointer[rules]
 }
 
-// WorkspaceOptions describe a Workspace. All fields but Listed, Profile, Escalation and Remember are required.
+// WorkspaceOptions describe a Workspace. Listed, Profile, Escalation and Remember are optional.
 type WorkspaceOptions struct {
 	Root     string          // canonical
-	Registry *tools.Registry // every workspace has the same tools, by name
+	Registry *tools.Registry // the same tools in every workspace
 	Policy   *policy.Policy
-	// Listed reports which hosts running calls may contact without a question, unless a rule asks or denies; may be
-	// nil.
+	// Listed reports the hosts that need no question, unless a rule asks or denies.
 	Listed func(host string, port uint16) bool
-	// Profile is the configured sandbox, and Escalation limits what people may add to it for one call; the zero
-	// Limits allow nothing.
+	// Profile is the configured sandbox; Escalation limits what people may add for one call.
 	Profile    sandbox.Profile
 	Escalation escalation.Limits
-	// Remember changes the user's policy file and applies it, for a person who approved a call; nil: there is no
-	// such file.
+	// Remember changes the user's policy file for a person who approved a call; nil: there is none.
 	Remember func(changes []policy.Change, person, call string) error
 }
 
-// NewWorkspace returns a workspace under its first policy.
+// NewWorkspace returns a workspace.
 func NewWorkspace(o WorkspaceOptions) *Workspace {
 	w := &Workspace{opt: o}
 	w.rules.Store(&rules{policy: o.Policy, replaced: make(chan struct{})})
 	return w
 }
 
-// SetPolicy makes p the policy of later decisions in the workspace. Running calls are not affected; calls that
-// await approval are judged again.
+// SetPolicy replaces the policy. Running calls keep theirs; waiting ones are judged again.
 func (w *Workspace) SetPolicy(p *policy.Policy) {
 	old := w.rules.Swap(&rules{policy: p, replaced: make(chan struct{})})
 	close(old.replaced)
 }
 
-// Workspaces finds the workspace of a call.
+// Workspaces finds a call's workspace.
 type Workspaces interface {
-	// Use returns the workspace that contains dir, a canonical path; "" selects the default one. It may be used
-	// until release is called. The error is a *workspaces.UnregisteredError if there is none.
+	// Use returns the workspace of a canonical path, "" the default one, until release is called.
+	// It fails with *workspaces.UnregisteredError if there is none.
 	Use(ctx context.Context, dir string) (w *Workspace, release func(), err error)
 }
 
-// enter finds the workspace of a call and keeps it open: the one of the directory or file that the call names
-// by an absolute path, else the one of its connection. A working directory outside of all workspaces is
-// refused, unless calls may write it.
+// enter finds and holds the call's workspace: that of the absolute path it names, else its
+// connection's. A working directory outside all workspaces is refused, unless calls may write it.
 func (d *Dispatcher) enter(ctx context.Context, c *Call) *refusal {
 	named, runs := d.located(c.asked)
 	if named != "" {
@@ -94,8 +89,7 @@ func (c *Call) leaveWorkspace() {
 	}
 }
 
-// located returns the canonical path that a call concerns; "" if it names none that is absolute. runs reports
-// that it is the directory of a command.
+// located returns the canonical absolute path that a call names, or "". runs: a command runs there.
 func (d *Dispatcher) located(asked message.ToolCall) (path string, runs bool) {
 	tool, _, _ := d.opt.Registry.Lookup(asked.Name)
 	t, ok := tool.(tools.Located)
@@ -108,13 +102,12 @@ func (d *Dispatcher) located(asked message.ToolCall) (path string, runs bool) {
 	}
 	canonical, err := paths.Resolve(path)
 	if err != nil {
-		return "", false // the tool reports the error
+		return "", false // the tool reports it
 	}
 	return canonical, runs
 }
 
-// mayWrite reports whether calls in the workspace may write a directory outside of it: one of sandbox.write, or
-// the private temporary directory.
+// mayWrite reports whether calls may write this outside directory.
 func (w *Workspace) mayWrite(dir string) bool {
 	return workspaces.Containing(w.opt.Profile.Write, dir) != "" || (dir == "/tmp" || dir == "/var/tmp") && w.opt.Profile.Scratch(dir)
 }

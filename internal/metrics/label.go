@@ -6,7 +6,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// The values of labels. What is none of them is "other".
+// Values of labels; others become "other".
 var (
 	actions  = []string{"allow", "ask", "deny"}
 	deciders = []string{"policy", "person", "beforehand", "remembered", "deadline"}
@@ -26,7 +26,6 @@ func known(value string, values []string) string {
 	return "other"
 }
 
-// outcome is what came of an answered call.
 func outcome(ret *message.ToolReturn) string {
 	if ret.ErrorType != nil {
 		return known(string(*ret.ErrorType), failures)

@@ -1,8 +1,7 @@
 // Package metrics counts what a daemon does, for Prometheus.
 //
-// What happens is counted when it happens, by functions that take about a microsecond; what
-// is so is read when it is asked for, from a Source. The values of labels are names of tools
-// and constants of this program, never text that a client, a call or a policy can choose.
+// Events are counted in about a microsecond; states are read on request, from a Source. Labels
+// contain tool names and constants, never text of clients, calls or policies.
 package metrics
 
 import (
@@ -17,25 +16,24 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// A Source returns what is so at the moment. All fields are needed; the functions may be
-// called at the same time.
+// A Source returns the current state. All fields are required and called concurrently.
 type Source struct {
 	Version string
 	States  func() map[string]int     // unanswered calls
 	Clients func() int                // connections
 	Journal func() (log, index int64) // bytes
-	Masks   func() int                // files and directories that rules keep from calls
-	Warm    func() int64              // shells that wait
-	Hits    func() int64              // calls for which one waited
-	Started func() int64              // sandboxes started for a call
-	Ahead   func() int64              // sandboxes started before there was a call
-	Failed  func() int64              // shells that waited, and processes that open files, that failed
-	Dropped func() int64              // traces that were dropped
+	Masks   func() int                // masked files and directories
+	Warm    func() int64              // waiting shells
+	Hits    func() int64              // calls that found one
+	Started func() int64              // sandboxes, for a call
+	Ahead   func() int64              // sandboxes, ahead of calls
+	Failed  func() int64              // warm shells and file workers
+	Dropped func() int64              // traces
 }
 
-// Metrics are the metrics of a daemon. Its methods may be called concurrently.
+// Metrics are a daemon's metrics. It is safe for concurrent use.
 type Metrics struct {
-	http.Handler // answers with all metrics
+	http.Handler
 
 	calls       *prometheus.CounterVec
 	replays     prometheus.Counter
@@ -49,7 +47,7 @@ type Metrics struct {
 	unsynced    prometheus.Counter
 }
 
-// New returns the metrics of a daemon.
+// New returns the metrics.
 func New(s Source) *Metrics {
 	r := prometheus.NewRegistry()
 	m := &Metrics{Handler: promhttp.HandlerFor(r, promhttp.HandlerOpts{})}
@@ -109,7 +107,7 @@ func (m *Metrics) Seen(c *dispatch.Call, event any) {
 
 func (m *Metrics) answered(c *dispatch.Call, ret *message.ToolReturn) {
 	switch {
-	case ret == nil: // another call has its id
+	case ret == nil: // its id is another call's
 		return
 	case ret.Replayed:
 		m.replays.Inc()
@@ -130,7 +128,7 @@ func (m *Metrics) answered(c *dispatch.Call, ret *message.ToolReturn) {
 	}
 }
 
-// Synced counts an attempt to bring the journal to the disk; see journal.Journal.Measure.
+// Synced counts a sync of the journal; see journal.Journal.Measure.
 func (m *Metrics) Synced(took time.Duration, err error) {
 	m.sync.Observe(took.Seconds())
 	if err != nil {
@@ -138,5 +136,5 @@ func (m *Metrics) Synced(took time.Duration, err error) {
 	}
 }
 
-// Refused counts a connection or request that was refused; see server.Options.
+// Refused counts a refusal; see server.Options.
 func (m *Metrics) Refused(why string) { m.refused.WithLabelValues(why).Inc() }

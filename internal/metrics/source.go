@@ -6,7 +6,6 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// register registers what is read when it is asked for.
 func (s Source) register(r *prometheus.Registry) {
 	gauge := func(name, help string, read func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
@@ -38,7 +37,7 @@ func (s Source) register(r *prometheus.Registry) {
 	})
 }
 
-// vectors are gauges whose values are read together.
+// vectors are gauges read together.
 type vectors struct {
 	source        Source
 	states, bytes *prometheus.Desc

@@ -17,7 +17,7 @@ import (
 // Role is what a token allows.
 type Role string
 
-// The roles.
+// Roles.
 const (
 	Agent    Role = "agent"    // may request calls
 	Approver Role = "approver" // may decide on calls
@@ -30,7 +30,7 @@ type Token struct {
 	Name   string
 	Secret string
 	Roles  []Role
-	Valid  func() bool // reports whether it is still in force; nil: always
+	Valid  func() bool // still in force; nil: always
 }
 
 func (t Token) revoked() bool { return t.Valid != nil && !t.Valid() }
@@ -41,7 +41,7 @@ func (t Token) decides() bool { return t.has(Approver) || t.has(Admin) }
 
 type access func(s *Server, r *http.Request) (token Token, status int)
 
-// anyone needs no token: health checks carry no secret, and the page of a question asks for one.
+// anyone needs no token: health checks have none, and a question's page asks for one.
 func anyone(*Server, *http.Request) (Token, int) { return Token{}, http.StatusOK }
 
 func tokenOf(s *Server, r *http.Request) (Token, int) {
@@ -66,7 +66,7 @@ func (s *Server) tokenOf(secret string) (Token, bool) {
 	return Token{}, false
 }
 
-// of is the access of clients that may use a route and have one of some roles.
+// of also requires one of the roles.
 func (a access) of(roles ...Role) access {
 	return func(s *Server, r *http.Request) (Token, int) {
 		token, status := a(s, r)
@@ -84,7 +84,7 @@ func upgrade(s *Server, r *http.Request) (Token, int) {
 	return tokenOf(s, r)
 }
 
-// route is one path of the server. A route cannot be added without an access check.
+// A route needs an access check.
 type route struct {
 	pattern string
 	access  access
@@ -135,8 +135,8 @@ func (s *Server) handler() http.Handler {
 	return s.checkOrigin(mux)
 }
 
-// checkOrigin refuses requests that name another host, or come from a foreign page. A page that rebinds its
-// name to 127.0.0.1 sends its own name in both headers, so comparing them with each other would check nothing.
+// checkOrigin refuses foreign hosts and pages. A page that rebinds its name to 127.0.0.1 sends it
+// in both headers, so comparing them checks nothing.
 func (s *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.ours(r.Host) {
@@ -149,7 +149,7 @@ func (s *Server) checkOrigin(next http.Handler) http.Handler {
 			http.Error(w, "toold: pages of this origin may not connect; allow it with allowed_origins", http.StatusForbidden)
 			return
 		}
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of an earlier request; see patient
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of an earlier patient answer
 		next.ServeHTTP(w, r)
 	})
 }
@@ -163,7 +163,7 @@ func (s *Server) ours(hostport string) bool {
 	return slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, host) || slices.Contains(s.opt.AllowedHosts, host)
 }
 
-// friendly reports whether a page with an origin may connect: our own, or a listed one.
+// friendly reports whether an origin's page may connect.
 func (s *Server) friendly(origin string) bool {
 	if slices.Contains(s.opt.AllowedOrigins, origin) {
 		return true

@@ -7,20 +7,19 @@ import (
 )
 
 const (
-	firstBytes = 4 << 10  // charged for a frame before its length is known
-	freeBytes  = 64 << 10 // of incoming data for every connection
+	firstBytes = 4 << 10  // before the length is known
+	freeBytes  = 64 << 10 // per connection
 )
 
 var errBusy = errors.New("too much is being received at once")
 
-// budget is the memory that connections share for frames that are being received and for calls that come in
-// fragments, beyond each one's own.
+// budget is the memory shared for incoming frames and collected fragments, beyond freeBytes each.
 type budget struct {
 	mu   sync.Mutex
 	left int64
 }
 
-// take changes the share of one user, and reports whether the budget allows it.
+// take sets one user's share, if the budget allows it.
 func (b *budget) take(held *int64, wants int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -33,7 +32,6 @@ func (b *budget) take(held *int64, wants int64) bool {
 	return true
 }
 
-// receive reads one message. The bytes of collected fragments count with it.
 func (ss *session) receive() (kind int, frame []byte, err error) {
 	kind, r, err := ss.conn.NextReader()
 	if err != nil {
@@ -43,7 +41,7 @@ func (ss *session) receive() (kind int, frame []byte, err error) {
 	return kind, frame, err
 }
 
-// read reads all of r for a user that already has other bytes. It charges received bytes, not announced ones.
+// read reads all of r for a user with other bytes. It charges received bytes, not announced ones.
 func (b *budget) read(r io.Reader, held *int64, other int) (all []byte, err error) {
 	for all = make([]byte, 0, firstBytes); ; {
 		if len(all) == cap(all) {

@@ -12,20 +12,19 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// How long an HTTP request waits for its calls to end.
+// Waits of an HTTP request for its calls.
 const (
 	usualWait = 30 * time.Second
 	mostWait  = 5 * time.Minute
 )
 
-// waiting is one HTTP request that waits for calls.
 type waiting struct {
 	srv  *Server
-	done <-chan struct{} // its client is gone, or its time is over
-	wake chan struct{}   // capacity 1
+	done <-chan struct{}
+	wake chan struct{} // capacity 1
 }
 
-// wait reads the query parameter wait, in milliseconds, and starts waiting.
+// wait starts waiting as the query's wait says, in milliseconds.
 func (s *Server) wait(r *http.Request) (*waiting, context.CancelFunc, *message.Error) {
 	wait := usualWait
 	if text := r.URL.Query().Get("wait"); text != "" {
@@ -41,7 +40,7 @@ func (s *Server) wait(r *http.Request) (*waiting, context.CancelFunc, *message.E
 
 func (w *waiting) poke() { notify(w.wake) }
 
-// end waits for the end of a call; nil if it has not ended in time, or toold stops first.
+// end waits for a call's end; nil: it takes too long, or toold stops.
 func (w *waiting) end(of *dispatch.Watcher) *dispatch.Final {
 	for {
 		for _, event := range of.Call().Events(0) {
@@ -118,7 +117,7 @@ func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (*message.R
 	return nil, http.StatusBadRequest, message.InvalidFrame.Errorf("the body asks for no call; send one whole request in any of the dialects")
 }
 
-// calls submits the calls of a request and answers: one return, or a list in order.
+// calls answers with one return, or a list in order.
 func (w *waiting) calls(out http.ResponseWriter, sub dispatch.Submission) {
 	var watchers []*dispatch.Watcher
 	var ids []string
@@ -148,12 +147,11 @@ func (w *waiting) calls(out http.ResponseWriter, sub dispatch.Submission) {
 	}
 }
 
-// item runs the parts of an item while the request waits. A repeated request continues after the parts that
-// ran.
+// item runs an item's parts. A repeated request continues after those that ran.
 func (w *waiting) item(out http.ResponseWriter, it *item) {
 	for {
 		watcher := w.srv.opt.Dispatch.Submit(it.sub)
-		defer watcher.Detach() // at the very end: a repeat must find the parts
+		defer watcher.Detach() // last: a repeat must find the parts
 		final := w.end(watcher)
 		if final == nil {
 			writeJSON(out, http.StatusAccepted, message.Accepted(it.sub.Request.Item))

@@ -11,7 +11,7 @@ func (s *Server) serveCodex(w http.ResponseWriter, r *http.Request, token Token)
 	s.connect(w, r, token, (*session).runCodex)
 }
 
-// runCodex serves a connection of Codex and returns when it and its goroutines have ended.
+// runCodex serves a Codex connection until it ends.
 func (ss *session) runCodex() {
 	defer ss.conn.Close()
 	c := ss.srv.opt.Codex.Connect(ss.token.Name, func(frame []byte) error { return ss.writeFrame(websocket.TextMessage, frame) })
@@ -28,7 +28,7 @@ func (ss *session) runCodex() {
 		ss.endWriting()
 	}
 	written, gone := make(chan struct{}), make(chan struct{})
-	// Ends when the connection does, or when toold stops and nothing more is owed; then it ends the reader.
+	// Ends with the connection, or when toold stops and owes nothing; then it ends the reader.
 	go func() {
 		defer close(written)
 		c.Run(ss.wake)
@@ -36,7 +36,7 @@ func (ss *session) runCodex() {
 		ss.conn.Close()
 	}()
 	beating := make(chan struct{})
-	// Ends when the reader has ended.
+	// Ends with the reader.
 	go func() {
 		defer close(beating)
 		ss.beat(gone)
@@ -62,7 +62,7 @@ func (ss *session) beat(gone <-chan struct{}) {
 			return
 		}
 		if ss.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(ss.srv.opt.Idle)) != nil {
-			return // the reader notices as well
+			return
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 func (ss *session) follow(w *dispatch.Watcher) { ss.followFrom(w, position{}) }
 
-// feed returns the session's feed of a call. The caller holds mu.
+// The caller holds mu.
 func (ss *session) feed(c *dispatch.Call) *feed {
 	for _, f := range ss.feeds {
 		if f.watcher.Call() == c {
@@ -18,15 +18,14 @@ func (ss *session) feed(c *dispatch.Call) *feed {
 	return nil
 }
 
-// follows reports whether the session has still to write a call's return.
 func (ss *session) follows(c *dispatch.Call) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.feed(c) != nil
 }
 
-// show sends the client the events and the output of a background call from their beginning: the client began
-// it, or rejoined it.
+// show sends a background call's events and output from the beginning, to the client that began or
+// rejoined it.
 func (ss *session) show(c *dispatch.Call) {
 	ss.follow(c.Watch(ss.poke))
 	ss.mu.Lock()
@@ -36,8 +35,8 @@ func (ss *session) show(c *dispatch.Call) {
 	}
 }
 
-// visible reports whether the client receives the events and output of a feed: always for its own calls, on
-// request for background calls.
+// visible reports whether the client receives a feed's events and output: a background call's on
+// request.
 func (ss *session) visible(f *feed) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// safely handles a frame. A panic is answered and has no other effect on the client.
+// safely answers a panic, which does not affect the client otherwise.
 func (ss *session) safely(callID string, act func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -81,7 +81,7 @@ func (ss *session) may(what, callID string, roles ...Role) bool {
 	return false
 }
 
-// client is the scope of the session's calls: "" for roles that see all.
+// client is the scope of visible calls: "" for all.
 func (ss *session) client() string {
 	if ss.token.decides() || ss.token.has(Observer) {
 		return ""
@@ -141,9 +141,8 @@ func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse)
 	return message.InvalidArguments.Errorf("the answer does not count, and the call still waits: %v", err)
 }
 
-// question returns the id of the question that an answer names. Agents choose tool_call_ids, so one only names
-// the question whether its call runs, and only if no other call has used it: a late answer may be meant for the
-// other.
+// question returns the id of the named question. A tool_call_id names one only if no other call has
+// used it: agents choose it, and a late answer may be meant for the other.
 func (s *Server) question(a message.ApprovalAnswer) (id string, refused *message.Error) {
 	named := slices.DeleteFunc(s.opt.Approvals.Pending(), func(r approval.Request[message.ApprovalRequest]) bool {
 		return a.CallID != "" && r.CallID != a.CallID || a.CallID == "" && !(message.ApprovalRequest{ID: r.ID, CallID: r.CallID}).Named(a.ApprovalID)
@@ -161,8 +160,7 @@ func (s *Server) question(a message.ApprovalAnswer) (id string, refused *message
 	return named[0].ID, nil
 }
 
-// named returns the unanswered calls that a frame names: the one that this session follows, else all, since
-// agents may have chosen the same id.
+// named returns the followed call that a frame names, or all: agents may have chosen the same id.
 func (ss *session) named(callID string) []*dispatch.Call {
 	if it := ss.findItem(func(it *item) bool { return it.sub.Request.Item == callID }); it != nil {
 		callID = it.key().ID
@@ -219,8 +217,8 @@ func (ss *session) input(m *message.ToolInput) {
 	}
 }
 
-// taken returns the function that answers an input with a request_id when its command has the data, or never
-// will. It does not block.
+// taken answers an input with a request_id when the command has it, or never will. It does not
+// block.
 func (ss *session) taken(m *message.ToolInput) func(taken bool) {
 	if m.RequestID == "" {
 		return nil
@@ -245,7 +243,7 @@ func (ss *session) hello(m *message.Hello) {
 	ss.wants = map[string]output{"none": silent, "binary": binary}[m.Output]
 	ss.mu.Unlock()
 	if m.Workspace != "" {
-		ss.dir = m.Workspace // if there is no such workspace, no call runs elsewhere instead
+		ss.dir = m.Workspace // an unknown one must not run calls elsewhere
 	}
 	ack, err := ss.srv.opt.Greet(ss.dir)
 	if err != nil {
@@ -270,7 +268,6 @@ func (ss *session) hello(m *message.Hello) {
 	goOn()
 }
 
-// output is the requested form of live output.
 type output int
 
 const (

@@ -11,35 +11,35 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Bounds of a hub. A subscriber that is further behind receives a gap.
+// Bounds of a hub. Slower subscribers get a gap.
 const (
 	maxEvents     = 4096
-	maxEventBytes = 16 << 20 // approximate: small events count as smallEvent
+	maxEventBytes = 16 << 20 // approximate
 	smallEvent    = 512
 )
 
 type event struct {
 	dispatch.Key
 	topic        string
-	seq          int64 // in the journal; 0: not there
+	seq          int64
 	conversation string
-	tool         string // empty if only the frame has it
-	frame        any    // nil: only for its effect
+	tool         string // or only in the frame
+	frame        any
 	call         *dispatch.Call
 	size         int
 }
 
-// hub keeps the latest events once for all subscribers. Events never wait for a subscriber. Without subscribers
-// it keeps none.
+// hub keeps the latest events once for all subscribers, and none without one. Events never wait for
+// a subscriber.
 type hub struct {
-	last func() int64 // number of the last message of the journal
+	last func() int64 // number of the journal
 
 	mu      sync.Mutex
 	events  []event
-	first   int64 // number of events[0], counted from the start of the daemon
+	first   int64 // number of events[0]
 	bytes   int
-	covered int64                           // events include the messages of the journal after this one
-	calls   map[dispatch.Key]*dispatch.Call // started calls, as long as their events are kept
+	covered int64                           // later journal messages are in events
+	calls   map[dispatch.Key]*dispatch.Call // started, while their events are kept
 	readers map[*subscription]struct{}
 }
 
@@ -95,7 +95,6 @@ func (h *hub) publish(e event) {
 	}
 }
 
-// drop removes the oldest event. The caller holds mu.
 func (h *hub) drop() {
 	old := h.events[0]
 	h.events[0] = event{}
@@ -108,7 +107,7 @@ func (h *hub) drop() {
 	}
 }
 
-// read returns at most most events for a subscriber, and how many it has missed.
+// read returns some events for a subscriber, and how many it missed.
 func (h *hub) read(s *subscription, most int) (events []event, missed int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,8 +120,8 @@ func (h *hub) read(s *subscription, most int) (events []event, missed int64) {
 	return events, 0
 }
 
-// catchUp switches a subscriber that has all messages of the journal up to s.seq to the kept events, and
-// reports whether it can.
+// catchUp switches a subscriber that has the journal up to s.seq to the kept events, if they
+// continue it.
 func (h *hub) catchUp(s *subscription) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,7 +138,7 @@ func (h *hub) catchUp(s *subscription) bool {
 	return true
 }
 
-// running returns the call of an event while its output can still be read.
+// running returns an event's call while its output is readable.
 func (h *hub) running(key dispatch.Key) *dispatch.Call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,7 +167,6 @@ func recordedEvent(m journal.Message) event {
 	return e
 }
 
-// happened publishes an event of a call. Journalled messages are published by the journal.
 func (h *hub) happened(c *dispatch.Call, what any) {
 	e := event{Key: c.Key(), conversation: c.Client().ConversationID, tool: c.ToolName(), call: c, frame: what}
 	switch what := what.(type) {
@@ -182,7 +180,7 @@ func (h *hub) happened(c *dispatch.Call, what any) {
 		e.topic = message.TopicWaiting
 	case dispatch.Final:
 		e.frame = nil
-		if what.Return != nil && what.Return.SeqID == 0 { // it could not be journalled
+		if what.Return != nil && what.Return.SeqID == 0 { // not journaled
 			h.publish(event{
 				Key: e.Key, topic: message.TopicReturn, conversation: e.conversation, tool: e.tool,
 				frame: *what.Return, size: 4 * len(what.Return.Result),
@@ -195,7 +193,7 @@ func (h *hub) happened(c *dispatch.Call, what any) {
 	h.publish(e)
 }
 
-// questions publishes the questions to people, and their outcome.
+// questions publishes questions and their outcome.
 type questions struct{ *hub }
 
 func (q questions) Asked(r approval.Request[message.ApprovalRequest]) {

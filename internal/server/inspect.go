@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Why a connection or request was refused.
+// Reasons of a refusal.
 const (
-	refusedLimit  = "limit"  // too many connections, or toold stops
-	refusedToken  = "token"  // missing, or not in force
-	refusedRole   = "role"   // the token does not allow it
-	refusedHost   = "host"   // the name of another machine
-	refusedOrigin = "origin" // a foreign page
+	refusedLimit  = "limit" // connections, or shutdown
+	refusedToken  = "token" // missing or not in force
+	refusedRole   = "role"
+	refusedHost   = "host"
+	refusedOrigin = "origin"
 	refusedOther  = "other"
 )
 
@@ -42,7 +42,6 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request, _ Token) {
 	s.opt.Metrics.ServeHTTP(w, r)
 }
 
-// inspector needs an admin's token, on the Unix socket: a profile shows what other clients do, and uses CPU.
 func inspector(s *Server, r *http.Request) (Token, int) {
 	token, status := access(tokenOf).of(Admin)(s, r)
 	if _, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); status == http.StatusOK && !ok {
@@ -55,14 +54,14 @@ func profile(serve http.HandlerFunc) func(*Server, http.ResponseWriter, *http.Re
 	return func(_ *Server, w http.ResponseWriter, r *http.Request, _ Token) { serve(w, r) }
 }
 
-// Reloaded reports which policy is in force.
+// Reloaded reports the policy in force.
 type Reloaded struct {
-	Policy   string   `json:"policy"` // path of the file, or a name
+	Policy   string   `json:"policy"` // path or name
 	Warnings []string `json:"warnings,omitempty"`
-	Error    string   `json:"error,omitempty"` // why it is not the one on disk
+	Error    string   `json:"error,omitempty"` // why not the one on disk
 }
 
-// serveReload reloads the policy files. A fault is answered with 422.
+// serveReload answers a faulty policy with 422.
 func (s *Server) serveReload(w http.ResponseWriter, _ *http.Request, _ Token) {
 	answer, err := s.opt.Reload()
 	status := http.StatusOK
@@ -76,7 +75,6 @@ func (s *Server) servePolicy(w http.ResponseWriter, _ *http.Request, _ Token) {
 	writeJSON(w, http.StatusOK, s.opt.Policy())
 }
 
-// serveMCP passes a request to the MCP handler.
 func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request, token Token) {
 	body, status, e := s.readBody(w, r)
 	if e != nil {
@@ -87,15 +85,14 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request, token Token) {
 	s.opt.MCP(patient{w, s.opt.Idle}, r, token)
 }
 
-// patient is an answer that may take long, but no single write of it does: a client that does not read is
-// disconnected.
+// patient limits each write, not the whole answer: a client must read.
 type patient struct {
 	http.ResponseWriter
 	most time.Duration
 }
 
 func (p patient) Write(b []byte) (int, error) {
-	_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(time.Now().Add(p.most)) // supported by every connection
+	_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(time.Now().Add(p.most))
 	return p.ResponseWriter.Write(b)
 }
 

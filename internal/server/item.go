@@ -7,12 +7,11 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// item is a request whose calls run one after the other, each judged when the one before has ended, with one
-// answer. The parts are separate calls in the journal, so a repeated item receives from there what ran and
-// continues after it.
+// item is a request whose calls run in order, each judged after the one before, with one answer.
+// They are separate in the journal, so a repeat continues after those that ran.
 type item struct {
-	sub     dispatch.Submission // the running part
-	calls   []*dispatch.Call    // the ended ones
+	sub     dispatch.Submission
+	calls   []*dispatch.Call
 	returns []message.ToolReturn
 }
 
@@ -25,8 +24,7 @@ func (it *item) key() dispatch.Key {
 	return dispatch.Key{Client: it.sub.Client, Agent: it.sub.Request.AgentID, ID: it.sub.Call.ID}
 }
 
-// took records how the running part has ended, and reports whether to submit another one: not after a part that
-// failed.
+// took records the running part's end, and reports whether another part follows.
 func (it *item) took(call *dispatch.Call, final dispatch.Final) (more bool) {
 	if final.Err != nil {
 		return false
@@ -58,7 +56,6 @@ func (ss *session) findItem(is func(*item) bool) *item {
 	return nil
 }
 
-// requestItem submits the first part of an item. The repeat of a running item receives its answer.
 func (ss *session) requestItem(m *message.Request) {
 	if !ss.may("request calls", m.Item, Agent) {
 		return
@@ -79,7 +76,7 @@ func (ss *session) requestItem(m *message.Request) {
 	ss.follow(ss.srv.opt.Dispatch.Submit(it.sub))
 }
 
-// concludePart continues after a part of an item, or writes the item's answer.
+// concludePart continues after a part, or writes the item's answer.
 func (w *writer) concludePart(it *item, call *dispatch.Call, final dispatch.Final) error {
 	w.ss.mu.Lock()
 	more := it.took(call, final)

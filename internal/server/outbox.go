@@ -2,23 +2,23 @@ package server
 
 import "sync"
 
-// Bounds of an outbox: messages, and bytes of replies. A client that sends without reading its answers is not
-// read any further; one that does not read events is disconnected.
+// Bounds of an outbox. A client with unread replies is not read further; one with unread events is
+// disconnected.
 const (
 	maxReplies    = 256
-	maxReplyBytes = 4 << 20 // a single reply may be larger
+	maxReplyBytes = 4 << 20 // before the last reply
 	maxPushed     = 16384
 )
 
-// outbox queues messages, apart from live output. Replies are encoded frames, whose bytes count; other messages
-// are encoded when they are written, so that clients share them.
+// outbox queues messages other than live output. Replies are encoded frames, whose bytes count;
+// other messages are encoded when written, so that clients share them.
 type outbox struct {
 	poke func()
 
 	mu     sync.Mutex
-	room   sync.Cond // signals that replies may be added, or close
-	queue  []any     // frames are []byte
-	held   int       // bytes of the frames in queue
+	room   sync.Cond
+	queue  []any
+	held   int // of the frames
 	closed bool
 }
 
@@ -28,8 +28,7 @@ func newOutbox(poke func()) *outbox {
 	return o
 }
 
-// reply queues the answer to a client's frame, and blocks while too many are unread. It does nothing once the
-// outbox is closed.
+// reply queues an answer, blocking while too many are unread.
 func (o *outbox) reply(v any) {
 	o.mu.Lock()
 	for o.full() && !o.closed {
@@ -45,10 +44,9 @@ func (o *outbox) reply(v any) {
 	o.poke()
 }
 
-// full reports whether replies must wait. The caller holds mu.
 func (o *outbox) full() bool { return len(o.queue) >= maxReplies || o.held >= maxReplyBytes }
 
-// push queues a message that is no reply. It never blocks.
+// push queues another message. It never blocks.
 func (o *outbox) push(v any) {
 	o.mu.Lock()
 	if len(o.queue) < maxPushed {
@@ -60,13 +58,12 @@ func (o *outbox) push(v any) {
 	o.poke()
 }
 
-// overflow disconnects the client. The caller holds mu.
 func (o *outbox) overflow() {
 	o.closed = true
 	o.room.Broadcast()
 }
 
-// take removes the oldest message. open is false if none will ever come.
+// take removes the oldest message; open is false after close.
 func (o *outbox) take() (v any, ok, open bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -85,7 +82,6 @@ func (o *outbox) take() (v any, ok, open bool) {
 	return v, true, true
 }
 
-// close closes the outbox: replies no longer wait, and messages are dropped.
 func (o *outbox) close() {
 	o.mu.Lock()
 	o.overflow()

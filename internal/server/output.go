@@ -82,7 +82,7 @@ func (ss *session) recording(callID string) (dispatch.Recording, *message.Error)
 	return dispatch.OpenRecording(rec)
 }
 
-// record finds an ended call: an agent's own, or the latest of any client.
+// record finds an ended call: an agent's own, or any client's latest.
 func (ss *session) record(callID string) (journal.Record, error) {
 	if client := ss.client(); client != "" {
 		return ss.srv.opt.Journal.Find(context.Background(), client, callID)

@@ -11,11 +11,9 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// The library refuses a frame by its header, before reading it, and closes the connection without a reason. The
-// types of this file add the reason. Counting the bytes ourselves would require buffering the maximum before
-// refusing.
+// The library refuses a frame by its header and closes the connection without a reason. These types
+// add it: counting bytes ourselves would buffer the maximum first.
 
-// hijacker gives the library a connection that adds the reason.
 type hijacker struct {
 	http.ResponseWriter
 	limit int64
@@ -29,7 +27,7 @@ func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return otherConn{conn, h.limit}, rw, err
 }
 
-// tcpConn keeps the methods with which a TCP connection writes several buffers at once.
+// tcpConn keeps TCP's methods for writing several buffers at once.
 type tcpConn struct {
 	*net.TCPConn
 	limit int64
@@ -37,7 +35,7 @@ type tcpConn struct {
 
 func (c tcpConn) Write(p []byte) (int, error) { return writeWithReason(c.TCPConn, p, c.limit) }
 
-// otherConn is a connection over TLS or a Unix socket.
+// otherConn is over TLS or a Unix socket.
 type otherConn struct {
 	net.Conn
 	limit int64
@@ -45,7 +43,6 @@ type otherConn struct {
 
 func (c otherConn) Write(p []byte) (int, error) { return writeWithReason(c.Conn, p, c.limit) }
 
-// CloseWrite closes the writing side, if the connection supports that.
 func (c otherConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -53,10 +50,10 @@ func (c otherConn) CloseWrite() error {
 	return nil
 }
 
-// bareTooBig is the library's close frame for a frame that is too large.
-const bareTooBig = "\x88\x02\x03\xf1" // 1009
+// bareTooBig is the library's close frame 1009.
+const bareTooBig = "\x88\x02\x03\xf1"
 
-// writeWithReason writes p or, if p is bareTooBig, an error_message and a close frame that names the limit.
+// writeWithReason replaces bareTooBig by an error_message and a close frame with a reason.
 func writeWithReason(conn net.Conn, p []byte, limit int64) (int, error) {
 	if string(p) != bareTooBig {
 		return conn.Write(p)
@@ -84,7 +81,7 @@ func tooBigError(why string) *message.Error {
 
 // appendFrame appends a server's frame (RFC 6455 section 5.2) of less than 64 KiB.
 func appendFrame(dst []byte, kind int, payload []byte) []byte {
-	dst = append(dst, 1<<7|byte(kind)) // the last fragment
+	dst = append(dst, 1<<7|byte(kind))
 	if len(payload) < 126 {
 		dst = append(dst, byte(len(payload)))
 	} else {

@@ -10,8 +10,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// page is the page of a question. Its address is no secret: without a token that may decide, the page shows
-// nothing and accepts no answer. It stores nothing in the browser.
+// page is a question's page. Its address is no secret: it needs an approver's token, and stores
+// nothing in the browser.
 var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
 
 const pageText = `<!doctype html>
@@ -36,7 +36,7 @@ type shown struct {
 	Form, Conversation   bool
 }
 
-// PathOfQuestion returns the page of an approval.
+// PathOfQuestion returns the path of an approval's page.
 func PathOfQuestion(id string) string { return "/approvals/" + id }
 
 func show(w http.ResponseWriter, status int, s shown) {
@@ -47,10 +47,9 @@ func show(w http.ResponseWriter, status int, s shown) {
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_ = page().Execute(w, s) // the browser is gone
+	_ = page().Execute(w, s)
 }
 
-// servePage asks for a token, with which servePageAnswer shows the question.
 func (s *Server) servePage(w http.ResponseWriter, _ *http.Request, _ Token) {
 	show(w, http.StatusOK, shown{Form: true, Say: "A call waits for a decision."})
 }
@@ -105,8 +104,7 @@ func (s *Server) showQuestion(w http.ResponseWriter, id, secret string) {
 	show(w, http.StatusNotFound, shown{Say: nothingWaits})
 }
 
-// JoinFor calls asked with the questions for which mine returns true, until leave is called: they are answered
-// on their pages.
+// JoinFor calls asked with the questions that mine selects, until leave.
 func JoinFor(q *approval.Queue[message.ApprovalRequest], mine func(message.ApprovalRequest) bool, asked func(message.ApprovalRequest)) (leave func()) {
 	return q.JoinFor(askedFunc(asked), mine)
 }

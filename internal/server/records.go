@@ -21,7 +21,7 @@ func (ss *session) listMessages(m *message.ListMessages) {
 	ss.answered(page, e)
 }
 
-// list reads a page of the journal. An empty client sees all clients' messages.
+// list reads a page of the journal; client "" sees all.
 func (s *Server) list(ctx context.Context, client string, m *message.ListMessages) (message.Messages, *message.Error) {
 	page, err := s.opt.Journal.List(ctx, journal.Query{
 		Before: m.Before, After: m.After, Limit: m.Limit, Ascending: m.Order == "asc", Client: client,
@@ -51,7 +51,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request, _ Token) {
 	w.Write([]byte("ok\n"))
 }
 
-// serveReady reports whether new calls are accepted and can be recorded, even without the team store.
+// serveReady reports whether calls are accepted and recorded, even without the team store.
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ Token) {
 	s.mu.Lock()
 	closing := s.closing
@@ -132,8 +132,7 @@ type problem struct {
 	Detail string `json:"detail"`
 }
 
-// serveHistory lists the messages of an agent, a conversation or a run in the form of Letta's API: an array,
-// with message ids as cursors.
+// serveHistory lists messages as Letta's API does: an array, with message ids as cursors.
 func serveHistory(of, order string) func(*Server, http.ResponseWriter, *http.Request, Token) {
 	return func(s *Server, w http.ResponseWriter, r *http.Request, token Token) {
 		m, e := historyQuery(r.URL.Query(), of, r.PathValue("id"), order)
@@ -155,7 +154,7 @@ func (s *Server) history(r *http.Request, token Token, m *message.ListMessages) 
 	for size, left := 0, m.Limit; ; {
 		m.Limit = left
 		page, e := s.list(r.Context(), (&session{token: token}).client(), m)
-		if e == nil && page.Lost != "" { // it does not fit in the answer
+		if e == nil && page.Lost != "" { // no field of the answer can report it
 			e = message.InternalError.Errorf("the journal cannot be read: %s", page.Lost)
 		}
 		if e != nil {
@@ -177,8 +176,8 @@ func (s *Server) history(r *http.Request, token Token, m *message.ListMessages) 
 	}
 }
 
-// historyQuery converts the parameters of Letta's API to a list_messages. It ignores those about messages that
-// toold does not record.
+// historyQuery converts Letta's parameters to list_messages, ignoring those about unrecorded
+// messages.
 func historyQuery(q url.Values, of, id, order string) (*message.ListMessages, *message.Error) {
 	fields := url.Values{"order": {order}, "limit": {"100"}}
 	for name, values := range q {

@@ -10,35 +10,35 @@ import (
 )
 
 const (
-	maxResumeStates = 256  // ended connections that can be resumed
-	maxPieces       = 256  // of output, per connection
-	maxEnds         = 1024 // of calls, per connection
+	maxResumeStates = 256 // of ended connections
+	maxPieces       = 256
+	maxEnds         = 1024
 
-	takeOver = 5 * time.Second // how long an ending connection may take, for another that resumes it
+	takeOver = 5 * time.Second // wait for an ending connection
 )
 
 type piece struct {
-	seq    int64 // noSeq in a binary frame, which has none
+	seq    int64
 	call   dispatch.Key
 	stream tools.Stream
-	from   int64 // the client's offset in the stream before
+	from   int64 // the offset before
 }
 
-// noSeq is the number of a piece without one.
+// noSeq is the number of a binary frame's piece.
 const noSeq = math.MaxInt64
 
 type ending struct {
-	seq  int64 // of the piece before
+	seq  int64
 	call dispatch.Key
 	at   time.Time
 }
 
-// history is what a connection wrote last. Only its writer uses it.
+// history is what a connection's writer wrote last.
 type history struct {
 	pieces []piece
-	cut    bool // there were pieces before
+	cut    bool
 	ends   []ending
-	lost   ending // the last one before those in ends; may be zero
+	lost   ending // the one before ends, if any
 }
 
 func (h *history) wrote(p piece) {
@@ -57,8 +57,8 @@ func (h *history) ended(e ending) {
 	h.ends = append(h.ends, e)
 }
 
-// resumeState is what an ended connection leaves for the one that resumes it: the calls whose end it had still
-// to write, and what it wrote last.
+// resumeState is what an ended connection leaves: calls whose end was not written, and the last
+// writes.
 type resumeState struct {
 	conn, client string
 	until        time.Time
@@ -72,11 +72,10 @@ type position struct {
 	offsets [2]int64
 }
 
-// resumeState returns the session's state. Its writer has ended.
 func (ss *session) resumeState() resumeState {
 	t := resumeState{conn: ss.id, client: ss.token.Name, until: time.Now().Add(ss.srv.opt.Linger), history: ss.last}
 	if time.Since(t.lost.at) > ss.srv.opt.Idle {
-		t.lost = ending{} // the client has answered since, so it has received it
+		t.lost = ending{} // received: the client has answered since
 	}
 	for _, f := range ss.following() {
 		t.calls = append(t.calls, position{f.watcher.Call().Key(), f.shown, f.offsets})
@@ -84,12 +83,11 @@ func (ss *session) resumeState() resumeState {
 	return t
 }
 
-// knows reports whether every end is known that a client may lack which has received everything up to the piece
-// with number seq.
+// knows reports whether all ends are known that a client with everything up to seq may lack.
 func (t *resumeState) knows(seq int64) bool { return t.lost.at.IsZero() || t.lost.seq < seq }
 
-// after returns the positions of a client that has received everything up to the piece with number seq. Ends
-// that it may not have received are sent again.
+// after returns the positions of a client with everything up to seq. Ends that it may lack are
+// repeated.
 func (t *resumeState) after(seq int64) []position {
 	calls := slices.Clone(t.calls)
 	at := func(key dispatch.Key) int {
@@ -102,7 +100,7 @@ func (t *resumeState) after(seq int64) []position {
 		if known := at(p.call); known >= 0 {
 			calls[known].offsets[p.stream] = p.from
 		}
-		if i == 0 && t.cut { // unknown what the client has
+		if i == 0 && t.cut { // the client's position is unknown
 			for n := range calls {
 				calls[n].offsets = [2]int64{}
 			}
@@ -129,7 +127,7 @@ func (s *Server) park(t resumeState) {
 	s.resumeStates = append(s.resumeStates, t)
 }
 
-// unpark removes and returns the state of a client's connection, by default the latest.
+// unpark takes the state of a client's connection, "": the latest.
 func (s *Server) unpark(client, conn string) (resumeState, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,13 +140,12 @@ func (s *Server) unpark(client, conn string) (resumeState, bool) {
 	return resumeState{}, false
 }
 
-// hangUp waits for the state of the connection that a client resumes. It ends a named connection; another may
-// be in use by a different program, so it must be ending already. Two connections that resume each other both
-// end.
+// hangUp waits for the resumed connection's state. It ends a named connection; an unnamed one must
+// be ending, since another program may use it. Two that resume each other both end.
 func (s *Server) hangUp(client, conn string, but *session) {
 	most := takeOver
 	if conn != "" {
-		most = s.opt.Idle // as long as a client may take to read
+		most = s.opt.Idle // a client's time to read
 	}
 	guard := time.NewTimer(most)
 	defer guard.Stop()
@@ -178,8 +175,7 @@ func (s *Server) earlier(client, conn string, but *session) (found []*session) {
 	return found
 }
 
-// resume finds where an earlier connection of this client ended; ok is false if that is unknown. goOn then
-// follows its calls from there.
+// resume finds where an earlier connection ended; goOn follows its calls from there.
 func (ss *session) resume(conn string, last int64) (goOn func(), ok bool) {
 	if !ss.token.has(Agent) {
 		return nil, false
@@ -196,8 +192,8 @@ func (ss *session) resume(conn string, last int64) (goOn func(), ok bool) {
 	}, true
 }
 
-// followFrom attaches the session to a call in the middle of its output, unless it follows the background call
-// already or has sent its end.
+// followFrom attaches the session to a call at a position, unless it follows that background call
+// or sent its end.
 func (ss *session) followFrom(w *dispatch.Watcher, p position) {
 	c := w.Call()
 	ss.mu.Lock()
@@ -216,7 +212,7 @@ func (ss *session) followFrom(w *dispatch.Watcher, p position) {
 	if !fresh {
 		w.Detach()
 	}
-	if c.HasNews() { // otherwise it wakes the writer when it has some
+	if c.HasNews() { // else it wakes the writer later
 		ss.poke()
 	}
 }

@@ -1,7 +1,7 @@
 // Package server serves agents, approvers and observers over WebSocket and HTTP.
 //
-// It makes no decisions about calls: it checks access, decodes frames, passes them to dispatch, and writes the
-// results at each client's own pace.
+// It checks access, decodes frames, passes them to dispatch, and writes results at each client's
+// own pace. It makes no decisions about calls.
 package server
 
 import (
@@ -23,78 +23,76 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Options configure a Server. All fields but Store, Metrics, Refused, AllowedHosts and AllowedOrigins are
-// required.
+// Options configure a Server. Store, Metrics, Refused, AllowedHosts and AllowedOrigins are
+// optional.
 type Options struct {
 	Dispatch *dispatch.Dispatcher
 	Codex    *codex.Server
-	// MCP answers a client of the Model Context Protocol, whose body has been read.
+	// MCP answers a Model Context Protocol client, whose body has been read.
 	MCP       func(http.ResponseWriter, *http.Request, Token)
 	Approvals *approval.Queue[message.ApprovalRequest]
 	Journal   *journal.Journal
 	Log       *zap.Logger
-	Tokens    func() []Token // those in force now
-	// Greet answers a client that works in dir, "" for none: without ConnID and Roles. The error says why it
-	// cannot.
+	Tokens    func() []Token // in force
+	// Greet answers a client in dir, "" for none, without ConnID and Roles.
 	Greet func(dir string) (message.HelloAck, error)
 	// Question describes a call to a person.
 	Question func(message.ApprovalRequest) string
-	// Reload reads and applies the policy files. On an error the last valid policy stays in force.
+	// Reload applies the policy files. After an error the last valid policy stays.
 	Reload func() (Reloaded, error)
-	// Policy returns the result of the last reload.
+	// Policy returns the last reload's result.
 	Policy func() Reloaded
-	// Store returns why the team store lacks records, for anyone to read; "": it has all. May be nil.
+	// Store returns why the team store lacks records; "": it has all.
 	Store func() string
-	// Metrics serves observers; may be nil.
+	// Metrics serves observers.
 	Metrics http.Handler
-	// Refused is called for each refused connection and request, with one of the refused constants; may be nil. It
-	// must not block.
+	// Refused receives the reason of each refusal. It must not block.
 	Refused func(why string)
 
-	AllowedHosts   []string // names of this machine besides the loopback ones, without port
-	OwnOrigins     []string // origins of our own pages, e.g. http://127.0.0.1:7717
-	AllowedOrigins []string // origins of further pages that may connect
+	AllowedHosts   []string // beyond loopback, without port
+	OwnOrigins     []string // such as http://127.0.0.1:7717
+	AllowedOrigins []string // of other pages
 
-	Connections        int // at a time, of all clients
-	CallsPerConnection int // unanswered at a time
+	Connections        int
+	CallsPerConnection int // unanswered
 	MaxFrameBytes      int64
-	IncomingBytes      int64         // of frames being received, over all connections; see budget
-	OutboxBytes        int64         // how far a reader may fall behind a stream before it skips ahead
-	Linger             time.Duration // how long an ended connection can be resumed
-	Ping               time.Duration // between heartbeats
-	Idle               time.Duration // silence after which a peer is disconnected
+	IncomingBytes      int64         // being received; see budget
+	OutboxBytes        int64         // backlog after which a reader skips ahead
+	Linger             time.Duration // time to resume a connection
+	Ping               time.Duration // interval
+	Idle               time.Duration // permitted silence
 }
 
-// A Server accepts connections until Shutdown. New creates it.
+// A Server accepts connections until Shutdown.
 type Server struct {
 	opt      Options
 	http     *http.Server
 	upgrader websocket.Upgrader
 	incoming budget
 	hub      *hub
-	buffers  sync.Pool // of *buffers
+	buffers  sync.Pool
 
 	mu           sync.Mutex
 	sessions     map[*session]struct{}
 	closing      bool
-	resumeStates []resumeState  // of ended connections, the latest last
-	joined       sync.WaitGroup // one per session
+	resumeStates []resumeState // the latest last
+	joined       sync.WaitGroup
 }
 
-// New returns a Server that does not serve yet.
+// New returns a Server.
 func New(opt Options) *Server {
 	s := &Server{opt: opt, sessions: make(map[*session]struct{}), incoming: budget{left: opt.IncomingBytes}}
 	s.hub = newHub(opt)
 	s.buffers.New = func() any { return new(buffers) }
 	s.upgrader = websocket.Upgrader{
 		ReadBufferSize: 4096, WriteBufferSize: 4096, WriteBufferPool: &sync.Pool{},
-		// checkOrigin has checked the origin before the upgrade.
+		// checkOrigin has checked it.
 		CheckOrigin: func(*http.Request) bool { return true },
 	}
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       opt.Idle, // for a whole request; upgraded connections have their own
+		ReadTimeout:       opt.Idle, // of requests; upgraded connections have their own
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          zap.NewStdLog(opt.Log.WithOptions(zap.IncreaseLevel(zap.ErrorLevel))),
@@ -102,8 +100,7 @@ func New(opt Options) *Server {
 	return s
 }
 
-// Serve accepts connections from l until Shutdown. It may be called for several
-// listeners.
+// Serve accepts connections from l until Shutdown. It may serve several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.http.Serve(l)
 	if errors.Is(err, http.ErrServerClosed) {
@@ -112,8 +109,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Shutdown closes the listeners, and each session with 1001 once it has written what it owes. When ctx ends,
-// clients that have not read that are disconnected, which is no error.
+// Shutdown closes the listeners, and each session with 1001 once it has written what it owes. When
+// ctx ends, slow readers are disconnected, which is no error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true
@@ -121,12 +118,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		ss.finish()
 	}
 	s.mu.Unlock()
-	err := s.http.Shutdown(ctx) // does not include hijacked connections
+	err := s.http.Shutdown(ctx)
 	if ctx.Err() != nil {
 		err = s.http.Close()
 	}
 	left := make(chan struct{})
-	// Ends when every session has ended; each ends when its connection is closed.
+	// Ends with the last session, when its connection is closed.
 	go func() { s.joined.Wait(); close(left) }()
 	select {
 	case <-left:
@@ -145,7 +142,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, token Token
 	s.connect(w, r, token, (*session).run)
 }
 
-// connect upgrades a connection and has run serve it, which returns when it has ended.
+// connect upgrades a connection and runs its session.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request, token Token, run func(*session)) {
 	if why := s.mayConnect(token); why != "" {
 		s.refused(refusedLimit)
@@ -155,7 +152,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, token Token, ru
 	}
 	conn, err := s.upgrader.Upgrade(hijacker{w, s.opt.MaxFrameBytes}, r, nil)
 	if err != nil {
-		return // Upgrade has answered
+		return
 	}
 	ss := newSession(s, conn, token)
 	if why := s.add(ss); why != "" {
@@ -182,7 +179,6 @@ func (s *Server) mayConnect(token Token) string {
 	return s.refusal(token)
 }
 
-// add counts a session, or returns why it may not be served.
 func (s *Server) add(ss *session) (why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,14 +195,13 @@ func (s *Server) remove(ss *session) {
 	delete(s.sessions, ss)
 }
 
-// kept returns how many of all connections are reserved for tokens that decide, so that agents and observers
-// cannot lock out those who supervise them.
+// kept returns the connections reserved for deciding tokens: agents and observers cannot lock out
+// supervisors.
 func kept(all int) int { return min((all+15)/16, all-1) }
 
-// share returns how many connections one token that does not decide may have, so that no client takes all.
+// share bounds the connections of another token.
 func share(all int) int { return max((all-kept(all))*3/4, 1) }
 
-// refusal returns why a token may not connect now, or "". The caller holds mu.
 func (s *Server) refusal(token Token) string {
 	all, own, others := s.opt.Connections, 0, 0
 	for ss := range s.sessions {

@@ -15,12 +15,11 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// maxBadFrames is how many invalid frames in a row a client may send. Each is answered; more is a flood, which
-// answers would amplify.
+// maxBadFrames bounds invalid frames in a row: answers would amplify a flood.
 const maxBadFrames = 200
 
-// A session is one connection: one reader (the handler's goroutine), one writer,
-// and attachments to calls. It ends when the connection does.
+// A session is one connection: a reader (the handler's goroutine), a writer, and attachments to
+// calls.
 type session struct {
 	srv   *Server
 	id    string
@@ -28,30 +27,30 @@ type session struct {
 	conn  *websocket.Conn
 	dec   *message.Decoder
 	out   *outbox
-	wake  chan struct{}                     // capacity 1: there may be something to write
-	take  func(kind int, frame []byte) bool // handles a frame and reports whether the connection goes on
-	bye   func(code int, text string)       // writes a close frame after what is owed
+	wake  chan struct{}                     // capacity 1
+	take  func(kind int, frame []byte) bool // handles a frame; false: ends
+	bye   func(code int, text string)       // closes after what is owed
 
-	leaving atomic.Bool   // reading has ended: the session is about to end
-	over    chan struct{} // closed when the session has ended and its state is kept
-	hungUp  chan struct{} // capacity 1: another connection of the client resumes it
+	leaving atomic.Bool
+	over    chan struct{} // closed with its state parked
+	hungUp  chan struct{} // capacity 1: being resumed elsewhere
 
-	charged    int64            // to the server's budget; the reader's alone
-	frame      []byte           // being handled; the reader's alone
-	program    *message.Program // from hello; the reader's alone
-	subscribed bool             // there is a subscription, or will be once the writer starts it; the reader's alone
-	dir        string           // selects the workspace of calls, see dispatch.Submission; the reader's alone
+	charged    int64            // to the budget; the reader's
+	frame      []byte           // being handled; the reader's
+	program    *message.Program // the reader's
+	subscribed bool
+	dir        string // of calls' workspace; the reader's
 
-	last history // written last; the writer's alone
+	last history // the writer's
 
 	mu       sync.Mutex
-	feeds    []*feed               // calls this session follows
-	items    []*item               // unanswered ones
-	met      map[dispatch.Key]bool // background calls that it follows or has followed
-	wants    output                // requested form of live output
-	ending   bool                  // write what is owed, then close
-	lingers  bool                  // frames of the client are ignored
-	left     bool                  // the connection has ended
+	feeds    []*feed // followed calls
+	items    []*item
+	met      map[dispatch.Key]bool // background calls followed so far
+	wants    output                // form of live output
+	ending   bool
+	lingers  bool // ignoring the client's frames
+	left     bool
 	badInRow int
 }
 
@@ -66,7 +65,6 @@ func newSession(srv *Server, conn *websocket.Conn, token Token) *session {
 	return ss
 }
 
-// poke wakes the writer. It never blocks.
 func (ss *session) poke() { notify(ss.wake) }
 
 // notify sends to a channel of capacity 1 without blocking.
@@ -77,7 +75,6 @@ func notify(wake chan<- struct{}) {
 	}
 }
 
-// run serves the connection and returns when it and its goroutines have ended.
 func (ss *session) run() {
 	defer ss.conn.Close()
 	if ss.token.decides() {
@@ -88,8 +85,8 @@ func (ss *session) run() {
 	}
 	gone := make(chan struct{})
 	written := make(chan struct{})
-	// Ends when gone is closed, the session is finished, or a write fails; then it ends the reader, which may wait
-	// for a frame or for room in the outbox. After a close frame the reader ends it.
+	// Ends with gone, finish, or a failed write; then it ends the reader, which may wait for a
+	// frame or the outbox. After a close frame, the reader ends it.
 	go func() {
 		defer close(written)
 		ss.write(gone)
@@ -116,7 +113,7 @@ func (ss *session) read() {
 	ss.conn.SetPingHandler(func(data string) error { alive(""); return ping(data) })
 	bye := ss.conn.CloseHandler()
 	ss.conn.SetCloseHandler(func(code int, text string) error {
-		ss.leaving.Store(true) // before the answer: a client that has it may reconnect at once
+		ss.leaving.Store(true) // first: the client may reconnect after the answer
 		return bye(code, text)
 	})
 	ss.conn.SetReadLimit(ss.srv.opt.MaxFrameBytes)
@@ -125,8 +122,8 @@ func (ss *session) read() {
 		kind, frame, err := ss.receive()
 		switch {
 		case errors.Is(err, websocket.ErrReadLimit):
-			// The library has sent the client a close frame, unless the writer was busy: a client may not read while it
-			// writes.
+			// The library sent a close frame unless the writer was busy: a client that writes may
+			// not read.
 			why := tooBig(ss.srv.opt.MaxFrameBytes)
 			ss.out.push(tooBigError(why))
 			ss.dismiss(websocket.CloseMessageTooBig, why)
@@ -142,11 +139,10 @@ func (ss *session) read() {
 		case err != nil || !ss.take(kind, frame):
 			return
 		}
-		ss.srv.incoming.take(&ss.charged, int64(ss.dec.Held())) // it shrinks: this cannot fail
+		ss.srv.incoming.take(&ss.charged, int64(ss.dec.Held())) // it shrinks: no failure
 	}
 }
 
-// timedOut reports whether a read timed out. The library does not wrap the error.
 func timedOut(err error) bool {
 	var e net.Error
 	return errors.As(err, &e) && e.Timeout()
@@ -157,11 +153,11 @@ type goodbye struct {
 	text string
 }
 
-// dismiss ends the connection of a client that breaks the rules: what is owed is written, then the reason. The
-// reader calls it, and returns.
+// dismiss ends a misbehaving client's connection, after what is owed and the reason. Only the
+// reader calls it.
 func (ss *session) dismiss(code int, text string) {
 	var saying sync.WaitGroup
-	saying.Go(func() { ss.bye(code, text) }) // ends with the connection at the latest
+	saying.Go(func() { ss.bye(code, text) }) // ends with the connection
 	ss.linger()
 	saying.Wait()
 }
@@ -174,7 +170,6 @@ func (ss *session) endWriting() {
 
 const lingerFor = 30 * time.Second
 
-// limitLingering sets the deadline of lingering. The caller holds mu.
 func (ss *session) limitLingering() {
 	within := lingerFor
 	if ss.ending {
@@ -185,10 +180,9 @@ func (ss *session) limitLingering() {
 	}
 }
 
-// linger reads and ignores frames for a while, so that written data is not lost to a reset: closing a socket
-// with unread data discards sent data. The writer leaves the connection open meanwhile.
+// linger ignores frames for a while: closing a socket with unread data discards sent data.
 func (ss *session) linger() {
-	defer ss.conn.Close() // ends a writer whose client does not read
+	defer ss.conn.Close() // ends the writer
 	raw := ss.conn.NetConn()
 	ss.mu.Lock()
 	ss.lingers = true
@@ -226,7 +220,7 @@ func (ss *session) accept(kind int, frame []byte) bool {
 	return true
 }
 
-// reply answers the frame that is being handled. An error refers to it.
+// reply answers the handled frame.
 func (ss *session) reply(v any) {
 	frame, err := message.Encode(v)
 	if err != nil {
@@ -256,14 +250,13 @@ func (ss *session) farewell(code int, text string) {
 	ss.sendClose(code, text, time.Second)
 }
 
-// sendClose sends a close frame to a client that may be slow to read.
 func (ss *session) sendClose(code int, text string, within time.Duration) {
 	if err := ss.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, text), time.Now().Add(within)); err != nil && !errors.Is(err, net.ErrClosed) {
 		ss.srv.opt.Log.Debug("cannot send a close frame", zap.String("conn", ss.id), zap.Error(err))
 	}
 }
 
-// dismissed ends a connection whose token is no longer in force, and reports whether it did.
+// dismissed ends a connection whose token is revoked.
 func (ss *session) dismissed() bool {
 	if !ss.token.revoked() {
 		return false
@@ -272,7 +265,6 @@ func (ss *session) dismissed() bool {
 	return true
 }
 
-// finish lets the session write what it owes its client and then ends it.
 func (ss *session) finish() {
 	ss.mu.Lock()
 	ss.ending = true

@@ -12,24 +12,22 @@ import (
 )
 
 const (
-	eventsAtOnce   = 64  // read from the hub in one turn of the writer
-	messagesAtOnce = 100 // read from the journal
+	eventsAtOnce   = 64
+	messagesAtOnce = 100
 )
 
-// subscription is what a connection has subscribed to. It keeps no events: it has positions in the hub, in the
-// journal and in the output of calls, and reads on when its client does. Only the session's writer uses its
-// fields, except those that the hub writes in join.
+// subscription has positions in the hub, the journal and calls' output, and keeps no events. It is
+// the writer's, except in hub.join.
 type subscription struct {
 	*message.Subscribe
 	poke func()
 
-	next      int64 // number of the next event of the hub
-	seq       int64 // number of the last message of the journal handled
-	replaying bool  // messages come from the journal until it has caught up with the hub
+	next      int64
+	seq       int64 // handled last
+	replaying bool  // from the journal, until caught up
 	feeds     map[dispatch.Key]*feed
 }
 
-// startSubscription and endSubscription wait in the outbox for their turn.
 type (
 	startSubscription struct{ *message.Subscribe }
 	endSubscription   struct{ *message.Unsubscribe }
@@ -113,7 +111,7 @@ func (w *writer) advanceSubscription() (more bool, err error) {
 
 func (w *writer) replay() error {
 	s := w.sub
-	last := w.ss.srv.opt.Journal.Last() // later messages come from the hub
+	last := w.ss.srv.opt.Journal.Last() // the hub has later ones
 	page, err := w.ss.srv.opt.Journal.List(context.Background(), journal.Query{
 		AfterSeq: s.seq, Ascending: true, Limit: messagesAtOnce,
 		Client: s.Client, AgentID: s.AgentID, ConversationID: s.ConversationID, CallID: s.CallID,
@@ -139,8 +137,7 @@ func (w *writer) replay() error {
 	return nil
 }
 
-// viewRunning follows the output of the running calls from now on, and of no other but those whose return is
-// still to come.
+// viewRunning follows the matching running calls' output from now on, and drops ended ones.
 func (w *writer) viewRunning() {
 	s := w.sub
 	running := map[dispatch.Key]bool{}
@@ -166,7 +163,6 @@ func (w *writer) view(c *dispatch.Call, offsets [2]int64) {
 	}
 }
 
-// pass writes an event to the subscriber, if it wants it, after earlier output.
 func (w *writer) pass(e event) error {
 	s := w.sub
 	if e.seq > 0 {
@@ -246,7 +242,6 @@ func namedTool(frame any) string {
 	return cmp.Or(m.ToolName, m.ToolCall.ToolName)
 }
 
-// finishOutput writes what a call has printed: a part or, when it has ended, all.
 func (w *writer) finishOutput(f *feed, all bool) error {
 	for {
 		more, err := w.streamEvent(f)

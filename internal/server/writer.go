@@ -17,14 +17,13 @@ const deltaBytes = 32 << 10
 
 type feed struct {
 	watcher *dispatch.Watcher
-	shown   bool     // of a background call: its events and output, not only its end; see visible
-	events  int      // events written
-	started bool     // tool_started is one of them
-	offsets [2]int64 // bytes written of each stream
-	channel uint32   // for binary frames; 0: none
+	shown   bool // events and output of a background call too
+	events  int
+	started bool
+	offsets [2]int64
+	channel uint32
 }
 
-// write writes until gone is closed, nothing more is owed, or a write fails.
 func (ss *session) write(gone <-chan struct{}) {
 	w := &writer{ss: ss, beat: time.Now().Add(ss.srv.opt.Ping)}
 	defer w.end()
@@ -35,7 +34,7 @@ func (ss *session) write(gone <-chan struct{}) {
 		}
 		if errors.Is(err, websocket.ErrCloseSent) {
 			ss.endWriting()
-			<-gone // the reader waits for the client to close too, or is about to notice that it has
+			<-gone // the reader notices the client's close
 			return
 		}
 		if errors.Is(err, errGivenUp) {
@@ -49,7 +48,7 @@ func (ss *session) write(gone <-chan struct{}) {
 		}
 		if ss.owesNothing() {
 			ss.farewell(websocket.CloseGoingAway, "toold is stopping")
-			select { // disconnect a client that does not answer the close frame
+			select { // do not wait for a client that does not answer
 			case <-gone:
 			case <-time.After(time.Second):
 			}
@@ -64,7 +63,6 @@ func (ss *session) write(gone <-chan struct{}) {
 	}
 }
 
-// giveUp sends the reason for disconnecting, unless the client has left.
 func (ss *session) giveUp(gone <-chan struct{}) {
 	select {
 	case <-gone:
@@ -81,22 +79,20 @@ func (ss *session) owesNothing() bool {
 
 type writer struct {
 	ss       *session
-	beat     time.Time // of the next ping
-	seq      int64     // event_seq of the last delta
-	*buffers           // while there is output to write; see stream
+	beat     time.Time
+	seq      int64
+	*buffers // during output; see stream
 
-	channels uint32 // number of channels assigned for binary output
+	channels uint32
 	sub      *subscription
 }
 
-// buffers are for a piece of output between capture and wire. The writers of a server share them: most
-// connections are idle most of the time.
+// buffers are for output between capture and wire. Writers share them, since most are idle.
 type buffers struct {
 	piece [deltaBytes]byte
 	frame []byte
 }
 
-// rest returns the buffers. Their contents have been written.
 func (w *writer) rest() {
 	if w.buffers != nil {
 		w.ss.srv.buffers.Put(w.buffers)
@@ -106,11 +102,11 @@ func (w *writer) rest() {
 
 var errGivenUp = errors.New("the client was given up")
 
-// errRevoked: the token is no longer in force and the client knows it.
+// The client knows of it.
 var errRevoked = errors.New("the token is no longer in force")
 
-// turn writes at most one queued message, and a piece of each followed call. It reports whether there may be
-// more to do at once; ErrCloseSent means that a close frame was the last.
+// turn writes a queued message and a piece per call. busy: there may be more. ErrCloseSent: a close
+// frame was last.
 func (w *writer) turn() (busy bool, err error) {
 	if err := w.ping(); err != nil {
 		return false, err
@@ -151,15 +147,14 @@ func (w *writer) ping() error {
 	return w.ss.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(w.ss.srv.opt.Idle))
 }
 
-// advance writes the next piece of a call: its events in order, the live output between them, and the return
-// after the last byte.
+// advance writes a call's next piece: events in order, output between, the return last.
 func (w *writer) advance(f *feed) (more bool, err error) {
 	call := f.watcher.Call()
 	if of := call.BackgroundOf(); of != nil && w.ss.follows(of) {
 		return false, nil // it follows the return that names it
 	}
 	shown := w.ss.visible(f)
-	// The events are read before the output: if the last one is the return, the output is complete by then.
+	// Events first: if the last is the return, the output is complete by then.
 	events := call.Events(f.events)
 	for _, e := range events {
 		final, last := e.(dispatch.Final)
@@ -177,12 +172,12 @@ func (w *writer) advance(f *feed) (more bool, err error) {
 		}
 	}
 	if !f.started {
-		return false, nil // this output was written after the events were read
+		return false, nil // output after the events were read
 	}
 	return w.stream(f, call, shown)
 }
 
-// stream writes the next pieces of the call's streams, in order of arrival.
+// stream writes the streams' next pieces, by arrival.
 func (w *writer) stream(f *feed, call *dispatch.Call, shown bool) (more bool, err error) {
 	capture := call.Capture()
 	if capture == nil || !shown || w.ss.wanted() == silent {
@@ -191,10 +186,9 @@ func (w *writer) stream(f *feed, call *dispatch.Call, shown bool) (more bool, er
 	return w.pieces(f, capture, w.show)
 }
 
-// shower writes a piece of a stream from offset at.
 type shower func(f *feed, s tools.Stream, at int64, p []byte) error
 
-// pieces calls show with one piece of each stream, from the feed's offsets.
+// pieces shows a piece of each stream, from the feed's offsets.
 func (w *writer) pieces(f *feed, capture *spool.Capture, show shower) (more bool, err error) {
 	if w.buffers == nil {
 		w.buffers = w.ss.srv.buffers.Get().(*buffers)
@@ -202,7 +196,7 @@ func (w *writer) pieces(f *feed, capture *spool.Capture, show shower) (more bool
 	for sent := 0; sent < deltaBytes; {
 		s, n := capture.Turn(f.offsets)
 		wrote, err := w.writePiece(f, capture, s, n, show)
-		if wrote == 0 && err == nil && n > 0 { // a partial character, whose rest may come
+		if wrote == 0 && err == nil && n > 0 { // a partial character
 			wrote, err = w.writePiece(f, capture, tools.Stderr-s, deltaBytes, show)
 		}
 		if wrote == 0 || err != nil {
@@ -230,8 +224,8 @@ func (w *writer) writePiece(f *feed, capture *spool.Capture, s tools.Stream, mos
 	return len(p), nil
 }
 
-// catchUp returns the offset to continue from: a reader that has fallen too far behind skips to near the end,
-// so that live output stays live and the return is not delayed. The gap is marked and can be fetched.
+// catchUp skips a slow reader to near the end: output stays live and the return prompt. The gap is
+// marked and can be fetched.
 func (w *writer) catchUp(capture *spool.Capture, s tools.Stream, from int64) int64 {
 	stdout, stderr, _ := capture.Totals()
 	total := stdout
@@ -244,7 +238,7 @@ func (w *writer) catchUp(capture *spool.Capture, s tools.Stream, from int64) int
 	return from
 }
 
-// opened records that a call starts, and assigns its channel for binary output.
+// opened records a start, and assigns its binary channel.
 func (w *writer) opened(f *feed, event any) any {
 	started, ok := event.(message.ToolStarted)
 	f.started = f.started || ok
@@ -257,8 +251,7 @@ func (w *writer) opened(f *feed, event any) any {
 	return started
 }
 
-// show writes live output p at an offset of its stream; the feed has the client's offset before. A call that
-// started before the client asked for binary output continues as text.
+// show writes output at an offset. A call that started before binary was requested stays text.
 func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	now := piece{call: f.watcher.Call().Key(), stream: s, from: f.offsets[s], seq: noSeq}
 	d := message.OutputDelta{CallID: f.watcher.Call().ID, Stream: s.String(), Offset: at}
@@ -277,13 +270,13 @@ func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	return w.ss.writeFrame(websocket.TextMessage, w.frame)
 }
 
-// conclude writes the call's return in the dialect of its request. It ends the call for this session.
+// conclude writes the return in the request's dialect.
 func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) error {
 	defer f.watcher.Detach()
 	w.ss.last.ended(ending{w.seq, call.Key(), time.Now()})
 	w.ss.unfollow(f)
 	if final.Kept {
-		return nil // the connection ends soon
+		return nil
 	}
 	if it := w.ss.findItem(func(it *item) bool { return it.key() == call.Key() }); it != nil {
 		return w.concludePart(it, call, final)

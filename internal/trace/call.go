@@ -10,11 +10,10 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// maxID is how much of an id is sent, in bytes: clients choose them.
+// maxID bounds sent ids, in bytes: clients choose them.
 const maxID = 256
 
-// call is what is sent of a call. It does not keep the call itself, with its arguments and
-// output, in memory.
+// call is what is sent of a call, without keeping its arguments and output in memory.
 type call struct {
 	tool, id, client, agent, conversation, run, step string
 	action, by, errorType                            string

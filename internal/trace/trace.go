@@ -1,10 +1,8 @@
-// Package trace sends each answered call as a trace to a collector of OpenTelemetry, by
-// OTLP over HTTP: a span for the call, with one below it for each of its steps. It sends
-// names, ids and times, never arguments, output or rules.
+// Package trace sends each answered call as a trace by OTLP over HTTP: a span for the call and one
+// per step, with names, ids and times, never arguments, output or rules.
 //
-// Calls never wait for it: what a collector does not take in time is dropped and counted.
-// Variables of the environment that begin with OTEL_ hold as OpenTelemetry documents them,
-// for headers and certificates among others, but do not switch it on.
+// Calls never wait: late traces are dropped and counted. OTEL_ variables apply as documented by
+// OpenTelemetry, but do not enable it.
 package trace
 
 import (
@@ -23,14 +21,14 @@ import (
 )
 
 const (
-	maxWaiting = 2048 // calls that wait to be sent
-	maxBatch   = 256  // calls that are sent together
+	maxWaiting = 2048 // calls
+	maxBatch   = 256
 	batchWait  = time.Second
 	sendWait   = 10 * time.Second
-	lastWait   = 5 * time.Second // for what is left when Run is to end
+	lastWait   = 5 * time.Second // at Run's end
 )
 
-// An Exporter sends traces. A nil Exporter sends nothing.
+// An Exporter sends traces; nil sends none.
 type Exporter struct {
 	to       sdk.SpanExporter
 	resource *resource.Resource
@@ -39,14 +37,13 @@ type Exporter struct {
 	dropped  atomic.Int64
 }
 
-// New returns an Exporter that sends to url, an OTLP endpoint for traces with its path; nil
-// when url is empty. failed is called when sending fails that did not fail before. The
-// caller calls Run.
+// New returns an Exporter to url, an OTLP traces endpoint; nil if empty. failed is called on the
+// first of successive failures. The caller calls Run.
 func New(url, version string, failed func(error)) (*Exporter, error) {
 	if url == "" {
 		return nil, nil
 	}
-	// No retries: a collector that comes back gets what is new.
+	// No retries: a returning collector gets what is new.
 	to, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(url),
 		otlptracehttp.WithTimeout(sendWait), otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}))
 	if err != nil {
@@ -69,7 +66,7 @@ func (e *Exporter) Seen(c *dispatch.Call, event any) {
 	}
 }
 
-// Dropped counts the calls that were not sent.
+// Dropped counts unsent calls.
 func (e *Exporter) Dropped() int64 {
 	if e == nil {
 		return 0
@@ -77,7 +74,7 @@ func (e *Exporter) Dropped() int64 {
 	return e.dropped.Load()
 }
 
-// Run sends until ctx ends, then what is left, for a moment. It is called once.
+// Run sends until ctx ends, then the rest, briefly. Call it once.
 func (e *Exporter) Run(ctx context.Context) {
 	if e == nil {
 		return
@@ -107,11 +104,10 @@ func (e *Exporter) Run(ctx context.Context) {
 		}
 		down = err != nil
 	}
-	_ = e.to.Shutdown(late) // it has nothing to send
+	_ = e.to.Shutdown(late)
 }
 
-// gather waits for a call, and then for more that come soon. When ctx has ended it takes
-// what is there.
+// gather collects calls for a moment after the first. After ctx it takes what is there.
 func (e *Exporter) gather(ctx context.Context) (batch []call) {
 	select {
 	case c := <-e.calls:
@@ -145,24 +141,22 @@ func (e *Exporter) send(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	return e.to.ExportSpans(ctx, spans)
 }
 
-// collected is a span processor that keeps the spans that have ended. It is used by one
-// goroutine.
+// collected keeps ended spans, for one goroutine.
 type collected struct{ spans []sdk.ReadOnlySpan }
 
-// OnStart implements sdk.SpanProcessor.
+// OnStart does nothing.
 func (*collected) OnStart(context.Context, sdk.ReadWriteSpan) {}
 
 // OnEnd implements sdk.SpanProcessor.
 func (c *collected) OnEnd(s sdk.ReadOnlySpan) { c.spans = append(c.spans, s) }
 
-// ForceFlush implements sdk.SpanProcessor.
+// ForceFlush does nothing.
 func (*collected) ForceFlush(context.Context) error { return nil }
 
-// Shutdown implements sdk.SpanProcessor.
+// Shutdown does nothing.
 func (*collected) Shutdown(context.Context) error { return nil }
 
-// record makes the spans of a call. Times are counted from its arrival: the clock may have
-// been set meanwhile.
+// record makes a call's spans. Times count from its arrival: the clock may have been set.
 func (c call) record(tracer trace.Tracer) {
 	at := func(t time.Time) trace.SpanEventOption {
 		return trace.WithTimestamp(c.begun.Round(0).Add(t.Sub(c.begun)))
