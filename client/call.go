@@ -1,9 +1,9 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -32,32 +32,22 @@ type Events struct {
 }
 
 type wireCall struct {
-	CallID    string          `json:"tool_call_id"`
-	ToolName  string          `json:"tool_name"`
-	Arguments json.RawMessage `json:"arguments"`
+	CallID    string `json:"tool_call_id"`
+	ToolName  string `json:"tool_name"`
+	Arguments any    `json:"arguments"`
 }
 
-func (c Call) wire() (wireCall, error) {
-	arguments, err := json.Marshal(c.Arguments)
-	if err != nil {
-		return wireCall{}, fmt.Errorf("cannot encode the arguments of %s: %v", c.Tool, err)
-	}
-	if c.ID == "" {
-		c.ID = message.NewID("call")
-	}
-	return wireCall{c.ID, c.Tool, arguments}, nil
+func (c Call) wire() wireCall {
+	return wireCall{cmp.Or(c.ID, message.NewID("call")), c.Tool, c.Arguments}
 }
 
 // Call makes a call and returns its return, or denial. Without one, the error is a *message.Error,
 // ErrClosed, or the cause of ctx, whose end does not stop the call.
 func (c *Client) Call(ctx context.Context, call Call, events Events) (message.ToolReturn, error) {
-	wire, err := call.wire()
-	if err != nil {
-		return message.ToolReturn{}, err
-	}
+	wire := call.wire()
 	w := c.wait(func(f *frame) bool { return f.CallID == wire.CallID && f.RequestID == "" })
 	defer c.leave(w)
-	err = c.send(struct {
+	err := c.send(struct {
 		MessageType    string   `json:"message_type"`
 		OTID           string   `json:"otid,omitempty"`
 		AgentID        string   `json:"agent_id,omitempty"`

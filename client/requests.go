@@ -41,15 +41,11 @@ func (c *Client) GetOutput(ctx context.Context, q message.GetOutput) (message.Ou
 
 // ExplainPolicy returns how a call would be decided.
 func (c *Client) ExplainPolicy(ctx context.Context, call Call) (message.PolicyExplanation, error) {
-	wire, err := call.wire()
-	if err != nil {
-		return message.PolicyExplanation{}, err
-	}
 	question := struct {
 		MessageType string   `json:"message_type"`
 		RequestID   string   `json:"request_id"`
 		Call        wireCall `json:"call"`
-	}{MessageType: "explain_policy", Call: wire}
+	}{MessageType: "explain_policy", Call: call.wire()}
 	return request[message.PolicyExplanation](ctx, c, &question, &question.RequestID)
 }
 

@@ -3,7 +3,7 @@ package message
 // approvalResponse decodes an approver's answers. Anything unclear approves nothing.
 func (x *decoding) approvalResponse() {
 	var w wireApproval
-	if faults := bind(x.frame, &w); x.refuse(faults) {
+	if faults := x.bind(&w); x.refuse(faults) {
 		return
 	}
 	switch w.Remember {

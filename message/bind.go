@@ -59,6 +59,13 @@ func bind(raw json.RawMessage, dst any) []fault {
 	return b.faults
 }
 
+// bind is bind for the frame itself.
+func (x *decoding) bind(dst any) []fault {
+	b := &binding{}
+	b.bindObject("", x.top, reflect.ValueOf(dst).Elem())
+	return b.faults
+}
+
 type binding struct{ faults []fault }
 
 func (b *binding) fail(field, text string) {
@@ -71,6 +78,10 @@ func (b *binding) bindStruct(path string, raw json.RawMessage, v reflect.Value) 
 		b.fail(path, err.Error())
 		return
 	}
+	b.bindObject(path, o, v)
+}
+
+func (b *binding) bindObject(path string, o object, v reflect.Value) {
 	for _, key := range o.duplicates() {
 		b.faults = append(b.faults, fault{field: join(path, key), text: "is there twice", duplicate: true})
 	}

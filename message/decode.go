@@ -35,6 +35,7 @@ func (d *Decoder) Decode(frame []byte) ([]Inbound, []*Error) {
 
 type decoding struct {
 	frame json.RawMessage
+	top   object
 	alias bool
 	in    []Inbound
 	errs  []*Error
@@ -45,12 +46,12 @@ func (x *decoding) run(d *Decoder) {
 		x.errorf(InvalidFrame, "%v; send one JSON object per text frame", err)
 		return
 	}
-	top, err := splitObject(x.frame)
-	if err != nil {
+	var err error
+	if x.top, err = splitObject(x.frame); err != nil {
 		x.errorf(InvalidFrame, "the frame %v; send one JSON object per text frame, and several calls in its tool_calls", err)
 		return
 	}
-	if kind := x.discriminate(top); kind != "" {
+	if kind := x.discriminate(); kind != "" {
 		d.decode(x, kind)
 	}
 }
@@ -66,9 +67,9 @@ func (x *decoding) emit(in Inbound) { x.in = append(x.in, in) }
 // roleKind marks roles: no message_type contains a space.
 const roleKind = "role "
 
-func (x *decoding) discriminate(top object) string {
+func (x *decoding) discriminate() string {
 	for _, key := range []string{"message_type", "type", "role"} {
-		raw, ok := top.get(key)
+		raw, ok := x.top.get(key)
 		if !ok {
 			continue
 		}
@@ -77,7 +78,7 @@ func (x *decoding) discriminate(top object) string {
 			x.errorf(InvalidFrame, "%s must be a short, not empty string", key)
 			return ""
 		}
-		if slices.Contains(top.duplicates(), key) {
+		if slices.Contains(x.top.duplicates(), key) {
 			x.errorf(InvalidFrame, "%s is there twice; send it once", key)
 			return ""
 		}

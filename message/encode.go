@@ -7,10 +7,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"math/bits"
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/toold/toold/internal/strict"
 )
 
 // Encode returns v as one line of JSON, with <, > and & unescaped.
@@ -60,7 +61,7 @@ func appendString[T []byte | string](dst []byte, s T) []byte {
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {
-		if i += plain(s[i:]); i == len(s) {
+		if i += strict.Plain(s[i:]); i == len(s) {
 			break
 		}
 		if c := s[i]; c < utf8.RuneSelf {
@@ -79,22 +80,6 @@ func appendString[T []byte | string](dst []byte, s T) []byte {
 		i += n
 	}
 	return append(append(dst, s[start:]...), '"')
-}
-
-// plain returns the length of a prefix of printable ASCII without quotes and backslashes: a
-// multiple of eight, or all before the first exception.
-func plain[T []byte | string](s T) (n int) {
-	const each, high = 0x0101010101010101, 0x8080808080808080
-	for ; n+8 <= len(s); n += 8 {
-		w := uint64(s[n]) | uint64(s[n+1])<<8 | uint64(s[n+2])<<16 | uint64(s[n+3])<<24 |
-			uint64(s[n+4])<<32 | uint64(s[n+5])<<40 | uint64(s[n+6])<<48 | uint64(s[n+7])<<56
-		quote, slash := w^each*'"', w^each*'\\'
-		// A byte's high bit is set for non-ASCII, below space, quote and backslash.
-		if found := (w | (w - each*' ') | (quote - each) | (slash - each)) & high; found != 0 {
-			return n + bits.TrailingZeros64(found)/8
-		}
-	}
-	return n
 }
 
 func appendEscape(dst []byte, c byte) []byte {

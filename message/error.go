@@ -80,7 +80,7 @@ func (e *Error) Refer(frame []byte) {
 			return
 		}
 		end := strict.SkipString(frame, start)
-		key, _ := unquote(frame[start:end])
+		key := identOf(frame[start:end])
 		colon := strict.SkipSpace(frame, end)
 		if colon == len(frame) || frame[colon] != ':' {
 			return
@@ -100,6 +100,9 @@ func (e *Error) Refer(frame []byte) {
 }
 
 func identOf(raw []byte) string {
+	if !strict.Valid(raw, 0) {
+		return ""
+	}
 	if s, err := unquote(raw); err == nil && printable(s) {
 		return s
 	}

@@ -148,7 +148,7 @@ func (d *Decoder) extend(f *fragment, c *wireCall) {
 // calls.
 func (d *Decoder) lettaStop(x *decoding) {
 	var w wireStop
-	faults := bind(x.frame, &w)
+	faults := x.bind(&w)
 	act := !x.refuse(faults) && (w.StopReason == "requires_approval" || w.StopReason == "end_turn")
 	var kept []*collection
 	for _, run := range d.runs {

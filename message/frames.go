@@ -58,9 +58,9 @@ func special[T any](value string, decode func(*decoding)) frameType {
 func plainFrame[T any](value string, preset T, exact bool) frameType {
 	return special[T](value, func(x *decoding) {
 		w := preset
-		faults := bind(x.frame, &w)
+		faults := x.bind(&w)
 		if exact {
-			faults = append(faults, unknown(x.frame, reflect.TypeFor[T]())...)
+			faults = append(faults, x.unknown(reflect.TypeFor[T]())...)
 		}
 		if x.refuse(faults) {
 			return
@@ -111,17 +111,13 @@ func (x *decoding) refuse(faults []fault) bool {
 }
 
 // unknown returns a fault for each member that the frame's type lacks.
-func unknown(frame json.RawMessage, wire reflect.Type) (faults []fault) {
-	o, err := splitObject(frame)
-	if err != nil {
-		return nil
-	}
+func (x *decoding) unknown(wire reflect.Type) (faults []fault) {
 	var names []string
 	for i := range wire.NumField() {
 		name, _, _ := strings.Cut(wire.Field(i).Tag.Get("json"), ",")
 		names = append(names, name)
 	}
-	for _, m := range o {
+	for _, m := range x.top {
 		if m.Name == "type" || slices.Contains(names, m.Name) {
 			continue
 		}
@@ -136,7 +132,7 @@ func unknown(frame json.RawMessage, wire reflect.Type) (faults []fault) {
 
 func (x *decoding) ping() {
 	var w Ping
-	if faults := bind(x.frame, &w); x.refuse(faults) {
+	if faults := x.bind(&w); x.refuse(faults) {
 		return
 	}
 	// Letta streams contain pings without a nonce, which expect no answer.
@@ -182,7 +178,7 @@ func (in ToolInput) MarshalJSON() ([]byte, error) {
 
 func (x *decoding) toolInput() {
 	var w wireInput
-	if faults := bind(x.frame, &w); x.refuse(faults) {
+	if faults := x.bind(&w); x.refuse(faults) {
 		return
 	}
 	in := &ToolInput{RequestID: w.RequestID, CallID: w.CallID, EOF: w.EOF, Signal: w.Signal, Leader: w.To == "leader"}
@@ -247,7 +243,7 @@ type wireExplainPolicy struct {
 // explainPolicy's call does not run, so its id is optional.
 func (x *decoding) explainPolicy() {
 	var w wireExplainPolicy
-	if faults := bind(x.frame, &w); x.refuse(faults) {
+	if faults := x.bind(&w); x.refuse(faults) {
 		return
 	}
 	if w.Call == nil {

@@ -81,7 +81,7 @@ func (w wireItem) emit(d *Decoder, x *decoding, dialect Dialect, calls ...ToolCa
 
 func (d *Decoder) localShellCall(x *decoding) {
 	var w wireLocalShellCall
-	faults := bind(x.frame, &w)
+	faults := x.bind(&w)
 	call, e := w.call("local_shell", w.Action, faults)
 	if e != nil {
 		x.errs = append(x.errs, e)
@@ -92,7 +92,7 @@ func (d *Decoder) localShellCall(x *decoding) {
 
 func (d *Decoder) patchCall(x *decoding) {
 	var w wirePatchCall
-	faults := bind(x.frame, &w)
+	faults := x.bind(&w)
 	arguments := json.RawMessage(`{"operation":null}`)
 	if len(w.Operation) > 0 {
 		arguments = slices.Concat([]byte(`{"operation":`), w.Operation, []byte("}"))
@@ -109,7 +109,7 @@ const mostCommands = 100
 
 func (d *Decoder) shellCall(x *decoding) {
 	var w wireShellCall
-	faults := bind(x.frame, &w)
+	faults := x.bind(&w)
 	first, e := w.call("bash", nil, faults)
 	if e != nil {
 		x.errs = append(x.errs, e)

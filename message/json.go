@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/toold/toold/internal/strict"
@@ -19,14 +20,13 @@ const (
 
 // checkFrame verifies that frame is one JSON value, as this file's other functions require.
 func checkFrame(frame []byte) error {
-	if !utf8.Valid(frame) {
-		return errors.New("the frame is not valid UTF-8")
-	}
-	if strict.TooDeep(frame, maxDepth) {
-		return fmt.Errorf("the frame is nested deeper than %d levels", maxDepth)
-	}
-	if json.Valid(frame) {
+	switch {
+	case strict.Valid(frame, maxDepth):
 		return nil
+	case !utf8.Valid(frame):
+		return errors.New("the frame is not valid UTF-8")
+	case strict.TooDeep(frame, maxDepth):
+		return fmt.Errorf("the frame is nested deeper than %d levels", maxDepth)
 	}
 	var syntax *json.SyntaxError
 	if err := json.Unmarshal(frame, &struct{}{}); errors.As(err, &syntax) {
@@ -47,16 +47,13 @@ func (o object) get(key string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-func (o object) duplicates() []string {
-	var keys []string
-	seen := make(map[string]bool, len(o))
-	for _, m := range o {
-		if seen[m.Name] {
-			keys = append(keys, m.Name)
+func (o object) duplicates() (names []string) {
+	for i, m := range o {
+		if slices.ContainsFunc(o[:i], func(e strict.Member) bool { return e.Name == m.Name }) {
+			names = append(names, m.Name)
 		}
-		seen[m.Name] = true
 	}
-	return keys
+	return names
 }
 
 func splitObject(raw json.RawMessage) (object, error) { return strict.Object(raw, maxMembers) }
@@ -74,11 +71,7 @@ func unquote(raw json.RawMessage) (string, error) {
 	if strict.Ambiguous(raw, false) != "" {
 		return "", errors.New("contains half of a surrogate pair")
 	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return "", errors.New("must be a string")
-	}
-	return s, nil
+	return strict.Text(raw), nil
 }
 
 // sameJSON compares two arguments, ignoring white space between tokens.
@@ -86,6 +79,8 @@ func sameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	var x, y bytes.Buffer
-	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+	return validArguments(a) && validArguments(b) && bytes.Equal(strict.Compact(nil, a), strict.Compact(nil, b))
 }
+
+// validArguments reports whether arguments are JSON. Those of a string are not part of the frame's check.
+func validArguments(text []byte) bool { return strict.Valid(text, maxDepth) }

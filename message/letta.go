@@ -3,7 +3,7 @@ package message
 // lettaRequest accepts OpenLetta and the Letta API mixed: both get the same return.
 func (d *Decoder) lettaRequest(x *decoding) {
 	var w wireRequest
-	faults := bind(x.frame, &w)
+	faults := x.bind(&w)
 	if hasFault(faults, "tool_call", "tool_calls") || w.ToolCalls.fault != "" {
 		x.errorf(InvalidFrame, "tool_calls must be there once, as an array or one object, and tool_call once, as an object")
 		return

@@ -5,7 +5,7 @@ import "cmp"
 // chatRequest ignores messages without calls: they are plain text.
 func (d *Decoder) chatRequest(x *decoding) {
 	var w wireChat
-	faults := bind(x.frame, &w)
+	faults := x.bind(&w)
 	if hasFault(faults, "tool_calls") {
 		x.errorf(InvalidFrame, "tool_calls must be there once, as an array")
 		return

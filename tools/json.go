@@ -42,11 +42,27 @@ func (m member) kind() string {
 }
 
 func (m member) text() (string, bool) {
-	var s string
-	if m.value[0] != '"' || json.Unmarshal(m.value, &s) != nil {
+	if m.value[0] != '"' {
 		return "", false
 	}
-	return s, true
+	return strict.Text(m.value), true
+}
+
+// FirstText returns the first of the named arguments that is a string and not empty, even if Decode
+// refuses others; "" if there is none, or the arguments are no valid object.
+func FirstText(args json.RawMessage, names ...string) string {
+	members, _ := readObject(args)
+	for _, name := range names {
+		for _, m := range members {
+			if m.name != name {
+				continue
+			}
+			if s, _ := m.text(); s != "" {
+				return s
+			}
+		}
+	}
+	return ""
 }
 
 // readObject splits an object into its members. Text that two readers could understand differently
@@ -83,15 +99,14 @@ func readObject(text json.RawMessage) ([]member, error) {
 
 func checkText(text json.RawMessage) error {
 	switch {
+	case strict.Valid(text, maxDepth):
+		return nil
 	case len(text) == 0:
 		return &ArgumentError{Problem: `empty text; expected a JSON object such as {"name": "value"}`}
 	case !utf8.Valid(text):
 		return &ArgumentError{Problem: "not valid UTF-8"}
 	case strict.TooDeep(text, maxDepth):
 		return &ArgumentError{Problem: fmt.Sprintf("nested deeper than %d levels", maxDepth)}
-	}
-	if json.Valid(text) {
-		return nil
 	}
 	var value json.RawMessage
 	err := json.Unmarshal(text, &value)
@@ -123,49 +138,42 @@ func CanonicalHash(tool string, args json.RawMessage) string {
 		h.Write(args)
 		return hex.EncodeToString(h.Sum(nil))
 	}
-	decoder := json.NewDecoder(bytes.NewReader(args))
-	writeCanonical(h, decoder)
+	writeCanonical(h, bytes.TrimSpace(args))
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// writeCanonical writes the next value of valid JSON.
-func writeCanonical(w io.Writer, d *json.Decoder) {
-	d.UseNumber()
-	token, _ := d.Token()
-	switch t := token.(type) {
-	case json.Delim:
-		writeContainer(w, d, t)
-	case json.Number:
-		io.WriteString(w, t.String())
-	case string:
-		io.WriteString(w, strconv.Itoa(len(t))+"\"")
-		io.WriteString(w, t)
-	case bool:
-		io.WriteString(w, strconv.FormatBool(t))
+// writeCanonical writes valid JSON of bounded depth, with sorted keys and strings decoded.
+func writeCanonical(w io.Writer, value json.RawMessage) {
+	switch value[0] {
+	case '{':
+		members, _ := strict.Object(value, math.MaxInt)
+		for i := range members {
+			members[i].Name = canonicalString(members[i].Name)
+		}
+		// Stable, so that keys repeated deep inside keep their order: which of
+		// them counts depends on the reader.
+		slices.SortStableFunc(members, func(a, b strict.Member) int { return strings.Compare(a.Name, b.Name) })
+		io.WriteString(w, "{")
+		for _, m := range members {
+			io.WriteString(w, m.Name+":")
+			writeCanonical(w, m.Value)
+			io.WriteString(w, ",")
+		}
+		io.WriteString(w, "}")
+	case '[':
+		elements, _ := strict.Array(value, math.MaxInt)
+		io.WriteString(w, "[")
+		for _, element := range elements {
+			io.WriteString(w, ":")
+			writeCanonical(w, element)
+			io.WriteString(w, ",")
+		}
+		io.WriteString(w, "]")
+	case '"':
+		io.WriteString(w, canonicalString(strict.Text(value)))
 	default:
-		io.WriteString(w, "null")
+		w.Write(value)
 	}
 }
 
-func writeContainer(w io.Writer, d *json.Decoder, open json.Delim) {
-	type part struct{ key, value string }
-	var parts []part
-	for d.More() {
-		var key, value strings.Builder
-		if open == '{' {
-			writeCanonical(&key, d)
-		}
-		writeCanonical(&value, d)
-		parts = append(parts, part{key.String(), value.String()})
-	}
-	closing, _ := d.Token()
-	if open == '{' {
-		// Stable: which of nested duplicates counts depends on the reader.
-		slices.SortStableFunc(parts, func(a, b part) int { return strings.Compare(a.key, b.key) })
-	}
-	io.WriteString(w, open.String())
-	for _, p := range parts {
-		io.WriteString(w, p.key+":"+p.value+",")
-	}
-	fmt.Fprint(w, closing)
-}
+func canonicalString(s string) string { return strconv.Itoa(len(s)) + "\"" + s }

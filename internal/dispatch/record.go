@@ -39,10 +39,7 @@ func (c *Call) message(kind string, d journal.Direction, body []byte) journal.Me
 func (c *Call) recordedRequest() []byte {
 	from := c.req.Origin
 	from.ID = ""
-	body, err := message.Encode(struct {
-		message.Origin
-		ToolCall any `json:"tool_call"`
-	}{from, c.asked.Shown()})
+	body, err := c.asked.Recorded(from)
 	if err != nil {
 		return []byte("{}")
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/toold/toold/internal/strict"
 	"github.com/toold/toold/message"
 )
 
@@ -35,9 +36,11 @@ func stamped(m Message) (Message, error) {
 	return m, nil
 }
 
+const maxDepth = 1000 // of JSON that is not copied field by field
+
 // unstamped removes those fields from a JSON object.
 func unstamped(body []byte) ([]byte, error) {
-	if bytes.HasPrefix(body, []byte(`{"`)) && !mayBeStamped(body) && json.Valid(body) {
+	if bytes.HasPrefix(body, []byte(`{"`)) && !mayBeStamped(body) && strict.Valid(body, maxDepth) {
 		return body, nil
 	}
 	fields := map[string]json.RawMessage{}

@@ -1,6 +1,6 @@
 // Package strict splits JSON without changing or hiding anything: it returns every member,
-// duplicates included, with its exact bytes. Except for TooDeep and the Skip functions, it requires
-// valid JSON (json.Valid). Results alias the text; time and memory are linear in it.
+// duplicates included, with its exact bytes. Except for TooDeep, Valid and the Skip functions, it
+// requires valid JSON. Results alias the text; time and memory are linear in it.
 package strict
 
 import (
@@ -34,6 +34,9 @@ func TooDeep(text []byte, most int) bool {
 // SkipString returns the index after the string that starts at i.
 func SkipString(text []byte, i int) int {
 	for i++; i < len(text); i++ {
+		if i += Plain(text[i:]); i == len(text) {
+			break
+		}
 		switch text[i] {
 		case '\\':
 			i++
@@ -113,9 +116,7 @@ func Object(text json.RawMessage, most int) ([]Member, error) {
 			return nil, fmt.Errorf("has more than %d members", most)
 		}
 		m := Member{Quoted: text[i:SkipString(text, i)]}
-		if err := json.Unmarshal(m.Quoted, &m.Name); err != nil {
-			return nil, err
-		}
+		m.Name = Text(m.Quoted)
 		i = SkipSpace(text, SkipSpace(text, i+len(m.Quoted))+1) // after the colon
 		m.Value = text[i:SkipValue(text, i)]
 		members = append(members, m)

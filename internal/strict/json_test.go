@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestAnObjectIsSplitWithItsDuplicates(t *testing.T) {
@@ -58,6 +59,34 @@ func FuzzArray(f *testing.F) {
 		for i := range want {
 			if !bytes.Equal(bytes.TrimSpace(elements[i]), want[i]) {
 				t.Errorf("%s: element %d is %s, want %s", text, i, elements[i], want[i])
+			}
+		}
+	})
+}
+
+func FuzzValid(f *testing.F) {
+	for _, text := range []string{
+		` {"a" : [1,-0.5e+3,{}, []] , "\u00e9é" : "\"\\\n", "b":true,"c":null,"d":false}`, `{"a":1,}`, `[1 2]`, `01`, `-`, `1.`, `1e`, `"\x"`, `"\ud83d\ude00"`, `"\ud83d"`,
+		"\"\xff\"", "\"a\x1fb\"", `"unterminated`, `[[[]]]`, `nul`, `{"a"}`, `{1:2}`, ` `, `"12345678\"12345678"`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		valid := Valid(text, 2)
+		if want := utf8.Valid(text) && !TooDeep(text, 2) && json.Valid(text); valid != want {
+			t.Fatalf("%q: valid is %v, want %v", text, valid, want)
+		}
+		if !valid {
+			return
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, text); err != nil || compact.String() != string(Compact(nil, text)) {
+			t.Errorf("%q: compact is %q, want %q", text, Compact(nil, text), compact.Bytes())
+		}
+		var want string
+		if text = bytes.TrimSpace(text); text[0] == '"' {
+			if err := json.Unmarshal(text, &want); err != nil || Text(text) != want {
+				t.Errorf("%q: the text is %q, want %q", text, Text(text), want)
 			}
 		}
 	})

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -30,17 +29,7 @@ func (p patcher) Location(args json.RawMessage) (string, bool) {
 
 // location returns the path in the arguments, even if Build refuses them.
 func (o Options) location(args json.RawMessage) string {
-	var a struct {
-		FilePath  string `json:"file_path"`
-		Camel     string `json:"filePath"`
-		Path      string `json:"path"`
-		DirPath   string `json:"dir_path"`
-		Directory string `json:"directory"`
-	}
-	if json.Unmarshal(args, &a) != nil {
-		return ""
-	}
-	path := cmp.Or(a.FilePath, a.Camel, a.Path, a.DirPath, a.Directory)
+	path := tools.FirstText(args, "file_path", "filePath", "path", "dir_path", "directory")
 	if rest, ok := strings.CutPrefix(path, "~/"); ok && o.Home != "" {
 		return o.Home + "/" + rest
 	}
