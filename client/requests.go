@@ -59,3 +59,98 @@ func (c *Client) Ping(ctx context.Context) error {
 func newPing() message.Ping { return message.Ping{MessageType: "ping", Nonce: message.NewID("")} }
 
 func pongs(f *frame, p message.Ping) bool { return f.Type == "pong" && f.Nonce == p.Nonce }
+
+// ListCalls returns the unanswered calls, those of this client if it is only an agent. If ended, it
+// adds the latest answered ones.
+func (c *Client) ListCalls(ctx context.Context, ended bool) ([]message.CallInfo, error) {
+	q := message.ListCalls{MessageType: "list_calls", All: ended}
+	answer, err := request[struct{ Calls []message.CallInfo }](ctx, c, &q, &q.RequestID)
+	return answer.Calls, err
+}
+
+// Stop is Cancel that waits until the daemon has the request. It fails with a *message.Error,
+// not_running, if there is nothing to stop.
+func (c *Client) Stop(ctx context.Context, callID, reason string) error {
+	ping := newPing()
+	w := c.wait(func(f *frame) bool { return pongs(f, ping) || f.Type == "error_message" && f.CallID == callID })
+	if err := c.Cancel(callID, reason); err != nil {
+		c.leave(w)
+		return err
+	}
+	_, err := c.ask(ctx, w, ping) // follows the cancel
+	return err
+}
+
+const backgroundEnded = "background_ended"
+
+// BackgroundEnds reports the end of each background call of this client, until ctx or the
+// connection ends; it returns the cause. The daemon reports an end once: the Client keeps up to
+// 256.
+func (c *Client) BackgroundEnds(ctx context.Context, ended func(message.BackgroundEnded)) error {
+	w := c.wait(func(f *frame) bool { return f.Type == backgroundEnded })
+	defer c.leave(w)
+	c.mu.Lock()
+	early := c.ends
+	c.ends = nil
+	c.mu.Unlock()
+	for _, f := range early {
+		if err := handle(f, ended); err != nil {
+			return err
+		}
+	}
+	for {
+		f, err := c.next(ctx, w)
+		if err != nil {
+			return err
+		}
+		if err := handle(f, ended); err != nil {
+			return err
+		}
+	}
+}
+
+// SubscriptionEvents are called sequentially by Subscribe; any may be nil. Slow ones cause gaps.
+type SubscriptionEvents struct {
+	Subscribed func(after int64) // journal number before the first event
+	Event      func(message.SubscriptionEvent)
+	Gap        func(message.SubscriptionGap)
+}
+
+// Subscribe reports the selected events of all clients' calls until ctx or the connection ends; it
+// returns the cause. A connection has one subscription. It needs the role observer, approver or
+// admin.
+func (c *Client) Subscribe(ctx context.Context, s message.Subscribe, events SubscriptionEvents) error {
+	id := message.NewID("request")
+	w := c.wait(func(f *frame) bool { return f.RequestID == id })
+	defer c.leave(w)
+	s.MessageType, s.RequestID = "subscribe", id
+	if err := c.send(s); err != nil {
+		return err
+	}
+	for {
+		f, err := c.next(ctx, w)
+		if err != nil {
+			if ctx.Err() != nil {
+				_ = c.send(message.Unsubscribe{MessageType: "unsubscribe"}) // only if closed
+			}
+			return err
+		}
+		if err := events.handle(f); err != nil {
+			return err
+		}
+	}
+}
+
+func (e SubscriptionEvents) handle(f *frame) error {
+	switch {
+	case f.Type == "error_message":
+		return f.asError()
+	case f.Type == "subscribed" && e.Subscribed != nil:
+		return handle(f, func(s struct{ After int64 }) { e.Subscribed(s.After) })
+	case f.Type == "subscription_event" && e.Event != nil:
+		return handle(f, e.Event)
+	case f.Type == "subscription_gap" && e.Gap != nil:
+		return handle(f, e.Gap)
+	}
+	return nil
+}

@@ -1,5 +1,7 @@
 package message
 
+import "slices"
+
 // approvalResponse decodes an approver's answers. Anything unclear approves nothing.
 func (x *decoding) approvalResponse() {
 	var w wireApproval
@@ -48,7 +50,8 @@ func (x *decoding) answers(items []wireAnswer) []ApprovalAnswer {
 		}
 		if text := item.problem(items[:i]); text != "" {
 			x.errorf(InvalidArguments, "%s", text).CallID = item.CallID
-			answers = without(answers, item)
+			// Contradictory answers decide nothing.
+			answers = slices.DeleteFunc(answers, func(a ApprovalAnswer) bool { return item.CallID != "" && a.CallID == item.CallID })
 			continue
 		}
 		widen, _ := item.Widen.widening(*item.Approve)
@@ -68,22 +71,9 @@ func (a *wireAnswer) problem(earlier []wireAnswer) string {
 	case a.Approve == nil:
 		return "an item of approvals has no approve; send true or false"
 	}
-	for _, e := range earlier {
-		if e.CallID == a.CallID {
-			return "the response decides this call twice; decide it once"
-		}
+	if slices.ContainsFunc(earlier, func(e wireAnswer) bool { return e.CallID == a.CallID }) {
+		return "the response decides this call twice; decide it once"
 	}
 	_, text := a.Widen.widening(*a.Approve)
 	return text
-}
-
-// without drops the earlier answers to item's call: contradictory answers decide nothing.
-func without(answers []ApprovalAnswer, item wireAnswer) []ApprovalAnswer {
-	var kept []ApprovalAnswer
-	for _, a := range answers {
-		if item.CallID == "" || a.CallID != item.CallID {
-			kept = append(kept, a)
-		}
-	}
-	return kept
 }

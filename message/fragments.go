@@ -12,13 +12,7 @@ import (
 type collection struct {
 	origin  Origin
 	lastSeq int64
-	calls   []*fragment
-}
-
-type fragment struct {
-	id, name  string
-	arguments []byte
-	invalid   string
+	calls   []*ToolCall
 }
 
 // fragmentOf returns the request's fragment, nil if its calls are complete: an object as
@@ -37,10 +31,10 @@ func (d *Decoder) fragmentOf(w *wireRequest) *wireCall {
 	return c
 }
 
-func (d *Decoder) find(id string) (*collection, *fragment) {
+func (d *Decoder) find(id string) (*collection, *ToolCall) {
 	for _, run := range d.runs {
 		for _, f := range run.calls {
-			if f.id == id {
+			if f.ID == id {
 				return run, f
 			}
 		}
@@ -55,8 +49,8 @@ func (d *Decoder) forget(id string) {
 		return
 	}
 	d.calls--
-	d.bytes -= len(f.arguments)
-	run.calls = slices.DeleteFunc(run.calls, func(c *fragment) bool { return c == f })
+	d.bytes -= len(f.Arguments)
+	run.calls = slices.DeleteFunc(run.calls, func(c *ToolCall) bool { return c == f })
 	d.runs = slices.DeleteFunc(d.runs, func(c *collection) bool { return len(c.calls) == 0 })
 }
 
@@ -96,7 +90,7 @@ func (d *Decoder) run(id string) *collection {
 	return nil
 }
 
-func (d *Decoder) begin(run *collection, w *wireRequest, id string) *fragment {
+func (d *Decoder) begin(run *collection, w *wireRequest, id string) *ToolCall {
 	if d.calls == cmp.Or(max(d.MaxFragmentCalls, 0), 128) {
 		return nil
 	}
@@ -108,24 +102,16 @@ func (d *Decoder) begin(run *collection, w *wireRequest, id string) *fragment {
 		}
 		d.runs = append(d.runs, run)
 	}
-	f := &fragment{id: id}
+	f := &ToolCall{ID: id}
 	run.calls = append(run.calls, f)
 	return f
 }
 
-func (f *fragment) refuse(text string) {
-	if f.invalid == "" {
-		f.invalid = text
-	}
-}
-
-func (d *Decoder) extend(f *fragment, c *wireCall) {
+func (d *Decoder) extend(f *ToolCall, c *wireCall) {
 	f.refuse(sentence(c.faults))
 	for _, name := range []string{c.ToolName, c.Name} {
-		if f.name == "" {
-			f.name = name
-		}
-		if name != "" && name != f.name {
+		f.Name = cmp.Or(f.Name, name)
+		if name != "" && name != f.Name {
 			f.refuse("its fragments name two tools; send one name")
 		}
 	}
@@ -139,7 +125,7 @@ func (d *Decoder) extend(f *fragment, c *wireCall) {
 	case d.bytes+len(piece) > cmp.Or(max(d.MaxFragmentBytes, 0), 16<<20):
 		f.refuse("its fragments are longer than toold collects; send the call whole")
 	default:
-		f.arguments = append(f.arguments, piece...)
+		f.Arguments = append(f.Arguments, piece...)
 		d.bytes += len(piece)
 	}
 }
@@ -161,7 +147,7 @@ func (d *Decoder) lettaStop(x *decoding) {
 		}
 		for _, f := range run.calls {
 			d.calls--
-			d.bytes -= len(f.arguments)
+			d.bytes -= len(f.Arguments)
 		}
 	}
 	d.runs = kept
@@ -171,13 +157,11 @@ func (c *collection) request() *Request {
 	w := wireRequest{MessageType: "approval_request_message", Origin: c.origin}
 	request := &Request{Dialect: LettaAPI, Origin: c.origin}
 	for _, f := range c.calls {
-		call := ToolCall{ID: f.id, Name: f.name, Arguments: f.arguments, Invalid: f.invalid}
-		if call.Name == "" {
-			call.refuse("its fragments named no tool; send its name with the first")
+		if f.Name == "" {
+			f.refuse("its fragments named no tool; send its name with the first")
 		}
-		request.Calls = append(request.Calls, call)
-		text, _ := json.Marshal(string(f.arguments))
-		w.ToolCalls.items = append(w.ToolCalls.items, wireCall{CallID: f.id, Name: f.name, Arguments: text})
+		request.Calls = append(request.Calls, *f)
+		w.ToolCalls.items = append(w.ToolCalls.items, wireCall{CallID: f.ID, Name: f.Name, Arguments: appendString(nil, []byte(f.Arguments))})
 	}
 	request.Frame, _ = Encode(w)
 	return request

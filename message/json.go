@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/toold/toold/internal/strict"
@@ -84,3 +88,173 @@ func sameJSON(a, b []byte) bool {
 
 // validArguments reports whether arguments are JSON. Those of a string are not part of the frame's check.
 func validArguments(text []byte) bool { return strict.Valid(text, maxDepth) }
+
+// maxIdent bounds identifiers, in bytes: fields tagged wire:"id".
+const maxIdent = 256
+
+type fault struct {
+	field     string
+	text      string
+	duplicate bool
+}
+
+func (f fault) String() string {
+	name := f.field
+	if len(name) > 80 || !printable(name) {
+		name = fmt.Sprintf("%.80q", name)
+	}
+	return name + " " + f.text
+}
+
+func sentence(faults []fault) string {
+	var texts []string
+	for i, f := range faults {
+		if i == 5 {
+			texts = append(texts, fmt.Sprintf("and %d more", len(faults)-i))
+			break
+		}
+		texts = append(texts, f.String())
+	}
+	return strings.Join(texts, "; ")
+}
+
+func hasFault(faults []fault, fields ...string) bool {
+	return slices.ContainsFunc(faults, func(f fault) bool { return slices.Contains(fields, f.field) })
+}
+
+type selfBinder interface{ bindSelf(raw json.RawMessage) }
+
+// bind fills dst from an object of a valid frame and returns the invalid fields. It respects case,
+// refuses duplicates, and ignores unknown fields and nulls.
+func bind(raw json.RawMessage, dst any) []fault {
+	b := &binding{}
+	b.bindStruct("", raw, reflect.ValueOf(dst).Elem())
+	return b.faults
+}
+
+// bind is bind for the frame itself.
+func (x *decoding) bind(dst any) []fault {
+	b := &binding{}
+	b.bindObject("", x.top, reflect.ValueOf(dst).Elem())
+	return b.faults
+}
+
+type binding struct{ faults []fault }
+
+func (b *binding) fail(field, text string) {
+	b.faults = append(b.faults, fault{field: field, text: text})
+}
+
+func (b *binding) bindStruct(path string, raw json.RawMessage, v reflect.Value) {
+	o, err := splitObject(raw)
+	if err != nil {
+		b.fail(path, err.Error())
+		return
+	}
+	b.bindObject(path, o, v)
+}
+
+func (b *binding) bindObject(path string, o object, v reflect.Value) {
+	for _, key := range o.duplicates() {
+		b.faults = append(b.faults, fault{field: join(path, key), text: "is there twice", duplicate: true})
+	}
+	b.bindFields(path, o, v)
+}
+
+func (b *binding) bindFields(path string, o object, v reflect.Value) {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if field.Anonymous {
+			b.bindFields(path, o, v.Field(i))
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if value, ok := o.get(name); ok && field.IsExported() {
+			b.bindValue(join(path, name), value, v.Field(i), field.Tag.Get("wire") == "id")
+		}
+	}
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func (b *binding) bindValue(path string, raw json.RawMessage, v reflect.Value, id bool) {
+	switch p := v.Addr().Interface().(type) {
+	case selfBinder:
+		p.bindSelf(raw)
+		return
+	case *json.RawMessage:
+		*p = raw
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		b.bindValue(path, raw, v.Elem(), id)
+	case reflect.Struct:
+		b.bindStruct(path, raw, v)
+	case reflect.Slice:
+		b.bindSlice(path, raw, v, id)
+	case reflect.String:
+		b.bindString(path, raw, v, id)
+	case reflect.Bool:
+		b.bindBool(path, raw, v)
+	default:
+		b.bindInteger(path, raw, v)
+	}
+}
+
+func (b *binding) bindSlice(path string, raw json.RawMessage, v reflect.Value, id bool) {
+	elements, err := splitArray(raw)
+	if err != nil {
+		b.fail(path, err.Error())
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(elements), len(elements)))
+	for i, element := range elements {
+		b.bindValue(join(path, strconv.Itoa(i)), element, v.Index(i), id)
+	}
+}
+
+func (b *binding) bindString(path string, raw json.RawMessage, v reflect.Value, id bool) {
+	s, err := unquote(raw)
+	if err != nil {
+		b.fail(path, err.Error())
+		return
+	}
+	if id && !printable(s) {
+		b.fail(path, "must be at most 256 bytes of printable text")
+		return
+	}
+	v.SetString(s)
+}
+
+// printable reports whether s may be an identifier, or is empty.
+func printable(s string) bool {
+	return len(s) <= maxIdent && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
+
+func (b *binding) bindBool(path string, raw json.RawMessage, v reflect.Value) {
+	if s := string(raw); s != "true" && s != "false" {
+		b.fail(path, "must be true or false")
+		return
+	}
+	v.SetBool(raw[0] == 't')
+}
+
+func (b *binding) bindInteger(path string, raw json.RawMessage, v reflect.Value) {
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || v.CanInt() && v.OverflowInt(n) || v.CanUint() && (n < 0 || v.OverflowUint(uint64(n))) {
+		b.fail(path, "must be an integer in range")
+		return
+	}
+	if v.CanInt() {
+		v.SetInt(n)
+	} else {
+		v.SetUint(uint64(n))
+	}
+}

@@ -164,7 +164,8 @@ func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Dec
 	if now.Action == policy.Deny {
 		return settled(now, c.decided(now))
 	}
-	c.profile, c.approved, c.opened = now.Profile, written(q.effects), named(q.effects)
+	c.profile = now.Profile
+	c.saw(q.effects)
 	said := allowed(q.said, answer)
 	said.Edited = json.RawMessage(answer.Arguments)
 	d.remember(q, answer)
@@ -178,26 +179,20 @@ func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Dec
 	return said, nil
 }
 
-// written returns the files, not trees, that a call asks to write by name: a person saw them.
-func written(effects []policy.Effect) []string {
-	var files []string
+// saw stores what a person who approves these effects has seen by name: the paths read and
+// written, and the files, not trees, among them that are written.
+func (c *Call) saw(effects []policy.Effect) {
+	c.approved, c.opened = nil, nil
 	for _, e := range effects {
-		if e.Kind == policy.Write && !e.Unknown && !e.Tree && e.Canonical != "" {
-			files = append(files, e.Canonical)
+		path := e.Kind == policy.Read || e.Kind == policy.Write
+		if !path || e.Unknown || e.Canonical == "" {
+			continue
+		}
+		c.opened = append(c.opened, e)
+		if e.Kind == policy.Write && !e.Tree {
+			c.approved = append(c.approved, e.Canonical)
 		}
 	}
-	return files
-}
-
-// named returns the reads and writes whose paths a person saw.
-func named(effects []policy.Effect) (list []policy.Effect) {
-	for _, e := range effects {
-		ofPath := e.Kind == policy.Read || e.Kind == policy.Write
-		if ofPath && !e.Unknown && e.Canonical != "" {
-			list = append(list, e)
-		}
-	}
-	return list
 }
 
 func (d *Dispatcher) patience(r *rules) time.Duration {

@@ -103,12 +103,7 @@ func (c liveCall) Changed() <-chan struct{} {
 }
 
 func (c liveCall) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64) {
-	rec := c.Recording()
-	if rec == nil {
-		return nil, offset
-	}
-	p, from, _ = rec.ReadAt(s, offset, most)
-	return p, from
+	return readAt(c.Recording(), s, offset, most)
 }
 
 func (c liveCall) Stop(reason string) <-chan struct{} {
@@ -143,10 +138,14 @@ func (e endedCall) Status() tools.CallStatus { return e.status }
 func (e endedCall) Changed() <-chan struct{} { return nil }
 
 func (e endedCall) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64) {
-	if e.output == nil {
+	return readAt(e.output, s, offset, most)
+}
+
+func readAt(output Recording, s tools.Stream, offset int64, most int) (p []byte, from int64) {
+	if output == nil {
 		return nil, offset
 	}
-	p, from, _ = e.output.ReadAt(s, offset, most)
+	p, from, _ = output.ReadAt(s, offset, most)
 	return p, from
 }
 

@@ -116,7 +116,7 @@ func (d *Dispatcher) remembered(q question) *message.Decision {
 	said := *q.said
 	said.Action, said.By, said.Person, said.Answer = policy.Allow.String(), "remembered", by.person, by.approval
 	said.Reason = fmt.Sprintf("%s said yes to the same in this conversation (%s).", by.person, by.approval)
-	q.call.approved, q.call.opened = written(q.effects), named(q.effects)
+	q.call.saw(q.effects)
 	return &said
 }
 

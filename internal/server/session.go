@@ -122,8 +122,8 @@ func (ss *session) read() {
 		kind, frame, err := ss.receive()
 		switch {
 		case errors.Is(err, websocket.ErrReadLimit):
-			// The library sent a close frame unless the writer was busy: a client that writes may
-			// not read.
+			// The library sent a close frame unless the writer was busy: a client that writes may not
+			// read.
 			why := tooBig(ss.srv.opt.MaxFrameBytes)
 			ss.out.push(tooBigError(why))
 			ss.dismiss(websocket.CloseMessageTooBig, why)
