@@ -54,9 +54,7 @@ func TestFewHostsOfACallWaitForAPersonAtATime(t *testing.T) {
 		if waiting := len(b.approvals.Pending()); waiting > askedAtOnce {
 			t.Errorf("%d hosts wait at a time, want at most %d", waiting, askedAtOnce)
 		}
-		if _, err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true, By: "ann"}); err != nil {
-			t.Error(err)
-		}
+		b.resolve(t, r.ID, approval.Verdict{Approve: true, By: "ann"})
 		<-person.resolved
 	}
 	all.Wait()
@@ -120,13 +118,10 @@ func TestAnAnswerCountsForThePortsThatWereShown(t *testing.T) {
 func TestAnAnswerToOneRuleIsNoAnswerToAnother(t *testing.T) {
 	t.Parallel()
 	b, n := contacting(t)
-	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
+	rules := compiled(t, policy.File{
 		Name: "test", Defaults: policy.Defaults{Net: policy.Ask},
 		Net: []policy.Rule{{ID: "secure", Action: policy.Ask, Hosts: []string{"h.example"}, Schemes: []string{"https"}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	b.SetPolicy(rules)
 	shown := answering(t, b, func(r message.ApprovalRequest) bool { return r.Rule == "defaults.net" })
 	for _, c := range []struct {
@@ -153,21 +148,16 @@ func TestAQuestionThatAnotherPolicySettlesIsJudgedAnew(t *testing.T) {
 	// Ends with the decision.
 	go func() { decided <- n.decide(t.Context(), "h.example", []uint16{80, 443}) }()
 	<-person.asked
-	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
+	rules := compiled(t, policy.File{
 		Name: "test", Defaults: policy.Defaults{Net: policy.Ask},
 		Net: []policy.Rule{{ID: "plain", Action: policy.Deny, Schemes: []string{"http"}, Hosts: []string{"h.example"}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	b.SetPolicy(rules)
 	r := <-person.asked
 	if len(r.Show.Effects) != 1 || r.Show.Effects[0].Text != "contact h.example:443" {
 		t.Errorf("shown %+v", r.Show.Effects)
 	}
-	if _, err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true, By: "ann"}); err != nil {
-		t.Fatal(err)
-	}
+	b.resolve(t, r.ID, approval.Verdict{Approve: true, By: "ann"})
 	if err := <-decided; err != nil {
 		t.Error(err)
 	}
@@ -227,9 +217,7 @@ func TestAnUnansweredHostIsAskedAgain(t *testing.T) {
 		t.Error("a question without an answer lets through")
 	}
 	r := <-person.asked
-	if _, err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true, By: "ann"}); err != nil {
-		t.Fatal(err)
-	}
+	b.resolve(t, r.ID, approval.Verdict{Approve: true, By: "ann"})
 	if err := <-second; err != nil {
 		t.Error(err)
 	}
@@ -239,9 +227,7 @@ func TestNobodyIsLetThroughByADecisionThatIsNotJournalled(t *testing.T) {
 	t.Parallel()
 	b, n := contacting(t)
 	other, err := journal.Open(t.Context(), b.dir, journal.Self())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer other.Close()
 	// Another daemon writes: what this one has to write waits.
 	busy, release := make(chan struct{}), make(chan struct{})
@@ -285,12 +271,8 @@ func TestAnAnswerThatCannotBeJournalledLetsNobodyThrough(t *testing.T) {
 	// Ends with the answer.
 	go func() { failing <- n.decide(t.Context(), "h.example", []uint16{443}) }()
 	r := <-person.asked
-	if err := b.journal.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true, By: "ann"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.journal.Close())
+	b.resolve(t, r.ID, approval.Verdict{Approve: true, By: "ann"})
 	for _, err := range []error{<-failing, n.decide(t.Context(), "h.example", []uint16{443})} {
 		if err == nil || !strings.Contains(err.Error(), "cannot be journalled") {
 			t.Errorf("got %v", err)

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -12,13 +13,7 @@ import (
 // readsAre is a policy that gives every read the action.
 func readsAre(t *testing.T, action policy.Action) *policy.Policy {
 	t.Helper()
-	p, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
-		Name: "changed", Defaults: policy.Defaults{Read: action, Unanalysable: policy.Ask},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return compiled(t, policy.File{Name: "changed", Defaults: policy.Defaults{Read: action, Unanalysable: policy.Ask}})
 }
 
 // hesitant is an approver who says what they see and answers nothing.
@@ -36,36 +31,23 @@ func (h hesitant) Resolved(_ approval.Request[message.ApprovalRequest], v approv
 	h.resolved <- v
 }
 
-func TestAWaitingCallRunsWhenTheNewPolicyAllowsIt(t *testing.T) {
+func TestAWaitingCallIsSettledByTheNewPolicy(t *testing.T) {
 	t.Parallel()
-	b, h := newBench(t, policy.Ask, &probe{}), newHesitant()
-	defer b.approvals.Join(h)()
-	w, wake := b.submit("call_1", `{}`)
-	<-h.asked
-	b.SetPolicy(readsAre(t, policy.Allow))
-	f := final(t, w, wake)
-	if d := f.Return.Decision; f.Return.Status != "success" || d.Action != "allow" || d.By != "policy" || d.Source != "changed" {
-		t.Errorf("got %+v, decision %+v", f.Return, d)
-	}
-	if v := <-h.resolved; !v.Approve || v.By != "policy" {
-		t.Errorf("the approver was told %+v", v)
-	}
-}
-
-func TestAWaitingCallIsDeniedByTheNewPolicy(t *testing.T) {
-	t.Parallel()
-	b, h := newBench(t, policy.Ask, &probe{}), newHesitant()
-	defer b.approvals.Join(h)()
-	w, wake := b.submit("call_1", `{}`)
-	<-h.asked
-	b.SetPolicy(readsAre(t, policy.Deny))
-	f := final(t, w, wake)
-	wantError(t, f, message.Denied, "denied by rule defaults.read (changed)")
-	if b.tool.ran.Load() != 0 {
-		t.Error("the tool ran")
-	}
-	if v := <-h.resolved; v.Approve || v.By != "policy" {
-		t.Errorf("the approver was told %+v", v)
+	for action, status := range map[policy.Action]string{policy.Allow: "success", policy.Deny: "error"} {
+		b, h := newBench(t, policy.Ask, &probe{}), newHesitant()
+		defer b.approvals.Join(h)()
+		w, wake, _ := b.ask(h, "call_1")
+		b.SetPolicy(readsAre(t, action))
+		r := final(t, w, wake).Return
+		if d := r.Decision; r.Status != status || d.Action != action.String() || d.By != "policy" || d.Source != "changed" {
+			t.Errorf("%v: got %+v, decision %+v", action, r, d)
+		}
+		if denied := strings.Contains(r.Result, "denied by rule defaults.read (changed)"); denied != (action == policy.Deny) || denied != (b.tool.ran.Load() == 0) {
+			t.Errorf("%v: it ran %d times: %s", action, b.tool.ran.Load(), r.Result)
+		}
+		if v := <-h.resolved; v.Approve != (action == policy.Allow) || v.By != "policy" {
+			t.Errorf("%v: the approver was told %+v", action, v)
+		}
 	}
 }
 
@@ -73,14 +55,11 @@ func TestAQuestionStaysWhileTheNewPolicyAsksToo(t *testing.T) {
 	t.Parallel()
 	b, h := newBench(t, policy.Ask, &probe{}), newHesitant()
 	defer b.approvals.Join(h)()
-	w, wake := b.submit("call_1", `{}`)
-	question := <-h.asked
+	w, wake, question := b.ask(h, "call_1")
 	for range 3 {
 		b.SetPolicy(readsAre(t, policy.Ask))
 	}
-	if _, err := b.approvals.Resolve(question.ID, approval.Verdict{Approve: true, By: "ada"}); err != nil {
-		t.Fatal(err)
-	}
+	b.resolve(t, question.ID, approval.Verdict{Approve: true, By: "ada"})
 	if f := final(t, w, wake); f.Return.Status != "success" || f.Return.Decision.By != "person" {
 		t.Errorf("got %+v", f.Return)
 	}
@@ -90,8 +69,7 @@ func TestAnApprovalDoesNotOutrunAPolicyThatDenies(t *testing.T) {
 	t.Parallel()
 	b, h := newBench(t, policy.Ask, &probe{}), newHesitant()
 	defer b.approvals.Join(h)()
-	w, wake := b.submit("call_1", `{}`)
-	question := <-h.asked
+	w, wake, question := b.ask(h, "call_1")
 	b.SetPolicy(readsAre(t, policy.Deny))
 	// Whichever comes first, the call does not run.
 	b.approvals.Resolve(question.ID, approval.Verdict{Approve: true, By: "ada"})
@@ -110,14 +88,11 @@ func TestOnlyACallThatAsksIsPreviewed(t *testing.T) {
 	}
 	b, h := newBench(t, policy.Ask, &probe{previews: new(atomic.Int32)}), newHesitant()
 	defer b.approvals.Join(h)()
-	w, wake := b.submit("call_1", `{}`)
-	question := <-h.asked
+	w, wake, question := b.ask(h, "call_1")
 	if p := question.Show.Preview; p.Text != "probe the machine" || p.Diff != "what it would do now" || b.tool.previews.Load() != 1 {
 		t.Errorf("asked %+v, previewed %d times", p, b.tool.previews.Load())
 	}
-	if _, err := b.approvals.Resolve(question.ID, approval.Verdict{Approve: true, By: "ada"}); err != nil {
-		t.Fatal(err)
-	}
+	b.resolve(t, question.ID, approval.Verdict{Approve: true, By: "ada"})
 	if f := final(t, w, wake); f.Return.Status != "success" {
 		t.Errorf("got %+v", f.Return)
 	}

@@ -30,6 +30,15 @@ func (b *bench) begin(t *testing.T, id string) *Call {
 	return f.Background
 }
 
+// cancelled stops a call and waits for its end.
+func (c *Call) cancelled(t *testing.T, why string) Final {
+	t.Helper()
+	wake, woken := waker()
+	w := c.Watch(wake)
+	c.Cancel(why)
+	return final(t, w, woken)
+}
+
 func TestABackgroundCallIsACallOfItsOwn(t *testing.T) {
 	b := newBench(t, policy.Allow, serving())
 	c := b.begin(t, "call_1")
@@ -48,10 +57,7 @@ func TestABackgroundCallIsACallOfItsOwn(t *testing.T) {
 	if again.Background != c || !again.Return.Replayed || b.tool.ran.Load() != 1 {
 		t.Errorf("the repeat got %+v after %d runs", again, b.tool.ran.Load())
 	}
-	wake := make(chan struct{}, 100)
-	w := c.Watch(func() { wake <- struct{}{} })
-	c.Cancel("enough")
-	end := final(t, w, wake)
+	end := c.cancelled(t, "enough")
 	if *end.Return.ErrorType != message.Cancelled || *end.Return.Cause != message.ByCancel || !strings.Contains(end.Return.Result, "enough") {
 		t.Errorf("it ended with %+v", end.Return)
 	}
@@ -69,9 +75,7 @@ func TestABackgroundCallNeedsNoWatcher(t *testing.T) {
 	if c.leaving != nil {
 		t.Error("it is stopped when its watchers leave")
 	}
-	if err := b.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Shutdown(t.Context()))
 	rec, err := b.journal.Find(t.Context(), "agent", c.ID)
 	if err != nil || rec.ErrorType != "shutdown" {
 		t.Errorf("after the shutdown the journal has %+v, %v", rec, err)
@@ -83,16 +87,11 @@ func TestBackgroundCallsAreLimited(t *testing.T) {
 	b.begin(t, "a")
 	second := b.begin(t, "b")
 	wantError(t, b.call(t, "c", `{}`), message.TooManyCalls, "2 background calls run already")
-	wake := make(chan struct{}, 100)
-	w := second.Watch(func() { wake <- struct{}{} })
-	second.Cancel("")
-	final(t, w, wake)
+	second.cancelled(t, "")
 	b.begin(t, "d")
 	b.opt.Limits.Background = 0
 	wantError(t, b.call(t, "e", `{}`), message.InvalidArguments, "toold serve")
-	if err := b.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Shutdown(t.Context()))
 }
 
 func TestWhatCannotStartIsNoBackgroundCall(t *testing.T) {
@@ -129,19 +128,14 @@ func TestTheJoinedHearOfEveryBackgroundCall(t *testing.T) {
 	if len(heard) != 2 || heard[0] != first || heard[1] != second {
 		t.Errorf("heard of %v", heard)
 	}
-	if err := b.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Shutdown(t.Context()))
 }
 
 func TestWhoComesBackHearsOfTheEndsThatNobodyWasTold(t *testing.T) {
 	b := newBench(t, policy.Allow, serving())
 	first, second := b.begin(t, "a"), b.begin(t, "b")
 	for _, c := range []*Call{first, second} {
-		wake := make(chan struct{}, 100)
-		w := c.Watch(func() { wake <- struct{}{} })
-		c.Cancel("enough")
-		final(t, w, wake)
+		c.cancelled(t, "enough")
 	}
 	b.Delivered(second)
 	hear := func(client string) (heard []*Call) {

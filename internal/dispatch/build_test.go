@@ -37,9 +37,7 @@ func TestFewCallsAreParsedAtOnceAndAWaitingOneCanBeCancelled(t *testing.T) {
 	slow := &slowBuild{entered: make(chan struct{}, most+8), release: make(chan struct{})}
 	b := newBench(t, policy.Allow, &slow.probe)
 	registry, err := tools.NewRegistry(slow)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b.workspace.opt.Registry, b.opt.Limits.Waiting = registry, most+8
 
 	type sent struct {

@@ -30,7 +30,7 @@ func connecting(t *testing.T, listed string, hosts ...string) (b *bench, answers
 	}})
 	b.tool.does = policy.Effect{Kind: policy.Net, Host: "judged.example", Port: 443, Scheme: "https"}
 	b.workspace.opt.Listed = func(host string, port uint16) bool { return host == listed && port == 443 }
-	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
+	rules := compiled(t, policy.File{
 		Name: "test", Defaults: policy.Defaults{Net: policy.Ask},
 		Net: []policy.Rule{
 			{ID: "good", Action: policy.Allow, Hosts: []string{"*.good.example", "judged.example"}, Schemes: []string{"https"}},
@@ -38,9 +38,6 @@ func connecting(t *testing.T, listed string, hosts ...string) (b *bench, answers
 			{ID: "careful", Action: policy.Ask, Hosts: []string{"ask.example"}},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	b.SetPolicy(rules)
 	return b, answers
 }
@@ -80,9 +77,7 @@ func TestEachConnectionIsJudgedToldAndJournalled(t *testing.T) {
 		}
 	}
 	page, err := b.journal.List(t.Context(), journal.Query{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := 0
 	for _, m := range page.Messages {
 		if m.Type == "connection_decision" && m.CallID == "c1" {
@@ -151,19 +146,14 @@ func TestAQuestionAboutAHostEndsWithTheCall(t *testing.T) {
 func TestAPolicyThatDeniesAHostRevokesItsConnections(t *testing.T) {
 	t.Parallel()
 	b, n := contacting(t)
-	if err := n.decide(t.Context(), "a.good.example", []uint16{443}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.decide(t.Context(), "a.good.example", []uint16{443}))
 	ended := make(chan error)
 	// Ends with the last policy.
 	go func() { ended <- n.revoked(t.Context(), "a.good.example", 443) }()
 	for _, action := range []policy.Action{policy.Ask, policy.Deny} {
-		rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
+		rules := compiled(t, policy.File{
 			Name: "test", Net: []policy.Rule{{ID: "later", Action: action, Hosts: []string{"*.good.example"}}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		b.SetPolicy(rules)
 	}
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "later") {

@@ -109,9 +109,7 @@ func newBench(t *testing.T, action policy.Action, tool *probe) *bench {
 	t.Helper()
 	dir := t.TempDir()
 	j, err := journal.Open(t.Context(), dir, journal.Self())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { j.Close() })
 	b := newBenchOn(t, j, action, tool)
 	b.dir = dir
@@ -122,15 +120,10 @@ func newBenchOn(t *testing.T, j *journal.Journal, action policy.Action, tool *pr
 	t.Helper()
 	tool.does = policy.Effect{Kind: policy.Read, Path: "/nowhere/x", Canonical: "/nowhere/x"}
 	registry, err := tools.NewRegistry(tool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
+	must(t, err)
+	rules := compiled(t, policy.File{
 		Name: "test", Defaults: policy.Defaults{Read: action, Unanalysable: policy.Ask},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	core, logged := observer.New(zapcore.InfoLevel)
 	b := &bench{tool: tool, journal: j, approvals: approval.New[message.ApprovalRequest](), logged: logged}
 	b.workspace = NewWorkspace(WorkspaceOptions{Root: "/nowhere", Registry: registry, Policy: rules})
@@ -146,25 +139,85 @@ func newBenchOn(t *testing.T, j *journal.Journal, action policy.Action, tool *pr
 // stop ends the dispatcher, and waits for what calls do after they are answered.
 func (b *bench) stop(t *testing.T) {
 	t.Helper()
-	if err := b.Shutdown(t.Context()); err != nil {
+	must(t, b.Shutdown(t.Context()))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
 }
 
+func compiled(t *testing.T, file policy.File) *policy.Policy {
+	t.Helper()
+	p, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, file)
+	must(t, err)
+	return p
+}
+
+// waker returns a function that never blocks, and what it sends to.
+func waker() (func(), <-chan struct{}) {
+	wake := make(chan struct{}, 1)
+	return func() {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	}, wake
+}
+
 // submit starts a call and returns it with its watcher.
 func (b *bench) submit(id, args string) (*Watcher, <-chan struct{}) {
-	wake := make(chan struct{}, 1)
+	wake, woken := waker()
 	w := b.Submit(Submission{
 		Client: "agent", Request: &message.Request{Dialect: message.OpenLetta},
-		Call: message.ToolCall{ID: id, Name: "probe", Arguments: json.RawMessage(args)},
-		Wake: func() {
-			select {
-			case wake <- struct{}{}:
-			default:
-			}
-		},
+		Call: message.ToolCall{ID: id, Name: "probe", Arguments: json.RawMessage(args)}, Wake: wake,
 	})
-	return w, wake
+	return w, woken
+}
+
+// ask starts a call that the policy asks about, and returns the question to h.
+func (b *bench) ask(h hesitant, id string) (*Watcher, <-chan struct{}, approval.Request[message.ApprovalRequest]) {
+	w, wake := b.submit(id, `{}`)
+	return w, wake, <-h.asked
+}
+
+func (b *bench) resolve(t *testing.T, id string, v approval.Verdict) {
+	t.Helper()
+	_, err := b.approvals.Resolve(id, v)
+	must(t, err)
+}
+
+// holding is a tool that tells of each run and lasts until end is closed.
+func holding() (tool *probe, begun, end chan struct{}) {
+	begun, end = make(chan struct{}, 20), make(chan struct{})
+	return &probe{run: func(_ context.Context, io tools.IO) tools.Result {
+		io.Started(tools.Started{PID: 42})
+		begun <- struct{}{}
+		<-end
+		return tools.Result{Text: "probed"}
+	}}, begun, end
+}
+
+// obedient is a tool that tells of each run and lasts until it is stopped.
+func obedient() (tool *probe, begun chan struct{}) {
+	begun = make(chan struct{}, 20)
+	return &probe{run: func(ctx context.Context, io tools.IO) tools.Result {
+		begun <- struct{}{}
+		return untilStopped(ctx, io)
+	}}, begun
+}
+
+// onAsked is an approver who is called with each question.
+type onAsked func(approval.Request[message.ApprovalRequest])
+
+func (f onAsked) Asked(r approval.Request[message.ApprovalRequest])                  { f(r) }
+func (onAsked) Resolved(approval.Request[message.ApprovalRequest], approval.Verdict) {}
+
+// decider answers every question with one verdict.
+func decider(b *bench, v approval.Verdict) onAsked {
+	return func(r approval.Request[message.ApprovalRequest]) { b.approvals.Resolve(r.ID, v) }
 }
 
 // final waits for the last event of a call.
@@ -234,12 +287,8 @@ func TestTheSameIDWithOtherArgumentsIsRefused(t *testing.T) {
 }
 
 func TestARepeatOfARunningCallAttachesToIt(t *testing.T) {
-	begun, end := make(chan struct{}), make(chan struct{})
-	b := newBench(t, policy.Allow, &probe{run: func(context.Context, tools.IO) tools.Result {
-		close(begun)
-		<-end
-		return tools.Result{Text: "probed"}
-	}})
+	tool, begun, end := holding()
+	b := newBench(t, policy.Allow, tool)
 	w1, wake1 := b.submit("call_1", `{}`)
 	<-begun
 	w2, wake2 := b.submit("call_1", `{}`)
@@ -265,12 +314,12 @@ func TestRefusalsSayWhatIsWrong(t *testing.T) {
 	wantError(t, b.call(t, "faulty", `{"bad": 1}`), message.InvalidArguments, "it is bad")
 	w, wake := b.submit("unknown", `{}`)
 	_ = final(t, w, wake)
-	wake2 := make(chan struct{}, 1)
+	notify, woken := waker()
 	w = b.Submit(Submission{
-		Client: "agent", Request: &message.Request{}, Wake: func() { wake2 <- struct{}{} },
+		Client: "agent", Request: &message.Request{}, Wake: notify,
 		Call: message.ToolCall{ID: "nosuch", Name: "nosuch", Arguments: json.RawMessage(`{}`)},
 	})
-	wantError(t, final(t, w, wake2), message.UnknownTool, "probe")
+	wantError(t, final(t, w, woken), message.UnknownTool, "probe")
 	if n := b.tool.ran.Load(); n != 0 {
 		t.Errorf("the tool ran %d times", n)
 	}
@@ -285,17 +334,6 @@ func TestAPanicOfAToolIsOneErroneousReturn(t *testing.T) {
 	}
 }
 
-// decider answers every question with one verdict.
-type decider struct {
-	b       *bench
-	verdict approval.Verdict
-}
-
-func (d decider) Asked(r approval.Request[message.ApprovalRequest]) {
-	d.b.approvals.Resolve(r.ID, d.verdict)
-}
-func (decider) Resolved(approval.Request[message.ApprovalRequest], approval.Verdict) {}
-
 func TestAskWithoutAnApproverDeniesAtOnce(t *testing.T) {
 	b := newBench(t, policy.Ask, &probe{})
 	wantError(t, b.call(t, "call_1", `{}`), message.Denied, "no approver is connected")
@@ -303,13 +341,13 @@ func TestAskWithoutAnApproverDeniesAtOnce(t *testing.T) {
 
 func TestAPersonDecides(t *testing.T) {
 	b := newBench(t, policy.Ask, &probe{})
-	leave := b.approvals.Join(decider{b, approval.Verdict{Approve: true, By: "ada"}})
+	leave := b.approvals.Join(decider(b, approval.Verdict{Approve: true, By: "ada"}))
 	f := b.call(t, "call_1", `{}`)
 	if f.Return.Status != "success" || f.Return.Decision.By != "person" || f.Return.Decision.Action != "allow" {
 		t.Errorf("got %+v, %+v", f.Return, f.Return.Decision)
 	}
 	leave()
-	defer b.approvals.Join(decider{b, approval.Verdict{By: "ada", Reason: "not on Friday"}})()
+	defer b.approvals.Join(decider(b, approval.Verdict{By: "ada", Reason: "not on Friday"}))()
 	wantError(t, b.call(t, "call_2", `{}`), message.Denied, "not on Friday")
 	if n := b.tool.ran.Load(); n != 1 {
 		t.Errorf("the tool ran %d times", n)
@@ -322,11 +360,8 @@ func untilStopped(ctx context.Context, _ tools.IO) tools.Result {
 }
 
 func TestACancelledCallIsAnswered(t *testing.T) {
-	begun := make(chan struct{})
-	b := newBench(t, policy.Allow, &probe{run: func(ctx context.Context, io tools.IO) tools.Result {
-		close(begun)
-		return untilStopped(ctx, io)
-	}})
+	tool, begun := obedient()
+	b := newBench(t, policy.Allow, tool)
 	w, wake := b.submit("call_1", `{}`)
 	<-begun
 	w.Call().Cancel("not needed")
@@ -338,16 +373,11 @@ func TestACancelledCallIsAnswered(t *testing.T) {
 }
 
 func TestShutdownAnswersWhatRunsAndWhatComes(t *testing.T) {
-	begun := make(chan struct{})
-	b := newBench(t, policy.Allow, &probe{run: func(ctx context.Context, io tools.IO) tools.Result {
-		close(begun)
-		return untilStopped(ctx, io)
-	}})
+	tool, begun := obedient()
+	b := newBench(t, policy.Allow, tool)
 	w, wake := b.submit("call_1", `{}`)
 	<-begun
-	if err := b.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Shutdown(t.Context()))
 	f := final(t, w, wake)
 	if f.Return.ErrorType == nil || *f.Return.ErrorType != message.Shutdown {
 		t.Errorf("the running call got %+v", f.Return)
@@ -356,12 +386,8 @@ func TestShutdownAnswersWhatRunsAndWhatComes(t *testing.T) {
 }
 
 func TestTooManyCallsAreRefused(t *testing.T) {
-	begun, end := make(chan struct{}, 20), make(chan struct{})
-	b := newBench(t, policy.Allow, &probe{run: func(context.Context, tools.IO) tools.Result {
-		begun <- struct{}{}
-		<-end
-		return tools.Result{}
-	}})
+	tool, begun, end := holding()
+	b := newBench(t, policy.Allow, tool)
 	for _, id := range []string{"a", "b", "c", "d"} { // the places
 		b.submit(id, `{}`)
 		<-begun
@@ -371,9 +397,7 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 	}
 	wantError(t, b.call(t, "m", `{}`), message.TooManyCalls, "8 calls wait already")
 	close(end)
-	if err := b.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Shutdown(t.Context()))
 }
 
 func TestTheLogHoldsNoArguments(t *testing.T) {
@@ -388,9 +412,7 @@ func TestTheLogHoldsNoArguments(t *testing.T) {
 	}
 	for _, line := range b.logged.All() {
 		text, err := json.Marshal(line.ContextMap())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, secret := range []string{"argument-content", "output-content"} {
 			if strings.Contains(line.Message+string(text), secret) {
 				t.Errorf("the log holds %q: %s %s", secret, line.Message, text)
@@ -407,9 +429,7 @@ func TestSecretsLeaveNoCall(t *testing.T) {
 	}})
 	f := b.call(t, "call_1", `{}`)
 	body, err := json.Marshal(f.Return)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if strings.Contains(string(body), "s3cret") || !strings.Contains(string(body), "[redacted]") {
 		t.Errorf("the return is %s", body)
 	}

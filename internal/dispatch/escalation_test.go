@@ -54,14 +54,11 @@ func TestAYesWidensItsOwnCallAlone(t *testing.T) {
 		}
 		return tools.Result{Text: "probed", Sandbox: &sandbox.Report{Profile: "workspace-write"}}
 	}})
-	w, wake := b.submit("call_1", `{}`)
-	question := <-h.asked
+	w, wake, question := b.ask(h, "call_1")
 	if diff := cmp.Diff(&message.MayWiden{Network: []string{"proxy", "full"}, Host: []string{"*"}}, question.Show.MayWiden); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := b.approvals.Resolve(question.ID, yes("full")); err != nil {
-		t.Fatal(err)
-	}
+	b.resolve(t, question.ID, yes("full"))
 	ret := final(t, w, wake).Return
 	full := &message.Widening{Network: "full"}
 	if diff := cmp.Diff(full, ret.Sandbox.Widened); diff != "" {
@@ -81,11 +78,8 @@ func TestAYesWidensItsOwnCallAlone(t *testing.T) {
 		t.Errorf("the approver was told %+v", v)
 	}
 
-	w, wake = b.submit("call_2", `{}`)
-	question = <-h.asked
-	if _, err := b.approvals.Resolve(question.ID, approval.Verdict{Approve: true, By: "ada"}); err != nil {
-		t.Fatal(err)
-	}
+	w, wake, question = b.ask(h, "call_2")
+	b.resolve(t, question.ID, approval.Verdict{Approve: true, By: "ada"})
 	if ret := final(t, w, wake).Return; ret.Sandbox.Widened != nil || ret.Decision.Widened != nil || ret.Result != "probed" {
 		t.Errorf("the next call got %+v", ret)
 	}
@@ -97,8 +91,7 @@ func TestAYesWidensItsOwnCallAlone(t *testing.T) {
 func TestAnAnswerThatAddsTooMuchDoesNotCount(t *testing.T) {
 	t.Parallel()
 	b, h := widening(t, &probe{confined: true})
-	w, wake := b.submit("call_1", `{}`)
-	question := <-h.asked
+	w, wake, question := b.ask(h, "call_1")
 	for _, v := range []approval.Verdict{
 		{Approve: true, Escalation: approval.Escalation{Profile: "danger-full-access"}},
 		{Approve: true, Escalation: approval.Escalation{Write: "/nowhere"}},
@@ -126,17 +119,14 @@ func TestAnAnswerThatAddsTooMuchDoesNotCount(t *testing.T) {
 func TestOnlyWhatHasAMeaningForACallIsAdded(t *testing.T) {
 	t.Parallel()
 	b, h := widening(t, &probe{})
-	w, wake := b.submit("call_1", `{}`)
-	question := <-h.asked
+	w, wake, question := b.ask(h, "call_1")
 	if question.Show.MayWiden != nil {
 		t.Errorf("offered is %+v", question.Show.MayWiden)
 	}
 	if _, err := b.approvals.Resolve(question.ID, yes("full")); err == nil || errors.Is(err, approval.ErrNotPending) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := b.approvals.Resolve(question.ID, approval.Verdict{By: "ada"}); err != nil {
-		t.Fatal(err)
-	}
+	b.resolve(t, question.ID, approval.Verdict{By: "ada"})
 	wantError(t, final(t, w, wake), message.Denied, "denied by a person (ada)")
 }
 
@@ -144,13 +134,10 @@ func TestOnlyWhatHasAMeaningForACallIsAdded(t *testing.T) {
 func TestARepeatOfAWidenedCallGetsItsOneReturn(t *testing.T) {
 	t.Parallel()
 	b, h := widening(t, &probe{confined: true})
-	first, _ := b.submit("call_1", `{}`)
-	question := <-h.asked
+	first, _, question := b.ask(h, "call_1")
 	first.Detach()
 	w, wake := b.submit("call_1", `{}`)
-	if _, err := b.approvals.Resolve(question.ID, yes("proxy")); err != nil {
-		t.Fatal(err)
-	}
+	b.resolve(t, question.ID, yes("proxy"))
 	ret := final(t, w, wake).Return
 	again := b.call(t, "call_1", `{}`).Return
 	if !again.Replayed || again.ID != ret.ID || again.Decision.Widened == nil || again.Decision.Widened.Network != "proxy" || again.Decision.Person != "ada" {
@@ -173,11 +160,8 @@ func TestTheBackgroundCallHasWhatWasAdded(t *testing.T) {
 		got <- io.Escalation.Words()
 		return serve(ctx, io)
 	}
-	w, wake := b.submit("call_1", `{}`)
-	question := <-h.asked
-	if _, err := b.approvals.Resolve(question.ID, yes("full")); err != nil {
-		t.Fatal(err)
-	}
+	w, wake, question := b.ask(h, "call_1")
+	b.resolve(t, question.ID, yes("full"))
 	f := final(t, w, wake)
 	if f.Background == nil || f.Return.Decision.Widened == nil {
 		t.Fatalf("got %+v", f.Return)
@@ -189,9 +173,7 @@ func TestTheBackgroundCallHasWhatWasAdded(t *testing.T) {
 	if err != nil || rec.Decision.Person != "ada" || rec.Decision.Widened != `{"network":"full"}` {
 		t.Errorf("the journal has %+v, %v", rec, err)
 	}
-	if err := b.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Shutdown(t.Context()))
 }
 
 // A yes that cannot be kept any more lets nothing run.
@@ -199,9 +181,7 @@ func TestNothingRunsWhenWhatWasAddedHasGone(t *testing.T) {
 	t.Parallel()
 	b, _ := widening(t, &probe{confined: true})
 	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	gone := filepath.Join(base, "gone")
 	b.workspace.opt.Escalation.Write = []string{base}
 	c, _ := b.newCall(Submission{Client: "agent", Request: &message.Request{}, Call: message.ToolCall{ID: "call_1", Name: "probe"}})
@@ -212,9 +192,7 @@ func TestNothingRunsWhenWhatWasAddedHasGone(t *testing.T) {
 	if refused == nil || refused.kind != message.SandboxUnavailable || said.Action != "deny" || said.Widened != nil || c.escalation != nil {
 		t.Errorf("got %+v, %+v", said, refused)
 	}
-	if err := os.Mkdir(gone, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(gone, 0o700))
 	said, refused = b.approved(q, approval.Verdict{Approve: true, By: "ada", Escalation: approval.Escalation{Write: gone}})
 	defer c.escalation.Close()
 	if refused != nil || said.Action != "allow" || said.Widened == nil || said.Widened.Write != gone {
@@ -231,11 +209,8 @@ func TestAHostThatAPersonHasAddedIsReachedAndNoOther(t *testing.T) {
 	h := newHesitant()
 	defer b.approvals.Join(h)()
 	b.tool.does = policy.Effect{Kind: policy.Net, Host: "unheard.example", Port: 443, Scheme: "https"}
-	w, wake := b.submit("c1", `{}`)
-	question := <-h.asked
-	if _, err := b.approvals.Resolve(question.ID, approval.Verdict{Approve: true, By: "ada", Escalation: approval.Escalation{Host: "new.example"}}); err != nil {
-		t.Fatal(err)
-	}
+	w, wake, question := b.ask(h, "c1")
+	b.resolve(t, question.ID, approval.Verdict{Approve: true, By: "ada", Escalation: approval.Escalation{Host: "new.example"}})
 	final(t, w, wake)
 	want := []string{
 		"new.example allow person defaults.net", "x.bad.example deny policy bad", "a.good.example deny policy sandbox.network",
@@ -262,17 +237,14 @@ func TestAQuestionAboutAHostIsYesOrNo(t *testing.T) {
 	b.workspace.opt.Escalation = escalation.Limits{Mode: sandbox.FullAccess, Network: escalation.Full, Ports: []uint16{443}}
 	h := newHesitant()
 	defer b.approvals.Join(h)()
-	w, wake := b.submit("c1", `{}`)
-	question := <-h.asked
+	w, wake, question := b.ask(h, "c1")
 	if question.Show.MayWiden != nil {
 		t.Errorf("offered is %+v", question.Show.MayWiden)
 	}
 	if _, err := b.approvals.Resolve(question.ID, yes("full")); err == nil || !strings.Contains(err.Error(), "yes or no") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := b.approvals.Resolve(question.ID, approval.Verdict{Approve: true, By: "ada"}); err != nil {
-		t.Fatal(err)
-	}
+	b.resolve(t, question.ID, approval.Verdict{Approve: true, By: "ada"})
 	final(t, w, wake)
 	if answers["new.example"] != "" {
 		t.Errorf("got %q", answers)

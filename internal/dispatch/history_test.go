@@ -17,7 +17,7 @@ func TestTheHistoryHasTheLatestCalls(t *testing.T) {
 	b := newBench(t, policy.Ask, &probe{})
 	defer b.stop(t)
 	before := time.Now()
-	leave := b.approvals.Join(decider{b, approval.Verdict{Approve: true, By: "ada"}})
+	leave := b.approvals.Join(decider(b, approval.Verdict{Approve: true, By: "ada"}))
 	for i := range 3 {
 		b.call(t, fmt.Sprint("call_", i), fmt.Sprintf(`{"command": "ls %d"}`, i))
 	}
@@ -33,9 +33,7 @@ func TestTheHistoryHasTheLatestCalls(t *testing.T) {
 		{time.Now(), 0, nil},
 	} {
 		h, err := History(t.Context(), b.journal, row.since, row.most, func(string, json.RawMessage) ([]policy.Effect, error) { return nil, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got []string
 		for _, c := range h.Calls {
 			got = append(got, fmt.Sprint(c.Text, ": ", c.ByPerson, " ", c.Allowed, " ", c.Worked))

@@ -69,13 +69,8 @@ func TestInputReachesARunningCallAndIsAcknowledged(t *testing.T) {
 
 func TestPiecesThatNoOneReadsAreFew(t *testing.T) {
 	t.Parallel()
-	begun, end := make(chan struct{}), make(chan struct{})
-	b := newBench(t, policy.Allow, &probe{run: func(_ context.Context, io tools.IO) tools.Result {
-		io.Started(tools.Started{PID: 42})
-		close(begun)
-		<-end
-		return tools.Result{}
-	}})
+	tool, begun, end := holding()
+	b := newBench(t, policy.Allow, tool)
 	defer b.stop(t)
 	w, _ := b.submit("call_1", `{}`)
 	<-begun
@@ -118,11 +113,8 @@ func TestEventsAreObservedInTheirOrder(t *testing.T) {
 
 func TestUnansweredCallsAreCountedByTheirState(t *testing.T) {
 	t.Parallel()
-	begun := make(chan struct{})
-	b := newBench(t, policy.Allow, &probe{run: func(ctx context.Context, io tools.IO) tools.Result {
-		close(begun)
-		return untilStopped(ctx, io)
-	}})
+	tool, begun := obedient()
+	b := newBench(t, policy.Allow, tool)
 	w, wake := b.submit("call_1", `{}`)
 	<-begun
 	if got := b.States(); got[message.CallRunning] != 1 || len(got) != 1 {
@@ -150,8 +142,7 @@ func TestAPersonMayChangeACallBeforeItRuns(t *testing.T) {
 	} {
 		b, h := newBench(t, policy.Ask, &probe{background: row.background}), newHesitant()
 		leave := b.approvals.Join(h)
-		w, wake := b.submit("call_1", `{}`)
-		question := <-h.asked
+		w, wake, question := b.ask(h, "call_1")
 		_, err := b.approvals.Resolve(question.ID, row.verdict)
 		if (err == nil) != (row.failure == "") || err != nil && !strings.Contains(err.Error(), row.failure) {
 			t.Errorf("%+v is taken with %v", row.verdict, err)

@@ -25,9 +25,7 @@ func TestASeriesOfReadsIsRecordedAsOneCall(t *testing.T) {
 	tool := &probe{reads: true}
 	b := newBench(t, policy.Allow, tool)
 	l, err := b.Look(reading("look_1", `{}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, step := range []struct {
 		action policy.Action
 		args   string

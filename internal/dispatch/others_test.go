@@ -21,17 +21,12 @@ func modelBench(t *testing.T, tool *probe, denied ...string) *bench {
 	b := newBench(t, policy.Allow, tool)
 	opt := b.opt
 	registry, err := tools.NewRegistry(append(calls.New(), tool)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := policy.File{Name: "test", Defaults: policy.Defaults{Read: policy.Allow, Unanalysable: policy.Ask}}
 	if denied != nil {
 		file.Commands = append(file.Commands, policy.Rule{ID: "no-kill", Action: policy.Deny, Run: denied})
 	}
-	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := compiled(t, file)
 	opt.Workspaces = only{NewWorkspace(WorkspaceOptions{Root: "/nowhere", Registry: registry, Policy: rules})}
 	opt.Registry, opt.Approvals = registry, approval.New[message.ApprovalRequest]()
 	b.Dispatcher = New(opt)
@@ -48,18 +43,12 @@ type speaker struct{ client, agent, conversation string }
 
 func (s speaker) says(t *testing.T, b *bench, id, tool, args string) *message.ToolReturn {
 	t.Helper()
-	wake := make(chan struct{}, 100)
+	wake, woken := waker()
 	w := b.Submit(Submission{
 		Client: s.client, Request: &message.Request{Dialect: message.OpenLetta, Origin: message.Origin{AgentID: s.agent, ConversationID: s.conversation}},
-		Call: message.ToolCall{ID: id, Name: tool, Arguments: json.RawMessage(args)},
-		Wake: func() {
-			select {
-			case wake <- struct{}{}:
-			default:
-			}
-		},
+		Call: message.ToolCall{ID: id, Name: tool, Arguments: json.RawMessage(args)}, Wake: wake,
 	})
-	ret := final(t, w, wake).Return
+	ret := final(t, w, woken).Return
 	if ret == nil {
 		t.Fatalf("%s has no return", id)
 	}
@@ -150,17 +139,14 @@ func TestAnAgentFindsItsOwnCallOfAnIdThatAnotherUsedLater(t *testing.T) {
 
 // Any character may be in an agent's name and in an id.
 func TestNoAgentAndIDAreTakenForOthers(t *testing.T) {
-	end := make(chan struct{})
-	b := newBench(t, policy.Allow, &probe{run: func(context.Context, tools.IO) tools.Result {
-		<-end
-		return tools.Result{Text: "probed"}
-	}})
+	tool, _, end := holding()
+	b := newBench(t, policy.Allow, tool)
 	submit := func(agent, id string) (*Watcher, <-chan struct{}) {
-		wake := make(chan struct{}, 100)
+		wake, woken := waker()
 		return b.Submit(Submission{
 			Client: "agent", Request: &message.Request{Dialect: message.OpenLetta, Origin: message.Origin{AgentID: agent}},
-			Call: message.ToolCall{ID: id, Name: "probe", Arguments: json.RawMessage(`{}`)}, Wake: func() { wake <- struct{}{} },
-		}), wake
+			Call: message.ToolCall{ID: id, Name: "probe", Arguments: json.RawMessage(`{}`)}, Wake: wake,
+		}), woken
 	}
 	one, oneWake := submit("a\x00b", "c")
 	other, otherWake := submit("a", "b\x00c")

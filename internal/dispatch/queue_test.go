@@ -88,23 +88,14 @@ func TestWhoLeavesTheLineTakesNoPlace(t *testing.T) {
 	}
 }
 
-// slow is an approver who answers for one call only.
-type slow struct {
-	b    *bench
-	only string
-}
-
-func (s slow) Asked(r approval.Request[message.ApprovalRequest]) {
-	if r.CallID == s.only {
-		s.b.approvals.Resolve(r.ID, approval.Verdict{Approve: true})
-	}
-}
-func (slow) Resolved(approval.Request[message.ApprovalRequest], approval.Verdict) {}
-
 func TestACallThatWaitsForAPersonTakesNoPlace(t *testing.T) {
 	b := newBench(t, policy.Ask, &probe{})
 	b.slots = newQueue(1, 1)
-	defer b.approvals.Join(slow{b, "quick"})()
+	defer b.approvals.Join(onAsked(func(r approval.Request[message.ApprovalRequest]) {
+		if r.CallID == "quick" {
+			b.resolve(t, r.ID, approval.Verdict{Approve: true})
+		}
+	}))()
 	for _, id := range []string{"a", "b"} {
 		w, wake := b.submit(id, `{}`)
 		for len(w.Call().Events(0)) == 0 { // until it is judged
@@ -114,7 +105,5 @@ func TestACallThatWaitsForAPersonTakesNoPlace(t *testing.T) {
 	if f := b.call(t, "quick", `{}`); f.Return.Status != "success" {
 		t.Errorf("got %+v", f.Return)
 	}
-	if err := b.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Shutdown(t.Context()))
 }

@@ -29,9 +29,7 @@ func (l *lives) open(t *testing.T) *journal.Journal {
 	t.Helper()
 	l.pid++
 	j, err := journal.Open(t.Context(), l.dir, journal.Identity{PID: l.pid, Start: 1, Boot: journal.Self().Boot})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { j.Close() })
 	return j
 }
@@ -51,9 +49,7 @@ func (l *lives) next(t *testing.T, action policy.Action, change func(*Options)) 
 	if o, ok := b.opt.Workspaces.(opening); ok { // nothing can be asked
 		go func() { <-o.begun; cancel() }()
 	}
-	if err := b.Recover(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Recover(ctx))
 	return b
 }
 
@@ -67,9 +63,7 @@ func (l *lives) ran() (n int32) {
 // kill leaves everything as a SIGKILL would, but for what the journal writes late.
 func kill(t *testing.T, b *bench) {
 	t.Helper()
-	if err := b.journal.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.journal.Close())
 }
 
 func halt(t *testing.T, b *bench) { b.stop(t); kill(t, b) }
@@ -81,37 +75,22 @@ func ends() map[string]func(*testing.T, *bench) {
 
 // kept submits a call that outlives the daemon.
 func (b *bench) kept(id string) (*Watcher, <-chan struct{}) {
-	wake := make(chan struct{}, 1)
+	wake, woken := waker()
 	w := b.Submit(Submission{
 		Client: "agent", Program: &message.Program{Name: "letta"}, Keep: true,
 		Request: &message.Request{Dialect: message.LettaAPI, Origin: message.Origin{AgentID: "agent-7", RunID: "run-1", OTID: "otid-1"}},
-		Call:    message.ToolCall{ID: id, Name: "probe", Arguments: json.RawMessage(`{}`)},
-		Wake: func() {
-			select {
-			case wake <- struct{}{}:
-			default:
-			}
-		},
+		Call:    message.ToolCall{ID: id, Name: "probe", Arguments: json.RawMessage(`{}`)}, Wake: wake,
 	})
-	return w, wake
+	return w, woken
 }
-
-// clerk is an approver who notes the questions and answers none.
-type clerk struct{ asked chan message.ApprovalRequest }
-
-func newClerk() clerk { return clerk{make(chan message.ApprovalRequest, 20)} }
-
-func (c clerk) Asked(r approval.Request[message.ApprovalRequest])                  { c.asked <- r.Show }
-func (clerk) Resolved(approval.Request[message.ApprovalRequest], approval.Verdict) {}
 
 // asks submits a call that the policy asks about, and returns the question.
 func (b *bench) asks(t *testing.T, id string) (message.ApprovalRequest, *Watcher) {
 	t.Helper()
-	c := newClerk()
-	b.approvals.Join(c)
+	h := newHesitant()
+	b.approvals.Join(h)
 	w, _ := b.kept(id)
-	q := <-c.asked
-	return q, w
+	return (<-h.asked).Show, w
 }
 
 func TestCallsOfACrashedDaemonAreAnswered(t *testing.T) {
@@ -128,9 +107,7 @@ func TestCallsOfACrashedDaemonAreAnswered(t *testing.T) {
 		if err == nil && id == "started" {
 			err = before.Start(rec.Key, "1 2 3", "")
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	before.Close()
 
@@ -171,9 +148,7 @@ func TestWhatMayLiveOfACallIsSaidInItsReturn(t *testing.T) {
 	if err == nil {
 		err = before.Start(rec.Key, "1 2 3", "")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before.Close()
 	b := l.next(t, policy.Allow, func(o *Options) {
 		o.Kill = func(string) (bool, error) { return false, errors.New("no process may be killed") }
@@ -198,9 +173,9 @@ func TestAWaitingCallIsAskedAgainAfterARestart(t *testing.T) {
 		if waiting := second.approvals.Pending(); len(waiting) != 1 || waiting[0].ID != asked.ID {
 			t.Errorf("%s: a daemon that has begun asks about %+v", name, waiting)
 		}
-		c := newClerk()
-		second.approvals.Join(c)
-		again := <-c.asked
+		h := newHesitant()
+		second.approvals.Join(h)
+		again := (<-h.asked).Show
 		if again.ID != asked.ID || again.Program == nil || again.Program.Name != "letta" || again.AgentID != "agent-7" || again.Rule != asked.Rule {
 			t.Errorf("%s: asked again is %+v, first was %+v", name, again, asked)
 		}
@@ -209,9 +184,7 @@ func TestAWaitingCallIsAskedAgainAfterARestart(t *testing.T) {
 		if d := is.Sub(was); d.Abs() > 50*time.Millisecond && !is.Before(was) {
 			t.Errorf("%s: it expires %v later than before", name, d)
 		}
-		if _, err := second.approvals.Resolve(again.ID, approval.Verdict{Approve: true, By: "ada"}); err != nil {
-			t.Error(err)
-		}
+		second.resolve(t, again.ID, approval.Verdict{Approve: true, By: "ada"})
 		w, wake := second.kept("call_1")
 		f := final(t, w, wake)
 		if f.Return == nil || f.Return.Status != "success" || f.Return.Replayed || f.Return.Decision.Person != "ada" || l.ran() != 1 {
@@ -398,20 +371,14 @@ func TestWhatCannotBeRecordedAsStartedDoesNotRun(t *testing.T) {
 		tool := &probe{reads: name == "plain"} // else it announces itself
 		b := newBench(t, policy.Allow, tool)
 		registry, err := tools.NewRegistry(wrap(tool))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		inv, err := wrap(tool).Build(json.RawMessage(`{}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		b.opt.Registry = registry
 		c, _ := b.newCall(Submission{Client: "agent", Request: &message.Request{}, Call: message.ToolCall{ID: "call_1", Name: "probe", Arguments: json.RawMessage(`{}`)}})
 		c.workspace = b.workspace
 		rec, _, err := b.journal.Begin(t.Context(), b.journalled(c), journal.Decision{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c.rec = rec.Key
 		if _, err := b.journal.Finish(t.Context(), c.rec, journal.Outcome{}, building(message.ToolReturn{})); err != nil { // so it may not start
 			t.Fatal(err)

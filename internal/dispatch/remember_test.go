@@ -13,37 +13,33 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// willing answers every question, and counts them.
-type willing struct {
-	b        *bench
-	verdict  approval.Verdict
-	asked    []message.ApprovalRequest
-	resolved []error
+// willing answers every question with a yes for the conversation, until the test ends, and keeps
+// the questions.
+func willing(t *testing.T, b *bench) *[]message.ApprovalRequest {
+	var asked []message.ApprovalRequest
+	t.Cleanup(b.approvals.Join(onAsked(func(r approval.Request[message.ApprovalRequest]) {
+		asked = append(asked, r.Show)
+		if _, err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true, By: "ada", Remember: "conversation"}); err != nil {
+			t.Error(err)
+		}
+	})))
+	return &asked
 }
-
-func (y *willing) Asked(r approval.Request[message.ApprovalRequest]) {
-	y.asked = append(y.asked, r.Show)
-	_, err := y.b.approvals.Resolve(r.ID, y.verdict)
-	y.resolved = append(y.resolved, err)
-}
-
-func (y *willing) Resolved(approval.Request[message.ApprovalRequest], approval.Verdict) {}
 
 func TestAnAnswerForAConversationIsNotAskedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, policy.Ask, &probe{})
 	defer b.stop(t)
-	y := &willing{b: b, verdict: approval.Verdict{Approve: true, By: "ada", Remember: "conversation"}}
-	defer b.approvals.Join(y)()
+	asked := willing(t, b)
 	first := b.call(t, "call_1", `{}`).Return
 	second := b.call(t, "call_2", `{}`).Return
-	if len(y.asked) != 1 || y.resolved[0] != nil {
-		t.Fatalf("asked %d times: %v", len(y.asked), y.resolved)
+	if len(*asked) != 1 {
+		t.Fatalf("asked %d times", len(*asked))
 	}
 	if d := first.Decision; d.By != "person" || d.Answer != "" {
 		t.Errorf("the first: %+v", d)
 	}
-	if d := second.Decision; d.By != "remembered" || d.Person != "ada" || d.Answer != y.asked[0].ID || !strings.Contains(d.Reason, d.Answer) {
+	if d := second.Decision; d.By != "remembered" || d.Person != "ada" || d.Answer != (*asked)[0].ID || !strings.Contains(d.Reason, d.Answer) {
 		t.Errorf("the second: %+v", d)
 	}
 	b.SetPolicy(readsAre(t, policy.Deny))
@@ -62,24 +58,20 @@ func TestAnAnswerForAConversationIsAboutOneContent(t *testing.T) {
 	}}
 	b := newBench(t, policy.Ask, tool)
 	defer b.stop(t)
-	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
+	rules := compiled(t, policy.File{
 		Name: "writes", Defaults: policy.Defaults{Write: policy.Ask},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	b.SetPolicy(rules)
 	tool.does = policy.Effect{Kind: policy.Write, Path: "/nowhere/x", Canonical: "/nowhere/x"}
-	y := &willing{b: b, verdict: approval.Verdict{Approve: true, By: "ada", Remember: "conversation"}}
-	defer b.approvals.Join(y)()
+	asked := willing(t, b)
 	for i, step := range []struct {
 		arguments string
 		asked     int
 	}{{`{"n": 1}`, 1}, {`{"n": 1}`, 1}, {`{"n": 2}`, 2}, {`{"n": 1}`, 2}, {`{"n": 2}`, 2}, {`{}`, 3}} {
 		opened = 0
 		b.call(t, fmt.Sprintf("call_%d", i), step.arguments)
-		if len(y.asked) != step.asked || opened != 2 {
-			t.Errorf("step %d: asked %d times; %d opened", i, len(y.asked), opened)
+		if len(*asked) != step.asked || opened != 2 {
+			t.Errorf("step %d: asked %d times; %d opened", i, len(*asked), opened)
 		}
 	}
 }
@@ -89,12 +81,9 @@ func newMaking(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t, policy.Ask, &probe{})
 	b.tool.does = policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "make"}, {Text: "all"}}}
-	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
+	rules := compiled(t, policy.File{
 		Name: "user", Defaults: policy.Defaults{Bash: policy.Ask},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	b.SetPolicy(rules)
 	return b
 }
@@ -104,7 +93,7 @@ func TestASuggestionNamesEarlierCallsThatItWouldAllow(t *testing.T) {
 	b := newMaking(t)
 	b.workspace.opt.Remember = func([]policy.Change, string, string) error { return nil }
 	for i, approve := range []bool{true, false} {
-		leave := b.approvals.Join(decider{b, approval.Verdict{Approve: approve, By: "ada"}})
+		leave := b.approvals.Join(decider(b, approval.Verdict{Approve: approve, By: "ada"}))
 		b.call(t, fmt.Sprint("call_", i), fmt.Sprintf(`{"command": "make %d"}`, i))
 		b.call(t, fmt.Sprint("same_", i), `{"command": "the same"}`)
 		leave()

@@ -51,13 +51,6 @@ func ways() []broken {
 	return all
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestARepeatIsAnsweredThoughNothingCanBeJournalled: only what certainly has not run is
 // said not to have.
 func TestARepeatIsAnsweredThoughNothingCanBeJournalled(t *testing.T) {

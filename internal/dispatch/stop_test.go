@@ -38,19 +38,13 @@ func TestACallThatWasCancelledBeforeItCameDoesNotRun(t *testing.T) {
 // again is another daemon on the journal of a bench, after the first one died.
 func (b *bench) again(t *testing.T) *bench {
 	t.Helper()
-	if err := b.journal.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.journal.Close())
 	j, err := journal.Open(t.Context(), b.dir, journal.Self())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { j.Close() })
 	next := newBenchOn(t, j, policy.Allow, &probe{})
 	next.dir = b.dir
-	if err := next.Recover(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, next.Recover(t.Context()))
 	return next
 }
 
@@ -79,9 +73,7 @@ func TestACallWhoseCancelCannotBeRecordedStaysFenced(t *testing.T) {
 	if !b.CancelEarly(t.Context(), "agent", "call_1") {
 		t.Fatal("an unknown id was not fenced")
 	}
-	if err := b.journal.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.journal.Close())
 	for range 2 {
 		wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "cannot journal")
 	}
@@ -104,12 +96,8 @@ func TestFencesAreBounded(t *testing.T) {
 }
 
 func TestAQueuedCallThatIsCancelledNeverStarts(t *testing.T) {
-	end, begun := make(chan struct{}), make(chan struct{}, 20)
-	b := newBench(t, policy.Allow, &probe{run: func(context.Context, tools.IO) tools.Result {
-		begun <- struct{}{}
-		<-end
-		return tools.Result{}
-	}})
+	tool, begun, end := holding()
+	b := newBench(t, policy.Allow, tool)
 	for i := range 4 {
 		b.submit(fmt.Sprint(i), `{}`)
 		<-begun
@@ -130,9 +118,7 @@ func TestAQueuedCallThatIsCancelledNeverStarts(t *testing.T) {
 	w.Call().Cancel("not needed")
 	wantError(t, final(t, w, wake), message.Cancelled, "not needed")
 	close(end)
-	if err := b.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Shutdown(t.Context()))
 	if n := b.tool.ran.Load(); n != 4 {
 		t.Errorf("the tool ran %d times", n)
 	}

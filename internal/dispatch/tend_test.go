@@ -25,9 +25,7 @@ func TestAReturnThatCouldNotBeJournalledIsGivenAgain(t *testing.T) {
 	if first.Return == nil || first.Return.Result != "probed" {
 		t.Fatalf("got %+v", first)
 	}
-	if err := os.Rename(away, file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(away, file))
 	wake := make(chan struct{}, 1)
 	back := final(t, b.Rejoin(Key{Client: "agent", ID: "call_1"}, func() { wake <- struct{}{} }), wake)
 	if back.Return == nil || back.Return.ID != first.Return.ID || !back.Return.Replayed {
@@ -74,9 +72,7 @@ func TestNothingRunsWhenTheJournalWasDeleted(t *testing.T) {
 		t.Fatal(err, list)
 	}
 	for _, path := range list {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(path))
 	}
 	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "Restart toold")
 	if n := b.tool.ran.Load(); n != 0 {

@@ -48,9 +48,7 @@ func newTestServer(t testing.TB, change func(*Options), later ...func(*Options))
 	}
 	if opt.Dispatch == nil {
 		j, err := journal.Open(t.Context(), t.TempDir(), journal.Self())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { j.Close() })
 		opt.Dispatch = dispatch.New(dispatch.Options{Journal: j})
 	}
@@ -80,9 +78,7 @@ func get(t *testing.T, url string, header map[string]string) *http.Response {
 func request(t *testing.T, method, url string, header map[string]string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, value := range header {
 		if name == "Host" {
 			req.Host = value
@@ -90,9 +86,7 @@ func request(t *testing.T, method, url string, header map[string]string) *http.R
 		req.Header.Set(name, value)
 	}
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { res.Body.Close() })
 	return res
 }
@@ -190,9 +184,7 @@ func TestEveryBadFrameIsAnswered(t *testing.T) {
 		{websocket.TextMessage, `{"message_type":"subscribe","request_id":"r1","topics":["calls"]}`, `"invalid_arguments"`},
 		{websocket.TextMessage, `{"message_type":"ping","nonce":"n"}`, `"pong"`},
 	} {
-		if err := conn.WriteMessage(c.kind, []byte(c.frame)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, conn.WriteMessage(c.kind, []byte(c.frame)))
 		if got := read(t, conn); !strings.Contains(got, c.want) {
 			t.Errorf("%q was answered by %s, want %s", c.frame, got, c.want)
 		}
@@ -204,9 +196,7 @@ func TestHelloIsAnsweredWithRoles(t *testing.T) {
 	_, ts := newTestServer(t, nil)
 	conn := dial(t, ts)
 	for range 2 { // the greeting is not changed by being sent
-		if err := conn.WriteMessage(websocket.TextMessage, []byte(`{"message_type":"hello","protocol":1}`)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, conn.WriteMessage(websocket.TextMessage, []byte(`{"message_type":"hello","protocol":1}`)))
 		if got := read(t, conn); !strings.Contains(got, `"roles":["agent"]`) {
 			t.Errorf("got %s", got)
 		}
@@ -261,9 +251,7 @@ func TestASilentPeerIsGivenUp(t *testing.T) {
 		conn := dial(t, ts)
 		conn.SetPingHandler(func(string) error { return nil }) // answers no ping
 		_, _, err = conn.ReadMessage()
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Shutdown(t.Context()))
 		var closed *websocket.CloseError
 		if errors.As(err, &closed) && strings.Contains(closed.Text, "limits.idle") {
 			return
@@ -286,5 +274,12 @@ func TestShutdownSaysGoodbye(t *testing.T) {
 	}
 	if err := <-stopped; err != nil {
 		t.Error(err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -15,9 +15,7 @@ import (
 func announce(t *testing.T, addr, path string, bytes int64) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", path, agentSecret, bytes)
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
@@ -41,9 +39,7 @@ func TestABodyThatDoesNotComeIsGivenUp(t *testing.T) {
 	t.Parallel()
 	s, _ := newTestServer(t, func(o *Options) { o.Idle = 50 * time.Millisecond })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }() // ends with the listener
 	t.Cleanup(func() { l.Close(); <-served })

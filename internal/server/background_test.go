@@ -76,9 +76,7 @@ func TestABackgroundCallIsFollowedAndItsEndIsToldToItsClient(t *testing.T) {
 	write(t, asking, `{"message_type":"cancel","tool_call_id":"`+handle+`","reason":"enough"}`)
 	ended, _ := until(t, asking, "background_ended")
 	var fields map[string]any
-	if err := json.Unmarshal([]byte(ended), &fields); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(ended), &fields))
 	for _, name := range []string{"status", "tool_call", "role"} {
 		if _, there := fields[name]; there {
 			t.Errorf("readers of the family take it for a return: %s", ended)
@@ -170,9 +168,7 @@ func TestNoConnectionTakesAllPlacesOfBackgroundCalls(t *testing.T) {
 // more.
 func goodbyeTo(t *testing.T, conn *websocket.Conn) {
 	t.Helper()
-	if err := conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")))
 	for {
 		if _, _, err := conn.ReadMessage(); err != nil {
 			return

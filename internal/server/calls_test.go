@@ -85,9 +85,7 @@ func newLimitedServer(t testing.TB, action policy.Action, run func(context.Conte
 		Name: "test", Defaults: policy.Defaults{Read: action, Net: policy.Ask},
 	})
 	registry, err3 := tools.NewRegistry(&shout{run: run, does: policy.Effect{Kind: policy.Read, Path: "/nowhere/x", Canonical: "/nowhere/x"}})
-	if err := errors.Join(err, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, err2, err3))
 	t.Cleanup(func() { j.Close() })
 	approvals := approval.New[message.ApprovalRequest]()
 	limits := dispatch.Limits{
@@ -126,9 +124,7 @@ func dialAs(t testing.TB, ts *httptest.Server, secret string) *websocket.Conn {
 	t.Helper()
 	conn, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(ts.URL, "http")+"/v1/ws",
 		http.Header{"Authorization": {"Bearer " + secret}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	conn.SetReadDeadline(time.Now().Add(5 * time.Minute)) // a guard against a frame that never comes
 	return conn
@@ -137,9 +133,7 @@ func dialAs(t testing.TB, ts *httptest.Server, secret string) *websocket.Conn {
 func write(t testing.TB, conn *websocket.Conn, frames ...string) {
 	t.Helper()
 	for _, f := range frames {
-		if err := conn.WriteMessage(websocket.TextMessage, []byte(f)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, conn.WriteMessage(websocket.TextMessage, []byte(f)))
 	}
 }
 

@@ -114,17 +114,13 @@ func TestPlacesAreKeptForThoseWhoDecide(t *testing.T) {
 func sendHalf(t *testing.T, conn *websocket.Conn, text string) {
 	t.Helper()
 	half, err := conn.NextWriter(websocket.TextMessage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pong := make(chan string, 1)
 	conn.SetPongHandler(func(data string) error { pong <- data; return nil })
 	// Ends when the connection does.
 	go conn.ReadMessage()
 	_, err = half.Write([]byte(text))
-	if err := errors.Join(err, conn.WriteControl(websocket.PingMessage, nil, time.Time{})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, conn.WriteControl(websocket.PingMessage, nil, time.Time{})))
 	<-pong // it came in the middle of the frame
 }
 
@@ -168,15 +164,11 @@ func TestRequestsTakeTheirTurnByToken(t *testing.T) {
 	ask := func(method, secret, path, body string) int {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, ts.URL+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Header.Set("Authorization", "Bearer "+secret)
 		r.Header.Set("Content-Type", "application/json")
 		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		res.Body.Close()
 		return res.StatusCode
 	}

@@ -24,9 +24,7 @@ func TestAnAnswerThatIsNotReadIsGivenUp(t *testing.T) {
 		}
 	})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(ts.URL, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	if _, err := io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+agentSecret+"\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
 		t.Fatal(err)

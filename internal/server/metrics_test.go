@@ -139,9 +139,7 @@ func TestACollectorThatHangsHoldsUpNothing(t *testing.T) {
 	defer close(release)
 	failures := make(chan error, n)
 	e, err := trace.New(collector.URL+"/v1/traces", "test", func(err error) { failures <- err })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan struct{})

@@ -24,9 +24,7 @@ func sendUntilRefused(t *testing.T, conn *websocket.Conn, frame string) {
 		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	t.Fatal("the server reads on though none of its answers is read")
 }
@@ -42,9 +40,7 @@ func TestAClientThatReadsNoAnswersHoldsUpNothingWhenItLeaves(t *testing.T) {
 	conn := dial(t, ts)
 	sendUntilRefused(t, conn, `{"message_type":"hello","protocol":1}`)
 	conn.Close()
-	if err := s.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Shutdown(t.Context()))
 }
 
 func TestAClientThatReadsNothingDoesNotMakeShutdownFail(t *testing.T) {

@@ -165,38 +165,26 @@ func TestAPageSaysWhatIsLost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	record, err := journal.Open(t.Context(), dir, journal.Self())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer record.Close()
 	for _, text := range []string{"one", "two", "three"} {
 		_, err = record.Append(t.Context(), journal.Message{Client: "agent", AgentID: "a", Type: "note", Direction: journal.In, Body: []byte(`{"text":"` + text + `"}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	part := filepath.Join(dir, "journal", "00000001.log")
 	log, err := os.ReadFile(part)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	log[bytes.Index(log, []byte(`"two"`))] ^= 1
-	if err := os.WriteFile(part, log, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(part, log, 0o600))
 	ts := newLimitedServer(t, policy.Allow, hello, func(*dispatch.Limits, *Options) {}, func(o *Options) { o.Journal = record })
 	token := map[string]string{"Authorization": "Bearer " + agentSecret}
 	for query, want := range map[string]string{"": "three one", "?order=asc": "one three", "?limit=1": "three"} {
 		var page message.Messages
-		if err := json.NewDecoder(get(t, ts.URL+"/v1/messages"+query, token).Body).Decode(&page); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.NewDecoder(get(t, ts.URL+"/v1/messages"+query, token).Body).Decode(&page))
 		var texts []string
 		for _, m := range page.Messages {
 			var note struct{ Text string }
-			if err := json.Unmarshal(m, &note); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(m, &note))
 			texts = append(texts, note.Text)
 		}
 		if got := strings.Join(texts, " "); got != want || query != "?limit=1" && !strings.Contains(page.Lost, "of 00000001.log") {

@@ -14,9 +14,7 @@ func post(t *testing.T, ts *httptest.Server, secret string) (status int, body st
 	t.Helper()
 	res := request(t, http.MethodPost, ts.URL+"/v1/reload", map[string]string{"Authorization": "Bearer " + secret})
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return res.StatusCode, string(text)
 }
 

@@ -41,9 +41,7 @@ func greeted(t *testing.T, conn *websocket.Conn, hello string) (ack message.Hell
 	t.Helper()
 	write(t, conn, hello)
 	frame, _ := until(t, conn, "hello_ack")
-	if err := json.Unmarshal([]byte(frame), &ack); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(frame), &ack))
 	return ack
 }
 
@@ -59,9 +57,7 @@ func delta(t *testing.T, conn *websocket.Conn) (d message.OutputDelta, text stri
 	t.Helper()
 	frame, _ := until(t, conn, "tool_output_delta")
 	var data struct{ Data string }
-	if err := json.Unmarshal([]byte(frame), &d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(frame), &d))
 	if err := json.Unmarshal([]byte(frame), &data); err != nil {
 		t.Fatal(err)
 	}

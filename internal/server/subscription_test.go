@@ -38,17 +38,13 @@ func nextEvent(t *testing.T, conn *websocket.Conn) (e message.SubscriptionEvent,
 	t.Helper()
 	for {
 		frame := []byte(read(t, conn))
-		if err := json.Unmarshal(frame, &e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(frame, &e))
 		switch e.MessageType {
 		case "subscription_event":
 			return e, gap
 		case "subscription_gap":
 			gap = &message.SubscriptionGap{}
-			if err := json.Unmarshal(frame, gap); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(frame, gap))
 		}
 	}
 }
@@ -152,9 +148,7 @@ func TestFiltersChooseWhatASubscriberSees(t *testing.T) {
 		var events []message.SubscriptionEvent
 		for _, frame := range slices.Concat(before, between, rest) {
 			var e message.SubscriptionEvent
-			if err := json.Unmarshal([]byte(frame), &e); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(frame), &e))
 			events = append(events, e)
 		}
 		if got := topicsOf(events); got != c.want {
@@ -318,9 +312,7 @@ func TestASlowSubscriberIsToldWhatOutputItMissed(t *testing.T) {
 			continue
 		}
 		var d message.OutputDelta
-		if err := json.Unmarshal(e.Event, &d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(e.Event, &d))
 		if d.Gap != nil {
 			if d.Gap.From != at || d.Gap.To != d.Offset {
 				t.Errorf("at %d the gap is %+v of %d", at, *d.Gap, d.Offset)

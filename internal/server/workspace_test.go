@@ -21,14 +21,10 @@ func TestAConnectionWorksInTheWorkspaceItNamesOrInNone(t *testing.T) {
 		{`{"message_type":"explain_policy","request_id":"r1","call":{"name":"shout","arguments":{}}}`, "toold workspaces add /unregistered"},
 		{`{"message_type":"hello","workspace":"/src/app"}`, `"workspace":"/src/app"`},
 	} {
-		if err := conn.WriteMessage(1, []byte(step.send)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, conn.WriteMessage(1, []byte(step.send)))
 		for found := false; !found; {
 			_, frame, err := conn.ReadMessage()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			found = strings.Contains(string(frame), step.want)
 			if !found && !strings.Contains(string(frame), `"message_type":"tool_`) {
 				t.Fatalf("%s: %s, want %s", step.send, frame, step.want)
