@@ -13,16 +13,16 @@ import (
 
 // EnvOptions selects what BaseEnv lets through. The zero value selects only the defaults.
 type EnvOptions struct {
-	From      []string          // the daemon's environment, as from os.Environ
-	Pass      []string          // further names to take from From; a trailing * matches any rest
+	From      []string          // as from os.Environ
+	Pass      []string          // further names to take from From; * matches any rest
 	Set       map[string]string // values that override From and the defaults
-	Default   []string          // further defaults in the form of os.Environ; Pass and Set override them
-	Workspace string            // directories below it are dropped from PATH; "" = no workspace
-	Others    []string          // further workspaces, treated the same
+	Default   []string          // as From; Pass and Set override them
+	Workspace string            // PATH loses directories below it; "" = none
+	Others    []string          // further workspaces
 }
 
-// BaseEnv returns the sorted environment of commands: only listed variables pass. Variables that
-// make a shell, the loader or git load code, and cloud credentials, never pass; see NeverPass.
+// BaseEnv returns the sorted environment of commands: only listed variables, and none of
+// NeverPass.
 func BaseEnv(o EnvOptions) []string {
 	env := defaults()
 	for _, entry := range o.Default {
@@ -51,15 +51,15 @@ func BaseEnv(o EnvOptions) []string {
 	return list
 }
 
-// misread reports whether a variable makes the shell decode a script in another encoding than
-// UTF-8. In some encodings a multi-byte character swallows a following backslash.
+// misread reports whether a variable selects another encoding than UTF-8: in some, a character
+// swallows a following backslash of a script.
 func misread(name, value string) bool {
 	return slices.Contains([]string{"LANG", "LC_ALL", "LC_CTYPE"}, name) && value != "" && !unicodeLocale.MatchString(value)
 }
 
 var unicodeLocale = regexp.MustCompile(`^(?i:C|POSIX|en_[A-Z]+|.*\.utf-?8(@.*)?)$`)
 
-// defaults keep programs from waiting for a person: no pager, editor or prompts.
+// defaults keep programs from waiting for a person.
 func defaults() map[string]string {
 	return map[string]string{
 		"LANG": "C.UTF-8", "TERM": "xterm-256color", "TMPDIR": "/tmp",
@@ -70,7 +70,7 @@ func defaults() map[string]string {
 	}
 }
 
-// addUser sets the user's name, which service managers do not export.
+// addUser sets the user's name, which service managers omit.
 func addUser(env map[string]string) {
 	if env["USER"] != "" && env["LOGNAME"] != "" {
 		return
@@ -86,8 +86,8 @@ func addUser(env map[string]string) {
 	}
 }
 
-// addGitConfig overrides every git configuration: no file watchers, no pager, and no bare
-// repository hidden in a directory. These variables come from here only.
+// addGitConfig overrides every git configuration: no file watchers, no pager, no bare
+// repository hidden in a directory.
 func addGitConfig(env map[string]string) {
 	env["GIT_CONFIG_COUNT"] = "3"
 	for i, kv := range [...][2]string{
@@ -100,7 +100,7 @@ func addGitConfig(env map[string]string) {
 	}
 }
 
-// Passes reports whether commands get a variable of the daemon, given EnvOptions.Pass.
+// Passes reports whether commands get a variable of the daemon.
 func Passes(name string, pass []string) bool {
 	fixed := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TERM", "NO_COLOR"}
 	for _, p := range append(fixed, pass...) {
@@ -111,7 +111,7 @@ func Passes(name string, pass []string) bool {
 	return false
 }
 
-// safePath drops the working directory and the workspaces from PATH.
+// safePath drops relative directories and those in workspaces.
 func safePath(path string, workspaces []string) string {
 	var kept []string
 	for _, dir := range strings.Split(path, ":") {

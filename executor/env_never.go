@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// NeverPass returns the names in o.Pass and o.Set that BaseEnv always rejects.
+// NeverPass returns the names in o.Pass and o.Set that BaseEnv rejects.
 func NeverPass(o EnvOptions) []string {
 	names := slices.DeleteFunc(slices.Clone(o.Pass), func(name string) bool { return !never(name) && !isDaemons(name) })
 	for _, name := range slices.Sorted(maps.Keys(o.Set)) {
@@ -17,18 +17,16 @@ func NeverPass(o EnvOptions) []string {
 	return names
 }
 
-// isDaemons reports whether a variable of the daemon's environment configures the daemon. Values
-// that the configuration sets are for commands, whatever their name.
+// isDaemons reports whether a variable configures the daemon. Set may give commands such a
+// name.
 func isDaemons(name string) bool { return strings.HasPrefix(name, "TOOLD_") }
 
-// never reports whether a variable is a credential, changes what commands do, or configures the
-// daemon.
 func never(name string) bool {
 	return name == "TOOLD_CALL" || isCredential(name) || changesMeaning(name)
 }
 
-// changesMeaning reports whether a variable gives a shell, the loader or git code, another
-// repository or another search path.
+// changesMeaning reports whether a variable gives a shell, the loader or git code, a repository
+// or a search path.
 func changesMeaning(name string) bool {
 	for _, prefix := range []string{"BASH_FUNC_", "LD_", "DYLD_", "GIT_CONFIG"} {
 		if strings.HasPrefix(name, prefix) {
@@ -46,8 +44,7 @@ func changesMeaning(name string) bool {
 	}, name)
 }
 
-// isCredential reports whether a variable opens a cloud account. A command that needs credentials
-// reads a file, which a policy can allow.
+// isCredential reports whether a variable opens a cloud account.
 func isCredential(name string) bool {
 	return strings.HasPrefix(name, "AWS_CONTAINER_") || slices.Contains([]string{
 		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_WEB_IDENTITY_TOKEN_FILE",

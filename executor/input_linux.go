@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// feed carries out Input until it is closed and all written, or the command ends.
-// Signals overtake data.
+// feed carries out Input until it is closed and all written, or the command ends. Signals
+// overtake data.
 func (r *running) feed(done <-chan struct{}) {
 	data := make(chan Input)
 	var writer sync.WaitGroup
-	// Ends after feed; the deadline that comes with done ends a blocked write.
+	// Ends after feed; the deadline set with done ends a blocked write.
 	writer.Go(func() {
 		tty := &ttyWriter{master: r.streams.ctty}
 		for in := range data {
@@ -49,8 +49,7 @@ func (r *running) feed(done <-chan struct{}) {
 	}
 }
 
-// control carries out a signal or a window size, and reports whether in was one. It
-// has taken effect when control returns.
+// control carries out a signal or a window size, and reports whether in was one.
 func (r *running) control(in Input) bool {
 	switch {
 	case in.Rows > 0 && in.Cols > 0:

@@ -15,17 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// job is the processes of a plain command: the session of its shell, and all
-// descendants. It misses a process with its own session whose ancestors all ended
-// before it was seen.
+// job is the session of a plain command's shell and all descendants. It misses a process with
+// its own session whose ancestors all ended before it was seen.
 type job struct {
 	leader int
 
 	mu     sync.Mutex
-	reaped bool              // the shell is gone: its pid may be reused
-	reused bool              // the pid was reused, and with it the session id
-	over   bool              // all processes of the job have ended
-	seen   map[int]time.Time // start times of members found before: their parents may have ended since
+	reaped bool              // the shell's pid may be reused
+	reused bool              // the pid, and so the session id, was reused
+	over   bool
+	seen   map[int]time.Time // start times of known members: their parents may have ended
 }
 
 func startJob(shell *exec.Cmd) (*job, error) {
@@ -36,7 +35,7 @@ func startJob(shell *exec.Cmd) (*job, error) {
 	return &job{leader: shell.Process.Pid}, nil
 }
 
-// gone records that the shell has been waited for.
+// gone records that the shell was waited for.
 func (j *job) gone() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -50,18 +49,17 @@ type member struct {
 	command     string
 }
 
-// bornWithin is the most by which two readings of one process's start time differ:
-// ps computes it from the time of day, in seconds.
+// bornWithin bounds the error of ps, which computes start times in seconds from the time of
+// day.
 const bornWithin = 2 * time.Second
 
-// known reports whether m was found before and is not another process with the same
-// pid.
+// known reports whether m was found before; its pid may belong to another process now.
 func (j *job) known(m member) bool {
 	born, seen := j.seen[m.pid]
 	return seen && m.born.Sub(born).Abs() <= bornWithin
 }
 
-// members returns the living processes of the job, without zombies.
+// members returns the living processes of the job.
 func (j *job) members() []member {
 	j.mu.Lock()
 	reaped := j.reaped
@@ -87,8 +85,8 @@ func (j *job) members() []member {
 	return mine
 }
 
-// has reports whether m belongs to the job, given the members found so far. The
-// caller holds mu.
+// has reports whether m belongs to the job, given the members found so far. The caller holds
+// mu.
 func (j *job) has(m member, found map[int]time.Time) bool {
 	if _, child := found[m.parent]; child || j.known(m) {
 		return true
@@ -97,7 +95,7 @@ func (j *job) has(m member, found map[int]time.Time) bool {
 	return !j.reused && err == nil && session == j.leader
 }
 
-// processes lists the machine's processes, using ps(1), which every Unix has.
+// processes lists the machine's processes with ps(1).
 func processes() []member {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -125,7 +123,7 @@ func processes() []member {
 
 func (j *job) alive() bool { return len(j.members()) > 0 }
 
-// runnable reports whether a process of the job runs or waits for a disk.
+// runnable reports whether a process runs or waits for a disk.
 func (j *job) runnable() bool {
 	return slices.ContainsFunc(j.members(), func(m member) bool { return m.runs })
 }
@@ -137,7 +135,7 @@ func (j *job) terminate() {
 	}
 }
 
-// kill kills all processes, including those that start meanwhile.
+// kill kills all processes, also those that start meanwhile.
 func (j *job) kill() {
 	j.signal("SIGKILL", false)
 	for range 100 {
@@ -162,7 +160,7 @@ func (j *job) end() []Process {
 	return left
 }
 
-// signal sends a signal to the shell's process group, or to the shell alone.
+// signal signals the shell's process group, or the shell alone.
 func (j *job) signal(name string, toShell bool) {
 	to := -j.leader
 	if toShell {
@@ -175,7 +173,7 @@ func (j *job) signal(name string, toShell bool) {
 	}
 }
 
-// ended returns the exit code of an ended process, and the signal that killed it.
+// ended returns the exit code, and the signal that killed the process.
 func ended(state *os.ProcessState) (code int, signal string) {
 	if state == nil {
 		return 128 + int(syscall.SIGKILL), "SIGKILL"

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// fillsMemory is less time than any command needs to fill a machine's memory.
+// fillsMemory is less time than a command needs to fill the machine's memory.
 const fillsMemory = 100 * time.Millisecond
 
-// oomKills returns the number of OOM kills since boot (proc_vmstat(5), oom_kill), or false if the
-// kernel does not report it.
+// oomKills returns the number of OOM kills since boot (proc_vmstat(5)).
 func oomKills() (n uint64, ok bool) {
 	text, err := os.ReadFile("/proc/vmstat")
 	if err != nil {
@@ -36,10 +35,10 @@ type memoryWatch struct {
 	began  bool
 }
 
-// begin is called when the command has run for fillsMemory.
+// begin is called once the command has run for fillsMemory.
 func (w *memoryWatch) begin() { w.before, w.began = oomKills() }
 
-// met reports whether the kernel has OOM-killed a process since begin.
+// met reports whether the kernel killed a process since begin.
 func (w *memoryWatch) met() bool {
 	if !w.began {
 		return false

@@ -6,63 +6,62 @@ import (
 )
 
 const (
-	// tailWait is how long an unfinished line is kept once the other stream is quiet; tailWaitMax
-	// bounds that while the other stream prints.
+	// tailWait is how long an unfinished line is kept once the other stream is quiet,
+	// tailWaitMax while it prints.
 	tailWait    = 20 * time.Millisecond
 	tailWaitMax = 250 * time.Millisecond
 
 	// reportWait is the longest delay of a write report on a busy machine.
 	reportWait = 50 * time.Millisecond
 
-	// mergeBuffer bounds the buffered bytes of each stream, and so the length of a line.
+	// mergeBuffer bounds the buffered bytes of each stream, and so a line.
 	mergeBuffer = 64 << 10
 
-	// mergeRuns bounds the pending runs: bytes of reported writes may have been discarded before they
-	// were read.
+	// mergeRuns bounds the pending runs: the bytes of a reported write may have been discarded.
 	mergeRuns = 2 * mergeBuffer
 )
 
-// merger joins two streams into one, cut at line ends, in the order of their writes. It passes on
+// merger joins two streams into one, cut at line ends, in the order of their writes. It emits
 // every byte of a stream, in order.
 //
-// The order comes from the kernel's reports of writes. A report names a stream but no length, and
-// equal neighbours are reported once: a run. The bytes of a write are readable before its report.
-// So when bytes were read and there is no further report, each run has bytes, and at most the last
-// write of each process is unreported.
+// The order comes from the kernel's write reports. A report names a stream but no length, and
+// equal neighbours merge: a run. The bytes of a write are readable before its report, so once
+// no report is left, each run has bytes, and at most the last write of each process is
+// unreported.
 //
-// Each line is an item, and so is the unfinished one at the end. If the items fit the runs in only
-// one way, that is their order; otherwise the merger picks one and sets unsure. It needs a clock
-// with any origin, and one goroutine.
+// Each line is an item, and so is the unfinished one at the end. If the items fit the runs in
+// only one way, that is their order; otherwise the merger picks one and sets unsure. It is used
+// by one goroutine.
 type merger struct {
 	emit    func(stream int, p []byte)
-	watched bool // writes are reported; otherwise added calls define the order
+	watched bool // otherwise calls of added define the order
 	unsure  bool // the order of some lines is a guess
 
 	in    [2]inflow
-	runs  []int         // not resolved; no two neighbours are equal
-	news  bool          // added or reported since the last settle
+	runs  []int         // unresolved; no two neighbours are equal
+	news  bool          // since the last settle
 	now   time.Duration // time of the last settle
-	stray bool          // a write was reported that belongs to no stream
-	full  bool          // at the last settle; reported bytes may not have been added yet
+	stray bool          // a write belongs to no stream
+	full  bool          // at the last settle: reported bytes may not have been added
 
-	last     int           // stream of the last run that was resolved
-	resolved time.Duration // when it was resolved
-	multi    bool          // it had more than one item per report
+	last     int           // stream of the last resolved run
+	resolved time.Duration
+	multi    bool          // that run had more than one item per report
 
 	holding bool          // the first of runs may have an item that belongs after all of them
 	began   time.Duration // when holding began
-	since   time.Duration // when it began to wait without news
+	since   time.Duration // when the wait without news began
 }
 
 // inflow is the buffered input of one stream.
 type inflow struct {
-	mem   []byte        // mergeBuffer bytes
-	buf   []byte        // part of mem; at its start after settle
-	old   int           // resolved leading bytes of an unfinished line
+	mem   []byte
+	buf   []byte        // in mem
+	old   int           // resolved bytes of an unfinished line
 	since time.Duration // when that line began
 	heard time.Duration // when bytes last arrived
-	owed  bool          // bytes were resolved before their write was reported
-	late  time.Duration // after this time the report will not come
+	owed  bool          // bytes were resolved before their report
+	late  time.Duration // when owed becomes unsure
 }
 
 func newMerger(watched bool, emit func(stream int, p []byte)) *merger {
@@ -74,7 +73,7 @@ func newMerger(watched bool, emit func(stream int, p []byte)) *merger {
 	return m
 }
 
-// wrote records a write to stream, after all reported before.
+// wrote records a reported write.
 func (m *merger) wrote(stream int) {
 	m.news = true
 	switch n := len(m.runs); {
@@ -89,7 +88,7 @@ func (m *merger) wrote(stream int) {
 // strayed records a write to stream 0 under another name, at an unknown position.
 func (m *merger) strayed() { m.news, m.stray = true, true }
 
-// space returns the buffer for the next bytes of stream, for added. It is not empty after settle.
+// space returns the buffer for the next bytes of stream; it is not empty after settle.
 func (m *merger) space(stream int) []byte {
 	buf := m.in[stream].buf
 	return buf[len(buf):cap(buf)]
@@ -105,9 +104,8 @@ func (m *merger) added(stream, n int, now time.Duration) {
 	}
 }
 
-// settle emits what is certain and what has waited long enough. The bytes of all reported writes
-// must have been added, unless they did not fit: then the order of what came on both streams is
-// unknown until the rest has been added too.
+// settle emits what is certain or has waited long enough. The bytes of all reported writes must
+// have been added. If they did not fit, the order of what came on both streams is unknown.
 func (m *merger) settle(now time.Duration) {
 	m.now = now
 	full := len(m.in[0].buf) == mergeBuffer || len(m.in[1].buf) == mergeBuffer
@@ -131,12 +129,12 @@ func (m *merger) settle(now time.Duration) {
 	}
 }
 
-// mixed reports whether both streams have bytes that are not resolved.
+// mixed reports whether both streams have unresolved bytes.
 func (m *merger) mixed() bool {
 	return len(m.runs) > 1 || m.items(0) > 0 && m.items(1) > 0
 }
 
-// close emits all that is left, once every write is reported and all bytes are added.
+// close emits the rest, once every write is reported and all bytes are added.
 func (m *merger) close(now time.Duration) {
 	m.now = now
 	m.resolve(true)
@@ -164,7 +162,6 @@ func (m *merger) due() (at time.Duration, waits bool) {
 	return at, waits
 }
 
-// waitsUntil returns when the wait for a report ends.
 func (m *merger) waitsUntil() time.Duration {
 	if m.news {
 		return m.began + tailWaitMax
@@ -172,7 +169,7 @@ func (m *merger) waitsUntil() time.Duration {
 	return min(m.since+reportWait, m.began+tailWaitMax)
 }
 
-// tailDue returns when the unfinished line of a stream must be emitted.
+// tailDue returns when an unfinished line must be emitted.
 func (m *merger) tailDue(s int) (at time.Duration, waits bool) {
 	in := &m.in[s]
 	if m.holding || len(in.buf) == 0 {
@@ -181,8 +178,8 @@ func (m *merger) tailDue(s int) (at time.Duration, waits bool) {
 	return min(max(in.since, m.in[1-s].heard)+tailWait, in.since+tailWaitMax), true
 }
 
-// resolve assigns items to the runs and emits them. Unless final, it keeps an item whose write may
-// not be reported yet, and all that follows.
+// resolve assigns items to the runs and emits them. Unless final, it keeps an item whose write
+// may not be reported yet, and all that follows.
 func (m *merger) resolve(final bool) {
 	if m.holding && !m.news && !final {
 		return
@@ -228,7 +225,6 @@ func (m *merger) resolve(final bool) {
 }
 
 // noteStray sets unsure if bytes of a stray write may be among the new or unreported ones.
-// Otherwise the write went to an unrelated terminal.
 func (m *merger) noteStray() {
 	in := &m.in[0]
 	if m.stray && (len(in.buf) > in.old || in.owed) {
@@ -237,8 +233,8 @@ func (m *merger) noteStray() {
 	m.stray = false
 }
 
-// takeUnreported resolves bytes without a report after all others: their write is the latest, or is
-// never reported.
+// takeUnreported resolves bytes without a report last: their write is the latest, or is never
+// reported.
 func (m *merger) takeUnreported(s int) {
 	in := &m.in[s]
 	if len(in.buf) > in.old {
@@ -247,7 +243,7 @@ func (m *merger) takeUnreported(s int) {
 	}
 }
 
-// items counts the lines of a stream, and an unfinished one that is not resolved.
+// items counts the lines of a stream, the unfinished one included unless it is resolved.
 func (m *merger) items(s int) int {
 	in := &m.in[s]
 	n := bytes.Count(in.buf[in.old:], []byte{'\n'})
@@ -257,15 +253,14 @@ func (m *merger) items(s int) int {
 	return n
 }
 
-// share is how many items each run of a stream gets: one, but the first ones may get none, and the
-// first that gets any may get more.
+// share distributes the items of a stream over its runs: one each, but the first may get none,
+// and the first that gets any may get more.
 type share struct {
 	runs, none, more int
 	hold             bool // keep one more item back
-	wait             bool // undecided yet
+	wait             bool // undecided
 }
 
-// next returns the number of items of the next run.
 func (h *share) next() int {
 	h.runs--
 	if h.none > 0 {
@@ -277,9 +272,9 @@ func (h *share) next() int {
 	return n
 }
 
-// share distributes the items of a stream. A first run that continues what was resolved last may be
-// its late report, and have no items. If the last run is the other stream's, the last item may
-// belong to a write that is not reported yet.
+// share plans the items of a stream. A first run that continues the one resolved last may be
+// its late report, without items. If the last run is the other stream's, the last item may
+// belong to an unreported write.
 func (m *merger) share(s int, final bool) share {
 	var h share
 	for _, r := range m.runs {
@@ -307,10 +302,10 @@ func (m *merger) share(s int, final bool) share {
 	return h
 }
 
-// take resolves one run with n items, and emits the lines among them.
+// take resolves one run with n items.
 func (m *merger) take(s, n int) {
 	in := &m.in[s]
-	end, from := 0, in.old // the unfinished part has no line end
+	end, from := 0, in.old
 	for range n {
 		line := bytes.IndexByte(in.buf[from:], '\n')
 		if line < 0 {
@@ -325,7 +320,6 @@ func (m *merger) take(s, n int) {
 	m.pass(s, end)
 }
 
-// flush emits an unfinished line.
 func (m *merger) flush(s int) {
 	if len(m.in[s].buf) > 0 {
 		m.last, m.multi, m.resolved = s, false, m.now
@@ -333,7 +327,6 @@ func (m *merger) flush(s int) {
 	}
 }
 
-// pass emits the first n bytes of a stream.
 func (m *merger) pass(s, n int) {
 	if n == 0 {
 		return

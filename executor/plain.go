@@ -14,9 +14,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// plain is a command on systems without a helper: its shell is a child of this
-// process, its streams are pipes, and its processes are found by session and
-// parents. It is tested on Linux as well.
+// plain is a command on systems without a helper: the shell is a child of this process, its
+// streams are pipes, its processes are found by session and parents. It is tested on Linux too.
 type plain struct {
 	Command
 	report sandbox.Report
@@ -34,18 +33,17 @@ type plain struct {
 
 type plainOutput struct {
 	r, w *os.File
-	last atomic.Int64 // when output last arrived, in nanoseconds since the epoch
+	last atomic.Int64 // when output last arrived, in Unix nanoseconds
 }
 
-// After a command has ended, output of its children is read until none came for
-// plainQuiet and none of them runs, at most for plainMost.
+// After the exit, output of children is read until none came for plainQuiet and none of them
+// runs, at most for plainMost.
 const (
 	plainQuiet = 60 * time.Millisecond
 	plainMost  = 1500 * time.Millisecond
 )
 
-// runPlain is Run for a checked command whose shell is started by prefix, confined
-// as the report says.
+// runPlain runs a checked command whose shell is started by prefix and confined as report says.
 func runPlain(ctx context.Context, c Command, shell string, prefix []string, report sandbox.Report) (Exit, error) {
 	if c.Terminal != Off {
 		return Exit{}, fmt.Errorf("cannot run the command on a terminal (%q): on this system commands have pipes only; use \"terminal\": \"off\", or set terminal: off in the configuration", c.Terminal)
@@ -105,7 +103,6 @@ func (p *plain) close() {
 	}
 }
 
-// wait waits for the exit, the rest of the output and the leftovers.
 func (p *plain) wait(ctx context.Context) Exit {
 	p.begun = time.Now()
 	if p.Started != nil {
@@ -117,7 +114,7 @@ func (p *plain) wait(ctx context.Context) Exit {
 	eof := p.read()
 	done := make(chan struct{})
 	var feeder sync.WaitGroup
-	// Ends when Input is closed or done is, and with the command's end of the pipe.
+	// Ends when Input is closed or done is, and with the pipe.
 	feeder.Go(func() { p.feed(done) })
 	reason := p.awaitExit(ctx)
 	if reason == Exited {
@@ -134,8 +131,8 @@ func (p *plain) wait(ctx context.Context) Exit {
 	return p.exit(reason, left)
 }
 
-// drain waits until all output is read. An escaped process may keep it open: then
-// it ends once nothing came for plainMost.
+// drain waits for the end of the output, or until none came for plainMost: an escaped process
+// may keep it open.
 func (p *plain) drain(eof <-chan struct{}) {
 	for {
 		rest := plainMost - p.idle()
@@ -155,12 +152,11 @@ func (p *plain) drain(eof <-chan struct{}) {
 	}
 }
 
-// idle returns how long no output came.
 func (p *plain) idle() time.Duration {
 	return time.Since(time.Unix(0, max(p.out[0].last.Load(), p.out[1].last.Load())))
 }
 
-// read starts the readers of the output. eof is closed when they have ended.
+// read starts the readers. eof is closed when they have ended.
 func (p *plain) read() (eof <-chan struct{}) {
 	var readers sync.WaitGroup
 	for s, o := range p.out {
@@ -192,7 +188,6 @@ func (p *plain) copy(s int) {
 	}
 }
 
-// add merges the bytes of a stream.
 func (p *plain) add(s int, b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,7 +199,6 @@ func (p *plain) add(s int, b []byte) {
 	}
 }
 
-// passDue passes on what has waited long enough.
 func (p *plain) passDue() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -268,7 +262,7 @@ func (p *plain) awaitExit(ctx context.Context) Reason {
 	return reason
 }
 
-// settle waits for the last output of children of a command that exited.
+// settle waits for the last output of children.
 func (p *plain) settle(ctx context.Context, eof <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, plainMost)
 	defer cancel()
@@ -291,7 +285,7 @@ func (p *plain) settle(ctx context.Context, eof <-chan struct{}) {
 	}
 }
 
-// feed writes the command's input. Unread data does not delay signals.
+// feed writes the command's input. Signals overtake data.
 func (p *plain) feed(done <-chan struct{}) {
 	data := make(chan Input)
 	var writer sync.WaitGroup
@@ -333,7 +327,7 @@ func (p *plain) feed(done <-chan struct{}) {
 func (p *plain) write(data <-chan Input) {
 	for in := range data {
 		if len(in.Data) > 0 && p.input != nil {
-			_, _ = p.input.Write(in.Data) // an error means that it has ended or closed its input
+			_, _ = p.input.Write(in.Data) // an error means that it ended or closed its input
 		}
 		if in.EOF && p.input != nil {
 			p.input.Close()

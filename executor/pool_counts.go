@@ -1,6 +1,6 @@
 package executor
 
-// PoolCounts counts what a Pool has done since it was made.
+// PoolCounts counts what a Pool has done.
 type PoolCounts struct {
 	Hits    int64 // calls that used a warm shell
 	Started int64 // sandboxes started for calls without one

@@ -12,26 +12,25 @@ import (
 )
 
 const (
-	// quietFor is how long no call may have begun or ended before a shell is started: the answer is
-	// sent first, and short calls in a row, which could not use a warm shell anyhow, keep the
-	// processors.
+	// quietFor is how long no call may have begun or ended before a shell is started: short
+	// calls in a row keep the processors.
 	quietFor = 5 * time.Millisecond
 
 	// renewEvery is the maximum age of a warm shell, give or take a factor of two.
 	renewEvery = 5 * time.Minute
 
-	// If a shell cannot start or wait, the pool retries after tryAgain, doubling up to tryAgainMost.
+	// After a failure the pool retries after tryAgain, doubling up to tryAgainMost.
 	tryAgain     = time.Minute
 	tryAgainMost = time.Hour
 )
 
-// Pool runs commands as Run does, but keeps a few warm shells, each in its own sandbox, waiting for
-// the one script it will run. A warm shell saves a call the start of the sandbox and of bash; its
-// script cannot tell it from a fresh one.
+// Pool runs commands as Run does, but keeps warm shells, each in its own sandbox, that wait for
+// the one script they will run. A script cannot tell a warm shell from a fresh one.
 //
 // A warm shell fits commands that differ from the last one only in script, times and writers.
-// Without one Run starts the command at once. Shells are started between calls, renewed with age,
-// and not used twice, nor after a directory, mount or hidden file of their sandbox has changed.
+// Without one Run starts the command at once. Shells are started between calls, renewed with
+// age, used once, and never after a directory, mount or hidden file of their sandbox has
+// changed.
 //
 // A nil Pool keeps none. Methods may be called concurrently.
 type Pool struct {
@@ -40,7 +39,7 @@ type Pool struct {
 	wake   chan struct{} // wakes the keeper
 	stop   context.CancelFunc
 	work   sync.WaitGroup // the keeper, and helpers that are ending
-	proven bool           // a warm shell has worked once; only the keeper uses it
+	proven bool           // a warm shell has worked; used by the keeper alone
 
 	reports reportPool
 	counts  counts
@@ -58,9 +57,8 @@ type Pool struct {
 // counts are the fields of PoolCounts that only grow.
 type counts struct{ hits, started, ahead atomic.Int64 }
 
-// NewPool returns a pool of at most size warm shells. Close ends it. failed, which may be nil, is
-// called with the reason when a shell could not wait, or could not be used although nothing had
-// changed.
+// NewPool returns a pool of at most size warm shells. Close ends it. failed, if not nil,
+// receives why a shell could not wait, or could not be used although nothing had changed.
 func NewPool(size int, failed func(error)) *Pool {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Pool{size: size, failed: failed, wake: make(chan struct{}, 1), stop: stop}
@@ -88,7 +86,6 @@ func (p *Pool) Counts() PoolCounts {
 	return PoolCounts{Hits: c.hits.Load(), Started: c.started.Load(), Ahead: c.ahead.Load(), Waiting: int64(len(p.warm)), Idle: int64(p.slots.Idle())}
 }
 
-// countStart counts a sandbox that is started for a call.
 func (p *Pool) countStart() {
 	if p != nil {
 		p.counts.started.Add(1)
@@ -106,7 +103,7 @@ func (p *Pool) Prepare(c Command) {
 	p.end(c)
 }
 
-// Flush discards every warm shell. New ones are started.
+// Flush replaces every warm shell.
 func (p *Pool) Flush() {
 	if p == nil {
 		return
@@ -120,8 +117,7 @@ func (p *Pool) Flush() {
 	p.nudge()
 }
 
-// Close ends every warm shell and waits for their processes to end. Run goes on working, without
-// the pool.
+// Close ends every warm shell and waits for that. Run goes on working.
 func (p *Pool) Close() {
 	if p == nil {
 		return
@@ -160,7 +156,6 @@ func (p *Pool) end(c Command) {
 	p.nudge()
 }
 
-// nudge wakes the keeper.
 func (p *Pool) nudge() {
 	select {
 	case p.wake <- struct{}{}:
@@ -184,8 +179,8 @@ func (p *Pool) take(c Command) *warmShell {
 	return s
 }
 
-// put adds a fresh shell, unless the pool was flushed or closed since its start began. If the pool
-// is full, a shell of another kind is dropped.
+// put adds a shell, unless the pool was flushed or closed since its start began. A full pool
+// drops its oldest.
 func (p *Pool) put(s *warmShell, epoch int) {
 	p.mu.Lock()
 	drop := []*warmShell{s}
@@ -199,7 +194,7 @@ func (p *Pool) put(s *warmShell, epoch int) {
 	p.discard(drop...)
 }
 
-// slotsOf returns the pool's helpers that can run another command; nil without a pool.
+// slotsOf returns the helpers that can run another command.
 func (p *Pool) slotsOf() *sandbox.Slots {
 	if p == nil {
 		return nil
@@ -207,7 +202,6 @@ func (p *Pool) slotsOf() *sandbox.Slots {
 	return &p.slots
 }
 
-// retirer returns p.retire; nil without a pool.
 func (p *Pool) retirer() func(*sandbox.Process) {
 	if p == nil {
 		return nil
@@ -215,8 +209,8 @@ func (p *Pool) retirer() func(*sandbox.Process) {
 	return p.retire
 }
 
-// retire queues a helper to be ended between calls: ending its namespaces takes as long as a small
-// command. If there are more than the keeper starts at a time, the oldest end at once.
+// retire queues a helper to be ended between calls: ending its namespaces takes as long as a
+// small command. The oldest beyond the pool's size end at once.
 func (p *Pool) retire(helper *sandbox.Process) {
 	if helper.Again() {
 		p.aside(func() { helper.End() })
@@ -233,7 +227,7 @@ func (p *Pool) retire(helper *sandbox.Process) {
 	p.dismiss(over)
 }
 
-// idle removes the oldest empty helpers and leaves keep of them. The caller holds mu.
+// idle removes the oldest empty helpers except keep. The caller holds mu.
 func (p *Pool) idle(keep int) []*sandbox.Process {
 	n := max(0, len(p.empty)-keep)
 	over := slices.Clone(p.empty[:n])
@@ -254,14 +248,13 @@ func (p *Pool) dismissAll() {
 	p.dismiss(all)
 }
 
-// discard ends shells that were not used.
 func (p *Pool) discard(shells ...*warmShell) {
 	for _, s := range shells {
 		p.aside(s.close)
 	}
 }
 
-// aside runs do in the background, unless the pool is nil or closed: then no one would wait for it.
+// aside runs do in the background, unless the pool is nil or closed: nothing would wait for it.
 func (p *Pool) aside(do func()) {
 	if p == nil {
 		do()
@@ -279,7 +272,7 @@ func (p *Pool) aside(do func()) {
 	}
 }
 
-// keep calls provide until ctx ends. After a failure it pauses, doubling the pause each time.
+// keep calls provide until ctx ends, and pauses after failures.
 func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, first time.Duration) {
 	renew := time.NewTicker(renewEvery)
 	defer renew.Stop()
@@ -321,7 +314,7 @@ func (p *Pool) provide(ctx context.Context) error {
 	return p.refill(ctx)
 }
 
-// quiet waits until no call begins or ends for quietFor, or ctx ends.
+// quiet waits until no call began or ended for quietFor; false if ctx ends.
 func (p *Pool) quiet(ctx context.Context) bool {
 	t := time.NewTimer(quietFor)
 	defer t.Stop()
@@ -341,7 +334,6 @@ func (p *Pool) quiet(ctx context.Context) bool {
 	}
 }
 
-// expire discards shells born before a time.
 func (p *Pool) expire(before time.Time) {
 	p.mu.Lock()
 	young := slices.IndexFunc(p.warm, func(s *warmShell) bool { return s.born.After(before) })

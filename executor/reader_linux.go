@@ -11,34 +11,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// drainLimit bounds what is read of a stream after the end of a command. It exceeds the buffer of a
-// terminal or pipe, so no output of the command is lost, and a leftover that writes endlessly is
-// cut off.
+// drainLimit bounds what is read of a stream after the end of a command. It exceeds any
+// terminal or pipe buffer, so only endless leftovers are cut off.
 const drainLimit = 1 << 20
 
-// terminalBuffer is the size of a terminal's buffer. A write that met a full buffer arrives only
+// terminalBuffer is the size of a terminal's buffer. A write that met a full one arrives only
 // with the second read that finds nothing.
 const terminalBuffer = 4 << 10
 
-// mostIdle bounds how often a turn retries when the bytes of a report are missing. Reports also
-// come for writes that were discarded, or that went to another terminal through /dev/tty.
+// mostIdle bounds the retries when the bytes of a report are missing: the write was discarded,
+// or went to another terminal through /dev/tty.
 const mostIdle = 100
 
-// reader reads the streams of a command and passes them on in one order.
+// reader reads the streams of a command and emits them in one order.
 type reader struct {
 	streams []*stream
-	poll    *os.File // an epoll of the streams and the reports
+	poll    *os.File // epoll of streams and reports
 	stopped atomic.Bool
 
 	// Only run's goroutine uses these.
 	begun  time.Time
 	merger *merger
-	ends   [2]int // how often in a row EOF was read
+	ends   [2]int // EOFs read in a row
 	read   [2]int // bytes since the interrupt
 
 	reports *reports // nil: writes are not reported
-	awaited bool     // a report alone ends wait, too
-	pool    *Pool    // owns reports
+	awaited bool     // a report alone ends wait
+	pool    *Pool
 }
 
 func newReader(streams []*stream) (*reader, error) {
@@ -46,7 +45,7 @@ func newReader(streams []*stream) (*reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot poll the output: %w", err)
 	}
-	if err := unix.SetNonblock(fd, true); err != nil { // os.File only polls nonblocking descriptors
+	if err := unix.SetNonblock(fd, true); err != nil { // os.File polls only nonblocking descriptors
 		unix.Close(fd)
 		return nil, fmt.Errorf("cannot poll the output: %w", err)
 	}
@@ -60,7 +59,6 @@ func newReader(streams []*stream) (*reader, error) {
 	return r, nil
 }
 
-// control changes what is polled.
 func (r *reader) control(op, fd int, events uint32) error {
 	return withFD(r.poll, func(poll int) error {
 		return unix.EpollCtl(poll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
@@ -83,7 +81,7 @@ func (r *reader) watch(pool *Pool) {
 	r.reports, r.pool = reports, pool
 }
 
-// close releases the reader's resources. run has ended, or never began.
+// close releases the reader's resources. run has ended or never began.
 func (r *reader) close() {
 	r.poll.Close()
 	if r.reports != nil {
@@ -103,7 +101,7 @@ func (r *reader) interrupt() {
 	_ = r.poll.SetReadDeadline(time.Unix(1, 0))
 }
 
-// run reads the streams to EOF, or until interrupt.
+// run reads to EOF, or until interrupt.
 func (r *reader) run() {
 	r.begun = time.Now()
 	r.merger = newMerger(r.reports != nil, r.pass)
@@ -147,8 +145,8 @@ func (r *reader) wait() {
 	})
 }
 
-// awaitReports sets whether a report alone ends wait: it mostly follows bytes that have been passed
-// on, and a wake-up per write would slow down a command that prints much.
+// awaitReports sets whether a report alone ends wait: a wake-up per write would slow down a
+// command that prints much.
 func (r *reader) awaitReports(yes bool) {
 	if r.reports == nil || yes == r.awaited {
 		return
@@ -162,9 +160,8 @@ func (r *reader) awaitReports(yes bool) {
 	}
 }
 
-// turn reads and settles all that has arrived: reports and bytes alternately until there are no
-// more reports, so that the bytes of each report have been read. It reports whether there were
-// bytes.
+// turn reads reports and bytes alternately until no report is left, so that the bytes of each
+// report have been read, and settles. It reports whether there were bytes.
 func (r *reader) turn(last bool) (some bool) {
 	r.reports.read(r.merger)
 	for again, idle := true, 0; again; {
@@ -190,10 +187,9 @@ func (r *reader) turn(last bool) (some bool) {
 	return some
 }
 
-// readAll reads a stream until it is empty, or its space is full. Reading a terminal waits for a
-// kernel worker, which requeues itself when it met a full buffer. So after much output, and at the
-// end, the stream is empty only when two reads in a row find nothing, and EOF of a terminal counts
-// when it is read twice.
+// readAll reads a stream until it is empty or its space is full. A terminal is read by a kernel
+// worker that requeues itself when it met a full buffer: after much output, and at the end, the
+// stream is empty when two reads find nothing, and EOF counts when it is read twice.
 func (r *reader) readAll(s int, last bool) (total int) {
 	if r.ends[s] >= 2 {
 		return 0

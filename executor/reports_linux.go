@@ -9,20 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostReports bounds the inotify instances of a Pool; the default limit per user is 128.
+// mostReports bounds the inotify instances of a Pool; the default limit of a user is 128.
 const mostReports = 32
 
-// idleReports is how many instances a Pool keeps open. Closing one takes the kernel milliseconds.
+// idleReports is how many instances a Pool keeps open: closing one takes the kernel
+// milliseconds.
 const idleReports = 4
 
-// reports receives the kernel's reports of writes to the streams of one command, in the order of
-// the writes, at no noticeable cost to the writer. nil receives none.
-//
-// It is an inotify instance. Closing one takes milliseconds, so a Pool reuses it.
+// reports is an inotify instance that receives the kernel's reports of writes to the streams of
+// one command, in order. nil receives none.
 type reports struct {
 	fd  int
 	wds [2]int // watches of the streams
-	tty int    // watch of /dev/tty, another name of the command's terminal
+	tty int    // watch of /dev/tty, another name of the terminal
 	buf [4096]byte
 }
 
@@ -34,7 +33,7 @@ func newReports() (*reports, error) {
 	return &reports{fd: fd, wds: [2]int{-1, -1}, tty: -1}, nil
 }
 
-// watch starts reporting writes to the streams. Earlier reports are dropped.
+// watch starts reporting writes to the streams.
 func (r *reports) watch(streams []*stream) error {
 	for s, o := range streams {
 		err := withFD(o.file, func(fd int) (err error) {
@@ -50,7 +49,7 @@ func (r *reports) watch(streams []*stream) error {
 		}
 	}
 	if streams[0].name != "" {
-		r.tty, _ = unix.InotifyAddWatch(r.fd, "/dev/tty", unix.IN_MODIFY) // -1 on failure, which is no watch
+		r.tty, _ = unix.InotifyAddWatch(r.fd, "/dev/tty", unix.IN_MODIFY) // -1 on failure
 	}
 	return nil
 }
@@ -59,7 +58,7 @@ func (r *reports) watch(streams []*stream) error {
 func (r *reports) unwatch() {
 	for _, wd := range []int{r.wds[0], r.wds[1], r.tty} {
 		if wd >= 0 {
-			_, _ = unix.InotifyRmWatch(r.fd, uint32(wd)) // an error means that the file is gone, and the watch with it
+			_, _ = unix.InotifyRmWatch(r.fd, uint32(wd)) // an error means that the file and its watch are gone
 		}
 	}
 	r.wds, r.tty = [2]int{-1, -1}, -1
@@ -68,7 +67,7 @@ func (r *reports) unwatch() {
 	}
 }
 
-// read passes on pending reports, and reports whether there were any.
+// read records pending reports, and returns whether there were any.
 func (r *reports) read(m *merger) (some bool) {
 	rounds := 0
 	for more := r != nil; more && rounds < mostIdle; rounds++ {
@@ -101,14 +100,13 @@ func (r *reports) report(m *merger, wd int, mask uint32) bool {
 
 func (r *reports) close() { unix.Close(r.fd) }
 
-// reportPool lends reports.
 type reportPool struct {
 	mu      sync.Mutex
 	idle    []*reports
 	out     int
 	filled  bool
 	closed  bool
-	closing sync.WaitGroup // of instances beyond idleReports
+	closing sync.WaitGroup // instances beyond idleReports
 }
 
 // borrowReports returns reports, or nil if too many are in use.
@@ -120,7 +118,6 @@ func (p *Pool) borrowReports() *reports {
 	return p.reports.borrow()
 }
 
-// returnReports takes them back.
 func (p *Pool) returnReports(r *reports) {
 	if p == nil {
 		r.close()
@@ -170,11 +167,10 @@ func (p *reportPool) put(r *reports) {
 	case len(p.idle) < idleReports:
 		p.idle = append(p.idle, r)
 	default:
-		p.closing.Go(r.close) // ends when the kernel has closed it
+		p.closing.Go(r.close) // Ends when the kernel has closed it.
 	}
 }
 
-// close closes the idle instances, and makes put close the others.
 func (p *reportPool) close() {
 	p.mu.Lock()
 	idle := p.idle

@@ -9,21 +9,20 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// Reservation is a command whose sandbox is ready, or being made, and which has not
-// started. The caller must call Run or Drop, from one goroutine.
+// Reservation is a command whose sandbox is ready or being made. The caller must call Run or
+// Drop, from one goroutine.
 type Reservation struct {
 	pool    *Pool
 	command Command
 	streams *streams
 	process *sandbox.Process // nil if err is set, and after Run and Drop
-	waited  bool             // it is a warm shell of the pool
+	waited  bool             // it is a warm shell
 	fresh   bool             // it needs a helper that has run no other command
 	err     error            // why it cannot run
 }
 
-// Reserve prepares c, so that Run has less to do: it sets the script of a warm
-// shell, or starts to make a sandbox. Only Run uses the writers, functions and
-// times of c. Reserve does not block; Run returns its errors.
+// Reserve sets the script of a warm shell, or starts to make a sandbox. Only Run uses the
+// writers, functions and times of c. Reserve does not block; Run returns its errors.
 func (p *Pool) Reserve(c Command) *Reservation {
 	p.note(c)
 	h := &Reservation{pool: p, command: c}
@@ -85,8 +84,8 @@ func startReserved(c Command, s *streams, slots *sandbox.Slots) (*sandbox.Proces
 	return sandbox.Start(context.Background(), start)
 }
 
-// Run is the function Run for the reserved command, with the writers, functions and
-// times of c. It may be called once.
+// Run is the function Run for the reserved command, with the writers, functions and times of c.
+// It may be called once.
 func (h *Reservation) Run(ctx context.Context, c Command) (Exit, error) {
 	defer h.Drop()
 	defer h.pool.end(c)
@@ -115,8 +114,8 @@ func (h *Reservation) Run(ctx context.Context, c Command) (Exit, error) {
 	return exit, nil
 }
 
-// release lets the command run once its writes are reported. If the sandbox that a pool
-// prepared is gone or outdated, a new one runs the script.
+// release lets the command run once its writes are reported. If a pool's sandbox is gone or
+// outdated, a new one runs the script.
 func (h *Reservation) release(ctx context.Context, c Command) error {
 	h.streams.reader.watch(h.pool)
 	h.process.Borrow(c.Loopback)
@@ -139,7 +138,7 @@ func (h *Reservation) release(ctx context.Context, c Command) error {
 	return h.release(ctx, c)
 }
 
-// matches reports whether c is the command that was reserved.
+// matches reports whether c is the reserved command.
 func (h *Reservation) matches(c Command) bool {
 	return h.process != nil && c.Script == h.command.Script && reflect.DeepEqual(c.shape(), h.command.shape())
 }
@@ -162,7 +161,6 @@ func (h *Reservation) Drop() {
 	h.pool.discard(s)
 }
 
-// command returns what the sandbox starts on these streams.
 func (s *streams) command(c Command, argv []string) sandbox.Command {
 	return sandbox.Command{
 		Argv: argv, Env: c.Env, Dir: c.Dir, DirIs: c.DirIs,

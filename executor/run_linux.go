@@ -16,40 +16,36 @@ import (
 const (
 	defaultGrace = 2 * time.Second
 
-	// After the command has ended its children may still print, as tee in a process
-	// substitution does. Run reads on until settleLooks checks in a row found that none
-	// of them runs or has written, but at most settleMost checks. Checks are counted,
-	// not time: a suspended daemon has not seen what happened meanwhile.
+	// After the exit children may still print, as tee in a process substitution does. Run reads
+	// on until settleLooks checks in a row found that none runs or has written, at most
+	// settleMost checks. Checks are counted, not time: the daemon may have been suspended.
 	settleLooks = 3
 	settleMost  = 75
-	settleStep  = 20 * time.Millisecond // between two checks
+	settleStep  = 20 * time.Millisecond
 	settleMax   = 10 * time.Second      // for a helper that does not answer
 
-	// During the grace period stopped processes get CONT, first after wakeFirst, then
-	// in growing intervals.
+	// In the grace period stopped processes get CONT after wakeFirst, then in growing
+	// intervals.
 	wakeFirst  = 20 * time.Millisecond
 	wakeSeldom = 500 * time.Millisecond
 
-	// killWithin is how long the kernel may take for a kill before the helper itself is
-	// killed.
+	// killWithin is how long the kernel may take for a kill before the helper itself is killed.
 	killWithin = 2 * time.Second
 )
 
-// Run starts the command and returns when none of its processes is left, at most
-// Grace and a few seconds after Timeout or the end of ctx.
+// Run starts the command and returns when none of its processes is left, at most Grace and a
+// few seconds after Timeout or the end of ctx.
 //
-// An error means that nothing of it ran: errors.Is finds sandbox.ErrUnavailable if
-// it could not be confined, errors.As a *sandbox.DirError for a bad Dir. Exit
-// reports how a command that ran ended.
+// An error means that nothing of it ran: errors.Is finds sandbox.ErrUnavailable if it could not
+// be confined, errors.As a *sandbox.DirError for a bad Dir.
 //
-// When ctx ends or Timeout passes, every process of the command gets TERM and CONT,
-// CONT again if it is stopped later, and KILL after Grace. If ctx ends before the
-// start, Run returns the Exit of a command that TERM ended at once, and no error.
-// Processes that outlive the command are killed and listed in Exit.Leftovers. A
-// command that sleeps some seconds in a read of its terminal after EOF is stopped
-// in the same way: it would wait for ever.
+// When ctx ends or Timeout passes, every process gets TERM and CONT, CONT again if it is
+// stopped later, and KILL after Grace. If ctx ends before the start, Run returns the Exit of a
+// command that TERM ended at once. Processes that outlive the command are killed and listed in
+// Exit.Leftovers. A command that sleeps some seconds in a read of its terminal after EOF is
+// stopped too.
 //
-// Timeout uses CLOCK_MONOTONIC: neither changes of the clock nor suspension count.
+// Timeout uses CLOCK_MONOTONIC: neither clock changes nor suspension count.
 func Run(ctx context.Context, c Command) (Exit, error) {
 	var none *Pool
 	return none.Run(ctx, c)
@@ -58,11 +54,10 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 // maxArgument is MAX_ARG_STRLEN of execve(2), with its final NUL.
 const maxArgument = 128<<10 - 1
 
-// arguments returns bash's arguments for the script. A script that is too long for
-// an argument is passed in a memory file on descriptor 3, which bash reads and
-// closes before the script begins. It differs from a short one: error messages name
-// "eval" instead of "-c", BASH_EXECUTION_STRING has the reading line, and trailing
-// newlines are lost.
+// arguments returns bash's arguments for the script. A script too long for an argument is a
+// memory file on descriptor 3, which bash reads and closes first. It differs from a short one:
+// errors name "eval", BASH_EXECUTION_STRING has the reading line, and trailing newlines are
+// lost.
 func arguments(script string) ([]string, *os.File, error) {
 	plain := []string{"--noprofile", "--norc", "-c"}
 	if len(script) <= maxArgument {
@@ -90,12 +85,11 @@ type running struct {
 	memory  memoryWatch
 	stuck   bool
 
-	// retire, if set, takes a helper whose call has no process left, so that no one
-	// waits for the end of an empty sandbox.
+	// retire, if set, takes a helper whose call has no process left, instead of waiting for its
+	// end.
 	retire func(*sandbox.Process)
 }
 
-// wait waits for the exit, the rest of the output, the leftovers and the helper.
 func (r *running) wait(ctx context.Context) Exit {
 	if r.Started != nil {
 		r.Started(Started{PID: r.process.PID(), Identity: r.process.Identity(), Sandbox: r.process.Report()})
@@ -200,12 +194,12 @@ func (r *running) awaitExit(ctx context.Context) {
 		}
 	}
 	if ctx.Err() != nil {
-		r.reason = Stopped // also if a suspended machine delivers the timeout at the same time
+		r.reason = Stopped // a suspended machine may deliver both at once
 	}
 	r.stop()
 }
 
-// stop sends TERM, then KILL, to all processes of the command.
+// stop sends TERM, then KILL, to all processes.
 func (r *running) stop() {
 	if r.reason != Aborted {
 		r.process.SignalAll(syscall.SIGTERM)
@@ -218,8 +212,8 @@ func (r *running) stop() {
 	waitFor(r.process.Alone(), killWithin) // otherwise End kills the helper
 }
 
-// endsInGrace gives the processes time to end. A process that is stopped meanwhile
-// has not received TERM: it gets CONT again.
+// endsInGrace gives the processes time to end. One that is stopped meanwhile has not received
+// TERM: it gets CONT again.
 func (r *running) endsInGrace() bool {
 	left := r.Grace
 	if left == 0 {
@@ -309,9 +303,8 @@ func (r *running) exit(left []sandbox.Member) Exit {
 	return e
 }
 
-// KillIdentity kills the command with this Started.Identity, if its helper still
-// lives, and reports whether it did. A daemon calls it for the records of one that
-// crashed.
+// KillIdentity kills the command with this Started.Identity, if its helper lives, and reports
+// whether it did. It is for the records of a crashed daemon.
 func KillIdentity(identity string) (killed bool, err error) {
 	return sandbox.KillIdentity(identity)
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// Run runs the command as a child of this process, on pipes, confined by sandbox.Launcher (see
-// runPlain). If that fails, errors.Is finds sandbox.ErrUnavailable.
+// Run runs the command on pipes as a child of this process, confined by sandbox.Launcher.
 func Run(ctx context.Context, c Command) (Exit, error) {
 	if err := c.check(); err != nil {
 		return Exit{}, err
@@ -37,7 +36,6 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	return runPlain(ctx, c, shell, prefix, report)
 }
 
-// privateDir makes a directory for the temporary files of one call.
 func privateDir() (string, error) {
 	tmp, err := os.MkdirTemp("", "toold-call-")
 	if err != nil {
@@ -46,7 +44,7 @@ func privateDir() (string, error) {
 	return paths.Resolve(tmp)
 }
 
-// IsTerminal reports whether f is a character device, the closest check available here.
+// IsTerminal reports whether f is a character device, the closest check here.
 func IsTerminal(f *os.File) bool {
 	st, err := f.Stat()
 	return err == nil && st.Mode()&os.ModeCharDevice != 0
@@ -57,5 +55,5 @@ func Probe() error {
 	return errors.New(`commands have pipes only on this system; set terminal: off in the configuration`)
 }
 
-// KillIdentity does nothing: commands have no identity here, and most end with the daemon.
+// KillIdentity does nothing: commands have no identity here.
 func KillIdentity(string) (killed bool, err error) { return false, nil }

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// streams are the descriptors of one command, both sides.
+// streams are both sides of the descriptors of one command.
 type streams struct {
-	child  [3]*os.File // the command's; closed once it has been started
+	child  [3]*os.File // the command's
 	opened []*os.File  // what closeChild closes
-	input  *os.File    // our side of standard input; nil if there is none
-	ctty   *os.File    // master of the controlling terminal; nil for Off
+	input  *os.File    // our side; nil = none
+	ctty   *os.File    // master of the controlling terminal; nil = none
 	out    []*stream
 	reader *reader
 
-	lastInput atomic.Int64 // when data was last written, in nanoseconds since the epoch; 0 = never
+	lastInput atomic.Int64 // Unix nanoseconds; 0 = never
 	atEnd     atomic.Bool  // EOF was written
 }
 
 type stream struct {
 	file *os.File
-	name string // of the slave, for a terminal
+	name string // of the slave; "" = a pipe
 	to   io.Writer
-	last *atomic.Int64 // when output last arrived, in nanoseconds since the epoch
+	last *atomic.Int64 // when output last arrived, in Unix nanoseconds
 }
 
 // openStreams opens the streams for c.Terminal. On error nothing stays open.
@@ -117,7 +117,7 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
-// closeChild closes the command's side, once it was started or failed to.
+// closeChild closes the command's side.
 func (s *streams) closeChild() {
 	for _, f := range s.opened {
 		f.Close()
@@ -137,7 +137,6 @@ func (s *streams) close() {
 	}
 }
 
-// idle returns how long no stream had output.
 func (s *streams) idle(now time.Time) time.Duration {
 	idle := time.Duration(1<<63 - 1)
 	for _, o := range s.out {
@@ -155,11 +154,11 @@ func (s *streams) lastOutput() time.Time {
 	return time.Unix(0, last)
 }
 
-// pending reports whether unread output has arrived. A poll of a terminal waits for the kernel
-// worker that delivers writes, which a busy machine delays.
+// pending reports whether output waits to be read. The poll of a terminal waits for the kernel
+// worker that delivers writes.
 func (s *streams) pending() (yes bool) {
 	for _, o := range s.out {
-		_ = withFD(o.file, func(fd int) error { // a closed stream is read to its end
+		_ = withFD(o.file, func(fd int) error {
 			come, err := readable(fd)
 			yes = yes || come
 			return err
@@ -168,5 +167,4 @@ func (s *streams) pending() (yes bool) {
 	return yes
 }
 
-// lastInputAt returns when data was last written.
 func (s *streams) lastInputAt() time.Time { return time.Unix(0, s.lastInput.Load()) }

@@ -17,13 +17,12 @@ const (
 // eof is the key that ends a terminal's input: VEOF, ^D.
 const eof = 4
 
-// endOfInput is several EOF keys: each ends one read, and a shell and its children read more than
-// once. keepEnded writes more when they are used up. A program that reads single keys gets all of
-// them, so there are few: a pager scrolls for each.
+// endOfInput is several EOF keys: each ends one read, and a shell and its children read more
+// than once (see keepEnded). There are few, because a program that reads single keys gets all
+// of them.
 func endOfInput() []byte { return bytes.Repeat([]byte{eof}, 16) }
 
-// openTerminal opens a pseudo-terminal: the master, without echo and output translation, and the
-// slave for the command. Both are close-on-exec.
+// openTerminal opens a pseudo-terminal, close-on-exec, without echo and output translation.
 func openTerminal(rows, cols uint16) (master, slave *os.File, err error) {
 	if master, slave, err = openPair(); err != nil {
 		return nil, nil, fmt.Errorf("cannot open a terminal: %w", err)
@@ -37,8 +36,9 @@ func openTerminal(rows, cols uint16) (master, slave *os.File, err error) {
 	return master, slave, nil
 }
 
-// openPair opens both sides (pty(7), ioctl_tty(2)). The master is nonblocking, so that deadlines
-// and Close end a read. The slave is opened through the master, whatever is mounted on /dev/pts.
+// openPair opens both sides (pty(7), ioctl_tty(2)). The master is nonblocking, so that
+// deadlines and Close end a read. The slave is opened through the master, whatever is mounted
+// on /dev/pts.
 func openPair() (master, slave *os.File, err error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -85,7 +85,7 @@ func setSize(master *os.File, rows, cols uint16) error {
 	})
 }
 
-// withFD calls use with the descriptor and keeps the file in the poller, unlike Fd.
+// withFD calls use with the descriptor and, unlike Fd, keeps the file in the poller.
 func withFD(f *os.File, use func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -105,7 +105,7 @@ func IsTerminal(f *os.File) bool {
 	}) == nil
 }
 
-// Probe opens a pseudo-terminal as a test.
+// Probe tries to open a pseudo-terminal.
 func Probe() error {
 	master, slave, err := openTerminal(0, 0)
 	if err != nil {

@@ -10,13 +10,12 @@ import (
 // ttyState is the state of the slave side of a terminal.
 type ttyState struct {
 	lines   bool // canonical mode
-	edits   bool // in its own line editor; with EXTPROC every byte is passed on at once
-	pending bool // there is something to read
+	edits   bool // in its line editor; with EXTPROC it passes every byte at once
+	pending bool
 }
 
-// readTTYState reads the state from the master. It opens the slave for a moment: only a poll there
-// flushes what is still on its way. It reads the mode afterwards, so it is the mode in which
-// nothing was pending, unless it has just changed.
+// readTTYState reads the state from the master. Only a poll of the slave flushes what is on its
+// way, so that is opened for a moment. The mode is read after that.
 func readTTYState(master *os.File) (p ttyState, err error) {
 	err = withFD(master, func(fd int) error {
 		if p.pending, err = hasInput(fd); err != nil {
@@ -33,7 +32,6 @@ func readTTYState(master *os.File) (p ttyState, err error) {
 	return p, err
 }
 
-// hasInput polls the slave.
 func hasInput(master int) (bool, error) {
 	slave, err := openSlave(master)
 	if err != nil {
@@ -43,7 +41,7 @@ func hasInput(master int) (bool, error) {
 	return readable(slave)
 }
 
-// openSlave opens the slave side (TIOCGPTPEER of ioctl_tty(2)).
+// openSlave opens the slave side (TIOCGPTPEER, ioctl_tty(2)).
 func openSlave(master int) (slave int, err error) {
 	const mode = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC
 	err = uninterrupted(func() error {
@@ -66,8 +64,7 @@ func readable(fd int) (bool, error) {
 	return ready[0].Revents&unix.POLLIN != 0, err
 }
 
-// uninterrupted retries a system call on EINTR. Go's runtime sends many signals, and even a call
-// that does not block can be interrupted.
+// uninterrupted retries on EINTR: Go's runtime sends many signals.
 func uninterrupted(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {
@@ -76,9 +73,8 @@ func uninterrupted(call func() error) error {
 	}
 }
 
-// setBypass turns the line editor off or on. With EXTPROC (RFC 1184), a terminal still reports
-// canonical mode, but passes every byte on at once. It ignores errors: a closed terminal has no
-// mode to set.
+// setBypass turns the line editor off or on by EXTPROC (RFC 1184). It ignores errors: a closed
+// terminal has no mode.
 func setBypass(master *os.File, on bool) {
 	_ = withFD(master, func(fd int) error {
 		mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// lineMax is the longest line, newline included, that a terminal accepts in canonical mode
-// (N_TTY(4)), and the buffer size that is safe in any mode.
+// lineMax is the longest line, newline included, in canonical mode (N_TTY(4)), and the buffer
+// size that is safe in any mode.
 const lineMax = 4095
 
-// A ttyWriter writes input to the master of a terminal, from one goroutine. It never has more in
-// flight than the terminal's buffer: a terminal whose mode has changed drops what does not fit.
+// A ttyWriter writes input to the master of a terminal, from one goroutine. It never has more
+// in flight than the terminal's buffer: after a mode change a terminal drops what does not fit.
 type ttyWriter struct {
 	master *os.File
-	open   int // bytes of the unfinished line in the terminal's line editor
-	under  int // bytes written since the terminal's buffer was last empty, the open line included
+	open   int // bytes of the unfinished line in the line editor
+	under  int // bytes since the buffer was last empty, open included
 }
 
-// write writes p. A line that is too long for the terminal bypasses its line editor in pieces, so
-// that it arrives whole; control characters have no effect in it. write returns when p is written
-// and such a line is read, or when done is closed.
+// write writes p. A line that is too long bypasses the line editor in pieces, so that it
+// arrives whole. write returns when p is written and such a line is read, or when done is
+// closed.
 func (t *ttyWriter) write(p []byte, done <-chan struct{}) {
 	for ok := true; ok && len(p) > 0; {
 		n := t.fitting(p)
@@ -34,8 +34,7 @@ func (t *ttyWriter) write(p []byte, done <-chan struct{}) {
 	}
 }
 
-// fitting returns how much of p can be written as it is: some lines, or the start of one; 0 if the
-// next line is too long.
+// fitting returns how much of p can be written as it is; 0 if the next line is too long.
 func (t *ttyWriter) fitting(p []byte) (n int) {
 	if state, err := readTTYState(t.master); err == nil && !state.edits {
 		t.open = 0 // single-key mode has no lines
@@ -59,7 +58,7 @@ func lineEnd(p []byte) int {
 	return len(p)
 }
 
-// put writes p, at most lineMax bytes. It returns false if done was closed before.
+// put writes at most lineMax bytes; false if done was closed before.
 func (t *ttyWriter) put(p []byte, done <-chan struct{}) bool {
 	if t.under+len(p) > lineMax {
 		if !t.drained(done) {
@@ -102,8 +101,8 @@ func (t *ttyWriter) pass(p []byte, done <-chan struct{}) bool {
 	return ok
 }
 
-// bypassed turns the line editor off and waits until the terminal's buffer is empty. If the program
-// turns it on meanwhile, bypassed starts over.
+// bypassed turns the line editor off, and again if the program turns it on, until the
+// terminal's buffer is empty.
 func (t *ttyWriter) bypassed(done <-chan struct{}) bool {
 	return t.await(done, func() bool {
 		setBypass(t.master, true)

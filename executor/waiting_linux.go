@@ -9,25 +9,22 @@ import (
 )
 
 const (
-	// A command that has just printed is working. Only one that was silent for quiet is checked, so
-	// short commands pay nothing.
+	// Only a command that was silent for quiet is checked, so short ones pay nothing.
 	quiet      = 700 * time.Millisecond
 	lookEvery  = 500 * time.Millisecond
-	lookSeldom = 2 * time.Second // for a command that has long been silent and working
+	lookSeldom = 2 * time.Second // long silent and working
 	longQuiet  = 10 * time.Second
 
-	// starveAfter is how long a program may wait for input that cannot come, and starveLooks how often
-	// it must have been found waiting meanwhile: on a busy machine the first check may come late,
-	// before it received EOF.
+	// starveAfter is how long a program may wait for input that cannot come, starveLooks how
+	// often it must be found waiting: on a busy machine the first check may precede its EOF.
 	starveAfter = 5 * time.Second
 	starveLooks = 6
 
 	mostWaits = 1000 // reported for one command
 	mostEnds  = 10   // ^D keys for a program that reads single keys
-	manyEnds  = 512  // EOFs for a program that has used up the first few; a terminal queues 4096
+	manyEnds  = 512  // for a program that used up the first few; a terminal queues 4096
 )
 
-// watch is what Run knows of a command that waits for input.
 type watch struct {
 	now      Waiting
 	looks    int // checks that found it waiting
@@ -60,8 +57,8 @@ func (r *running) look(ctx context.Context) (again time.Duration, starved bool) 
 	return lookEvery, false
 }
 
-// note reports changes to the caller. A wait ends when its process runs on or gets input; output of
-// others does not end it.
+// note reports changes. A wait ends when its process runs on or gets input, not with output of
+// others.
 func (r *running) note(w sandbox.Wait, waits bool) {
 	before := r.watch.now
 	given := r.streams.lastInputAt()
@@ -94,11 +91,10 @@ func (r *running) report(w Waiting) {
 	r.Waiting(w)
 }
 
-// ended reports whether the command's input is at EOF.
 func (r *running) ended() bool { return !r.Stdin || r.streams.atEnd.Load() }
 
-// keepEnded writes EOF to a terminal once more: programs that ask for a password discard earlier
-// input. A program that reads single keys gets one key.
+// keepEnded writes EOF to a terminal once more: programs that ask for a password discard
+// earlier input. A program that reads single keys gets one key.
 func (r *running) keepEnded(waits bool) {
 	s := r.streams
 	if s.ctty == nil {

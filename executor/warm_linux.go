@@ -27,7 +27,6 @@ func (c Command) shape() Command {
 	}
 }
 
-// fits reports whether the shell can run c.
 func (s *warmShell) fits(c Command) bool { return reflect.DeepEqual(s.shape, c.shape()) }
 
 // startWarm starts a shell for commands of the shape c.
@@ -51,13 +50,12 @@ func startWarm(ctx context.Context, c Command, slots *sandbox.Slots) (*warmShell
 	return &warmShell{shape: c, streams: streams, process: process, born: time.Now()}, nil
 }
 
-// close ends a shell that was not used.
 func (s *warmShell) close() {
 	s.process.End()
 	s.streams.close()
 }
 
-// run sets the script and waits for it. On an error it did not run.
+// run sets the script and runs it. On an error it did not run.
 func (s *warmShell) run(ctx context.Context, c Command) (Exit, error) {
 	h := &Reservation{command: c}
 	if err := h.setScript(s); err != nil {
@@ -72,8 +70,8 @@ for fd in /dev/fd/*; do echo "$fd"; done
 shopt; trap -p; alias; declare -F; umask; ulimit -a; env -u TOOLD_CALL
 echo "é'\"\$" ; (exit 3`
 
-// ProbePool checks that a warm shell runs a script exactly as a fresh one does. It also returns
-// whether a sandbox can hold several commands in turn here.
+// ProbePool checks that a warm shell runs a script exactly as a fresh one does, and returns
+// whether a sandbox can hold several commands in turn.
 func ProbePool(ctx context.Context, c Command) (reuses bool, err error) {
 	c = c.shape()
 	p := NewPool(0, nil) // so that one helper runs both

@@ -1,16 +1,15 @@
-// Package cgroup gives each call a control group (cgroups(7)). The group bounds what all processes
-// of the call use together, for any user: RLIMIT_NPROC does not apply to root. It also knows every
-// process of the call, even a hidden one, so that none is left at its end.
+// Package cgroup gives each call a control group (cgroups(7)), which bounds what its processes
+// use together, for any user (RLIMIT_NPROC does not apply to root), and knows every process, so
+// that none is left at its end.
 //
-// A daemon only makes groups below its own, in version 2, if delegated, and in the version 1
-// hierarchy that counts processes. Memory is bounded in version 2 only: version 1's controller is
-// deprecated.
+// A daemon makes groups only below its own: in version 2, if delegated, and in the version 1
+// hierarchy that counts processes. Memory is bounded in version 2 only.
 package cgroup
 
 // Limits bound all processes of a group together. Zero means unlimited.
 type Limits struct {
-	Processes   uint64 // including threads
-	MemoryBytes uint64 // including page cache; used if Root.Memory is true
+	Processes   uint64 // with threads
+	MemoryBytes uint64 // with page cache; used if Root.Memory
 }
 
 // Met reports which limits a group has met.

@@ -83,16 +83,15 @@ func (g *Group) startInto(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// startFrom starts it from a thread that joins the group: version 1 allows single threads, and a
-// child inherits the group of its thread. Moving the own thread is immediate; moving another
-// process takes milliseconds.
+// startFrom starts it from a thread that joins the group: version 1 allows single threads, and
+// moving another process takes milliseconds.
 func (g *Group) startFrom(cmd *exec.Cmd) error {
 	started := make(chan error)
 	// Ends when the command has started.
 	go func() {
 		runtime.LockOSThread()
-		if unix.Gettid() == os.Getpid() { // the main thread determines the process's reported group
-			err := g.startFrom(cmd) // on another thread, since this one is locked
+		if unix.Gettid() == os.Getpid() { // it determines the process's reported group
+			err := g.startFrom(cmd) // on another thread: this one is locked
 			runtime.UnlockOSThread()
 			started <- err
 			return
@@ -102,7 +101,7 @@ func (g *Group) startFrom(cmd *exec.Cmd) error {
 			err = cmd.Start()
 			if write(g.root.location.dir, threads, "0") != nil {
 				started <- err
-				return // the thread ends with the goroutine, still locked: nothing else runs there
+				return // the thread ends with the goroutine, still locked
 			}
 		}
 		runtime.UnlockOSThread()
@@ -122,8 +121,8 @@ func (g *Group) Met() Met {
 	}
 }
 
-// Fresh reports whether the group is as good as new: no limit was met, and little memory is charged
-// to it, such as page cache.
+// Fresh reports whether no limit was met and little memory is charged to the group, such as
+// page cache.
 func (g *Group) Fresh() bool {
 	if g == nil {
 		return true
@@ -159,9 +158,9 @@ func (g *Group) count(file, name string) int {
 	return 0
 }
 
-// End kills every process of the group, waits at most ten seconds for them, and removes the group.
-// An error means that some are stuck in the kernel. Root.Close, or the next daemon, then removes
-// the rest.
+// End kills every process of the group, waits at most ten seconds for them, and removes the
+// group. An error means that some are stuck in the kernel; Root.Close, or the next daemon,
+// removes the rest.
 func (g *Group) End() error {
 	if g == nil {
 		return nil
@@ -169,12 +168,12 @@ func (g *Group) End() error {
 	return g.root.end(g.dir)
 }
 
-// end kills the processes of a group and its descendants, which an unconfined call can make, and
-// removes them all. The group of this process is kept.
+// end kills the processes of a group and its descendants, which an unconfined call can make,
+// and removes them. The group of this process is kept.
 func (p location) end(dir string) error {
 	err := os.Remove(dir)
 	if !errors.Is(err, unix.EBUSY) {
-		return err // usually none: the last process has ended
+		return err // usually nil: the last process has ended
 	}
 	all := below(dir)
 	if slices.ContainsFunc(all, holdsUs) {
@@ -191,13 +190,12 @@ func (p location) end(dir string) error {
 	return nil
 }
 
-// below lists a group and its descendants, parents first.
 func below(dir string) (all []string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			all = append(all, path)
 		}
-		return nil // what is gone needs no end
+		return nil
 	})
 	return all
 }
@@ -206,7 +204,7 @@ func holdsUs(dir string) bool {
 	return slices.Contains(words(dir, processes), strconv.Itoa(os.Getpid()))
 }
 
-// rmdir removes a group. It retries: a group whose last process has just ended takes a moment.
+// rmdir retries: a group whose last process has just ended takes a moment.
 func rmdir(dir string) error {
 	for range 5000 {
 		err := os.Remove(dir)
@@ -218,7 +216,7 @@ func rmdir(dir string) error {
 	return unix.EBUSY
 }
 
-// killEach kills the processes of groups one by one, after forbidding new ones.
+// killEach kills the processes one by one, after forbidding new ones.
 func killEach(groups []string) {
 	_ = write(groups[0], "pids.max", "0")
 	for _, dir := range groups {

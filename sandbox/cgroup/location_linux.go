@@ -23,11 +23,10 @@ const (
 // location is the group of this process in one hierarchy.
 type location struct {
 	dir     string
-	unified bool // version 2; otherwise the version 1 hierarchy that counts processes
+	unified bool // version 2; otherwise version 1
 }
 
-// find lists the locations of a process, from its /proc/self/mountinfo and /proc/self/cgroup
-// (proc_pid_mountinfo(5), cgroups(7)). Version 2 comes first.
+// find lists the locations of a process, version 2 first (proc_pid_mountinfo(5), cgroups(7)).
 func find(mountinfo, own string) []location {
 	var all []location
 	for line := range strings.Lines(mountinfo) {
@@ -47,7 +46,7 @@ func find(mountinfo, own string) []location {
 		}
 		rest, below := strings.CutPrefix(path, strings.TrimSuffix(mount[3], "/"))
 		if !ok || !below || rest != "" && rest[0] != '/' || strings.Contains(path+"/", "/../") {
-			continue // the mount shows another part of the hierarchy
+			continue // the mount shows another part
 		}
 		p := location{filepath.Join(mount[4], rest), unified}
 		if unified {
@@ -59,7 +58,7 @@ func find(mountinfo, own string) []location {
 	return all
 }
 
-// ownPath returns the path of the process in the hierarchy of a controller; "" is version 2.
+// ownPath returns the path of the process in a controller's hierarchy; "" is version 2.
 func ownPath(own, controller string) (string, bool) {
 	for line := range strings.Lines(own) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -70,7 +69,6 @@ func ownPath(own, controller string) (string, bool) {
 	return "", false
 }
 
-// controllers returns the usable controllers of the location.
 func (p location) controllers() []string {
 	if !p.unified {
 		return []string{pids}

@@ -16,29 +16,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Root is the group below which a daemon makes those of its calls, named and locked by it. A nil
-// Root makes none. Methods may be called concurrently, Close once no group is used any more.
+// Root is the group below which a daemon makes those of its calls. A nil Root makes none.
+// Methods may be called concurrently, Close once no group is used.
 type Root struct {
 	location
-	dir      string   // the root's directory
+	dir      string
 	lock     *os.File // dir, locked
 	memory   bool
-	moved    bool // the daemon moved into a group of its own in dir
-	switched bool // the controllers of location were enabled for this root
+	moved    bool // the daemon moved into home
+	switched bool // controllers of location were enabled
 	last     atomic.Int64
 }
 
 const (
-	// rootPrefix is the name prefix of every root, of this daemon and of others.
+	// rootPrefix begins the name of every daemon's root.
 	rootPrefix = "toold-"
 	// home is the daemon's group in a root, if it had to move.
 	home = "daemon"
 )
 
-// Open finds the part of a hierarchy that this process may use, removes what killed daemons left
-// there, makes a root and tests it. The error says what is missing. In version 2 a daemon that is
-// alone in its group moves into a child of it; one that is not gets no root. The caller closes the
-// Root.
+// Open finds the part of a hierarchy that this process may use, removes what killed daemons
+// left there, makes a root and tests it. In version 2 a daemon that is alone in its group moves
+// into a child of it; one that is not gets no root. The caller closes the Root.
 func Open() (*Root, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -63,7 +62,6 @@ func Open() (*Root, error) {
 	return nil, why
 }
 
-// open makes a root at a location, if it is usable.
 func (p location) open() (*Root, error) {
 	if !slices.Contains(p.controllers(), pids) {
 		return nil, fmt.Errorf("%s does not count processes", p.dir)
@@ -104,7 +102,6 @@ func (r *Root) Dir() string {
 	return r.location.dir
 }
 
-// make makes the directory of a root and locks it.
 func (p location) make() (*Root, error) {
 	r := &Root{location: p, dir: filepath.Join(p.dir, fmt.Sprintf("%s%d-%s", rootPrefix, os.Getpid(), rand.Text()))}
 	if err := os.Mkdir(r.dir, 0o700); err != nil {
@@ -112,7 +109,7 @@ func (p location) make() (*Root, error) {
 	}
 	var err error
 	if r.lock, err = lock(r.dir); err == nil {
-		_, err = os.Stat(r.dir) // it could have been removed before it was locked
+		_, err = os.Stat(r.dir) // it may have been removed before it was locked
 	}
 	if err != nil {
 		r.lock.Close()
@@ -122,7 +119,7 @@ func (p location) make() (*Root, error) {
 	return r, nil
 }
 
-// lock opens a directory and locks it; EWOULDBLOCK if another process has it.
+// lock locks a directory; EWOULDBLOCK if another process has it.
 func lock(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -170,7 +167,7 @@ func (r *Root) switchOn() error {
 	return write(r.dir, switches, strings.Join(order, " "))
 }
 
-// passes reports whether the controllers are enabled already for children of the location.
+// passes reports whether the controllers are enabled for children of the location.
 func (r *Root) passes(order []string) bool {
 	on := words(r.location.dir, switches)
 	return !slices.ContainsFunc(order, func(o string) bool { return !slices.Contains(on, o[1:]) })
@@ -196,7 +193,7 @@ func (r *Root) settle(order string) error {
 	return err
 }
 
-// try starts a missing program in a group, which must fail inside the group.
+// try starts a missing program in a group, which must fail there.
 func (r *Root) try() error {
 	g, err := r.New(Limits{})
 	if err != nil {

@@ -1,11 +1,10 @@
 // Package egress carries the connections of a confined call to the hosts that it may reach, by
 // name.
 //
-// The call has its own network, in which every address leads to listeners of the daemon. A program
-// looks up a name (see Server.Serve), gets an address that stands for it, connects, and is joined
-// to a connection that the daemon makes. Programs need no proxy settings. The maker of the Server
-// decides what may be reached; the package itself only refuses addresses that no public name should
-// have, and invalid names.
+// In the call's own network every address leads to listeners of the daemon. A program looks up
+// a name (see Server.Serve), gets an address that stands for it, connects, and is joined to a
+// connection that the daemon makes. Options.Allow decides what may be reached; the package only
+// refuses invalid names and addresses that no public name should have.
 package egress
 
 import (
@@ -23,18 +22,20 @@ import (
 
 // Options configure a Server. Allow is required.
 type Options struct {
-	// Allow decides whether host, a lower-case name or an address, may be contacted at one of the
-	// ports; nil allows it. It may wait for a person, ends with ctx, and is called concurrently.
+	// Allow decides whether host, a lower-case name or an address, may be contacted at one of
+	// the ports; nil allows it. It may wait for a person, ends with ctx, and is called
+	// concurrently.
 	Allow func(ctx context.Context, host string, ports []uint16) error
 
 	// Private are non-public networks that may be reached.
 	Private []netip.Prefix
 
-	// OtherNames allows TLS for another name than the one that was looked up.
+	// OtherNames allows TLS for another name than was looked up.
 	OtherNames bool
 
-	// Revoked waits until host must not be contacted at port any more and returns why, or nil when ctx
-	// ends: an existing connection ends with it. It is called concurrently. Nil = nothing is revoked.
+	// Revoked waits until host must not be contacted at port any more and returns why: the
+	// connection ends. It returns nil when ctx ends, and is called concurrently. Nil = nothing
+	// is revoked.
 	Revoked func(ctx context.Context, host string, port uint16) error
 	// Slots bounds the connections of all Servers that share it. Nil = only the bound per call.
 	Slots *Slots
@@ -49,8 +50,8 @@ type Options struct {
 type Refusal struct {
 	Host string
 	Port uint16 // 0 = the lookup of its name was refused
-	// Address is the refused one of Host's addresses; the zero value means the host itself. Others
-	// means that other addresses of Host may be contacted.
+	// Address is the refused one of Host's addresses; zero = Host itself. Others: other
+	// addresses of Host may be contacted.
 	Address netip.Addr
 	Others  bool
 	Why     error
@@ -60,7 +61,7 @@ const (
 	maxNames       = 4096 // per call
 	maxQuestions   = 128  // waiting for an answer at a time
 	maxConnections = 256  // per call at a time; more wait
-	maxLookups     = 8    // per call at a time; each takes descriptors of the daemon
+	maxLookups     = 8    // per call at a time; each takes descriptors
 	maxRefusals    = 16   // kept
 
 	freshFor    = time.Minute // how long addresses of a name are used
@@ -70,23 +71,23 @@ const (
 // Server serves one call.
 type Server struct {
 	opt     Options
-	ports   []uint16      // ports of the listeners
+	ports   []uint16
 	lookups chan struct{} // one element for each running lookup
-	held    int           // used by Slots, which guards it
+	held    int           // guarded by Slots
 
 	mu       sync.Mutex
 	names    map[string]*name
-	byAddr   map[netip.Addr]*name // by made-up address
+	byAddr   map[netip.Addr]*name
 	next     uint32
 	refusals []Refusal
 }
 
 type name struct {
 	host    string
-	address netip.Addr // made up
+	address netip.Addr
 	busy    chan struct{}
 
-	// Guarded by busy, a lock that can be waited for with a context.
+	// guarded by busy, a lock that a context can end
 	found []netip.Addr
 	since time.Time
 }
@@ -105,8 +106,8 @@ func New(o Options) *Server {
 	return &Server{opt: o, lookups: make(chan struct{}, maxLookups), names: map[string]*name{}, byAddr: map[netip.Addr]*name{}}
 }
 
-// Serve answers the DNS queries on dns and joins the connections of the listeners, until ctx ends.
-// It closes all of them and returns when its goroutines have ended. It must be called once.
+// Serve answers the DNS queries on dns and joins the connections of the listeners, until ctx
+// ends. It closes them and returns when its goroutines have ended. It must be called once.
 func (s *Server) Serve(ctx context.Context, dns net.PacketConn, listeners []net.Listener) {
 	for _, l := range listeners {
 		s.ports = append(s.ports, portOf(l.Addr()))
@@ -145,7 +146,6 @@ func (s *Server) refuse(host string, port uint16, why error) error {
 	return why
 }
 
-// remember keeps the first refusals, each once.
 func (s *Server) remember(refused Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,6 @@ func (s *Server) remember(refused Refusal) {
 	}
 }
 
-// allowed asks whether host may be contacted.
 func (s *Server) allowed(ctx context.Context, host string, port uint16) error {
 	ports := []uint16{port}
 	if port == 0 {
@@ -173,7 +172,7 @@ func (s *Server) allowed(ctx context.Context, host string, port uint16) error {
 
 var errTooMany = errors.New("the call has asked for too many names")
 
-// named returns the one record of a name. Their number is bounded.
+// named returns the one record of a name.
 func (s *Server) named(host string) (*name, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,8 +193,8 @@ func madeUp(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18 + byte(n>>16), byte(n >> 8), byte(n)})
 }
 
-// addresses decides on a name and finds its addresses, for one caller at a time: a person is asked
-// once.
+// addresses decides on a name and finds its addresses, for one caller at a time: a person is
+// asked once.
 func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.Addr, error) {
 	select {
 	case n.busy <- struct{}{}:
@@ -224,8 +223,8 @@ func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.A
 	return found, err
 }
 
-// public returns the addresses of a host that may be contacted, and why the last of the others may
-// not.
+// public returns the addresses of a host that may be contacted, and why the last of the others
+// may not.
 func (s *Server) public(host string, all []netip.Addr) (found []netip.Addr, refused error) {
 	for _, a := range all {
 		if s.unfit(a) == nil {
@@ -241,7 +240,7 @@ func (s *Server) public(host string, all []netip.Addr) (found []netip.Addr, refu
 	return found, refused
 }
 
-// lookup finds the addresses of a name; few at a time, since each takes descriptors.
+// lookup finds the addresses of a name, few at a time.
 func (s *Server) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	select {
 	case s.lookups <- struct{}{}:
@@ -257,8 +256,8 @@ type lookupError struct{ err error }
 
 func (e *lookupError) Error() string { return e.err.Error() }
 
-// lookup asks the machine's resolver for a fully qualified name: no search domain applies. Loopback
-// names are not looked up: the resolver must not choose.
+// lookup asks the machine's resolver, without search domains. Loopback names are not looked up:
+// the resolver must not choose.
 func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	if loopback.Is(host) {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil

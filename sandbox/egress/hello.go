@@ -7,9 +7,9 @@ import (
 	"io"
 )
 
-// A host that was allowed by its name may share its address with others. A program names the one it
-// means in the first TLS message (server_name, RFC 6066, 3), which is not encrypted. Anything odd
-// in it is refused: a server might parse it differently.
+// A host that was allowed by its name may share its address with others. TLS names the one it
+// means in its first message (server_name, RFC 6066, 3). Anything odd in it is refused: a
+// server might parse it differently.
 
 var (
 	errEnded = errors.New("the connection ended")
@@ -25,8 +25,8 @@ const (
 	typeServerName  = 0 // an extension; and the kind of name in it
 )
 
-// readFirst reads the first bytes. If they are TLS, it reads on until the server name is known: ""
-// if there is none, or if it is not TLS. first are the bytes read.
+// readFirst reads the first bytes. If they are TLS, it reads until the server name is known: ""
+// if there is none. first are the bytes read.
 func readFirst(c io.Reader) (first []byte, name string, err error) {
 	first = make([]byte, 4<<10)
 	n, err := c.Read(first)
@@ -37,8 +37,8 @@ func readFirst(c io.Reader) (first []byte, name string, err error) {
 	if first[0] < 20 || first[0] > 24 {
 		return first, "", nil
 	}
-	// Servers differ in the record versions that they accept, so a first byte that is a TLS content
-	// type decides alone: a ClientHello must follow.
+	// Servers differ in the record versions that they accept, so a first byte that is a TLS
+	// content type decides alone.
 	r := &records{from: c, raw: first}
 	head, err := r.message(4)
 	if err != nil {
@@ -67,7 +67,7 @@ func ended(err error) error {
 // records joins handshake messages, which may span records.
 type records struct {
 	from io.Reader
-	raw  []byte // all bytes read
+	raw  []byte
 	at   int    // offset in raw of the next record
 	body []byte
 }
@@ -135,14 +135,14 @@ func serverName(hello []byte) (string, error) {
 		}
 		found, err := hostIn(body)
 		if err != nil || name != "" {
-			return "", errHello // also for two of them
+			return "", errHello
 		}
 		name = found
 	}
 	return name, nil
 }
 
-// hostIn parses the extension's list of names: it must have one host.
+// hostIn parses the extension's list of names, which must have one host.
 func hostIn(extension []byte) (string, error) {
 	b := field(extension)
 	list := field(b.take(2))
@@ -182,7 +182,7 @@ func (f *fields) number() int {
 	return 0
 }
 
-// take returns a field preceded by its length, which has lengthBytes bytes.
+// take returns a field preceded by its length of lengthBytes bytes.
 func (f *fields) take(lengthBytes int) []byte {
 	n := 0
 	for _, b := range f.skip(lengthBytes) {

@@ -67,8 +67,8 @@ func (s *Server) noteLate(l net.Listener) {
 	}
 }
 
-// note records a connection that fails because the call has ended, if it would have been refused
-// without asking a person.
+// note records a connection of an ended call that would have been refused without asking a
+// person.
 func (s *Server) note(local net.Addr) {
 	at, err := netip.ParseAddrPort(local.String())
 	if err != nil {
@@ -111,8 +111,7 @@ func (s *Server) join(ctx context.Context, c net.Conn) {
 	<-done
 }
 
-// endWhenRevoked resets a connection when its host must not be contacted any more, until stop is
-// called.
+// endWhenRevoked resets a connection when its host is revoked, until stop is called.
 func (s *Server) endWhenRevoked(ctx context.Context, end context.CancelFunc, c net.Conn, to target) (stop func()) {
 	if s.opt.Revoked == nil {
 		return end
@@ -172,7 +171,6 @@ type target struct {
 	found []netip.Addr
 }
 
-// host returns what was decided on.
 func (t target) host() string {
 	if t.name == "" && len(t.found) > 0 {
 		return t.found[0].String()
@@ -180,7 +178,6 @@ func (t target) host() string {
 	return t.name
 }
 
-// connect makes the connection for an address of the call's network.
 func (s *Server) connect(ctx context.Context, local net.Addr) (net.Conn, target, error) {
 	at, err := netip.ParseAddrPort(local.String())
 	if err != nil {

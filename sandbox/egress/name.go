@@ -11,8 +11,8 @@ import (
 
 var errName = errors.New("it is no host name")
 
-// ParseName parses a host name: labels of letters, digits, hyphens and underscores (RFC 1035; RFC
-// 5890). The result is in lower case. What looks like an address, or ends with a dot, is invalid.
+// ParseName parses a host name into lower case: labels of letters, digits, hyphens and
+// underscores (RFC 1035; RFC 5890). What looks like an address, or ends with a dot, is invalid.
 func ParseName(s string) (string, error) {
 	if s == "" || len(s) > 253 {
 		return "", errName
@@ -38,7 +38,7 @@ func ParseName(s string) (string, error) {
 
 // Pattern is an entry of a list of hosts.
 type Pattern struct {
-	host string // without the "*" of "*.host"
+	host string
 	any  bool   // every name below host, not host itself
 	port uint16 // 0 = any
 }
@@ -69,8 +69,7 @@ func ParsePattern(text string) (Pattern, error) {
 	return p, nil
 }
 
-// Single returns the host and the port (0 = any) of a pattern that matches one host only; one is
-// false for others.
+// Single returns host and port (0 = any) of a pattern that matches one host only.
 func (p Pattern) Single() (host string, port uint16, one bool) {
 	return p.host, p.port, !p.any && p.host != ""
 }
@@ -87,8 +86,7 @@ func (p Pattern) String() string {
 	return net.JoinHostPort(host, strconv.Itoa(int(p.port)))
 }
 
-// Matches reports whether the pattern matches a host at a port. The host has the form of
-// Options.Allow.
+// Matches reports whether the pattern matches a host, in the form of Options.Allow, at a port.
 func (p Pattern) Matches(host string, port uint16) bool {
 	if p.port != 0 && p.port != port {
 		return false

@@ -5,21 +5,20 @@ import (
 	"sync"
 )
 
-// Slots bounds the connections that several Servers may carry, six descriptors each. Half are
-// reserved for calls without connections; otherwise a call gets one only while more are free than
-// it has.
+// Slots bounds the connections of several Servers, six descriptors each. Half are reserved for
+// calls without connections; otherwise a call gets one only while more are free than it has.
 type Slots struct {
 	kept int
 
 	mu      sync.Mutex
 	free    int
-	changed chan struct{} // closed when a slot becomes free
+	changed chan struct{}
 }
 
 // NewSlots returns n slots.
 func NewSlots(n int) *Slots { return &Slots{kept: n / 2, free: n, changed: make(chan struct{})} }
 
-// take waits for a slot for s. It returns false if ctx ends first.
+// take waits for a slot for s; false if ctx ends first.
 func (p *Slots) take(ctx context.Context, s *Server) bool {
 	for {
 		changed, ok := p.try(s)
@@ -34,8 +33,8 @@ func (p *Slots) take(ctx context.Context, s *Server) bool {
 	}
 }
 
-// try takes a slot if s may have another, or returns a channel that is closed when that may have
-// changed.
+// try takes a slot if s may have another, or returns a channel that is closed when that may
+// have changed.
 func (p *Slots) try(s *Server) (changed chan struct{}, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

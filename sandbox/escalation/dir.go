@@ -13,7 +13,7 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// dir checks the requested directory, and keeps it open. What a person reads must be what becomes
+// dir checks the requested directory, and keeps it open. A person must read what becomes
 // writable, so the path must be plain: no links, no "..".
 func (b Limits) dir(g *Escalation, p sandbox.Profile) error {
 	path := g.words.Write
@@ -44,7 +44,6 @@ func (b Limits) dir(g *Escalation, p sandbox.Profile) error {
 	return err
 }
 
-// checkDir checks the location of a directory.
 func (b Limits) checkDir(path string, p sandbox.Profile) error {
 	for _, root := range append([]string{p.Workspace}, p.Write...) {
 		switch {

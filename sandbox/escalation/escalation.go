@@ -1,9 +1,8 @@
 // Package escalation is what a person may add to the sandbox of one call: a wider profile, a
 // directory, the network or a host.
 //
-// The operator's configuration sets the Limits, a person's answer is in Words, and an Escalation is
-// the checked result; it keeps the directory open. It makes no decisions, and applies to one call
-// only.
+// The configuration sets Limits, a person's answer is in Words, and an Escalation is the
+// checked result. The package makes no decisions.
 package escalation
 
 import (
@@ -16,10 +15,10 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// Network is how much of the network a call may use. The zero value is none.
+// Network is how much of the network a call may use.
 type Network int
 
-// The networks, named as in the configuration.
+// The networks, as in the configuration.
 const (
 	Off   Network = iota // a private, empty network
 	Proxy                // hosts by name, each decided on
@@ -39,28 +38,28 @@ func ParseNetwork(s string) (Network, error) {
 	return Off, fmt.Errorf("unknown network %q: expected off, proxy or full", s)
 }
 
-// Words are what an answer asks for, as written. The zero value adds nothing.
+// Words are what an answer asks for. The zero value adds nothing.
 type Words struct {
 	Profile string // a sandbox mode
 	Write   string // a directory
 	Network string
-	Host    string // a name or an address, with optional :port
+	Host    string // name or address, with optional :port
 }
 
-// Limits are the most that the operator lets a person add. The zero value allows nothing.
+// Limits are the most that a person may add. The zero value allows nothing.
 type Limits struct {
-	Mode    sandbox.Mode // the widest mode; ReadOnly = none
-	Write   []string     // canonical directories: these, or below them
-	Network Network      // the widest network
-	Hosts   []string     // for egress.ParsePattern; with a Network any host may be added
+	Mode    sandbox.Mode // ReadOnly = none
+	Write   []string     // canonical directories, with those below
+	Network Network
+	Hosts   []string     // see egress.ParsePattern; any host with a Network
 	Ports   []uint16     // ports on which hosts are reached
-	Protect []string     // names that no call may change: no directory below one is added
+	Protect []string     // no directory below such a name is added
 }
 
-// Offer is what may be added to the sandbox of a call, for people: one item of each list.
+// Offer is what may be added to the sandbox of a call: one item of each list.
 type Offer struct {
 	Profile []string
-	Write   []string // these directories, or below them
+	Write   []string // with directories below
 	Network []string
 	Host    []string // patterns; "*" is any host
 }
@@ -115,8 +114,9 @@ func networkOf(p sandbox.Profile) Network {
 	return Off
 }
 
-// Escalation is what a person has added to the sandbox of one call. A nil Escalation adds nothing.
-// The caller must call Close when the call has ended. The other methods may be called concurrently.
+// Escalation is what a person has added to the sandbox of one call. A nil Escalation adds
+// nothing. The caller calls Close when the call has ended. The other methods may be called
+// concurrently.
 type Escalation struct {
 	words   Words // canonical
 	mode    sandbox.Mode
@@ -129,8 +129,8 @@ type Escalation struct {
 	pinned  *os.File
 }
 
-// Check returns the Escalation for words of a call that would run under p, if the limits allow it.
-// The error says why not, and which setting governs it. Words that add nothing return nil.
+// Check returns the Escalation for words of a call under p. The error says why the limits do
+// not allow it, and which setting governs it. Words that add nothing return nil.
 func (b Limits) Check(p sandbox.Profile, w Words) (*Escalation, error) {
 	if w == (Words{}) {
 		return nil, nil
@@ -204,7 +204,7 @@ func atMost(some bool, most string) string {
 	return "at most " + most
 }
 
-// beyond returns the error for what the configuration does not allow people to add.
+// beyond is the error for what the configuration does not let people add.
 func beyond(what, key, most string) error {
 	return fmt.Errorf("%s is more than may be added to this call: approval.widen.%s in the configuration gives it %s", what, key, most)
 }
@@ -220,8 +220,8 @@ func (g *Escalation) Words() Words {
 // Dir returns the additional writable directory; "" = none.
 func (g *Escalation) Dir() string { return g.Words().Write }
 
-// Escalate returns the profile with what was added. The directory is pinned: the sandbox does not
-// start if another one replaced it.
+// Escalate returns the profile with what was added. The directory is pinned: the sandbox does
+// not start if another replaced it.
 func (g *Escalation) Escalate(p sandbox.Profile) sandbox.Profile {
 	if g == nil {
 		return p

@@ -10,7 +10,6 @@ import (
 	"github.com/toold/toold/sandbox/egress"
 )
 
-// single checks the requested host.
 func (b Limits) single(g *Escalation, p sandbox.Profile) error {
 	if g.words.Host == "" {
 		return nil

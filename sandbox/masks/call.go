@@ -16,13 +16,12 @@ type Call struct {
 	began    map[string]state // of readable names with rules, and of links on the way to others
 	violated func()
 	replaced []sandbox.Mask // guarded by Tracker.mu
-	fresh    int            // number of new names; guarded by Tracker.mu
+	fresh    int            // new names; guarded by Tracker.mu
 }
 
-// Begin makes the masks of a call under a policy. opened are its effects that a person approved.
-// makes: names that appear while the call runs count as made by it. violated is called when a
-// masked file was replaced, so that the mask is gone: the call must be ended at once. It may be
-// called often, and must not block.
+// Begin makes the masks of a call. opened are its effects that a person approved. makes: names
+// that appear meanwhile count as made by it. violated is called, possibly often, when a masked
+// file was replaced: the call must be ended at once. It must not block.
 func (t *Tracker) Begin(p *policy.Policy, opened []policy.Effect, makes bool, violated func()) (*Call, error) {
 	if t == nil || p == nil {
 		return nil, nil
@@ -61,8 +60,8 @@ func (c *Call) Masks() *sandbox.MaskSet {
 	return c.set.masks
 }
 
-// End ends the call and returns which of its masks were replaced, and what it planted under names
-// with rules, which is removed.
+// End returns which masks were replaced, and what the call planted under names with rules,
+// which is removed.
 func (c *Call) End() (replaced []sandbox.Mask, removed []protect.Incident) {
 	if c == nil {
 		return nil, nil
@@ -114,7 +113,8 @@ func (c *Call) isMasked(path string) bool {
 	return false
 }
 
-// replaced ends the calls for which another file was masked under this name. The caller holds mu.
+// replaced ends the calls for which another file was masked under this name. The caller holds
+// mu.
 func (t *Tracker) replaced(n *name) {
 	for c := range t.active {
 		was, masked := c.set.is[n.target]

@@ -11,19 +11,19 @@ import (
 )
 
 // held is whether a person committed a file's bytes to git under this path. Git would fail on a
-// mask over such a file, which protects nothing.
+// mask over it, which protects nothing.
 type held struct {
 	yes bool
-	of  state // of the file at that time
+	of  state
 	by  int   // index.version at that time
 }
 
 // state identifies a file and its content; zero = missing.
 type state struct {
-	file    string // the file's identity
+	file    string
 	changed int64
 	size    int64
-	links   uint32 // number of hard links
+	links   uint32
 	special bool   // neither a regular file nor a directory
 }
 
@@ -40,11 +40,10 @@ func stateOf(path string) state {
 	}
 }
 
-// repository is the git repository of a directory.
 type repository struct {
 	top     string // of the work tree
 	index   string
-	objects []string // its own, and alternates
+	objects []string // with alternates
 	wide    bool     // object names are SHA-256
 }
 
@@ -88,8 +87,8 @@ func (t *Tracker) making() bool {
 	return false
 }
 
-// refreshHeld compares a file again when it, or the committed content, has changed. Content is
-// compared in memory: calls can see which files the daemon reads.
+// refreshHeld compares a file again when it, or the committed content, has changed. It compares
+// in memory: calls can see which files the daemon reads.
 func (t *Tracker) refreshHeld(n *name) {
 	repo := t.repository(filepath.Dir(n.target))
 	index, now := t.index(repo), held{}
@@ -110,7 +109,6 @@ func (t *Tracker) refreshHeld(n *name) {
 
 func (t *Tracker) forgetRepositories() { clear(t.repos) }
 
-// repository returns the repository of a directory, or nil.
 func (t *Tracker) repository(dir string) *repository {
 	if r, known := t.repos[dir]; known {
 		return r
@@ -125,7 +123,6 @@ func (t *Tracker) repository(dir string) *repository {
 	return r
 }
 
-// gitDirectory returns the git directory of a work tree, or "".
 func gitDirectory(dir string) string {
 	path := filepath.Join(dir, ".git")
 	info, err := os.Lstat(path)
@@ -161,7 +158,6 @@ func openRepository(top, git string) *repository {
 	return r
 }
 
-// against resolves a path relative to dir.
 func against(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)

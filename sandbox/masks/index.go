@@ -9,30 +9,29 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// An index is the state of a repository's index. Calls can write it, and the blobs that it names,
-// so an entry counts only if no call was running when it appeared.
+// An index is the state of a repository's index. Calls can write it, and its blobs, so an entry
+// counts only if no call ran when it appeared.
 type index struct {
 	path    string
 	seed    maphash.Seed
 	wide    bool
 	state   state // of the file when it was last read
-	entries blobs // all entries; nil = unreadable
-	vouched blobs // the latest entry of each path that no call can have made
+	entries blobs // nil = unreadable
+	vouched blobs // latest entry of each path that no call can have made
 	version int   // of vouched
 	unsure  bool  // entries may have changed while calls ran
 }
 
-// blobs maps paths to blob names, both hashed: an index may have a million entries.
+// blobs maps hashed paths to hashed blob names: an index may have a million.
 type blobs map[uint64]uint64
 
-// Bounds of an index that is read.
 const (
 	mostIndex   = 128 << 20
 	mostEntries = 1 << 20
 )
 
-// index returns the index of a repository; nil without one. One that appears after calls have run
-// may be theirs.
+// index returns the index of a repository, or nil. One that appears after calls have run may be
+// theirs.
 func (t *Tracker) index(r *repository) *index {
 	if r == nil {
 		return nil
@@ -45,8 +44,8 @@ func (t *Tracker) index(r *repository) *index {
 	return i
 }
 
-// readIndexes reads changed indexes, unless calls run. persons means that no call has run since the
-// last read. The caller holds mu.
+// readIndexes reads changed indexes, unless calls run. persons: no call has run since the last
+// read. The caller holds mu.
 func (t *Tracker) readIndexes(persons bool) {
 	if len(t.active) > 0 {
 		return
@@ -90,8 +89,8 @@ func (i *index) vouches(r *repository, path string, seen state) bool {
 	return ok && maphash.Bytes(i.seed, r.blob(content)) == blob
 }
 
-// list returns the files in the index (gitformat-index(5)); nil if it is unreadable, out of order,
-// or split.
+// list returns the files in the index (gitformat-index(5)); nil if it is unreadable, out of
+// order, or split.
 func (i *index) list() blobs {
 	text, err := nofollow.ReadFile(i.path, mostIndex)
 	if err != nil || len(text) < 12 || string(text[:4]) != "DIRC" {
@@ -121,14 +120,14 @@ func (i *index) list() blobs {
 type entryReader struct {
 	text   []byte
 	packed bool // paths omit the prefix shared with the previous one
-	name   int  // size of a blob's name in bytes
+	name   int  // bytes of a blob's name
 
 	path, blob []byte
 	file       bool
 	stage      int // merge stage; 0 = none
 }
 
-// next reads an entry. It returns false for an invalid one, or one out of order.
+// next reads an entry; false for an invalid one, or one out of order.
 func (r *entryReader) next() bool {
 	const stat, mode = 40, 24
 	head := stat + r.name + 2
@@ -168,7 +167,8 @@ func (r *entryReader) next() bool {
 	return order < 0 || order == 0 && 0 < stage && stage < r.stage
 }
 
-// offset reads a number in git's offset encoding (gitformat-pack(5)); n is 0 for an invalid one.
+// offset reads a number in git's offset encoding (gitformat-pack(5)); n is 0 for an invalid
+// one.
 func offset(text []byte) (value int64, n int) {
 	for n < len(text) && n < 8 {
 		value |= int64(text[n] & 0x7f)

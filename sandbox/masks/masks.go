@@ -1,8 +1,7 @@
-// Package masks finds the files that path rules of a policy hide from programs: existing files and
-// directories that calls could reach in the workspace and other writable directories, with an ask
-// or deny rule. It makes a sandbox.MaskSet of them for each call.
+// Package masks finds the files and directories that calls could reach and that an ask or deny
+// rule about paths hides from programs, and makes a sandbox.MaskSet of them.
 //
-// The names come from the scan of sandbox/protect. The policy decides and the sandbox hides. Only
+// The names come from the scan of sandbox/protect; the policy decides; the sandbox hides. Only
 // explicit rules mask, never a default.
 package masks
 
@@ -22,12 +21,12 @@ type Tracker struct {
 	watcher *protect.Watcher
 
 	mu      sync.Mutex
-	base    *policy.Policy // the policy of names
+	base    *policy.Policy
 	anyone  *policy.Policy // base, with the rules for every client
-	listed  chan struct{}  // closed when the names under base have been listed
+	listed  chan struct{}  // closed when the names under base are known
 	names   names
 	lost    names                  // in lost directories
-	ghosts  map[string]*name       // links that calls may have replaced, by their former target
+	ghosts  map[string]*name       // links that calls may have replaced, by former target
 	note    protect.Note           // stores ghosts
 	linked  map[string]linked      // files with several hard links, by identity
 	repos   map[string]*repository // by directory; nil = in none
@@ -37,8 +36,7 @@ type Tracker struct {
 	last    *compiled         // for calls without approved effects; nil = outdated
 }
 
-// New returns a Tracker of the roots under a policy, and its Watcher. The caller closes the
-// Watcher.
+// New returns a Tracker of the roots, and its Watcher, which the caller closes.
 func New(o protect.Options, p *policy.Policy) (*Tracker, *protect.Watcher, error) {
 	t := newTracker(o.Roots, p)
 	t.restore(o)
@@ -55,8 +53,8 @@ func newTracker(roots []string, p *policy.Policy) *Tracker {
 	return t
 }
 
-// Beside returns a Watcher like w and a Tracker like t for another directory, for one call that may
-// also write there. The caller closes the Watcher. Each is nil for a nil one.
+// Beside returns a Tracker and a Watcher like t and w for another directory, for one call that
+// may also write there. The caller closes the Watcher. Each is nil for a nil one.
 func Beside(t *Tracker, w *protect.Watcher, root string) (*Tracker, *protect.Watcher, error) {
 	if t == nil {
 		beside, err := w.Beside(root, nil)
@@ -113,8 +111,8 @@ func (t *Tracker) lockUnder(p *policy.Policy) {
 	}
 }
 
-// Set returns the masks of a policy, as far as known without waiting; nil = none. opened are the
-// effects of the call that a person approved.
+// Set returns the masks known without waiting; nil = none. opened are effects that a person
+// approved.
 func (t *Tracker) Set(p *policy.Policy, opened []policy.Effect) (*sandbox.MaskSet, error) {
 	if t == nil || p == nil {
 		return nil, nil

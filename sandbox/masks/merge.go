@@ -7,8 +7,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// merge masks whole directories, except roots, while there are too many masks, and reports whether
-// that was enough. Otherwise a call that makes many such files would stop all later ones.
+// merge masks whole directories, except roots, while there are too many masks, and reports
+// whether that sufficed: a call could stop all later ones by making many files.
 func (b *builder) merge(c *compiled) bool {
 	for total := len(b.reads) + len(b.fixed); total > Most; total = len(b.reads) + len(b.fixed) {
 		dir := b.fullest(total - Most)
@@ -20,8 +20,8 @@ func (b *builder) merge(c *compiled) bool {
 	return true
 }
 
-// fullest returns the innermost directory with the fewest masks above excess, otherwise with the
-// most; "" if none has two.
+// fullest returns the innermost directory with the fewest masks above excess, otherwise with
+// the most; "" if none has two.
 func (b *builder) fullest(excess int) (best string) {
 	count := map[string]int{}
 	for _, list := range [][]sandbox.Mask{b.reads, b.fixed} {
@@ -49,7 +49,7 @@ func (b *builder) fullest(excess int) (best string) {
 	return best
 }
 
-// cover replaces the masks in a directory by one over it: the strictest of them.
+// cover replaces the masks in a directory by the strictest of them, over it.
 func (b *builder) cover(c *compiled, dir string) {
 	var over *sandbox.Mask
 	rest := func(list []sandbox.Mask) (left []sandbox.Mask, some bool) {

@@ -19,12 +19,12 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// mostHashed bounds the size of files that are compared with a repository's blobs.
+// mostHashed bounds the files that are compared with a repository's blobs.
 const mostHashed = 4 << 20
 
-// HeldByGit reports whether the repository of a file has its bytes as a blob. It returns false for
-// more than 4 MiB, for unreadable or masked files, and beyond *budget unpacked bytes, which it
-// reduces.
+// HeldByGit reports whether the repository of a file has its bytes as a blob. It returns false
+// for more than 4 MiB, for unreadable or masked files, and beyond *budget unpacked bytes, which
+// it reduces.
 func (t *Tracker) HeldByGit(path string, budget *int64) bool {
 	if t != nil && t.secret(path) {
 		return false
@@ -39,7 +39,7 @@ func (t *Tracker) HeldByGit(path string, budget *int64) bool {
 	}
 }
 
-// secret reports whether rules hide a file from some call, or may.
+// secret reports whether rules may hide a file from some call.
 func (t *Tracker) secret(path string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,7 +53,6 @@ func readContent(path string, seen state) (content []byte, ok bool) {
 	return content, err == nil && stateOf(path) == seen
 }
 
-// holds reports whether the repository has the bytes of a file.
 func (r *repository) holds(path string, budget *int64) bool {
 	content, ok := readContent(path, stateOf(path))
 	if !ok {
@@ -67,7 +66,7 @@ func (r *repository) holds(path string, budget *int64) bool {
 	})
 }
 
-// blob returns git's name of content (gitformat-pack(5), git-hash-object(1)).
+// blob returns git's name of content (gitformat-pack(5)).
 func (r *repository) blob(content []byte) []byte {
 	object := append(fmt.Appendf(nil, "blob %d\x00", len(content)), content...)
 	if r.wide {
@@ -111,7 +110,7 @@ func (s store) blob(name []byte) (content []byte, ok bool) {
 	return nil, false
 }
 
-// inflate unpacks at most most bytes. A longer object is invalid.
+// inflate unpacks at most most bytes; more is invalid.
 func (s store) inflate(r io.Reader, most int64) (text []byte, ok bool) {
 	z, err := zlib.NewReader(r)
 	if err != nil {
@@ -122,14 +121,13 @@ func (s store) inflate(r io.Reader, most int64) (text []byte, ok bool) {
 	return text, err == nil && int64(len(text)) <= most && *s.budget >= 0
 }
 
-// Kinds of objects in a pack that a blob is made of (gitformat-pack(5)).
+// Kinds of packed objects (gitformat-pack(5)).
 const (
 	packedBlob  = 3
 	offsetDelta = 6
 	namedDelta  = 7
 )
 
-// mostDeltas bounds the chain of deltas.
 const mostDeltas = 256
 
 // unpack reads the blob at an offset of a pack.
@@ -207,7 +205,7 @@ func copied(op byte, from, delta []byte) (piece, rest []byte, ok bool) {
 type pack struct {
 	index, data *os.File
 	size        int64  // of data
-	name        int    // size of an object's name in bytes
+	name        int    // bytes of an object's name
 	head        []byte // of index
 }
 
@@ -275,7 +273,6 @@ func (p *pack) find(name []byte) int64 {
 	return 0
 }
 
-// offset returns that of an object by its index.
 func (p *pack) offset(number int64) int64 {
 	const sum = 4
 	all := p.count(255)
@@ -295,7 +292,7 @@ func (p *pack) offset(number int64) int64 {
 	return int64(binary.BigEndian.Uint64(long))
 }
 
-// kind reads the header of an object in a pack. base is the offset of its delta's base.
+// kind reads an object's header. base is the offset of its delta's base.
 func (p *pack) kind(r *bufio.Reader, at int64) (kind int, size, base int64, ok bool) {
 	first, err := r.ReadByte()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// Reasons for removing what a call leaves under a name with a rule.
+// Reasons for removing what a call left under a name with a rule.
 const (
 	manyNames = "rules keep a file of this name from calls, and this one had other names: what the user writes into it, calls could read there"
 	noFile    = "rules keep a file of this name from calls, and this is a FIFO, socket or device: what the user writes into it, its maker could read"
@@ -21,8 +21,8 @@ const (
 
 const often = 256
 
-// planted ends the running calls when something new must not stay: a pipe, from which they could
-// read at once, or so many names that other calls could not start. The caller holds mu.
+// planted ends the running calls when something new must not stay: a pipe that they could read
+// at once, or too many names. The caller holds mu.
 func (t *Tracker) planted(n *name, fresh bool) {
 	if n.way {
 		return
@@ -53,7 +53,7 @@ func (t *Tracker) fits() bool {
 	return err == nil
 }
 
-// plantedBy lists what a call has left under names with rules that must not stay: hard links,
+// plantedBy lists what a call left under names with rules that must not stay: hard links,
 // special files, and everything new if not all could be masked. The caller holds mu.
 func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 	all := c.fresh > 0 && !t.fits()
@@ -81,7 +81,7 @@ func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 	return list
 }
 
-// offends returns why a name must not stay as a call has left it, or "".
+// offends returns why a name must not stay as a call left it, or "".
 func (n *name) offends(now, was state) string {
 	switch {
 	case n.way:
@@ -143,7 +143,6 @@ func (t *Tracker) store() {
 	t.note.Store(list)
 }
 
-// restore reads what store has recorded for these roots.
 func (t *Tracker) restore(o protect.Options) {
 	t.note = o.Note("links")
 	var list []ghost

@@ -25,7 +25,7 @@ type compiled struct {
 	is     map[string]string // identity of each hidden path
 	lifted bool              // an approved effect lifted something
 	known  map[string]bool   // names with rules
-	open   map[string]bool   // those that a call can read and change anyway
+	open   map[string]bool   // readable and writable anyway
 }
 
 func (c *compiled) set() *sandbox.MaskSet {
@@ -44,7 +44,7 @@ func (c *compiled) mask(path string) sandbox.Mask {
 	return sandbox.Mask{Path: path}
 }
 
-// compile makes the set for a call under a policy. The caller holds mu.
+// compile makes the set for a call. The caller holds mu.
 func (t *Tracker) compile(p *policy.Policy, opened []policy.Effect) (*compiled, error) {
 	t.refresh()
 	if t.anyone == t.base { // then all clients have the same rules
@@ -71,8 +71,8 @@ func (t *Tracker) compile(p *policy.Policy, opened []policy.Effect) (*compiled, 
 	return c, err
 }
 
-// current is compile for a call that begins: each mask is for the file that is there now, also in
-// unwatched directories. The caller holds mu.
+// current is compile for a call that begins: each mask is for the file that is there now. The
+// caller holds mu.
 func (t *Tracker) current(p *policy.Policy, opened []policy.Effect) (*compiled, error) {
 	const rounds = 3
 	for range rounds {
@@ -144,7 +144,7 @@ func (b *builder) judge(n *name) {
 	}
 	free := n.made != (state{}) && !b.all
 	lifted := func(by policy.Block) bool { return by.Action == policy.Ask && b.lifts(&own) }
-	held := n.held.yes && own.reads && own.read.Action == policy.Ask // and so is what the same rule says about writing
+	held := n.held.yes && own.reads && own.read.Action == policy.Ask // and so is what the same rule forbids to write
 	heldToo := held && own.write.Rule == own.read.Rule
 	own.reads = own.reads && !free && !held && !lifted(own.read)
 	own.writes = own.writes && !free && !heldToo && !lifted(own.write)
@@ -240,7 +240,6 @@ func mask(n *name, by policy.Block) sandbox.Mask {
 	return sandbox.Mask{Path: n.target, Is: n.is, Rule: by.Rule, Reason: by.Reason, Ask: by.Action == policy.Ask}
 }
 
-// tooMany names the rule with the most masks.
 func (b *builder) tooMany() error {
 	count := map[string]int{}
 	for _, m := range slices.Concat(b.reads, b.fixed) {

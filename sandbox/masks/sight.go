@@ -10,7 +10,7 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// Listed records the entries of a directory. It reports whether one of them has a rule.
+// Listed records the entries of a directory. It reports whether one has a rule.
 func (t *Tracker) Listed(dir string, entries []fs.DirEntry) (matters bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,10 +66,10 @@ func (t *Tracker) Changed(path string) {
 	t.look(path)
 }
 
-// mostLost bounds the directories whose names are kept after they were moved or removed.
+// mostLost bounds the kept names of moved or removed directories.
 const mostLost = 1000
 
-// Moved updates the path of a directory. It must be listed again if rules depend on its path, and
+// Moved updates the path of a directory. It must be listed again if rules depend on its path,
 // not only on names.
 func (t *Tracker) Moved(from, to string) bool {
 	t.mu.Lock()
@@ -86,7 +86,7 @@ func (t *Tracker) Moved(from, to string) bool {
 		if n := t.names.at(path); n != nil {
 			n.made = was.made
 		}
-		t.look(was.path) // another directory may have the old name by now
+		t.look(was.path) // another directory may have the old name
 	}
 	t.look(to)
 	return more || t.isWay(to)
@@ -142,7 +142,7 @@ func (t *Tracker) see(path string) *name {
 	case n.link:
 		n.target, err = filepath.EvalSymlinks(path)
 	}
-	if err == nil && t.root(n.target) != "" { // elsewhere the configuration hides files
+	if err == nil && t.root(n.target) != "" { // the configuration hides files elsewhere
 		info, err = os.Lstat(n.target)
 		n.dir, n.is = err == nil && info.IsDir(), stateOf(n.target).file
 	}
@@ -158,7 +158,7 @@ func (n *name) detours() bool {
 	return n.way && (err != nil || info.IsDir())
 }
 
-// relink resolves the links again: their targets may have changed. The caller holds mu.
+// relink resolves the links again. The caller holds mu.
 func (t *Tracker) relink() {
 	var links []string
 	for _, some := range t.names {
@@ -181,8 +181,8 @@ func (t *Tracker) forget(path string) {
 	}
 }
 
-// haunt keeps the target of a link masked: a call can replace a link, which is no mount, and read
-// its target by another name. A target that has not changed since a call linked it is not masked.
+// haunt keeps the target of a link masked: a call can replace the link, which is no mount, and
+// read the target by another name. A target unchanged since a call linked it is not masked.
 func (t *Tracker) haunt(n *name) {
 	if n.target == n.path || n.targetState == stateOf(n.target) || len(t.active) == 0 {
 		return
@@ -194,23 +194,23 @@ func (t *Tracker) haunt(n *name) {
 // name is an existing file or directory with rules, if only for some clients.
 type name struct {
 	path   string
-	target string // the target of a symbolic link; otherwise path
+	target string // of a symbolic link; otherwise path
 	link   bool
-	way    bool // the rule is not about the link itself, but about a path behind it
+	way    bool // the rule is about a path behind the link, not the link
 	dir    bool
 	is     string // identity of the target; "" = missing, or in no root
 
 	read, write policy.Block // zero: no rule
-	reads       bool         // read is set
-	writes      bool         // write is set
+	reads       bool
+	writes      bool
 
 	held        held
-	made        state // the state in which a call made it; zero = none did
-	targetState state // of the target when a call made the link; zero = none did
+	made        state // as a call made it; zero = none did
+	targetState state // when a call made the link; zero = none did
 }
 
-// judge sets what a policy says about reading and writing the name, and reports whether it says
-// anything. Built-in rules do not apply to dependencies.
+// judge sets the rules for reading and writing the name, and reports whether there are any.
+// Built-in rules do not apply to dependencies.
 func (n *name) judge(t *Tracker, p *policy.Policy) bool {
 	root := t.root(n.path)
 	own := !protect.InDependencies(n.path, root)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// watches returns the maximum number of watches, which leaves the user's other programs a share of
-// the kernel's limit.
+// watches returns the maximum number of watches, which leaves other programs a share of the
+// kernel's limit.
 func (o Options) watches() int {
 	if o.Watches > 0 {
 		return o.Watches
@@ -21,9 +21,9 @@ func (o Options) watches() int {
 	return min(n/2, 1<<16)
 }
 
-// Blind returns why not every directory is watched, for people; "" if all are. Unwatched
-// directories are searched at the end of each call. unseen: a search is not complete; the rest runs
-// in the background, or in the next Watcher of these roots.
+// Blind returns why not every directory is watched; "" if all are. Unwatched ones are searched
+// at the end of each call. unseen: a search is not complete, and goes on in the background or
+// in the next Watcher of these roots.
 func (w *Watcher) Blind() (why string, unseen bool) {
 	if w == nil {
 		return "", false
@@ -48,7 +48,7 @@ func blindness(dark int, unseen bool) string {
 }
 
 // Survey counts the directories that a Watcher of these roots would watch, and returns what its
-// Blind would. It has no side effects.
+// Blind would.
 func Survey(o Options) (directories int, why string, unseen bool) {
 	w := unwatched(o)
 	w.tree.most = 0

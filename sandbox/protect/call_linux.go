@@ -7,26 +7,24 @@ import (
 	"time"
 )
 
-// A Call covers the time from before the first process of a call starts until after the last has
-// ended.
+// A Call lasts from before the first process of a call starts until after the last has ended.
 type Call struct {
 	watcher  *Watcher
 	existing []string
 	number   uint64
 	trusted  bool
 	violated func()
-	own      []string // protected names in projects that it may have made
+	own      []string // protected names in its own projects
 	reach
 }
 
 // mostPending bounds the events handled while a call waits and others run.
 const mostPending = 2000
 
-// Begin snapshots the protected paths that exist. approved is nil for a command; a call with a
-// list, even an empty one, changes protected files only at or below these paths, of which
-// unprotected ones are ignored. violated is called when this call, or a concurrent one, has created
-// something that it must not: the call must be ended at once. violated may be called often, and
-// must not block; nil = the call goes on.
+// Begin snapshots the protected paths that exist. granted is nil for a command; a call with a
+// list changes protected files only at or below these paths. violated is called, possibly
+// often, when this call or a concurrent one created what it must not: the call must be ended at
+// once. It must not block; nil = the call goes on.
 func (w *Watcher) Begin(granted []string, violated func()) *Call {
 	if violated == nil {
 		violated = func() {}
@@ -66,8 +64,8 @@ func (w *Watcher) pending() int {
 // changed.
 func (c *Call) Existing() []string { return c.existing }
 
-// made reports whether the call may have made a directory that did not replace one that existed
-// before: people work in those.
+// made reports whether the call may have made a directory, except one that replaced an older
+// one: people work in those.
 func (c *Call) made(f *directory) bool {
 	if !c.makes(f.seen, f.born) {
 		return false
@@ -78,8 +76,8 @@ func (c *Call) made(f *directory) bool {
 	return !c.watcher.tree.succeeds(f.path(), func(was former) bool { return !c.makes(was.seen, was.born) })
 }
 
-// makes reports whether the call may have made a directory with this birth time, found when seen
-// calls had begun.
+// makes reports whether the call may have made a directory with this birth time, found when
+// seen calls had begun.
 func (c *Call) makes(seen uint64, born time.Time) bool {
 	return seen >= c.number && (born.IsZero() || !born.Before(c.Since))
 }
@@ -112,7 +110,8 @@ func (t *tree) succeeds(path string, other func(former) bool) bool {
 	return false
 }
 
-// depart records that a directory has left its path, unless every running call may have made it.
+// depart records that a directory has left its path, unless every running call may have made
+// it.
 func (w *Watcher) depart(f *directory) {
 	own := w.late == nil
 	for c := range w.active {
@@ -148,9 +147,8 @@ func (w *Watcher) alone(c *Call) bool {
 	return true
 }
 
-// End removes what the call has left under protected names, unless another call may need it, and
-// returns what appeared while it ran, whichever call made it. It must be called once. A nil Call
-// has none.
+// End removes what the call left under protected names, unless another call may need it, and
+// returns what appeared while it ran. It must be called once.
 func (c *Call) End() []Incident {
 	if c == nil || c.watcher == nil {
 		return nil

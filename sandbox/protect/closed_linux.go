@@ -8,7 +8,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// openClosed reads directories whose permissions a call had removed, after its end.
+// openClosed reads directories whose permissions a call had removed.
 func (w *Watcher) openClosed(c *Call) {
 	tried := map[*directory]bool{}
 	for again := true; again; {
@@ -24,7 +24,7 @@ func (w *Watcher) openClosed(c *Call) {
 	}
 }
 
-// opened makes a directory with findings accessible, if its permissions were removed since.
+// opened makes a directory with findings accessible again.
 func (w *Watcher) opened(f *directory) {
 	dir, err := w.openDirectory(f)
 	if err == nil {
@@ -36,8 +36,8 @@ func (w *Watcher) opened(f *directory) {
 	}
 }
 
-// openUp makes a directory and its ancestors accessible, from the top and by descriptors, if they
-// were changed since a call began.
+// openUp makes a directory and its ancestors accessible, from the top and by descriptors, if
+// they were changed since a call began.
 func (f *directory) openUp(since time.Time) {
 	var names []string
 	for ; f.parent != nil; f = f.parent {

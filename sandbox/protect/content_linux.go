@@ -13,12 +13,10 @@ import (
 
 const mostText = 1 << 20
 
-// resumed are files of an interrupted operation from which git decides what it runs when it
-// continues.
+// resumed are files of an interrupted operation that decide what git runs when it continues.
 var resumed = []string{todo, "strategy", "opts"}
 
-// content returns what is wrong with a file, or "". last means that no running call could be
-// writing it.
+// content returns what is wrong with a file, or "". last: no running call could be writing it.
 func (w *Watcher) content(f *directory, name string, last bool) string {
 	dir := f.path()
 	path := dir + "/" + name
@@ -64,8 +62,8 @@ func readText(path string) (string, error) {
 	return string(text), err
 }
 
-// checkGitFile returns why a .git file in dir is not allowed, or "". It may name the git directory
-// of a worktree or module of a watched repository, which is checked itself.
+// checkGitFile returns why a .git file in dir is not allowed, or "". It may name the git
+// directory of a watched worktree or module, which is checked itself.
 func (w *Watcher) checkGitFile(dir, text string) string {
 	target := leadsTo(dir, text)
 	if real, err := filepath.EvalSymlinks(target); target == "" || err != nil || real != target {
@@ -79,8 +77,8 @@ func (w *Watcher) checkGitFile(dir, text string) string {
 	return elsewhere
 }
 
-// isWorktree reports whether core.worktree in a module's configuration names the directory whose
-// .git file names the module. No other value is allowed.
+// isWorktree reports whether core.worktree in a module's configuration names the directory
+// whose .git file names the module.
 func (w *Watcher) isWorktree(f *directory, value string) bool {
 	if f.kind != modules || value == "" || filepath.IsAbs(value) {
 		return false

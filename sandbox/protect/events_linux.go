@@ -13,10 +13,10 @@ import (
 type event struct {
 	wd   int32
 	name string
-	to   string // the new name of a directory that was renamed in its directory; otherwise ""
-	mask uint32 // union of the event masks
+	to   string // new name of a directory renamed in its directory, or ""
+	mask uint32
 
-	mixed bool // several events, not only for one name
+	mixed bool // several events, not for one name alone
 }
 
 // pump handles at most most events, and reports whether none is left.
@@ -40,10 +40,10 @@ func (w *Watcher) pump(most int) (drained bool) {
 	return true
 }
 
-// block is how much of the queue is read at once, which bounds how long the lock is held.
+// block is how much of the queue is read at once; it bounds how long the lock is held.
 const block = 8 << 10
 
-// take reads a block of events and merges repeated events of a name.
+// take reads a block of events and merges repeated ones of a name.
 func (w *Watcher) take() []event {
 	var buf [block]byte
 	for {
@@ -133,8 +133,8 @@ func (w *Watcher) handle(e event) {
 }
 
 // canWait reports whether an event can be dropped, like lost ones: its directory must be read
-// anyway, and its name is none for which a call is ended. Handling all events of a flood would
-// overflow the queue again.
+// anyway, and no call is ended for its name. Handling all of a flood would overflow the queue
+// again.
 func (w *Watcher) canWait(f *directory, e event) bool {
 	if f.read >= w.tree.gap || e.mask&unix.IN_ISDIR == 0 {
 		return false
@@ -142,9 +142,9 @@ func (w *Watcher) canWait(f *directory, e event) bool {
 	return w.ordinary(f, e.name) && (e.to == "" || w.ordinary(f, e.to))
 }
 
-// renamed applies the rename of a project directory, and reports whether its old name was known.
-// Checking both names would be most of the cost of many renames: the event suffices if the state of
-// the directory is as old, otherwise the new name is checked.
+// renamed applies the rename of a project directory, and reports whether it could. It avoids
+// checking both names, most of the cost of many renames: the event suffices if the state of the
+// directory is as old; otherwise the new name is checked.
 func (w *Watcher) renamed(f *directory, e event) bool {
 	d := f.children[e.name]
 	if d == nil || d.wd < 0 || d.unread || d.born.IsZero() {
@@ -178,7 +178,7 @@ func (w *Watcher) ordinary(f *directory, name string) bool {
 	return f.kind == plain && !w.matters(f, name) && (len(w.links) == 0 || !w.isNoted(f, name))
 }
 
-// here caches the directory of the latest event, which is likely that of the next.
+// here caches the directory of the latest event.
 type here struct {
 	directory *directory
 	fd        int
@@ -191,7 +191,7 @@ func (h *here) close() {
 	}
 }
 
-// at returns a descriptor of a directory, open until the events that were read have been handled.
+// at returns a descriptor of a directory, open until the events read so far are handled.
 func (w *Watcher) at(f *directory) (int, error) {
 	if w.here.directory == f {
 		return w.here.fd, nil
@@ -288,7 +288,7 @@ func (w *Watcher) enter(f *directory, name string, in nofollow.Info) []*director
 	return []*directory{w.add(f, name)}
 }
 
-// hasMoved reports whether the directory in, found in parent, is the known f that was moved.
+// hasMoved reports whether the directory in, found in parent, is the known f.
 func (w *Watcher) hasMoved(f, parent *directory, in nofollow.Info) bool {
 	if f.root || !f.born.Equal(in.Born) || parent.below(f) {
 		return false
@@ -296,8 +296,8 @@ func (w *Watcher) hasMoved(f, parent *directory, in nofollow.Info) bool {
 	return !w.isThere(f)
 }
 
-// isThere reports whether a directory is where it was last seen. One in a lost directory is not,
-// although another directory may have its path by now.
+// isThere reports whether a directory is where it was last seen. One in a lost directory is
+// not, although another may have its path.
 func (w *Watcher) isThere(f *directory) bool {
 	for above := f; above != nil; above = above.parent {
 		if above.lost {
@@ -338,7 +338,7 @@ func (w *Watcher) settleTree() {
 		}
 	}
 	if w.tree.full && len(w.tree.unseen) > 0 {
-		return // it may be in a directory that has not been read yet
+		return // it may be in a directory that is still to be read
 	}
 	for f := range w.tree.lost {
 		w.drop(f)

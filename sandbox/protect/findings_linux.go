@@ -25,8 +25,8 @@ type finding struct {
 // mostFindings bounds the findings. A call that makes more is ended.
 const mostFindings = 1000
 
-// suspects returns the running calls that may have made what is at a path. own: one of them may
-// also have made its base directory. late: an ended call may have made it.
+// suspects returns the running calls that may have made what is at a path. own: one may also
+// have made its base directory. late: an ended call may have made it.
 func (w *Watcher) suspects(f *directory, path string) (by map[*Call]bool, own, late bool) {
 	base := f.base(w.names)
 	for c := range w.active {
@@ -53,21 +53,20 @@ func (w *Watcher) suspects(f *directory, path string) (by map[*Call]bool, own, l
 	return by, own, late
 }
 
-// cover records that what is at a path now is allowed.
 func (w *Watcher) cover(path string) {
 	for c := range w.active {
 		c.Covered[path] = true
 	}
 }
 
-// uncover records that a covered path was replaced: the kernel has removed the mount with it.
+// uncover records that a covered path was replaced: its mount is gone.
 func (w *Watcher) uncover(path string) {
 	for c := range w.active {
 		delete(c.Covered, path)
 	}
 }
 
-// accuse records something that calls must not make; with strict, not in their own projects either.
+// accuse records what calls must not make; strict: not in their own projects either.
 func (w *Watcher) accuse(f *directory, name, why string, strict bool) {
 	if len(w.active) == 0 && w.late == nil {
 		return
@@ -109,7 +108,6 @@ func (w *Watcher) find(n *finding) {
 
 const mostOwn = 16
 
-// note records a protected name in a project that the call made.
 func (c *Call) note(path string) {
 	if len(c.own) < mostOwn && !slices.Contains(c.own, path) {
 		c.own = append(c.own, path)
@@ -125,15 +123,15 @@ func (c *Call) projects() (list []Incident) {
 	return list
 }
 
-// judgeContents checks the content of what has appeared since calls run. last means that no other
-// command runs, so nothing is half written.
+// judgeContents checks the content of what appeared. last: no other command runs, so nothing is
+// half written.
 func (w *Watcher) judgeContents(last bool) {
 	for f := range w.tree.holders {
 		if f.kind != unfinished || f.lost {
 			continue
 		}
 		w.opened(f)
-		for _, name := range resumed { // what an operation would continue, once its calls have ended
+		for _, name := range resumed { // what an operation would continue
 			e := entry{f, name}
 			if why := w.content(f, name, last); w.findings[e] == nil && why != "" {
 				w.convict(e, why, true)
@@ -161,8 +159,8 @@ func (w *Watcher) convict(e entry, why string, wait bool) {
 	}
 }
 
-// due removes and returns the findings of a call that has ended. Those that wait for other calls
-// are kept, and reported. A nil call means those that ended before.
+// due removes and returns the findings of an ended call, or of those that ended before if c is
+// nil. What waits for other calls is kept, and reported.
 func (w *Watcher) due(c *Call) (list []*finding) {
 	for e, n := range w.findings {
 		if c != nil && !n.by[c] || c == nil && !n.late {
@@ -225,7 +223,7 @@ func (w *Watcher) remove(n *finding, batch *quarantine.Batch) bool {
 	return true
 }
 
-// Remove copies what calls have left to the quarantine, removes it, and returns the outcome.
+// Remove moves what calls have left to the quarantine, and returns the outcome.
 func (w *Watcher) Remove(found []Removal) (list []Incident) {
 	batch := quarantine.NewBatch(w.options.Quarantine)
 	for _, r := range found {

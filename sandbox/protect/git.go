@@ -18,8 +18,7 @@ var (
 )
 
 // allowed are the settings that git itself writes and that run nothing, by section and key
-// (git-config(1)); for sections with a quoted name, such as [remote "origin"], by the section
-// alone.
+// (git-config(1)).
 var allowed = map[string]string{
 	"core":       " repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks sparsecheckout sparsecheckoutcone autocrlf eol safecrlf untrackedcache splitindex commitgraph multipackindex ",
 	"extensions": " objectformat refstorage worktreeconfig partialclone compatobjectformat preciousobjects ",
@@ -36,8 +35,8 @@ var allowed = map[string]string{
 	"lfs":        " repositoryformatversion ",
 }
 
-// settings yields key and value of each setting in a git configuration, such as "core.bare", and
-// each line that it cannot parse under the key "": git may understand it.
+// settings yields each setting of a git configuration, such as "core.bare", and lines it cannot
+// parse under the key "": git may understand them.
 func settings(text string) iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
 		section := ""
@@ -61,8 +60,8 @@ func settings(text string) iter.Seq2[string, string] {
 	}
 }
 
-// checkConfig returns why a git configuration is not allowed, or "". What it cannot parse is not
-// allowed. worktree judges values of core.worktree.
+// checkConfig returns why a git configuration is not allowed, or "". worktree judges
+// core.worktree.
 func checkConfig(text string, worktree func(value string) bool) string {
 	for key, value := range settings(text) {
 		if why := checkSetting(key, value, worktree); why != "" {
@@ -84,7 +83,7 @@ func checkSetting(key, value string, worktree func(value string) bool) string {
 	case !strings.Contains(allowed[section], " "+name+" "):
 		return "it sets " + key
 	case transport.MatchString(unquote.Replace(value)):
-		// Such a transport runs a program: "ext::sh -c …" (gitremote-helpers(7)).
+		// Such a transport runs a program (gitremote-helpers(7)).
 		return "it names a transport of its own: " + brief(value)
 	}
 	return ""
@@ -93,7 +92,6 @@ func checkSetting(key, value string, worktree func(value string) bool) string {
 // steps are the rebase commands that run no program (git-rebase(1)).
 var steps = strings.Fields("pick p reword r edit e squash s fixup f drop d break b label l reset t merge m update-ref u noop")
 
-// checkTodo returns why a rebase todo list is not allowed.
 func checkTodo(text string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		words := strings.Fields(line)
@@ -104,8 +102,7 @@ func checkTodo(text string) string {
 	return ""
 }
 
-// strategies are git's own merge strategies (git-merge(1)). For others git runs a program of that
-// name, with a slash in it one of the work tree.
+// strategies are git's own (git-merge(1)). For others git runs a program of that name.
 var strategies = []string{"", "ort", "recursive", "resolve", "octopus", "ours", "subtree"}
 
 const todo = "git-rebase-todo"

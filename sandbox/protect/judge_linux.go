@@ -11,8 +11,8 @@ const (
 	elsewhere = "git would take its configuration and hooks from another directory"
 )
 
-// judge checks an entry of a directory by name and type. Content is checked when calls end: it may
-// be half written now.
+// judge checks an entry of a directory by name and type. Content is checked when calls end: it
+// may be half written now.
 func (w *Watcher) judge(f *directory, name string, mode fs.FileMode) {
 	link := mode&fs.ModeSymlink != 0
 	switch {
@@ -46,9 +46,8 @@ func (w *Watcher) counts(f *directory, name string) bool {
 	return !f.library && w.names.has(f.name, name)
 }
 
-// judgeName checks a protected name. A project that the call itself made may contain such files,
-// since no other program has opened it yet. Every Mercurial command reads its configuration, so its
-// content is checked.
+// judgeName checks a protected name. A project that the call made may contain such files. Every
+// Mercurial command reads its configuration, so its content is checked.
 func (w *Watcher) judgeName(f *directory, name string) {
 	if !f.held[name] {
 		if f.held == nil {
@@ -64,7 +63,7 @@ func (w *Watcher) judgeName(f *directory, name string) {
 	w.accuse(f, name, obeyed, false)
 }
 
-// prove has a file's content checked when a call ends, or at once if the call did not make the
+// prove has a file's content checked when a call ends, and at once if no call made the
 // directory.
 func (w *Watcher) prove(f *directory, name string) {
 	w.existing = nil
@@ -103,8 +102,7 @@ func (w *Watcher) judgeRepository(f *directory, mode fs.FileMode) {
 	}
 }
 
-// isBare reports whether git treats a directory with these names as a git directory
-// (is_git_directory).
+// isBare is git's is_git_directory.
 func isBare(has func(name string) bool) bool {
 	return has("HEAD") && (has("commondir") || has("refs") && has("objects"))
 }
@@ -113,8 +111,8 @@ func bareName(name string) bool {
 	return name == "HEAD" || name == "commondir" || name == "refs" || name == "objects"
 }
 
-// becomeBare treats a project directory as a git directory from now on, and forgets its
-// subdirectories, so that they are read again.
+// becomeBare treats a project directory as a git directory, whose subdirectories are read
+// again.
 func (w *Watcher) becomeBare(f *directory) {
 	f.bare = true
 	w.hold(f)

@@ -11,11 +11,11 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// unswept are calls that ended before every directory was searched. What they have left is found
-// later, by this Watcher or the next one of these roots. nil means none.
+// unswept are calls that ended before every directory was searched. What they left is found
+// later, by this Watcher or the next one of these roots. nil = none.
 type unswept struct {
-	until time.Time // when the last of them ended: later files are not theirs
-	reach           // since the first of them began
+	until time.Time // later files are not theirs
+	reach
 }
 
 func (u *unswept) blames(path string) bool {
@@ -26,7 +26,6 @@ func (u *unswept) blames(path string) bool {
 	return ok && !changed.After(u.until)
 }
 
-// made reports whether they may have made the file at a path.
 func (u *unswept) made(path string) bool {
 	if u == nil {
 		return false
@@ -35,8 +34,8 @@ func (u *unswept) made(path string) bool {
 	return ok && !born.Before(u.Since) && !born.After(u.until)
 }
 
-// timesOf returns a file's ctime, which no program can set, and its birth time, or its ctime if the
-// file system records none.
+// timesOf returns a file's ctime, which no program can set, and its birth time, or ctime if
+// there is none.
 func timesOf(path string) (changed, born time.Time, ok bool) {
 	in, err := nofollow.Lstat(path)
 	if in.Born.IsZero() {
@@ -45,9 +44,8 @@ func timesOf(path string) (changed, born time.Time, ok bool) {
 	return in.Changed, in.Born, err == nil
 }
 
-// stamp returns the time that a file changed now would get, or an earlier one: the file system
-// clock advances in ticks, behind time.Now (CLOCK_REALTIME_COARSE, clock_gettime(2)). It returns
-// the zero time if it cannot be read.
+// stamp returns the time that a file changed now would get, or an earlier one: file system
+// clocks are behind time.Now (CLOCK_REALTIME_COARSE). Zero = unknown.
 func stamp() time.Time {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
@@ -134,7 +132,6 @@ func (w *Watcher) swept() {
 	}
 }
 
-// A record is the stored form of unswept.
 type record struct {
 	Until time.Time
 	Reach reach

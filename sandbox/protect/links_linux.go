@@ -10,11 +10,11 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// mostLinks is how many links the kernel follows in one path (path_resolution(7)).
+// mostLinks is the kernel's limit for one path (path_resolution(7)).
 const mostLinks = 40
 
-// real resolves a protected path in a root, "" if outside. It records what a call could change to
-// redirect it: links, and missing components. named: path is watched.
+// real resolves a protected path in a root, "" if outside. It records what a call could change
+// to redirect it: links, and missing components. named: path is watched.
 func (w *Watcher) real(path string, named bool) string {
 	at, ahead := "/", parts(path)
 	for links := 0; len(ahead) > 0; {
@@ -62,8 +62,7 @@ func (w *Watcher) passes(dir string) bool {
 	return i < len(w.ways) && strings.HasPrefix(w.ways[i], dir+"/")
 }
 
-// isNoted reports whether links has the entry of a directory with this name, or may have something
-// below it.
+// isNoted reports whether links has this entry of a directory, or something below it.
 func (w *Watcher) isNoted(f *directory, name string) bool {
 	path := f.path() + "/" + name
 	_, noted := w.links[path]
@@ -85,8 +84,7 @@ func parts(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// misses records that a protected path resolves to end, and that next is its first missing
-// component.
+// misses records that a protected path resolves to end, and its first missing component next.
 func (w *Watcher) misses(next, end string) {
 	for _, path := range []string{next, end} {
 		if w.inRoot(path) {
@@ -95,8 +93,8 @@ func (w *Watcher) misses(next, end string) {
 	}
 }
 
-// astray reports whether a new entry redirects a protected name: it replaces a link, is the target
-// of one, or is a link on the way there.
+// astray reports whether a new entry redirects a protected name: it replaces a link, is the
+// target of one, or is a link on the way.
 func (w *Watcher) astray(f *directory, name string, mode fs.FileMode) bool {
 	path := f.path() + "/" + name
 	was, noted := w.links[path]
@@ -118,10 +116,10 @@ func (w *Watcher) linksBelow(dir string) bool {
 	return false
 }
 
-// elsewhere lists what git obeys outside its directory dir: hooks and configurations that its
-// configuration names, and targets of links in hooks.
+// elsewhere lists what git obeys outside its directory dir: what its configuration names, and
+// targets of links in hooks.
 func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
-	if !f.isGit() || w.ownToSome(f) { // a call's own is checked when it ends
+	if !f.isGit() || w.ownToSome(f) {
 		return nil
 	}
 	hooks, err := os.ReadDir(dir + "/hooks")
@@ -137,12 +135,11 @@ func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
 	return append(list, configured(dir, work)...)
 }
 
-// mostIncluded bounds the configurations read for one: a call may write one that includes itself
-// repeatedly.
+// mostIncluded bounds the configurations read for one: they may include themselves.
 const mostIncluded = 50
 
-// configured lists what the configuration of a git directory names, including its includes. Hooks
-// are relative to work, or to the configured work tree.
+// configured lists what the configuration of a git directory and its includes name. Hooks are
+// relative to work, or to the configured work tree.
 func configured(dir, work string) (list []string) {
 	configs := []string{dir + "/config"}
 	for i := 0; i < len(configs); i++ {
@@ -166,7 +163,6 @@ func configured(dir, work string) (list []string) {
 	return append(list, configs[1:]...)
 }
 
-// against resolves a path relative to dir.
 func against(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A Note is a file beside the quarantine with what a Watcher leaves for the next one of the same
-// roots, which can do without.
+// A Note is a file beside the quarantine that a Watcher leaves for the next one of the same
+// roots.
 type Note string
 
 // Note returns the note of a kind for these roots.

@@ -1,11 +1,11 @@
-// Package protect keeps calls from changing the files of a project that other programs run or obey,
-// such as git hooks and .envrc.
+// Package protect keeps calls from changing the files of a project that other programs run or
+// obey, such as git hooks and .envrc.
 //
-// Call.Existing lists those that exist when a call begins, and the sandbox makes them read-only.
-// Missing ones are watched for (inotify(7)): if one appears in a directory that existed before, the
-// call is ended; in a directory that the call made, the call goes on. What is not allowed is
-// removed after the call, and a copy is kept in the quarantine. Nothing is renamed, and everything
-// is opened by descriptors, following no link: other calls may have it open.
+// The sandbox makes those that exist when a call begins read-only. Missing ones are watched for
+// (inotify(7)): if one appears in a directory that existed before, the call is ended; in a
+// directory that the call made, it goes on. What is not allowed is removed after the call, with
+// a copy in the quarantine. Nothing is renamed, and everything is opened by descriptors,
+// following no link: other calls may have it open.
 //
 // The package does not decide which calls may change such files, and confines nothing.
 package protect
@@ -21,57 +21,56 @@ import (
 type Options struct {
 	// Roots are the canonical directories that calls may write.
 	Roots []string
-	// Names are protected in every directory of the roots except dependencies: file names, or paths
-	// such as ".cargo/config.toml". Names with the prefix ".git/" apply to every git directory.
+	// Names are protected in every directory of the roots except dependencies: file names, or
+	// paths such as ".cargo/config.toml". With the prefix ".git/" they apply to every git
+	// directory.
 	Names []string
-	// Quarantine is the directory for copies of removed files. It is created on demand, and must not be
-	// below a root.
+	// Quarantine is the directory for copies of removed files, created on demand, below no
+	// root.
 	Quarantine string
-	// Report only reports: nothing is removed and no call is ended.
+	// Report only reports: nothing is removed, no call is ended.
 	Report bool
-	// Watches is the maximum number of watched directories; 0 = half of the kernel's limit, at most 65
-	// 536. The others are searched at the end of each call.
+	// Watches is the maximum number of watched directories; 0 = half of the kernel's limit, at
+	// most 65 536.
 	Watches int
 	// Sight receives what the scan finds; may be nil.
 	Sight Sight
 }
 
-// A Sight receives the contents of the roots as the Watcher scans them, so that another package
-// need not read every directory again. Its methods are called one at a time, with the Watcher
-// locked: they must not call it.
+// A Sight receives the contents of the roots as the Watcher scans them. Its methods are called
+// one at a time, with the Watcher locked: they must not call it.
 type Sight interface {
-	// Listed passes all entries of a directory. It returns whether some of them matter: then the
-	// directory is listed again if it is moved.
+	// Listed passes all entries of a directory. If matters, it is listed again when it is
+	// moved.
 	Listed(dir string, entries []fs.DirEntry) (matters bool)
 	// Wants reports whether a path matters, by its name alone.
 	Wants(path string, dir bool) bool
 	// Changed reports that such a path was created, removed or replaced.
 	Changed(path string)
-	// Moved reports that a directory has a new path, with all its contents. It returns whether to list
-	// it again.
+	// Moved reports a directory's new path. It returns whether to list it again.
 	Moved(from, to string) bool
 }
 
 // Incident is something that appeared under a protected name.
 type Incident struct {
 	Path string
-	Why  string // what is wrong with it, for people and models
-	Kept string // the copy in the quarantine; "" = it was not removed
+	Why  string // for people and models
+	Kept string // the copy in the quarantine; "" = not removed
 	Err  error  // why it could not be removed
 	// Later: it is removed when the calls that may have made it have ended.
 	Later bool
 	// Gone: it no longer existed when the call had ended.
 	Gone bool
-	// Own: it is part of a project that the call made. It is kept, and protected from the next call on.
+	// Own: it is in a project that the call made, kept, and protected from the next call on.
 	Own bool
-	// Rule is the policy rule for which a file was removed; "" = its name is protected.
+	// Rule is the policy rule for which it was removed; "" = its name is protected.
 	Rule string
 }
 
 // A Removal is something for Watcher.Remove.
 type Removal struct {
 	Path, Why, Rule string      // as in Incident
-	Still           func() bool // reports whether it is still what was found
+	Still           func() bool // it is still what was found
 }
 
 // Violation reports whether the call did something it must not.
@@ -103,12 +102,12 @@ func newNames(all []string) names {
 	return n
 }
 
-// has reports whether a name is protected in a directory with the name dir.
+// has reports whether a name is protected in a directory named dir.
 func (n names) has(dir, name string) bool {
 	return n.single[name] || len(n.nested) > 0 && slices.Contains(n.nested[dir], name)
 }
 
-// dependencies are directories of other people's projects, which no one opens as projects.
+// dependencies are directories that no one opens as projects.
 var dependencies = []string{"node_modules", ".venv", "venv", "site-packages", "vendor", ".tox"}
 
 // InDependencies reports whether a path below root is in a directory of dependencies.
@@ -117,8 +116,8 @@ func InDependencies(path, root string) bool {
 	return ok && slices.ContainsFunc(strings.Split(filepath.Dir(rest), "/"), func(dir string) bool { return slices.Contains(dependencies, dir) })
 }
 
-// name returns the protected name that contains a canonical path, anywhere below a root, or "". It
-// only uses the path, so it is stricter than the watch.
+// name returns the protected name that contains a canonical path, or "". It uses the path
+// alone, so it is stricter than the watch.
 func (o Options) name(path string) string {
 	for _, root := range o.Roots {
 		rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
@@ -135,8 +134,8 @@ func (o Options) name(path string) string {
 	return ""
 }
 
-// matching returns the name that is a prefix of a path. A git directory with those of modules or
-// worktrees has further ones below it.
+// matching returns the name that is a prefix of a path. A git directory has those of modules
+// and worktrees below it.
 func matching(parts, names []string) string {
 	for _, name := range names {
 		want := strings.Split(name, "/")

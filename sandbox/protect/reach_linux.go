@@ -11,29 +11,29 @@ import (
 )
 
 type reach struct {
-	Since   time.Time       // when it began
-	Covered map[string]bool // existed, and was read-only for it
-	Links   map[string]link // on the way to protected names: symbolic links, which are not covered themselves; zero for a missing component
-	Granted []string        // what it was allowed to change anyway
+	Since   time.Time
+	Covered map[string]bool // existed, read-only for it
+	Links   map[string]link // symbolic links to protected names, not covered themselves; zero for a missing component
+	Granted []string
 }
 
-// link identifies a symbolic link among those that replace it. No program can set ctime (inode(7)).
+// link identifies a symbolic link. No program can set ctime (inode(7)).
 type link struct {
 	Inode   uint64
-	Changed int64 // in nanoseconds
+	Changed int64 // nanoseconds
 }
 
 func linkOf(in nofollow.Info) link { return link{in.Inode, in.Changed.UnixNano()} }
 
-// may reports whether a path, or a parent of it, was approved.
+// may reports whether a path, or a parent of it, was granted.
 func (r *reach) may(path string) bool {
 	return slices.ContainsFunc(r.Granted, func(g string) bool {
 		return path == g || strings.HasPrefix(path, g+"/") || strings.HasPrefix(g, path+"/")
 	})
 }
 
-// could reports whether the call may have created what is at a path. What has not changed since it
-// began existed before, if it is in a covered directory or late is set.
+// could reports whether the call may have created what is at a path. What has not changed since
+// it began existed before, if it is in a covered directory or late is set.
 func (r *reach) could(path string, late bool) bool {
 	if r.Covered[path] {
 		return false

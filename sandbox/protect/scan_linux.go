@@ -11,8 +11,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// A watch descriptor belongs to the directory itself, wherever it is moved, and not to its path
-// (inotify_add_watch(2)).
+// A watch descriptor belongs to the directory, wherever it is moved (inotify_add_watch(2)).
 const (
 	watched  = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 	replaced = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE
@@ -41,7 +40,7 @@ func (w *Watcher) read(f *directory) []*directory {
 	dir, in, err := w.openDir(f)
 	if err != nil {
 		if err != unix.EACCES && !f.root {
-			w.tree.again[f] = struct{}{} // it was moved, and will be found or forgotten
+			w.tree.again[f] = struct{}{} // it was moved: found again or forgotten later
 		}
 		return nil
 	}
@@ -67,8 +66,8 @@ func (w *Watcher) read(f *directory) []*directory {
 	return found
 }
 
-// openDir opens a directory for reading through its known parent: another may have its path. One
-// without permission is read after the call that removed it has ended.
+// openDir opens a directory through its known parent: another may have its path. One without
+// permission is read after the call that removed it.
 func (w *Watcher) openDir(f *directory) (*os.File, nofollow.Info, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY
 	if f.lost {
@@ -161,7 +160,7 @@ func (w *Watcher) add(f *directory, name string) *directory {
 	return sub
 }
 
-// addWatch watches an open directory, unless it is watched already.
+// addWatch watches an open directory.
 func (w *Watcher) addWatch(f *directory, dir *os.File) {
 	t := &w.tree
 	if f.wd >= 0 {
@@ -193,7 +192,7 @@ func (w *Watcher) addWatch(f *directory, dir *os.File) {
 	delete(t.dark, f)
 }
 
-// watchMore watches a directory that has become a git directory for the events that matter there.
+// watchMore adds the events that matter in a git directory.
 func (w *Watcher) watchMore(f *directory) {
 	dir, err := w.openDirectory(f)
 	if err != nil || f.wd < 0 {
@@ -300,7 +299,6 @@ func (w *Watcher) drop(f *directory) {
 	}
 }
 
-// forgetID removes the watch of a directory.
 func (w *Watcher) forgetID(f *directory) {
 	if f.wd >= 0 {
 		delete(w.tree.watch, f.wd)

@@ -9,7 +9,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// Sync handles all pending events, whose number the kernel bounds, once the roots have been read.
+// Sync handles all pending events, whose number the kernel bounds, once the roots have been
+// read.
 func (w *Watcher) Sync() {
 	if w == nil {
 		return
@@ -43,8 +44,8 @@ func (w *Watcher) sync() {
 	w.searchLost()
 }
 
-// searchLost scans again for the Sight after the queue has overflowed. It handles new events
-// meanwhile, or the queue would overflow again.
+// searchLost scans again for the Sight after the queue has overflowed, and handles new events
+// meanwhile, or it would overflow again.
 func (w *Watcher) searchLost() {
 	for left := w.looks; w.options.Sight != nil && w.tree.full && left > 0 && w.search(piece); left -= piece {
 		w.pump(1 << 14)

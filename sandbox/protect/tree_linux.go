@@ -15,18 +15,17 @@ const (
 	plain      kind = iota // a directory of the project
 	gitDir                 // .git, or a module's
 	gitInfo                // info in a git directory
-	hooks                  // hooks in a git directory
-	modules                // modules in a git directory, and its subdirectories that are git directories or contain some
+	hooks
+	modules                // modules, and directories in it that are git directories or contain some
 	worktrees              // worktrees in a git directory
-	worktree               // a directory in worktrees
-	unfinished             // the state of a rebase, or of a sequence of picks
+	worktree
+	unfinished             // state of a rebase, or of a sequence of picks
 	gitData                // anything else in a git directory
 	forgotten              // removed
 )
 
 func (k kind) isGit() bool { return k == gitDir || k == modules || k == worktree }
 
-// kindBelow returns the kind of a directory with this name in one of kind k.
 func (k kind) kindBelow(name string) kind {
 	switch {
 	case k == plain && name == ".git":
@@ -68,17 +67,17 @@ type directory struct {
 	kind     kind
 	root     bool
 	bare     bool // it is a git directory itself
-	library  bool // it is one of dependencies, or below one
+	library  bool // in or below one of dependencies
 	gitFile  bool // its .git is a file
-	unread   bool // it could not be read when it was found, so its contents may be old
-	lost     bool // it was moved or removed from its name
-	sighted  bool // something in it, or below it, matters to the Sight
+	unread   bool // it could not be read when found, so its contents may be old
+	lost     bool // moved or removed from its name
+	sighted  bool // something in it matters to the Sight
 
 	wd   int32 // -1: not watched
 	id   nofollow.ID
-	born time.Time // birth time; zero if the file system does not record it
-	seen uint64    // the number of the latest call when it was found
-	read uint64    // tree.drains when its contents were last read; less than tree.gap: not since events were lost
+	born time.Time // zero if the file system does not record it
+	seen uint64    // number of the latest call when it was found
+	read uint64    // tree.drains when last read; below tree.gap: not since events were lost
 	held map[string]bool
 }
 
@@ -103,11 +102,10 @@ func (f *directory) kindBelow(name string) kind {
 	return k
 }
 
-// isGit reports whether git treats the directory as part of its own.
 func (f *directory) isGit() bool { return f.kind.isGit() || f.bare }
 
-// base returns the directory that decides who made something: for parts of a git directory the
-// directory itself, for .cargo/config.toml the parent of .cargo.
+// base returns the directory whose maker counts: for parts of a git directory that itself, for
+// .cargo/config.toml the parent of .cargo.
 func (f *directory) base(n names) *directory {
 	for f.kind != plain && !f.isGit() && f.parent != nil {
 		f = f.parent
@@ -124,19 +122,18 @@ type tree struct {
 	watch   map[int32]*directory
 	most    int                     // watches
 	short   bool                    // of watches
-	holders map[*directory]struct{} // directories that contain something protected, or may
+	holders map[*directory]struct{} // may contain something protected
 	dark    map[*directory]struct{} // not watched
 	closed  map[*directory]struct{} // not readable
-	again   map[*directory]struct{} // could not be opened: to be read again
+	again   map[*directory]struct{} // to be read again
 	lost    map[*directory]struct{} // see directory.lost
 	unseen  []*directory            // to be read before it is known what calls have left
-	full    bool                    // including all directories below them
+	full    bool                    // and all directories below them
 	drains  uint64                  // how often the queue was empty, or overflowed
-	gap     uint64                  // the least directory.read of those read since the queue overflowed
-	former  map[string]former       // directories that were moved or removed while calls run, by path
+	gap     uint64                  // least directory.read since the queue overflowed
+	former  map[string]former       // first directories moved or removed from a path while calls run
 }
 
-// former is the first directory that had a path.
 type former struct {
 	seen uint64
 	born time.Time
@@ -161,9 +158,8 @@ func (t *tree) look(f *directory) {
 	}
 }
 
-// exact reports whether the state of a directory is that before the current event: the events of a
-// directory come in the order of its changes (fsnotify_move in the kernel, which has it locked),
-// and all that came before the latest read have been handled.
+// exact reports whether the state of a directory is that before the current event: its events
+// come in the order of its changes, and those before the latest read have been handled.
 func (t *tree) exact(f *directory) bool { return t.gap <= f.read && f.read < t.drains }
 
 func (f *directory) put(sub *directory) {
@@ -180,7 +176,6 @@ func (f *directory) detach() {
 	}
 }
 
-// below reports whether f is top or below it.
 func (f *directory) below(top *directory) bool {
 	for ; f != nil; f = f.parent {
 		if f == top {

@@ -12,35 +12,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Watcher watches the roots until Close. A nil Watcher protects nothing. Methods may be called
-// concurrently.
+// A Watcher watches the roots until Close. A nil Watcher protects nothing. Methods may be
+// called concurrently.
 type Watcher struct {
 	options Options
 	names   names
-	inotify *os.File // used for its poller; read by raw system calls, with mu held
+	inotify *os.File // read by raw system calls, with mu held
 	fd      int
 	taken   uint64 // bytes of events read; guarded by mu
 	looks   int    // directories to read before a call returns
 	work    sync.WaitGroup
 	follow  atomic.Pointer[func([]string)]
-	ready   chan struct{} // closed when the roots have been read for the first time
+	ready   chan struct{} // closed when the roots have been read
 
 	mu       sync.Mutex
 	tree     tree
 	here     here
-	calls    uint64 // number of calls begun
+	calls    uint64
 	active   map[*Call]struct{}
-	findings map[entry]*finding // what to remove
-	unproven map[entry]struct{} // files that calls may have made, to check when one ends
+	findings map[entry]*finding
+	unproven map[entry]struct{} // files to check when a call ends
 	existing []string           // see Call.Existing; nil = outdated
-	links    map[string]link    // on the way to them: symbolic links, and missing components (zero)
+	links    map[string]link    // symbolic links on the way to them; zero: missing components
 	ways     []string           // existing and links, sorted
 	followed []string           // last argument of follow
 	behind   bool               // calls began before all events were handled
 	more     bool               // there were more findings than are kept
-	late     *unswept           // what ended calls may have left; nil = nothing
-	found    []Incident         // found of late, for the next call's return
-	sweeping bool               // a goroutine searches for them
+	late     *unswept           // what ended calls may have left
+	found    []Incident         // of late, for the next call's return
+	sweeping bool
 	closed   bool
 }
 
@@ -76,8 +76,8 @@ func unwatched(o Options) *Watcher {
 	}
 }
 
-// Beside returns a Watcher like w for another directory and Sight, for one call that may also write
-// there. It is nil for a nil Watcher. The caller closes it.
+// Beside returns a Watcher like w for another directory, for one call that may also write
+// there. The caller closes it.
 func (w *Watcher) Beside(root string, sight Sight) (*Watcher, error) {
 	if w == nil {
 		return nil, nil
@@ -126,9 +126,8 @@ func (w *Watcher) Close() {
 	w.work.Wait()
 }
 
-// Follow sets a function that is called with what Call.Existing would return, once that is known
-// and whenever it changes, from goroutines of the Watcher. f must not block for long. It may be set
-// once, before Close.
+// Follow sets a function that receives what Call.Existing would return, whenever it changes,
+// from goroutines of the Watcher. It may be set once, before Close.
 func (w *Watcher) Follow(f func(existing []string)) {
 	if w == nil {
 		return
@@ -155,8 +154,8 @@ func (w *Watcher) notify() {
 	}
 }
 
-// Name returns the protected name that contains a canonical path, or the path to which one leads,
-// or "". Missing names count like existing ones.
+// Name returns the protected name that contains a canonical path, or the existing path to which
+// one leads, or "". Missing names count.
 func (w *Watcher) Name(path string) string {
 	if w == nil {
 		return ""
@@ -188,7 +187,7 @@ func (w *Watcher) look() []string {
 			list = append(list, w.real(path, false))
 		}
 	}
-	for c := range w.active { // what has been created there since the call began is still to be checked
+	for c := range w.active { // what calls created there is still to be checked
 		for path, was := range c.Links {
 			if _, noted := w.links[path]; !noted {
 				w.links[path] = was

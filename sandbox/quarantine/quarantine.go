@@ -1,8 +1,8 @@
 // Package quarantine keeps copies of files that calls made and toold removed, until a person
-// restores or discards them or Prune does.
+// restores or discards them.
 //
-// Everything is copied and removed by descriptors, following no link, since other calls may have it
-// open. The package does not decide what is removed.
+// Everything is copied and removed by descriptors, following no link: other calls may have it
+// open.
 package quarantine
 
 import (
@@ -21,21 +21,20 @@ import (
 const (
 	takenFrom  = "taken-from"
 	taken      = "taken"
-	notKept    = "not-kept" // lists what was not copied: links, FIFOs, and what was too large
+	notKept    = "not-kept" // lists what was not copied
 	cellLayout = "20060102T150405.000Z"
 )
 
 // Item is something that was removed.
 type Item struct {
-	ID    string    `json:"id"`    // its name in the quarantine
-	From  string    `json:"from"`  // its original path
-	Kept  string    `json:"kept"`  // the path of the copy
-	At    time.Time `json:"at"`    // when it was removed
+	ID    string    `json:"id"`
+	From  string    `json:"from"`
+	Kept  string    `json:"kept"`
+	At    time.Time `json:"at"`
 	Bytes int64     `json:"bytes"` // total size of its files
 }
 
-// Items lists a quarantine, the latest first. A missing one is empty; items that disappear
-// meanwhile are skipped.
+// Items lists a quarantine, the latest first. Items that disappear meanwhile are skipped.
 func Items(quarantine string) ([]Item, error) {
 	entries, err := os.ReadDir(quarantine)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -13,8 +13,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// Restore moves an item back to its original path and returns that. It follows no link and replaces
-// nothing.
+// Restore moves an item back to its original path and returns that. It follows no link and
+// replaces nothing.
 func Restore(quarantine, id string) (string, error) {
 	i, ok := item(quarantine, id)
 	if !ok || !filepath.IsAbs(i.From) || filepath.Clean(i.From) != i.From {

@@ -31,9 +31,9 @@ func NewBatch(quarantine string) *Batch {
 	return &Batch{quarantine: quarantine, bytes: 64 << 20, entries: 10_000, items: 200}
 }
 
-// Take removes the entry name of an open directory, and returns the path of its copy, if any; from
-// is the original path, for people. Nothing is renamed: a process that has it open reaches nothing
-// of the quarantine.
+// Take removes the entry name of an open directory, and returns the path of its copy, if any;
+// from is the original path. Nothing is renamed: a process that has it open reaches nothing of
+// the quarantine.
 func (b *Batch) Take(dir int, name, from string) (kept string, err error) {
 	if mode, err := nofollow.OpenUp(dir); err == nil && mode&0o700 != 0o700 {
 		defer func() { _ = nofollow.Chmod(dir, mode) }()
@@ -47,7 +47,6 @@ func (b *Batch) Take(dir int, name, from string) (kept string, err error) {
 	return kept, errors.Join(err, nofollow.RemoveAll(dir, name))
 }
 
-// keep makes an item: the copy, the original path, and a list of what was not copied.
 func (b *Batch) keep(dir int, name, from string) (kept string, err error) {
 	cell := filepath.Join(b.quarantine, time.Now().UTC().Format(cellLayout)+"-"+rand.Text()[:6])
 	if err := os.MkdirAll(cell, 0o700); err != nil {
@@ -89,8 +88,8 @@ func (k *copier) omit(path []string, name, why string) {
 	}
 }
 
-// copy copies files and directories, accessible only to their owner, and lists everything else as
-// omitted. Errors concern the quarantine.
+// copy copies files and directories, accessible only to their owner, and lists everything else
+// as omitted. Errors concern the quarantine.
 func (k *copier) copy(from, to entry, path []string) error {
 	in, err := nofollow.Stat(from.dir, from.name)
 	if err != nil {

@@ -8,16 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLost is returned if the worker did not answer: it is gone, or the connection was cut. The
-// request may have been carried out.
+// ErrLost is returned if the worker did not answer. The request may have been carried out.
 var ErrLost = errors.New("the process that opens files is gone")
 
-// Conn calls the functions of this package in a worker, one at a time. Cut may be called from any
-// goroutine.
+// Conn calls the functions of this package in a worker, one at a time. Cut may be called from
+// any goroutine.
 type Conn struct{ end }
 
-// Dial opens a connection to the worker of a listener. A dead worker is noticed at the first
-// request at the latest.
+// Dial connects to the worker of a listener. A dead worker is noticed at the first request at
+// the latest.
 func Dial(listener *os.File) (*Conn, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -36,14 +35,13 @@ func (c *Conn) Open(path string, meanwhile func()) (fd int, err error) {
 	return c.askFile(question{kind: askOpen, path: path}, meanwhile)
 }
 
-// OpenDir is the function OpenDir. It calls meanwhile like Open.
+// OpenDir is the function OpenDir, with meanwhile as in Open.
 func (c *Conn) OpenDir(path string, meanwhile func()) (fd int, err error) {
 	return c.askFile(question{kind: askOpenDir, path: path}, meanwhile)
 }
 
-// Begin is the function Begin; content is read from its start, whatever its offset. It returns
-// PendingFile.File, which the caller closes. What is neither committed nor discarded is discarded
-// with the connection.
+// Begin is the function Begin; content is read from its start. The caller closes
+// PendingFile.File, which it returns. What is not committed is discarded with the connection.
 func (c *Conn) Begin(change Change, content *os.File) (*os.File, error) {
 	fds := []int{int(content.Fd())}
 	if change.Old != nil {
@@ -78,7 +76,7 @@ func (c *Conn) Remove(change Change) error {
 	return err
 }
 
-// askFile sends a question that is answered by a descriptor.
+// askFile sends a request that is answered by a descriptor.
 func (c *Conn) askFile(q question, meanwhile func(), fds ...int) (int, error) {
 	got, err := c.ask(q, meanwhile, fds...)
 	if err == nil && len(got) != 1 {

@@ -7,10 +7,10 @@ import (
 )
 
 // Open opens a regular file for reading by its canonical path, nonblocking, following no link
-// (openat2(2), Linux 5.6). The error is the kernel's, or says what else is there.
+// (openat2(2)).
 func Open(path string) (fd int, err error) {
-	// Opening a device or a pipe has side effects, so the type is checked first. The check of the
-	// opened file counts.
+	// Opening a device or a pipe has side effects, so the type is checked first. The check of
+	// the opened file counts.
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err == nil {
 		if err := regular(st.Mode); err != nil {
@@ -34,7 +34,7 @@ func Open(path string) (fd int, err error) {
 	return fd, nil
 }
 
-// OpenDir opens a directory for listing by its canonical path, close-on-exec. It follows no link.
+// OpenDir opens a directory for listing by its canonical path, following no link.
 func OpenDir(path string) (fd int, err error) {
 	return OpenAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
 }

@@ -18,14 +18,14 @@ import (
 // Change says which file gets new content.
 type Change struct {
 	Path    string   // canonical
-	Parents bool     // create missing parent directories of a new file
-	Private bool     // only the owner may read a new file until its mode is set
-	Old     *os.File // the file to replace, as Open opened it; nil: the file is new
-	Seen    *State   // the state of Old before it was read; nil: no check
+	Parents bool     // create missing parent directories
+	Private bool     // a new file is the owner's alone until its mode is set
+	Old     *os.File // the opened file to replace; nil: the file is new
+	Seen    *State   // state of Old before it was read; nil: no check
 }
 
-// State distinguishes versions of a file's content. The change time changes with every write, and
-// no program can set it.
+// State distinguishes versions of a file's content by ctime, which no program can set, and
+// size.
 type State struct{ Changed, Size int64 } // Changed in nanoseconds
 
 // ErrChanged is returned if the file is not the one that was opened, or has changed since.
@@ -34,8 +34,8 @@ var ErrChanged = errors.New("the file was changed or replaced meanwhile by someb
 // ErrUnsynced is returned if the file was replaced but may be lost in a crash.
 var ErrUnsynced = errors.New("its directory could not be synced")
 
-// PendingFile is a file that is written and not yet committed. Until Commit it has no name, or if
-// the file system does not support that, a temporary name in the same directory.
+// PendingFile is a file that is written and not yet committed. It has no name, or where the
+// file system does not support that, a temporary one in the same directory.
 type PendingFile struct {
 	// File is open for reading, which is enough to set attributes and to sync.
 	File *os.File
@@ -45,8 +45,8 @@ type PendingFile struct {
 	name   string // temporary name; "" = none
 }
 
-// Begin writes new content into a pending file. The caller must call Discard in the end. If there
-// is an old file, only the owner may read the pending file.
+// Begin writes new content into a pending file. The caller must call Discard in the end. If
+// there is an old file, only the owner may read the pending one.
 func Begin(c Change, data io.Reader) (*PendingFile, error) {
 	dir, err := openDir(filepath.Dir(c.Path), c.Parents)
 	if err != nil {
@@ -63,7 +63,7 @@ func Begin(c Change, data io.Reader) (*PendingFile, error) {
 	return d, nil
 }
 
-// Discard removes the pending file unless it was committed, and closes it. It may be called twice.
+// Discard removes the pending file unless it was committed. It may be called twice.
 func (d *PendingFile) Discard() {
 	if d.dir < 0 {
 		return
@@ -77,8 +77,8 @@ func (d *PendingFile) Discard() {
 }
 
 // Commit moves the pending file to its path atomically and durably. The file must still be
-// Change.Old, unchanged and writable; a new file replaces nothing. Other hard links keep the old
-// content.
+// Change.Old, unchanged and writable; a new file replaces nothing. Other hard links keep the
+// old content.
 func (d *PendingFile) Commit() error {
 	base := filepath.Base(d.change.Path)
 	var err error
@@ -124,12 +124,10 @@ func (d *PendingFile) appear(base string) error {
 	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
 		return d.linked(err)
 	}
-	// The file system has no such rename. A link never replaces anything; Discard removes the temporary
-	// name.
+	// Not supported. A link never replaces anything; Discard removes the temporary name.
 	return unix.Linkat(d.dir, d.name, d.dir, base, 0)
 }
 
-// replace renames the pending file over the old one.
 func (d *PendingFile) replace(base string) error {
 	if d.name == "" {
 		name := temporaryName()
@@ -144,7 +142,6 @@ func (d *PendingFile) replace(base string) error {
 	return d.linked(unix.Renameat(d.dir, d.name, d.dir, base))
 }
 
-// linked forgets the temporary name after a rename.
 func (d *PendingFile) linked(err error) error {
 	if err == nil {
 		d.name = ""
@@ -157,8 +154,7 @@ func (d *PendingFile) link(name string) error {
 }
 
 // unchanged verifies that the old file still exists with the content that was read, and is
-// writable: renaming over it only needs permission for the directory, so that of the file is
-// checked.
+// writable: renaming over it needs permission for the directory only.
 func (d *PendingFile) unchanged() error {
 	if d.change.Old == nil {
 		return nil
@@ -185,9 +181,8 @@ func (d *PendingFile) unchanged() error {
 
 // write creates and fills the file.
 //
-// A child that is forked while the file is open for writing keeps it open until exec, and running
-// the new file fails with ETXTBSY meanwhile (golang/go#22315); hence the lock, which must not last
-// as long as a sync.
+// A child forked meanwhile keeps it open for writing until exec, and running the new file fails
+// with ETXTBSY (golang/go#22315); hence the lock, which must not last as long as a sync.
 func (d *PendingFile) write(data io.Reader) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -198,7 +193,6 @@ func (d *PendingFile) write(data io.Reader) error {
 	return d.fill(w, data)
 }
 
-// fill writes the content, and opens the file for reading.
 func (d *PendingFile) fill(w *os.File, data io.Reader) error {
 	_, err := io.Copy(w, data)
 	if err == nil {
@@ -240,7 +234,6 @@ func (d *PendingFile) openNew(name string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "draft"), nil
 }
 
-// reopen opens the file w for reading.
 func (d *PendingFile) reopen(w *os.File) error {
 	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", w.Fd()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -273,8 +266,8 @@ func openDir(canonical string, parents bool) (int, error) {
 	return fd, err
 }
 
-// syncDir makes the new name durable. A directory that may not be listed cannot be opened for that:
-// the file system syncs it later.
+// syncDir makes the new name durable. A directory that may not be listed cannot be opened for
+// that: the file system syncs it later.
 func syncDir(dir int) error {
 	fd, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.EACCES) {

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Serve is the main function of a worker: it accepts connections on the listener, answers the
-// requests on each, and returns the exit status when the listener is closed. It starts no process,
-// so that no child can keep a file open that it writes.
+// Serve is the main function of a worker. It returns the exit status when the listener is
+// closed. It starts no process: a child could keep a file open for writing.
 func Serve() int {
 	if kind, err := unix.GetsockoptInt(ListenerFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
 		fmt.Fprintln(os.Stderr, "toold: "+Marker+" is for toold itself; run toold without it")
@@ -87,7 +86,6 @@ func (a *handler) answer(q question, fds []int) error {
 	return errGarbled
 }
 
-// answerOpened answers with a descriptor, which it closes, or with the error.
 func (a *handler) answerOpened(fd int, err error) error {
 	if err != nil {
 		return a.send(answerOf(err))
@@ -113,7 +111,6 @@ func (a *handler) begin(q question, fds []int) (err error) {
 	return err
 }
 
-// drop discards the pending file, and closes the old file.
 func (a *handler) drop() {
 	if a.pending != nil {
 		a.pending.Discard()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A request is one packet, and so is its answer. Both may carry descriptors.
+// Each request and each answer is one packet, with or without descriptors.
 
 // The kinds of requests.
 const (
@@ -63,7 +63,7 @@ func decodeQuestion(b []byte) (question, error) {
 	return q, nil
 }
 
-// outcomes are the errors that errors.Is finds on the other side; see answerOf.
+// outcomes are the errors that errors.Is finds on the other side.
 var outcomes = [...]error{nil, nil, ErrChanged, ErrUnsynced}
 
 // failed is an error of the worker, with the same results of errors.Is.
@@ -119,7 +119,7 @@ func errorOf(b []byte) error {
 type end struct {
 	socket int
 	packet [mostBytes]byte
-	rights [64]byte // more than CmsgSpace for the descriptors of one packet
+	rights [64]byte // more than CmsgSpace for one packet's descriptors
 }
 
 func (e *end) send(b []byte, fds ...int) error {
@@ -135,8 +135,8 @@ func (e *end) send(b []byte, fds ...int) error {
 	}
 }
 
-// receive waits for a packet; io.EOF if the other end is gone. The bytes are valid until the next
-// packet; the caller closes the descriptors.
+// receive waits for a packet; io.EOF if the other end is gone. The bytes are valid until the
+// next packet; the caller closes the descriptors.
 func (e *end) receive() (b []byte, fds []int, err error) {
 	for {
 		n, oobn, flags, _, err := unix.Recvmsg(e.socket, e.packet[:], e.rights[:], unix.MSG_CMSG_CLOEXEC)

@@ -16,14 +16,14 @@ type Info struct {
 	ID
 	Mode    fs.FileMode // its type
 	Bits    uint32      // its permissions
-	Links   uint32      // number of hard links
+	Links   uint32
 	UID     int
 	Size    int64
 	Changed time.Time // ctime
-	Born    time.Time // birth time; zero if the file system has none
+	Born    time.Time // zero if the file system has none
 }
 
-// ReadFile reads a regular file of at most most bytes, opened with OpenFile.
+// ReadFile reads a regular file of at most most bytes.
 func ReadFile(path string, most int64) ([]byte, error) {
 	f, err := OpenFile(path)
 	if err != nil {

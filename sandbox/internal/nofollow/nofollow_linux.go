@@ -94,14 +94,14 @@ func OpenAt(dir int, name string, flags uint64) (int, error) {
 	return unix.Openat2(dir, name, &unix.OpenHow{Flags: flags | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unlinked | unix.RESOLVE_BENEATH})
 }
 
-// OpenIn opens a name in a directory that calls can write: it reaches nothing above it or on
-// another file system.
+// OpenIn opens a name in a directory that calls can write, nothing above it or on another file
+// system.
 func OpenIn(dir int, name string, flags uint64) (int, error) {
 	return unix.Openat2(dir, name, &unix.OpenHow{Flags: flags | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: beneath})
 }
 
-// OpenDir opens a directory for reading. It first adds missing permissions to a directory of this
-// user, by its descriptor: its creator may have removed them.
+// OpenDir opens a directory for reading. It first adds permissions that its creator may have
+// removed.
 func OpenDir(dir int, name string) (int, error) {
 	fd, err := OpenIn(dir, name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
@@ -119,7 +119,7 @@ func Reopen(fd int) (int, error) {
 	return unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-// OpenUp gives the owner of an open directory all rights to it, if the owner is this user. It
+// OpenUp gives the owner of an open directory all rights to it, if that is this user. It
 // returns the former mode.
 func OpenUp(fd int) (mode uint32, err error) {
 	in, err := Stat(fd, "")
@@ -132,7 +132,7 @@ func OpenUp(fd int) (mode uint32, err error) {
 	return in.Bits, err
 }
 
-// Chmod changes the mode of an open file, also with O_PATH, which fchmod(2) refuses.
+// Chmod changes the mode of an open file, also with O_PATH, unlike fchmod(2).
 func Chmod(fd int, mode uint32) error {
 	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // RemoveAll removes a name in an open directory, with all its contents. It follows no link and
-// enters no other file system, even against concurrent changes, and uses two descriptors however
-// deep the tree is.
+// enters no other file system, even against concurrent changes, and uses two descriptors
+// however deep the tree is.
 func RemoveAll(dir int, name string) error {
 	if err := unlink(dir, name); err != unix.ENOTEMPTY && err != unix.EACCES {
 		return ignore(err, unix.ENOENT)
@@ -43,13 +43,13 @@ func ignore(err, expected error) error {
 	return err
 }
 
-// walker removes the contents of a directory from its deepest parts upwards.
+// walker removes the contents of a directory, deepest parts first.
 type walker struct {
-	at    int // the directory that is being emptied
+	at    int
 	above []step
 }
 
-// step is a parent directory of the walker's, and the name through which it went down.
+// step is a parent directory, and the name through which the walker went down.
 type step struct {
 	id   ID
 	name string
@@ -74,8 +74,8 @@ func (w *walker) empty() error {
 	}
 }
 
-// clear removes what can be removed at once and returns the first directory that is not empty, or
-// "".
+// clear removes what can be removed at once and returns the first directory that is not empty,
+// or "".
 func (w *walker) clear() (down string, err error) {
 	for {
 		names, err := list(w.at)
