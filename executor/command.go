@@ -11,7 +11,6 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// check rejects commands that no shell could run.
 func (c Command) check() error {
 	if strings.IndexByte(c.Script, 0) >= 0 {
 		return errors.New("cannot run the script: it contains a NUL byte")
@@ -39,7 +38,6 @@ func (c Command) starting(identity string) error {
 	return c.Starting(identity)
 }
 
-// neverRan is the Exit of a command whose context ended before it started.
 func (c Command) neverRan() Exit {
 	return Exit{
 		Reason: Stopped, Code: 128 + int(syscall.SIGTERM), Signal: "SIGTERM",

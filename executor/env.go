@@ -70,14 +70,13 @@ func defaults() map[string]string {
 	}
 }
 
-// addUser sets the user's name, which service managers omit.
 func addUser(env map[string]string) {
 	if env["USER"] != "" && env["LOGNAME"] != "" {
 		return
 	}
 	u, err := user.Current()
 	if err != nil {
-		return // the uid has no name
+		return
 	}
 	for _, name := range []string{"USER", "LOGNAME"} {
 		if env[name] == "" {
@@ -111,7 +110,6 @@ func Passes(name string, pass []string) bool {
 	return false
 }
 
-// safePath drops relative directories and those in workspaces.
 func safePath(path string, workspaces []string) string {
 	var kept []string
 	for _, dir := range strings.Split(path, ":") {

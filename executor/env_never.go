@@ -25,8 +25,6 @@ func never(name string) bool {
 	return name == "TOOLD_CALL" || isCredential(name) || changesMeaning(name)
 }
 
-// changesMeaning reports whether a variable gives a shell, the loader or git code, a repository
-// or a search path.
 func changesMeaning(name string) bool {
 	for _, prefix := range []string{"BASH_FUNC_", "LD_", "DYLD_", "GIT_CONFIG"} {
 		if strings.HasPrefix(name, prefix) {
@@ -44,7 +42,6 @@ func changesMeaning(name string) bool {
 	}, name)
 }
 
-// isCredential reports whether a variable opens a cloud account.
 func isCredential(name string) bool {
 	return strings.HasPrefix(name, "AWS_CONTAINER_") || slices.Contains([]string{
 		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_WEB_IDENTITY_TOKEN_FILE",

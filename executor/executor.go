@@ -29,7 +29,7 @@ func (t Terminal) String() string { return [...]string{"split", "single", "off"}
 // Command is one command to run.
 type Command struct {
 	Script   string // for bash --noprofile --norc, without NUL
-	Dir      string // absolute
+	Dir      string
 	DirIs    string // identity from sandbox.Pin; "" = any
 	Env      []string
 	Terminal Terminal
@@ -45,8 +45,8 @@ type Command struct {
 	Sandbox sandbox.Profile
 
 	// Stdout and Stderr receive the output from one goroutine, in the order of the writes (see
-	// Exit.Exact), never after Run returns. They alternate at line ends; an unfinished line
-	// follows once the other stream was quiet for 20 ms. They must not block.
+	// Exit.Exact), never after Run returns, and must not block. They alternate at line ends; an
+	// unfinished line follows after 20 ms without output of the other.
 	Stdout, Stderr io.Writer
 	// Starting, if set, is called with the helper's Started.Identity before anything runs, once
 	// per helper. Run returns its error.
@@ -57,11 +57,11 @@ type Command struct {
 	// block.
 	Waiting func(Waiting)
 	// Loopback, if set, has the servers of other commands that this one may reach. With Lends,
-	// others may reach its servers under that name.
+	// others may reach its own under that name.
 	Loopback *sandbox.Loopback
 	Lends    string
-	// Connect, if set, serves sandbox.Process.ProxyListeners until ctx ends with the command,
-	// and returns when its goroutines have ended.
+	// Connect, if set, serves sandbox.Process.ProxyListeners until ctx ends, and waits for its
+	// goroutines.
 	Connect func(ctx context.Context, names net.PacketConn, ports []net.Listener)
 	// Input, if set, is read until it is closed or the command ends.
 	Input <-chan Input
@@ -76,8 +76,8 @@ type Started struct {
 	Sandbox  sandbox.Report
 }
 
-// Waiting reports that a program sleeps in a read of the command's terminal or pipe, or polls
-// it while the terminal is not line-buffered, for 0.7 s without output.
+// Waiting reports that a program reads the command's terminal or pipe, or polls it for single
+// keys, for 0.7 s without output.
 type Waiting struct {
 	Waits   bool   // false: it stopped
 	Kind    string // "line", "password", or "tui" for single keys
@@ -85,8 +85,8 @@ type Waiting struct {
 	Process Process
 }
 
-// Input is data, EOF, a signal or a window size. Unread data is kept, so the sender must bound
-// it. Signals and sizes overtake data; data sent after them is written after they took effect.
+// Input is data, EOF, a signal or a window size. The sender must bound unread data. Signals and
+// sizes overtake data.
 type Input struct {
 	Data       []byte
 	EOF        bool
@@ -102,11 +102,11 @@ type Input struct {
 type Reason int
 
 const (
-	Exited   Reason = iota // also by a signal that Run did not send
+	Exited Reason = iota // also by a signal that Run did not send
 	TimedOut
-	Stopped                // ctx ended; see context.Cause
-	Starved                // it waited for input that cannot come
-	Aborted                // Abort was closed
+	Stopped // ctx ended; see context.Cause
+	Starved
+	Aborted
 )
 
 // Exit is how a command ended.

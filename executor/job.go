@@ -21,8 +21,8 @@ type job struct {
 	leader int
 
 	mu     sync.Mutex
-	reaped bool              // the shell's pid may be reused
-	reused bool              // the pid, and so the session id, was reused
+	reaped bool // the shell's pid may be reused
+	reused bool // the pid, and so the session id, was reused
 	over   bool
 	seen   map[int]time.Time // start times of known members: their parents may have ended
 }
@@ -35,7 +35,6 @@ func startJob(shell *exec.Cmd) (*job, error) {
 	return &job{leader: shell.Process.Pid}, nil
 }
 
-// gone records that the shell was waited for.
 func (j *job) gone() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -59,7 +58,6 @@ func (j *job) known(m member) bool {
 	return seen && m.born.Sub(born).Abs() <= bornWithin
 }
 
-// members returns the living processes of the job.
 func (j *job) members() []member {
 	j.mu.Lock()
 	reaped := j.reaped
@@ -123,7 +121,6 @@ func processes() []member {
 
 func (j *job) alive() bool { return len(j.members()) > 0 }
 
-// runnable reports whether a process runs or waits for a disk.
 func (j *job) runnable() bool {
 	return slices.ContainsFunc(j.members(), func(m member) bool { return m.runs })
 }
@@ -135,7 +132,6 @@ func (j *job) terminate() {
 	}
 }
 
-// kill kills all processes, also those that start meanwhile.
 func (j *job) kill() {
 	j.signal("SIGKILL", false)
 	for range 100 {
@@ -150,7 +146,6 @@ func (j *job) kill() {
 	}
 }
 
-// end kills what outlived the shell and returns it.
 func (j *job) end() []Process {
 	var left []Process
 	for _, m := range j.members() {
@@ -160,7 +155,6 @@ func (j *job) end() []Process {
 	return left
 }
 
-// signal signals the shell's process group, or the shell alone.
 func (j *job) signal(name string, toShell bool) {
 	to := -j.leader
 	if toShell {

@@ -35,10 +35,8 @@ type memoryWatch struct {
 	began  bool
 }
 
-// begin is called once the command has run for fillsMemory.
 func (w *memoryWatch) begin() { w.before, w.began = oomKills() }
 
-// met reports whether the kernel killed a process since begin.
 func (w *memoryWatch) met() bool {
 	if !w.began {
 		return false

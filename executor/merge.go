@@ -21,45 +21,43 @@ const (
 	mergeRuns = 2 * mergeBuffer
 )
 
-// merger joins two streams into one, cut at line ends, in the order of their writes. It emits
-// every byte of a stream, in order.
+// merger joins two streams into one, cut at line ends, in the order of their writes. One
+// goroutine uses it.
 //
-// The order comes from the kernel's write reports. A report names a stream but no length, and
-// equal neighbours merge: a run. The bytes of a write are readable before its report, so once
-// no report is left, each run has bytes, and at most the last write of each process is
-// unreported.
+// The order comes from the kernel's write reports, which name a stream but no length; equal
+// neighbours merge into a run. The bytes of a write are readable before its report: once no
+// report is left, each run has bytes, and at most the last write of each process is unreported.
 //
 // Each line is an item, and so is the unfinished one at the end. If the items fit the runs in
-// only one way, that is their order; otherwise the merger picks one and sets unsure. It is used
-// by one goroutine.
+// several ways, the merger picks one and sets unsure.
 type merger struct {
 	emit    func(stream int, p []byte)
 	watched bool // otherwise calls of added define the order
 	unsure  bool // the order of some lines is a guess
 
 	in    [2]inflow
-	runs  []int         // unresolved; no two neighbours are equal
-	news  bool          // since the last settle
-	now   time.Duration // time of the last settle
-	stray bool          // a write belongs to no stream
-	full  bool          // at the last settle: reported bytes may not have been added
+	runs  []int // unresolved; no two neighbours are equal
+	news  bool  // since the last settle
+	now   time.Duration
+	stray bool // a write belongs to no stream
+	full  bool // at the last settle: reported bytes may not have been added
 
-	last     int           // stream of the last resolved run
+	last     int
 	resolved time.Duration
-	multi    bool          // that run had more than one item per report
+	multi    bool // that run had more than one item per report
 
-	holding bool          // the first of runs may have an item that belongs after all of them
-	began   time.Duration // when holding began
-	since   time.Duration // when the wait without news began
+	holding bool // the first of runs may have an item that belongs after all of them
+	began   time.Duration
+	since   time.Duration
 }
 
 // inflow is the buffered input of one stream.
 type inflow struct {
 	mem   []byte
-	buf   []byte        // in mem
-	old   int           // resolved bytes of an unfinished line
-	since time.Duration // when that line began
-	heard time.Duration // when bytes last arrived
+	buf   []byte
+	old   int // resolved bytes of an unfinished line
+	since time.Duration
+	heard time.Duration
 	owed  bool          // bytes were resolved before their report
 	late  time.Duration // when owed becomes unsure
 }
@@ -73,7 +71,6 @@ func newMerger(watched bool, emit func(stream int, p []byte)) *merger {
 	return m
 }
 
-// wrote records a reported write.
 func (m *merger) wrote(stream int) {
 	m.news = true
 	switch n := len(m.runs); {
@@ -94,7 +91,6 @@ func (m *merger) space(stream int) []byte {
 	return buf[len(buf):cap(buf)]
 }
 
-// added takes n bytes from the space of stream.
 func (m *merger) added(stream, n int, now time.Duration) {
 	in := &m.in[stream]
 	in.buf, in.heard = in.buf[:len(in.buf)+n], now
@@ -129,7 +125,6 @@ func (m *merger) settle(now time.Duration) {
 	}
 }
 
-// mixed reports whether both streams have unresolved bytes.
 func (m *merger) mixed() bool {
 	return len(m.runs) > 1 || m.items(0) > 0 && m.items(1) > 0
 }
@@ -178,8 +173,8 @@ func (m *merger) tailDue(s int) (at time.Duration, waits bool) {
 	return min(max(in.since, m.in[1-s].heard)+tailWait, in.since+tailWaitMax), true
 }
 
-// resolve assigns items to the runs and emits them. Unless final, it keeps an item whose write
-// may not be reported yet, and all that follows.
+// resolve assigns items to the runs and emits them. Unless final, it keeps what may precede an
+// unreported write.
 func (m *merger) resolve(final bool) {
 	if m.holding && !m.news && !final {
 		return
@@ -243,7 +238,6 @@ func (m *merger) takeUnreported(s int) {
 	}
 }
 
-// items counts the lines of a stream, the unfinished one included unless it is resolved.
 func (m *merger) items(s int) int {
 	in := &m.in[s]
 	n := bytes.Count(in.buf[in.old:], []byte{'\n'})
@@ -258,7 +252,7 @@ func (m *merger) items(s int) int {
 type share struct {
 	runs, none, more int
 	hold             bool // keep one more item back
-	wait             bool // undecided
+	wait             bool
 }
 
 func (h *share) next() int {
@@ -272,9 +266,9 @@ func (h *share) next() int {
 	return n
 }
 
-// share plans the items of a stream. A first run that continues the one resolved last may be
-// its late report, without items. If the last run is the other stream's, the last item may
-// belong to an unreported write.
+// share plans the items of a stream. A first run that continues the last one may be its late
+// report, without items. Before a run of the other stream, the last item may belong to an
+// unreported write.
 func (m *merger) share(s int, final bool) share {
 	var h share
 	for _, r := range m.runs {
@@ -302,14 +296,13 @@ func (m *merger) share(s int, final bool) share {
 	return h
 }
 
-// take resolves one run with n items.
 func (m *merger) take(s, n int) {
 	in := &m.in[s]
 	end, from := 0, in.old
 	for range n {
 		line := bytes.IndexByte(in.buf[from:], '\n')
 		if line < 0 {
-			break // keep the unfinished one
+			break
 		}
 		end = from + line + 1
 		from = end

@@ -14,8 +14,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// plain is a command on systems without a helper: the shell is a child of this process, its
-// streams are pipes, its processes are found by session and parents. It is tested on Linux too.
+// plain is a command on systems without a helper: a child of this process, on pipes, whose
+// processes are found by session and parents.
 type plain struct {
 	Command
 	report sandbox.Report
@@ -23,11 +23,11 @@ type plain struct {
 	shell *exec.Cmd
 	job   *job
 	out   [2]*plainOutput
-	input *os.File // nil: standard input is at EOF
+	input *os.File
 	begun time.Time
 
 	mu     sync.Mutex
-	merger *merger // in the order of arrival
+	merger *merger
 	due    *time.Timer
 }
 
@@ -43,7 +43,6 @@ const (
 	plainMost  = 1500 * time.Millisecond
 )
 
-// runPlain runs a checked command whose shell is started by prefix and confined as report says.
 func runPlain(ctx context.Context, c Command, shell string, prefix []string, report sandbox.Report) (Exit, error) {
 	if c.Terminal != Off {
 		return Exit{}, fmt.Errorf("cannot run the command on a terminal (%q): on this system commands have pipes only; use \"terminal\": \"off\", or set terminal: off in the configuration", c.Terminal)
@@ -64,7 +63,7 @@ func runPlain(ctx context.Context, c Command, shell string, prefix []string, rep
 
 // start opens the pipes and starts the shell. On error nothing stays open.
 func (p *plain) start() (err error) {
-	var ends []*os.File // the shell's
+	var ends []*os.File
 	defer func() {
 		for _, f := range ends {
 			f.Close()
@@ -219,7 +218,6 @@ func (p *plain) pass(s int, b []byte) {
 	}
 }
 
-// awaitExit waits for the exit, and enforces the timeout.
 func (p *plain) awaitExit(ctx context.Context) Reason {
 	exited := make(chan struct{})
 	// Ends with the shell, which job.kill ensures.
@@ -262,7 +260,6 @@ func (p *plain) awaitExit(ctx context.Context) Reason {
 	return reason
 }
 
-// settle waits for the last output of children.
 func (p *plain) settle(ctx context.Context, eof <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, plainMost)
 	defer cancel()

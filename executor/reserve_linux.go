@@ -66,7 +66,6 @@ func (h *Reservation) begin(c Command) {
 	h.streams, h.waited, h.err = s, false, err
 }
 
-// startReserved starts the sandbox of a command that Release will run.
 func startReserved(c Command, s *streams, slots *sandbox.Slots) (*sandbox.Process, error) {
 	shell, err := findShell()
 	if err != nil {
@@ -138,7 +137,6 @@ func (h *Reservation) release(ctx context.Context, c Command) error {
 	return h.release(ctx, c)
 }
 
-// matches reports whether c is the reserved command.
 func (h *Reservation) matches(c Command) bool {
 	return h.process != nil && c.Script == h.command.Script && reflect.DeepEqual(c.shape(), h.command.shape())
 }
@@ -146,7 +144,7 @@ func (h *Reservation) matches(c Command) bool {
 func (h *Reservation) wait(ctx context.Context, c Command) Exit {
 	h.streams.attach(c)
 	r := &running{Command: c, streams: h.streams, process: h.process, begun: time.Now(), retire: h.pool.retirer()}
-	h.process = nil // it ends with the command
+	h.process = nil
 	defer h.streams.close()
 	return r.wait(ctx)
 }

@@ -16,13 +16,13 @@ import (
 const (
 	defaultGrace = 2 * time.Second
 
-	// After the exit children may still print, as tee in a process substitution does. Run reads
-	// on until settleLooks checks in a row found that none runs or has written, at most
-	// settleMost checks. Checks are counted, not time: the daemon may have been suspended.
+	// After the exit children may still print. Run reads on until settleLooks checks in a row
+	// found that none runs or has written, at most settleMost. Checks are counted, not time:
+	// the daemon may have been suspended.
 	settleLooks = 3
 	settleMost  = 75
 	settleStep  = 20 * time.Millisecond
-	settleMax   = 10 * time.Second      // for a helper that does not answer
+	settleMax   = 10 * time.Second // for a helper that does not answer
 
 	// In the grace period stopped processes get CONT after wakeFirst, then in growing
 	// intervals.
@@ -34,18 +34,14 @@ const (
 )
 
 // Run starts the command and returns when none of its processes is left, at most Grace and a
-// few seconds after Timeout or the end of ctx.
+// few seconds after Timeout (CLOCK_MONOTONIC) or the end of ctx.
 //
 // An error means that nothing of it ran: errors.Is finds sandbox.ErrUnavailable if it could not
 // be confined, errors.As a *sandbox.DirError for a bad Dir.
 //
-// When ctx ends or Timeout passes, every process gets TERM and CONT, CONT again if it is
-// stopped later, and KILL after Grace. If ctx ends before the start, Run returns the Exit of a
-// command that TERM ended at once. Processes that outlive the command are killed and listed in
-// Exit.Leftovers. A command that sleeps some seconds in a read of its terminal after EOF is
-// stopped too.
-//
-// Timeout uses CLOCK_MONOTONIC: neither clock changes nor suspension count.
+// When ctx ends or Timeout passes, every process gets TERM and CONT, and KILL after Grace; so
+// does a command that keeps reading its terminal after EOF. Processes that outlive the command
+// are killed and listed in Exit.Leftovers.
 func Run(ctx context.Context, c Command) (Exit, error) {
 	var none *Pool
 	return none.Run(ctx, c)
@@ -54,10 +50,9 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 // maxArgument is MAX_ARG_STRLEN of execve(2), with its final NUL.
 const maxArgument = 128<<10 - 1
 
-// arguments returns bash's arguments for the script. A script too long for an argument is a
-// memory file on descriptor 3, which bash reads and closes first. It differs from a short one:
-// errors name "eval", BASH_EXECUTION_STRING has the reading line, and trailing newlines are
-// lost.
+// arguments returns bash's arguments for the script. One too long for an argument is a memory
+// file on descriptor 3, which bash reads and closes first; then errors name "eval" and
+// BASH_EXECUTION_STRING has the reading line.
 func arguments(script string) ([]string, *os.File, error) {
 	plain := []string{"--noprofile", "--norc", "-c"}
 	if len(script) <= maxArgument {
@@ -106,7 +101,6 @@ func (r *running) wait(ctx context.Context) Exit {
 	return r.exit(left)
 }
 
-// connect serves the command's network until disconnect is called.
 func (r *running) connect() (disconnect func()) {
 	names, ports := r.process.ProxyListeners()
 	if r.Connect == nil || names == nil {
@@ -119,7 +113,6 @@ func (r *running) connect() (disconnect func()) {
 	return func() { stop(); serving.Wait() }
 }
 
-// end kills what is left and returns it.
 func (r *running) end() []sandbox.Member {
 	if r.retire != nil && isClosed(r.process.Alone()) && r.process.Empty() {
 		r.retire(r.process)
@@ -154,7 +147,6 @@ func (r *running) listen() (eof <-chan struct{}, finish func()) {
 	}
 }
 
-// awaitExit waits for the exit, and enforces the timeout.
 func (r *running) awaitExit(ctx context.Context) {
 	var timeout <-chan time.Time
 	if r.Timeout > 0 {
@@ -199,7 +191,6 @@ func (r *running) awaitExit(ctx context.Context) {
 	r.stop()
 }
 
-// stop sends TERM, then KILL, to all processes.
 func (r *running) stop() {
 	if r.reason != Aborted {
 		r.process.SignalAll(syscall.SIGTERM)
@@ -250,7 +241,6 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// settle reads the last output of children of a command that ended by itself.
 func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 	if r.reason != Exited || isClosed(r.process.Alone()) {
 		return

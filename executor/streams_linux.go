@@ -9,10 +9,10 @@ import (
 
 // streams are both sides of the descriptors of one command.
 type streams struct {
-	child  [3]*os.File // the command's
-	opened []*os.File  // what closeChild closes
-	input  *os.File    // our side; nil = none
-	ctty   *os.File    // master of the controlling terminal; nil = none
+	child  [3]*os.File
+	opened []*os.File
+	input  *os.File // our side; nil = none
+	ctty   *os.File // master of the controlling terminal; nil = none
 	out    []*stream
 	reader *reader
 
@@ -103,7 +103,6 @@ func (s *streams) add(f *os.File, name string, to io.Writer) {
 	s.out = append(s.out, &stream{file: f, name: name, to: orDiscard(to), last: new(atomic.Int64)})
 }
 
-// attach sets the writers of c. Reading has not begun.
 func (s *streams) attach(c Command) {
 	for i, to := range []io.Writer{c.Stdout, c.Stderr}[:len(s.out)] {
 		s.out[i].to = orDiscard(to)
@@ -117,7 +116,6 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
-// closeChild closes the command's side.
 func (s *streams) closeChild() {
 	for _, f := range s.opened {
 		f.Close()
@@ -145,7 +143,6 @@ func (s *streams) idle(now time.Time) time.Duration {
 	return idle
 }
 
-// lastOutput returns when output last arrived, or the start.
 func (s *streams) lastOutput() time.Time {
 	last := int64(0)
 	for _, o := range s.out {

@@ -18,8 +18,7 @@ const (
 const eof = 4
 
 // endOfInput is several EOF keys: each ends one read, and a shell and its children read more
-// than once (see keepEnded). There are few, because a program that reads single keys gets all
-// of them.
+// than once. A program that reads single keys gets all of them.
 func endOfInput() []byte { return bytes.Repeat([]byte{eof}, 16) }
 
 // openTerminal opens a pseudo-terminal, close-on-exec, without echo and output translation.
@@ -36,9 +35,8 @@ func openTerminal(rows, cols uint16) (master, slave *os.File, err error) {
 	return master, slave, nil
 }
 
-// openPair opens both sides (pty(7), ioctl_tty(2)). The master is nonblocking, so that
-// deadlines and Close end a read. The slave is opened through the master, whatever is mounted
-// on /dev/pts.
+// openPair opens both sides (pty(7), ioctl_tty(2)): the master nonblocking, for deadlines, the
+// slave through the master, whatever is mounted on /dev/pts.
 func openPair() (master, slave *os.File, err error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -61,7 +59,6 @@ func openPair() (master, slave *os.File, err error) {
 	return master, os.NewFile(uintptr(other), fmt.Sprintf("/dev/pts/%d", number)), nil
 }
 
-// byteExact turns off newline translation and echo.
 func byteExact(fd int) error {
 	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {

@@ -15,7 +15,7 @@ type ttyState struct {
 }
 
 // readTTYState reads the state from the master. Only a poll of the slave flushes what is on its
-// way, so that is opened for a moment. The mode is read after that.
+// way; the mode is read after that.
 func readTTYState(master *os.File) (p ttyState, err error) {
 	err = withFD(master, func(fd int) error {
 		if p.pending, err = hasInput(fd); err != nil {
@@ -54,7 +54,6 @@ func openSlave(master int) (slave int, err error) {
 	return slave, err
 }
 
-// readable polls without waiting.
 func readable(fd int) (bool, error) {
 	ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	err := uninterrupted(func() error {

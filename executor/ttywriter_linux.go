@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// lineMax is the longest line, newline included, in canonical mode (N_TTY(4)), and the buffer
-// size that is safe in any mode.
+// lineMax is the longest line in canonical mode, newline included (N_TTY(4)), and a buffer size
+// that is safe in any mode.
 const lineMax = 4095
 
-// A ttyWriter writes input to the master of a terminal, from one goroutine. It never has more
-// in flight than the terminal's buffer: after a mode change a terminal drops what does not fit.
+// A ttyWriter writes input to the master of a terminal, from one goroutine, never more than the
+// terminal's buffer: after a mode change a terminal drops what does not fit.
 type ttyWriter struct {
 	master *os.File
 	open   int // bytes of the unfinished line in the line editor
 	under  int // bytes since the buffer was last empty, open included
 }
 
-// write writes p. A line that is too long bypasses the line editor in pieces, so that it
-// arrives whole. write returns when p is written and such a line is read, or when done is
-// closed.
+// write writes p. A line that is too long bypasses the line editor in pieces. write returns
+// when p is written and such a line is read, or when done is closed.
 func (t *ttyWriter) write(p []byte, done <-chan struct{}) {
 	for ok := true; ok && len(p) > 0; {
 		n := t.fitting(p)
@@ -34,10 +33,10 @@ func (t *ttyWriter) write(p []byte, done <-chan struct{}) {
 	}
 }
 
-// fitting returns how much of p can be written as it is; 0 if the next line is too long.
+// fitting returns how much of p can be written as it is.
 func (t *ttyWriter) fitting(p []byte) (n int) {
 	if state, err := readTTYState(t.master); err == nil && !state.edits {
-		t.open = 0 // single-key mode has no lines
+		t.open = 0
 		return min(len(p), lineMax)
 	}
 	for n < len(p) {

@@ -12,22 +12,22 @@ const (
 	// Only a command that was silent for quiet is checked, so short ones pay nothing.
 	quiet      = 700 * time.Millisecond
 	lookEvery  = 500 * time.Millisecond
-	lookSeldom = 2 * time.Second // long silent and working
+	lookSeldom = 2 * time.Second
 	longQuiet  = 10 * time.Second
 
 	// starveAfter is how long a program may wait for input that cannot come, starveLooks how
-	// often it must be found waiting: on a busy machine the first check may precede its EOF.
+	// often it must be found waiting.
 	starveAfter = 5 * time.Second
 	starveLooks = 6
 
-	mostWaits = 1000 // reported for one command
-	mostEnds  = 10   // ^D keys for a program that reads single keys
-	manyEnds  = 512  // for a program that used up the first few; a terminal queues 4096
+	mostWaits = 1000
+	mostEnds  = 10  // ^D keys for a program that reads single keys
+	manyEnds  = 512 // for a program that used up the first few; a terminal queues 4096
 )
 
 type watch struct {
 	now      Waiting
-	looks    int // checks that found it waiting
+	looks    int
 	reported int
 	ends     int
 }
@@ -94,7 +94,7 @@ func (r *running) report(w Waiting) {
 func (r *running) ended() bool { return !r.Stdin || r.streams.atEnd.Load() }
 
 // keepEnded writes EOF to a terminal once more: programs that ask for a password discard
-// earlier input. A program that reads single keys gets one key.
+// earlier input.
 func (r *running) keepEnded(waits bool) {
 	s := r.streams
 	if s.ctty == nil {

@@ -29,7 +29,6 @@ func (c Command) shape() Command {
 
 func (s *warmShell) fits(c Command) bool { return reflect.DeepEqual(s.shape, c.shape()) }
 
-// startWarm starts a shell for commands of the shape c.
 func startWarm(ctx context.Context, c Command, slots *sandbox.Slots) (*warmShell, error) {
 	shell, err := findShell()
 	if err != nil {

@@ -15,7 +15,7 @@ func (s *Server) answerQuestions(ctx context.Context, dns net.PacketConn) {
 	buf := make([]byte, 4<<10)
 	defer func() {
 		for range cap(waiting) {
-			waiting <- struct{}{} // all are busy
+			waiting <- struct{}{}
 		}
 	}()
 	for {
@@ -24,7 +24,7 @@ func (s *Server) answerQuestions(ctx context.Context, dns net.PacketConn) {
 			return
 		}
 		if err != nil {
-			continue // of one packet
+			continue
 		}
 		q, head, ok := parseQuestion(buf[:n])
 		if !ok {
@@ -33,7 +33,7 @@ func (s *Server) answerQuestions(ctx context.Context, dns net.PacketConn) {
 		select {
 		case waiting <- struct{}{}:
 		default:
-			continue // the client retries
+			continue
 		}
 		// Ends with the decision or ctx.
 		go func() {
@@ -88,7 +88,6 @@ func (s *Server) reply(ctx context.Context, head dnsmessage.Header, q dnsmessage
 	return packet
 }
 
-// asked decides on the name of a query.
 func (s *Server) asked(ctx context.Context, q dnsmessage.Question) (*name, error) {
 	text := strings.TrimSuffix(q.Name.String(), ".")
 	host, err := ParseName(text)

@@ -1,10 +1,10 @@
 // Package egress carries the connections of a confined call to the hosts that it may reach, by
 // name.
 //
-// In the call's own network every address leads to listeners of the daemon. A program looks up
-// a name (see Server.Serve), gets an address that stands for it, connects, and is joined to a
-// connection that the daemon makes. Options.Allow decides what may be reached; the package only
-// refuses invalid names and addresses that no public name should have.
+// In the call's network every address leads to listeners of the daemon. A looked-up name gets
+// an address that stands for it; a connection there is joined to one that the daemon makes. The
+// package refuses invalid names and addresses that no public name should have; all else is up
+// to Options.Allow.
 package egress
 
 import (
@@ -23,8 +23,7 @@ import (
 // Options configure a Server. Allow is required.
 type Options struct {
 	// Allow decides whether host, a lower-case name or an address, may be contacted at one of
-	// the ports; nil allows it. It may wait for a person, ends with ctx, and is called
-	// concurrently.
+	// the ports; nil allows it. It may wait for a person, and is called concurrently.
 	Allow func(ctx context.Context, host string, ports []uint16) error
 
 	// Private are non-public networks that may be reached.
@@ -33,9 +32,8 @@ type Options struct {
 	// OtherNames allows TLS for another name than was looked up.
 	OtherNames bool
 
-	// Revoked waits until host must not be contacted at port any more and returns why: the
-	// connection ends. It returns nil when ctx ends, and is called concurrently. Nil = nothing
-	// is revoked.
+	// Revoked waits until host must not be contacted at port any more and returns why, or nil
+	// when ctx ends. It is called concurrently. Nil = nothing is revoked.
 	Revoked func(ctx context.Context, host string, port uint16) error
 	// Slots bounds the connections of all Servers that share it. Nil = only the bound per call.
 	Slots *Slots
@@ -50,8 +48,8 @@ type Options struct {
 type Refusal struct {
 	Host string
 	Port uint16 // 0 = the lookup of its name was refused
-	// Address is the refused one of Host's addresses; zero = Host itself. Others: other
-	// addresses of Host may be contacted.
+	// Address is the refused one of Host's addresses; zero = Host itself. Others: another may
+	// be contacted.
 	Address netip.Addr
 	Others  bool
 	Why     error
@@ -72,8 +70,8 @@ const (
 type Server struct {
 	opt     Options
 	ports   []uint16
-	lookups chan struct{} // one element for each running lookup
-	held    int           // guarded by Slots
+	lookups chan struct{}
+	held    int // guarded by Slots
 
 	mu       sync.Mutex
 	names    map[string]*name
@@ -107,7 +105,7 @@ func New(o Options) *Server {
 }
 
 // Serve answers the DNS queries on dns and joins the connections of the listeners, until ctx
-// ends. It closes them and returns when its goroutines have ended. It must be called once.
+// ends. It closes them and waits for its goroutines. It must be called once.
 func (s *Server) Serve(ctx context.Context, dns net.PacketConn, listeners []net.Listener) {
 	for _, l := range listeners {
 		s.ports = append(s.ports, portOf(l.Addr()))
@@ -172,7 +170,6 @@ func (s *Server) allowed(ctx context.Context, host string, port uint16) error {
 
 var errTooMany = errors.New("the call has asked for too many names")
 
-// named returns the one record of a name.
 func (s *Server) named(host string) (*name, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,8 +220,7 @@ func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.A
 	return found, err
 }
 
-// public returns the addresses of a host that may be contacted, and why the last of the others
-// may not.
+// public returns the addresses of a host that may be contacted, and why others may not.
 func (s *Server) public(host string, all []netip.Addr) (found []netip.Addr, refused error) {
 	for _, a := range all {
 		if s.unfit(a) == nil {
@@ -240,7 +236,6 @@ func (s *Server) public(host string, all []netip.Addr) (found []netip.Addr, refu
 	return found, refused
 }
 
-// lookup finds the addresses of a name, few at a time.
 func (s *Server) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	select {
 	case s.lookups <- struct{}{}:
@@ -251,7 +246,6 @@ func (s *Server) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	}
 }
 
-// lookupError is a failed lookup of an allowed name.
 type lookupError struct{ err error }
 
 func (e *lookupError) Error() string { return e.err.Error() }

@@ -22,7 +22,7 @@ const (
 
 	typeHandshake   = 22
 	typeClientHello = 1
-	typeServerName  = 0 // an extension; and the kind of name in it
+	typeServerName  = 0
 )
 
 // readFirst reads the first bytes. If they are TLS, it reads until the server name is known: ""
@@ -68,11 +68,10 @@ func ended(err error) error {
 type records struct {
 	from io.Reader
 	raw  []byte
-	at   int    // offset in raw of the next record
+	at   int
 	body []byte
 }
 
-// message returns the first n bytes of the messages.
 func (r *records) message(n int) ([]byte, error) {
 	for len(r.body) < n {
 		head, err := r.need(5)
@@ -111,14 +110,14 @@ func (r *records) need(n int) ([]byte, error) {
 func serverName(hello []byte) (string, error) {
 	b := field(hello)
 	b.skip(2 + 32) // version, random
-	b.take(1)      // session
-	b.take(2)      // cipher suites
-	b.take(1)      // compression
+	b.take(1)
+	b.take(2)
+	b.take(1)
 	if b.bad {
 		return "", errHello
 	}
 	if len(b.rest) == 0 {
-		return "", nil // without extensions
+		return "", nil
 	}
 	extensions := field(b.take(2))
 	if b.bad || len(b.rest) > 0 {

@@ -83,7 +83,6 @@ func (s *Server) note(local net.Addr) {
 	}
 }
 
-// join connects c to the host of its address, or resets it.
 func (s *Server) join(ctx context.Context, c net.Conn) {
 	out, to, err := s.connect(ctx, c.LocalAddr())
 	if err != nil {

@@ -16,10 +16,10 @@ func late(l net.Listener) (local net.Addr, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	err = raw.Control(func(listener uintptr) { // nonblocking
+	err = raw.Control(func(listener uintptr) {
 		fd, _, err := syscall.Accept4(int(listener), syscall.SOCK_CLOEXEC)
 		if err != nil {
-			return // none pending
+			return
 		}
 		if at, err := syscall.Getsockname(fd); err == nil {
 			local = addressOf(at)

@@ -7,9 +7,8 @@ import (
 	"slices"
 )
 
-// notPublic lists the networks that no public name should resolve to: IANA's special-purpose
-// addresses, multicast and reserved ones. Of IPv6 only 2000::/3 is assigned to hosts, so all
-// else is refused.
+// notPublic lists the networks that no public name should resolve to. Of IPv6 only 2000::/3 is
+// assigned to hosts.
 func notPublic() []netip.Prefix {
 	var list []netip.Prefix
 	for _, s := range []string{

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Slots bounds the connections of several Servers, six descriptors each. Half are reserved for
-// calls without connections; otherwise a call gets one only while more are free than it has.
+// Slots bounds the connections of several Servers. Half are reserved for calls without
+// connections; otherwise a call gets one only while more are free than it has.
 type Slots struct {
 	kept int
 
@@ -33,8 +33,7 @@ func (p *Slots) take(ctx context.Context, s *Server) bool {
 	}
 }
 
-// try takes a slot if s may have another, or returns a channel that is closed when that may
-// have changed.
+// try takes a slot, or returns a channel that is closed when one may be free.
 func (p *Slots) try(s *Server) (changed chan struct{}, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

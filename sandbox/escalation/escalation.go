@@ -51,9 +51,9 @@ type Limits struct {
 	Mode    sandbox.Mode // ReadOnly = none
 	Write   []string     // canonical directories, with those below
 	Network Network
-	Hosts   []string     // see egress.ParsePattern; any host with a Network
-	Ports   []uint16     // ports on which hosts are reached
-	Protect []string     // no directory below such a name is added
+	Hosts   []string // see egress.ParsePattern; any host with a Network
+	Ports   []uint16 // ports on which hosts are reached
+	Protect []string // no directory below such a name is added
 }
 
 // Offer is what may be added to the sandbox of a call: one item of each list.
@@ -114,9 +114,8 @@ func networkOf(p sandbox.Profile) Network {
 	return Off
 }
 
-// Escalation is what a person has added to the sandbox of one call. A nil Escalation adds
-// nothing. The caller calls Close when the call has ended. The other methods may be called
-// concurrently.
+// Escalation is what a person has added to the sandbox of one call; nil = nothing. The caller
+// calls Close when the call has ended. The other methods may be called concurrently.
 type Escalation struct {
 	words   Words // canonical
 	mode    sandbox.Mode
@@ -129,8 +128,8 @@ type Escalation struct {
 	pinned  *os.File
 }
 
-// Check returns the Escalation for words of a call under p. The error says why the limits do
-// not allow it, and which setting governs it. Words that add nothing return nil.
+// Check returns the Escalation for words of a call under p, or why the limits do not allow it.
+// Words that add nothing return nil.
 func (b Limits) Check(p sandbox.Profile, w Words) (*Escalation, error) {
 	if w == (Words{}) {
 		return nil, nil
@@ -204,7 +203,6 @@ func atMost(some bool, most string) string {
 	return "at most " + most
 }
 
-// beyond is the error for what the configuration does not let people add.
 func beyond(what, key, most string) error {
 	return fmt.Errorf("%s is more than may be added to this call: approval.widen.%s in the configuration gives it %s", what, key, most)
 }
@@ -220,8 +218,7 @@ func (g *Escalation) Words() Words {
 // Dir returns the additional writable directory; "" = none.
 func (g *Escalation) Dir() string { return g.Words().Write }
 
-// Escalate returns the profile with what was added. The directory is pinned: the sandbox does
-// not start if another replaced it.
+// Escalate returns the profile with what was added. The directory is pinned.
 func (g *Escalation) Escalate(p sandbox.Profile) sandbox.Profile {
 	if g == nil {
 		return p
@@ -251,11 +248,10 @@ func (g *Escalation) Lets(host string, port uint16) (lets, alone bool) {
 // Close closes the directory.
 func (g *Escalation) Close() {
 	if g != nil {
-		g.pinned.Close() // allowed on nil
+		g.pinned.Close()
 	}
 }
 
-// text quotes a word of an answer for an error.
 func text(s string) string {
 	if strings.IndexFunc(s, unseen) >= 0 || len(s) > 4096 {
 		return fmt.Sprintf("%.200q", s)

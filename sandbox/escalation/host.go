@@ -47,7 +47,6 @@ func (b Limits) single(g *Escalation, p sandbox.Profile) error {
 	return nil
 }
 
-// covers reports whether the limits allow a host at all of the ports.
 func (b Limits) covers(host string, ports []uint16) bool {
 	for _, port := range ports {
 		if !slices.ContainsFunc(b.Hosts, func(text string) bool {

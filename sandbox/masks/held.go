@@ -10,12 +10,12 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// held is whether a person committed a file's bytes to git under this path. Git would fail on a
+// held is whether a person committed a file's bytes to git under this path: git would fail on a
 // mask over it, which protects nothing.
 type held struct {
 	yes bool
 	of  state
-	by  int   // index.version at that time
+	by  int // index.version at that time
 }
 
 // state identifies a file and its content; zero = missing.
@@ -24,10 +24,9 @@ type state struct {
 	changed int64
 	size    int64
 	links   uint32
-	special bool   // neither a regular file nor a directory
+	special bool // neither a regular file nor a directory
 }
 
-// stateOf returns the state of a path, following no link at its end.
 func stateOf(path string) state {
 	in, err := nofollow.Lstat(path)
 	if err != nil {
@@ -41,10 +40,10 @@ func stateOf(path string) state {
 }
 
 type repository struct {
-	top     string // of the work tree
+	top     string
 	index   string
 	objects []string // with alternates
-	wide    bool     // object names are SHA-256
+	wide    bool
 }
 
 // refresh updates the state of readable files with rules. The caller holds mu.
@@ -87,8 +86,8 @@ func (t *Tracker) making() bool {
 	return false
 }
 
-// refreshHeld compares a file again when it, or the committed content, has changed. It compares
-// in memory: calls can see which files the daemon reads.
+// refreshHeld compares a file again when it, or the committed content, has changed; in memory,
+// since calls can see which files the daemon reads.
 func (t *Tracker) refreshHeld(n *name) {
 	repo := t.repository(filepath.Dir(n.target))
 	index, now := t.index(repo), held{}

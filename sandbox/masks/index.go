@@ -9,17 +9,17 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// An index is the state of a repository's index. Calls can write it, and its blobs, so an entry
-// counts only if no call ran when it appeared.
+// An index is the state of a repository's index. An entry counts only if no call ran when it
+// appeared: calls can write the index and its blobs.
 type index struct {
 	path    string
 	seed    maphash.Seed
 	wide    bool
-	state   state // of the file when it was last read
+	state   state
 	entries blobs // nil = unreadable
 	vouched blobs // latest entry of each path that no call can have made
-	version int   // of vouched
-	unsure  bool  // entries may have changed while calls ran
+	version int
+	unsure  bool // entries may have changed while calls ran
 }
 
 // blobs maps hashed paths to hashed blob names: an index may have a million.
@@ -116,15 +116,14 @@ func (i *index) list() blobs {
 	return list
 }
 
-// entryReader reads the entries of an index, which are sorted by path.
 type entryReader struct {
 	text   []byte
 	packed bool // paths omit the prefix shared with the previous one
-	name   int  // bytes of a blob's name
+	name   int
 
 	path, blob []byte
 	file       bool
-	stage      int // merge stage; 0 = none
+	stage      int
 }
 
 // next reads an entry; false for an invalid one, or one out of order.
@@ -137,7 +136,7 @@ func (r *entryReader) next() bool {
 	r.file = binary.BigEndian.Uint32(r.text[mode:])>>12 == 0o10
 	r.blob = r.text[stat : stat+r.name]
 	flags := binary.BigEndian.Uint16(r.text[head-2:])
-	if flags&0x4000 != 0 { // extended flags
+	if flags&0x4000 != 0 {
 		head += 2
 	}
 	rest, was, stage := r.text[head:], r.path, r.stage

@@ -1,8 +1,7 @@
-// Package masks finds the files and directories that calls could reach and that an ask or deny
-// rule about paths hides from programs, and makes a sandbox.MaskSet of them.
+// Package masks makes the sandbox.MaskSet of the files and directories that an ask or deny rule
+// about paths hides from a call.
 //
-// The names come from the scan of sandbox/protect; the policy decides; the sandbox hides. Only
-// explicit rules mask, never a default.
+// The names come from the scan of sandbox/protect. Only explicit rules mask, never a default.
 package masks
 
 import (
@@ -15,25 +14,25 @@ import (
 )
 
 // A Tracker knows the names with rules. A nil Tracker masks nothing. Methods may be called
-// concurrently. Its Watcher calls Listed, Wants, Changed and Moved.
+// concurrently.
 type Tracker struct {
 	roots   []string
 	watcher *protect.Watcher
 
 	mu      sync.Mutex
 	base    *policy.Policy
-	anyone  *policy.Policy // base, with the rules for every client
-	listed  chan struct{}  // closed when the names under base are known
+	anyone  *policy.Policy
+	listed  chan struct{} // closed when the names under base are known
 	names   names
-	lost    names                  // in lost directories
-	ghosts  map[string]*name       // links that calls may have replaced, by former target
-	note    protect.Note           // stores ghosts
+	lost    names
+	ghosts  map[string]*name // links that calls may have replaced, by former target
+	note    protect.Note
 	linked  map[string]linked      // files with several hard links, by identity
 	repos   map[string]*repository // by directory; nil = in none
 	active  map[*Call]struct{}
-	begun   bool              // a call has begun
-	indexes map[string]*index // by path
-	last    *compiled         // for calls without approved effects; nil = outdated
+	begun   bool
+	indexes map[string]*index
+	last    *compiled // for calls without approved effects; nil = outdated
 }
 
 // New returns a Tracker of the roots, and its Watcher, which the caller closes.
@@ -49,12 +48,12 @@ func New(o protect.Options, p *policy.Policy) (*Tracker, *protect.Watcher, error
 func newTracker(roots []string, p *policy.Policy) *Tracker {
 	t := &Tracker{roots: roots, active: map[*Call]struct{}{}, indexes: map[string]*index{}, ghosts: map[string]*name{}}
 	t.reset(p)
-	close(t.listed) // the Watcher lists them
+	close(t.listed)
 	return t
 }
 
-// Beside returns a Tracker and a Watcher like t and w for another directory, for one call that
-// may also write there. The caller closes the Watcher. Each is nil for a nil one.
+// Beside returns a Tracker and a Watcher like t and w for another directory of one call. The
+// caller closes the Watcher. Each is nil for a nil one.
 func Beside(t *Tracker, w *protect.Watcher, root string) (*Tracker, *protect.Watcher, error) {
 	if t == nil {
 		beside, err := w.Beside(root, nil)
@@ -87,7 +86,7 @@ func (t *Tracker) Use(p *policy.Policy) {
 	if t == nil {
 		return
 	}
-	t.watcher.Sync() // the names show what calls have done to links
+	t.watcher.Sync()
 	t.mu.Lock()
 	fresh := t.base != p.Root()
 	if fresh {

@@ -7,8 +7,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// merge masks whole directories, except roots, while there are too many masks, and reports
-// whether that sufficed: a call could stop all later ones by making many files.
+// merge masks whole directories, except roots, while there are too many masks: a call could
+// stop all later ones by making many files.
 func (b *builder) merge(c *compiled) bool {
 	for total := len(b.reads) + len(b.fixed); total > Most; total = len(b.reads) + len(b.fixed) {
 		dir := b.fullest(total - Most)
@@ -21,7 +21,7 @@ func (b *builder) merge(c *compiled) bool {
 }
 
 // fullest returns the innermost directory with the fewest masks above excess, otherwise with
-// the most; "" if none has two.
+// the most.
 func (b *builder) fullest(excess int) (best string) {
 	count := map[string]int{}
 	for _, list := range [][]sandbox.Mask{b.reads, b.fixed} {

@@ -22,9 +22,8 @@ import (
 // mostHashed bounds the files that are compared with a repository's blobs.
 const mostHashed = 4 << 20
 
-// HeldByGit reports whether the repository of a file has its bytes as a blob. It returns false
-// for more than 4 MiB, for unreadable or masked files, and beyond *budget unpacked bytes, which
-// it reduces.
+// HeldByGit reports whether the repository of a file has its bytes as a blob; not for more than
+// 4 MiB, unreadable or masked files, and beyond *budget unpacked bytes, which it reduces.
 func (t *Tracker) HeldByGit(path string, budget *int64) bool {
 	if t != nil && t.secret(path) {
 		return false
@@ -47,7 +46,6 @@ func (t *Tracker) secret(path string) bool {
 	return reads || t.root(path) == ""
 }
 
-// readContent reads a file in the given state.
 func readContent(path string, seen state) (content []byte, ok bool) {
 	content, err := nofollow.ReadFile(path, mostHashed)
 	return content, err == nil && stateOf(path) == seen
@@ -82,7 +80,6 @@ type store struct {
 	budget *int64 // bytes that may be unpacked
 }
 
-// blob reads a blob, loose or packed.
 func (s store) blob(name []byte) (content []byte, ok bool) {
 	text := hex.EncodeToString(name)
 	if f, err := nofollow.OpenFile(filepath.Join(s.dir, text[:2], text[2:])); err == nil {
@@ -204,9 +201,9 @@ func copied(op byte, from, delta []byte) (piece, rest []byte, ok bool) {
 
 type pack struct {
 	index, data *os.File
-	size        int64  // of data
-	name        int    // bytes of an object's name
-	head        []byte // of index
+	size        int64
+	name        int
+	head        []byte
 }
 
 const (
@@ -244,7 +241,6 @@ func (p *pack) close() {
 	p.data.Close()
 }
 
-// count returns how many objects have a name whose first byte is no greater.
 func (p *pack) count(first int) int64 {
 	if first < 0 {
 		return 0
@@ -252,7 +248,6 @@ func (p *pack) count(first int) int64 {
 	return int64(binary.BigEndian.Uint32(p.head[idxHeader+4*first:]))
 }
 
-// find returns the offset of an object, or 0.
 func (p *pack) find(name []byte) int64 {
 	low, high := p.count(int(name[0])-1), p.count(int(name[0]))
 	at := make([]byte, p.name)
@@ -322,7 +317,6 @@ func (p *pack) kind(r *bufio.Reader, at int64) (kind int, size, base int64, ok b
 	return 0, 0, 0, false
 }
 
-// escaped returns a path as a pattern for filepath.Glob.
 func escaped(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

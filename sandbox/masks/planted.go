@@ -21,8 +21,8 @@ const (
 
 const often = 256
 
-// planted ends the running calls when something new must not stay: a pipe that they could read
-// at once, or too many names. The caller holds mu.
+// planted ends the running calls when a pipe that they could read at once, or too many names,
+// appeared. The caller holds mu.
 func (t *Tracker) planted(n *name, fresh bool) {
 	if n.way {
 		return
@@ -53,8 +53,8 @@ func (t *Tracker) fits() bool {
 	return err == nil
 }
 
-// plantedBy lists what a call left under names with rules that must not stay: hard links,
-// special files, and everything new if not all could be masked. The caller holds mu.
+// plantedBy lists what a call left under names with rules that must not stay. The caller holds
+// mu.
 func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 	all := c.fresh > 0 && !t.fits()
 	for _, some := range t.names {

@@ -21,11 +21,11 @@ var ErrTooMany = errors.New("too many files are kept from calls by rules")
 
 type compiled struct {
 	by     *policy.Policy
-	masks  *sandbox.MaskSet  // nil = none
+	masks  *sandbox.MaskSet
 	is     map[string]string // identity of each hidden path
-	lifted bool              // an approved effect lifted something
-	known  map[string]bool   // names with rules
-	open   map[string]bool   // readable and writable anyway
+	lifted bool
+	known  map[string]bool
+	open   map[string]bool
 }
 
 func (c *compiled) set() *sandbox.MaskSet {
@@ -47,7 +47,7 @@ func (c *compiled) mask(path string) sandbox.Mask {
 // compile makes the set for a call. The caller holds mu.
 func (t *Tracker) compile(p *policy.Policy, opened []policy.Effect) (*compiled, error) {
 	t.refresh()
-	if t.anyone == t.base { // then all clients have the same rules
+	if t.anyone == t.base {
 		p = t.base
 	}
 	if len(opened) == 0 && t.last != nil && t.last.by == p {
@@ -118,8 +118,8 @@ type builder struct {
 	t            *Tracker
 	by           *policy.Policy
 	opened       []policy.Effect
-	all          bool    // also what calls made
-	list         []*name // each judged by the call's policy
+	all          bool
+	list         []*name
 	lifted       bool
 	hide, fix    cut
 	reads, fixed []sandbox.Mask
@@ -128,7 +128,6 @@ type builder struct {
 // cut records what of a tree is masked, by directory.
 type cut map[string]struct{ some, open bool }
 
-// add records for the parents of a path that something below is masked, or is not.
 func (c cut) add(path, root string, masked bool) {
 	for dir := filepath.Dir(path); paths.Below(dir, root); dir = filepath.Dir(dir) {
 		d := c[dir]
@@ -168,7 +167,6 @@ func (b *builder) judge(n *name) {
 	}
 }
 
-// lifts reports whether a person approved what the call does to a name.
 func (b *builder) lifts(n *name) bool {
 	for _, e := range b.opened {
 		if n.path == e.Path || n.path == e.Canonical || n.target == e.Canonical {

@@ -60,7 +60,7 @@ func (t *Tracker) Changed(path string) {
 	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
 		for _, n := range t.names.below(path) {
 			t.forget(n.path)
-			t.lost.put(n) // the directory may be found under another path
+			t.lost.put(n)
 		}
 	}
 	t.look(path)
@@ -69,8 +69,7 @@ func (t *Tracker) Changed(path string) {
 // mostLost bounds the kept names of moved or removed directories.
 const mostLost = 1000
 
-// Moved updates the path of a directory. It must be listed again if rules depend on its path,
-// not only on names.
+// Moved updates the path of a directory. It must be listed again if rules depend on its path.
 func (t *Tracker) Moved(from, to string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +85,7 @@ func (t *Tracker) Moved(from, to string) bool {
 		if n := t.names.at(path); n != nil {
 			n.made = was.made
 		}
-		t.look(was.path) // another directory may have the old name
+		t.look(was.path)
 	}
 	t.look(to)
 	return more || t.isWay(to)
@@ -142,7 +141,7 @@ func (t *Tracker) see(path string) *name {
 	case n.link:
 		n.target, err = filepath.EvalSymlinks(path)
 	}
-	if err == nil && t.root(n.target) != "" { // the configuration hides files elsewhere
+	if err == nil && t.root(n.target) != "" {
 		info, err = os.Lstat(n.target)
 		n.dir, n.is = err == nil && info.IsDir(), stateOf(n.target).file
 	}
@@ -152,7 +151,6 @@ func (t *Tracker) see(path string) *name {
 	return n
 }
 
-// detours reports whether it leads to a directory, or is dangling.
 func (n *name) detours() bool {
 	info, err := os.Stat(n.path)
 	return n.way && (err != nil || info.IsDir())
@@ -182,7 +180,7 @@ func (t *Tracker) forget(path string) {
 }
 
 // haunt keeps the target of a link masked: a call can replace the link, which is no mount, and
-// read the target by another name. A target unchanged since a call linked it is not masked.
+// read the target by another name.
 func (t *Tracker) haunt(n *name) {
 	if n.target == n.path || n.targetState == stateOf(n.target) || len(t.active) == 0 {
 		return
@@ -209,8 +207,8 @@ type name struct {
 	targetState state // when a call made the link; zero = none did
 }
 
-// judge sets the rules for reading and writing the name, and reports whether there are any.
-// Built-in rules do not apply to dependencies.
+// judge sets the rules for the name, and reports whether there are any. Built-in rules do not
+// apply to dependencies.
 func (n *name) judge(t *Tracker, p *policy.Policy) bool {
 	root := t.root(n.path)
 	own := !protect.InDependencies(n.path, root)

@@ -21,9 +21,8 @@ func (o Options) watches() int {
 	return min(n/2, 1<<16)
 }
 
-// Blind returns why not every directory is watched; "" if all are. Unwatched ones are searched
-// at the end of each call. unseen: a search is not complete, and goes on in the background or
-// in the next Watcher of these roots.
+// Blind returns why not every directory is watched; "" if all are. unseen: a search of
+// unwatched ones is not complete.
 func (w *Watcher) Blind() (why string, unseen bool) {
 	if w == nil {
 		return "", false

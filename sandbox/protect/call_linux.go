@@ -14,7 +14,7 @@ type Call struct {
 	number   uint64
 	trusted  bool
 	violated func()
-	own      []string // protected names in its own projects
+	own      []string
 	reach
 }
 
@@ -23,8 +23,8 @@ const mostPending = 2000
 
 // Begin snapshots the protected paths that exist. granted is nil for a command; a call with a
 // list changes protected files only at or below these paths. violated is called, possibly
-// often, when this call or a concurrent one created what it must not: the call must be ended at
-// once. It must not block; nil = the call goes on.
+// often, when a running call created what it must not: the call must be ended at once. It must
+// not block; nil = the call goes on.
 func (w *Watcher) Begin(granted []string, violated func()) *Call {
 	if violated == nil {
 		violated = func() {}
@@ -64,8 +64,8 @@ func (w *Watcher) pending() int {
 // changed.
 func (c *Call) Existing() []string { return c.existing }
 
-// made reports whether the call may have made a directory, except one that replaced an older
-// one: people work in those.
+// made reports whether the call may have made a directory that replaced none: people work in
+// those.
 func (c *Call) made(f *directory) bool {
 	if !c.makes(f.seen, f.born) {
 		return false
@@ -126,7 +126,6 @@ func (w *Watcher) depart(f *directory) {
 	}
 }
 
-// ownToSome reports whether a running call may have made a directory.
 func (w *Watcher) ownToSome(f *directory) bool {
 	f = f.base(w.names)
 	for c := range w.active {
@@ -137,7 +136,6 @@ func (w *Watcher) ownToSome(f *directory) bool {
 	return false
 }
 
-// alone reports whether c is the only running command.
 func (w *Watcher) alone(c *Call) bool {
 	for other := range w.active {
 		if other != c && !other.trusted {
@@ -148,7 +146,7 @@ func (w *Watcher) alone(c *Call) bool {
 }
 
 // End removes what the call left under protected names, unless another call may need it, and
-// returns what appeared while it ran. It must be called once.
+// returns what appeared. It must be called once.
 func (c *Call) End() []Incident {
 	if c == nil || c.watcher == nil {
 		return nil
@@ -179,7 +177,6 @@ func (c *Call) End() []Incident {
 	return found
 }
 
-// catchUp brings the tree up to date, and postpones long searches.
 func (w *Watcher) catchUp(c *Call) (searched bool) {
 	alone, most := w.alone(c), mostPending
 	if alone {

@@ -24,7 +24,6 @@ func (w *Watcher) openClosed(c *Call) {
 	}
 }
 
-// opened makes a directory with findings accessible again.
 func (w *Watcher) opened(f *directory) {
 	dir, err := w.openDirectory(f)
 	if err == nil {
@@ -37,7 +36,7 @@ func (w *Watcher) opened(f *directory) {
 }
 
 // openUp makes a directory and its ancestors accessible, from the top and by descriptors, if
-// they were changed since a call began.
+// changed since then.
 func (f *directory) openUp(since time.Time) {
 	var names []string
 	for ; f.parent != nil; f = f.parent {

@@ -32,7 +32,7 @@ func (w *Watcher) content(f *directory, name string, last bool) string {
 	case err != nil:
 		return "it cannot be read"
 	case text == "" && !last:
-		return "" // it may be about to be written
+		return ""
 	case name == ".git":
 		return w.checkGitFile(dir, text)
 	case name == "hgrc":
@@ -62,8 +62,8 @@ func readText(path string) (string, error) {
 	return string(text), err
 }
 
-// checkGitFile returns why a .git file in dir is not allowed, or "". It may name the git
-// directory of a watched worktree or module, which is checked itself.
+// checkGitFile returns why a .git file is not allowed, or "". It may name the git directory of
+// a watched worktree or module.
 func (w *Watcher) checkGitFile(dir, text string) string {
 	target := leadsTo(dir, text)
 	if real, err := filepath.EvalSymlinks(target); target == "" || err != nil || real != target {

@@ -43,7 +43,6 @@ func (w *Watcher) pump(most int) (drained bool) {
 // block is how much of the queue is read at once; it bounds how long the lock is held.
 const block = 8 << 10
 
-// take reads a block of events and merges repeated ones of a name.
 func (w *Watcher) take() []event {
 	var buf [block]byte
 	for {
@@ -113,7 +112,7 @@ func (w *Watcher) handle(e event) {
 		w.tree.unseen, w.tree.full = slices.Clone(w.tree.roots), true
 		w.tree.drains++
 		w.tree.gap = w.tree.drains
-	case f == nil: // of a removed watch
+	case f == nil:
 	case e.mask&unix.IN_IGNORED != 0:
 		f.wd = -1 // the kernel removed the watch with the directory
 		delete(w.tree.watch, e.wd)
@@ -132,9 +131,8 @@ func (w *Watcher) handle(e event) {
 	}
 }
 
-// canWait reports whether an event can be dropped, like lost ones: its directory must be read
-// anyway, and no call is ended for its name. Handling all of a flood would overflow the queue
-// again.
+// canWait reports whether an event of a flood can be dropped: its directory must be read
+// anyway, and no call is ended for its name.
 func (w *Watcher) canWait(f *directory, e event) bool {
 	if f.read >= w.tree.gap || e.mask&unix.IN_ISDIR == 0 {
 		return false
@@ -142,9 +140,8 @@ func (w *Watcher) canWait(f *directory, e event) bool {
 	return w.ordinary(f, e.name) && (e.to == "" || w.ordinary(f, e.to))
 }
 
-// renamed applies the rename of a project directory, and reports whether it could. It avoids
-// checking both names, most of the cost of many renames: the event suffices if the state of the
-// directory is as old; otherwise the new name is checked.
+// renamed applies the rename of a project directory, and reports whether it could, without
+// checking both names: most of the cost of many renames.
 func (w *Watcher) renamed(f *directory, e event) bool {
 	d := f.children[e.name]
 	if d == nil || d.wd < 0 || d.unread || d.born.IsZero() {
@@ -231,7 +228,7 @@ func (w *Watcher) visit(f *directory, name string, mask uint32) {
 	default:
 		if dir < 0 {
 			w.tree.again[f] = struct{}{}
-			if old != nil { // it may be another by now
+			if old != nil {
 				w.tree.again[old] = struct{}{}
 			}
 		} else {
@@ -280,7 +277,6 @@ func (w *Watcher) place(f *directory, name string, in nofollow.Info) {
 	}
 }
 
-// enter returns what must be read because a directory appeared under a name.
 func (w *Watcher) enter(f *directory, name string, in nofollow.Info) []*directory {
 	if was := w.tree.byID[in.ID]; was != nil && w.hasMoved(was, f, in) {
 		return w.attach(was, f, name)

@@ -17,9 +17,9 @@ import (
 type finding struct {
 	Incident
 	entry
-	by   map[*Call]bool // running calls that may have made it
-	wait bool           // for all of them
-	late bool           // or by a call that ended before
+	by   map[*Call]bool
+	wait bool // for all of them
+	late bool // or by a call that ended before
 }
 
 // mostFindings bounds the findings. A call that makes more is ended.
@@ -131,7 +131,7 @@ func (w *Watcher) judgeContents(last bool) {
 			continue
 		}
 		w.opened(f)
-		for _, name := range resumed { // what an operation would continue
+		for _, name := range resumed {
 			e := entry{f, name}
 			if why := w.content(f, name, last); w.findings[e] == nil && why != "" {
 				w.convict(e, why, true)
@@ -151,7 +151,6 @@ func (w *Watcher) judgeContents(last bool) {
 	}
 }
 
-// convict records a file to remove because of its content.
 func (w *Watcher) convict(e entry, why string, wait bool) {
 	path := e.directory.path() + "/" + e.name
 	if by, _, late := w.suspects(e.directory, path); by != nil {
@@ -159,8 +158,8 @@ func (w *Watcher) convict(e entry, why string, wait bool) {
 	}
 }
 
-// due removes and returns the findings of an ended call, or of those that ended before if c is
-// nil. What waits for other calls is kept, and reported.
+// due removes and returns the findings of an ended call, or the late ones. What waits for other
+// calls is kept, and reported.
 func (w *Watcher) due(c *Call) (list []*finding) {
 	for e, n := range w.findings {
 		if c != nil && !n.by[c] || c == nil && !n.late {

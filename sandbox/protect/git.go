@@ -36,7 +36,7 @@ var allowed = map[string]string{
 }
 
 // settings yields each setting of a git configuration, such as "core.bare", and lines it cannot
-// parse under the key "": git may understand them.
+// parse under the key "".
 func settings(text string) iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
 		section := ""
@@ -131,7 +131,6 @@ func checkResumed(name, text string) string {
 	return "git would run a program to merge, which it names: " + brief(strategy) + " (use one of git's own strategies)"
 }
 
-// checkHgrc returns why a Mercurial configuration is not allowed, or "".
 func checkHgrc(text string) string {
 	section := ""
 	for line := range strings.SplitSeq(text, "\n") {
@@ -167,7 +166,6 @@ func leadsTo(dir, text string) string {
 	return filepath.Clean(target)
 }
 
-// named returns the hooks, work tree and included files that a git configuration names.
 func named(config string) (hooks, worktree string, included []string) {
 	for key, value := range settings(config) {
 		switch value = unquote.Replace(value); key {

@@ -46,8 +46,8 @@ func (w *Watcher) counts(f *directory, name string) bool {
 	return !f.library && w.names.has(f.name, name)
 }
 
-// judgeName checks a protected name. A project that the call made may contain such files. Every
-// Mercurial command reads its configuration, so its content is checked.
+// judgeName checks a protected name. A project that the call made may contain such files, but
+// every Mercurial command reads hgrc.
 func (w *Watcher) judgeName(f *directory, name string) {
 	if !f.held[name] {
 		if f.held == nil {

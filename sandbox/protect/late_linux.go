@@ -11,8 +11,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// unswept are calls that ended before every directory was searched. What they left is found
-// later, by this Watcher or the next one of these roots. nil = none.
+// unswept are calls that ended before every directory was searched. What they left is found by
+// this Watcher or the next one.
 type unswept struct {
 	until time.Time // later files are not theirs
 	reach
@@ -34,8 +34,7 @@ func (u *unswept) made(path string) bool {
 	return ok && !born.Before(u.Since) && !born.After(u.until)
 }
 
-// timesOf returns a file's ctime, which no program can set, and its birth time, or ctime if
-// there is none.
+// timesOf returns a file's ctime, which no program can set, and its birth time, or ctime.
 func timesOf(path string) (changed, born time.Time, ok bool) {
 	in, err := nofollow.Lstat(path)
 	if in.Born.IsZero() {
@@ -45,7 +44,7 @@ func timesOf(path string) (changed, born time.Time, ok bool) {
 }
 
 // stamp returns the time that a file changed now would get, or an earlier one: file system
-// clocks are behind time.Now (CLOCK_REALTIME_COARSE). Zero = unknown.
+// clocks are behind time.Now.
 func stamp() time.Time {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
@@ -54,7 +53,6 @@ func stamp() time.Time {
 	return time.Unix(now.Unix())
 }
 
-// leave records a call that ended before everything was searched.
 func (w *Watcher) leave(c *Call) {
 	u := &unswept{time.Now(), c.reach}
 	if old := w.late; old != nil {
@@ -72,7 +70,6 @@ func (w *Watcher) leave(c *Call) {
 // piece is how many directories are read before the lock is released.
 const piece = 500
 
-// sweep searches what calls have left unseen.
 func (w *Watcher) sweep() {
 	w.mu.Lock()
 	for again := true; again; again = !w.closed && len(w.tree.unseen) > 0 {
@@ -116,7 +113,6 @@ func (w *Watcher) search(most int) (more bool) {
 	return false
 }
 
-// swept records that everything has been searched.
 func (w *Watcher) swept() {
 	if len(w.tree.unseen) > 0 {
 		return
@@ -125,7 +121,7 @@ func (w *Watcher) swept() {
 		w.judgeContents(w.alone(nil))
 		w.found = append(w.found, w.clean(w.due(nil))...)
 		if len(w.tree.unseen) > 0 {
-			return // there is more
+			return
 		}
 		w.late = nil
 		w.options.Note("unseen").Remove()

@@ -13,8 +13,8 @@ import (
 // mostLinks is the kernel's limit for one path (path_resolution(7)).
 const mostLinks = 40
 
-// real resolves a protected path in a root, "" if outside. It records what a call could change
-// to redirect it: links, and missing components. named: path is watched.
+// real resolves a protected path in a root, "" if outside, and records what a call could change
+// to redirect it. named: path is watched.
 func (w *Watcher) real(path string, named bool) string {
 	at, ahead := "/", parts(path)
 	for links := 0; len(ahead) > 0; {
@@ -93,8 +93,7 @@ func (w *Watcher) misses(next, end string) {
 	}
 }
 
-// astray reports whether a new entry redirects a protected name: it replaces a link, is the
-// target of one, or is a link on the way.
+// astray reports whether a new entry redirects a protected name.
 func (w *Watcher) astray(f *directory, name string, mode fs.FileMode) bool {
 	path := f.path() + "/" + name
 	was, noted := w.links[path]
@@ -104,7 +103,7 @@ func (w *Watcher) astray(f *directory, name string, mode fs.FileMode) bool {
 	case was != (link{}) || !mode.IsDir():
 		return true
 	}
-	return !w.linksBelow(path) // otherwise it is a directory on the way
+	return !w.linksBelow(path)
 }
 
 func (w *Watcher) linksBelow(dir string) bool {
@@ -116,7 +115,7 @@ func (w *Watcher) linksBelow(dir string) bool {
 	return false
 }
 
-// elsewhere lists what git obeys outside its directory dir: what its configuration names, and
+// elsewhere lists what git obeys outside its directory: what its configuration names, and
 // targets of links in hooks.
 func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
 	if !f.isGit() || w.ownToSome(f) {
@@ -138,8 +137,7 @@ func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
 // mostIncluded bounds the configurations read for one: they may include themselves.
 const mostIncluded = 50
 
-// configured lists what the configuration of a git directory and its includes name. Hooks are
-// relative to work, or to the configured work tree.
+// configured lists what the configuration of a git directory and its includes name.
 func configured(dir, work string) (list []string) {
 	configs := []string{dir + "/config"}
 	for i := 0; i < len(configs); i++ {

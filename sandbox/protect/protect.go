@@ -1,13 +1,10 @@
 // Package protect keeps calls from changing the files of a project that other programs run or
 // obey, such as git hooks and .envrc.
 //
-// The sandbox makes those that exist when a call begins read-only. Missing ones are watched for
-// (inotify(7)): if one appears in a directory that existed before, the call is ended; in a
-// directory that the call made, it goes on. What is not allowed is removed after the call, with
-// a copy in the quarantine. Nothing is renamed, and everything is opened by descriptors,
-// following no link: other calls may have it open.
-//
-// The package does not decide which calls may change such files, and confines nothing.
+// Those that exist when a call begins are read-only for it. Missing ones are watched for
+// (inotify(7)): one that appears ends the call, except in a directory that the call made. It is
+// removed after the call, with a copy in the quarantine. Nothing is renamed, and everything is
+// opened by descriptors, following no link: other calls may have it open.
 package protect
 
 import (
@@ -22,8 +19,7 @@ type Options struct {
 	// Roots are the canonical directories that calls may write.
 	Roots []string
 	// Names are protected in every directory of the roots except dependencies: file names, or
-	// paths such as ".cargo/config.toml". With the prefix ".git/" they apply to every git
-	// directory.
+	// paths such as ".cargo/config.toml". ".git/…" applies to every git directory.
 	Names []string
 	// Quarantine is the directory for copies of removed files, created on demand, below no
 	// root.
@@ -37,8 +33,8 @@ type Options struct {
 	Sight Sight
 }
 
-// A Sight receives the contents of the roots as the Watcher scans them. Its methods are called
-// one at a time, with the Watcher locked: they must not call it.
+// A Sight receives the contents of the roots. Its methods are called one at a time, with the
+// Watcher locked: they must not call it.
 type Sight interface {
 	// Listed passes all entries of a directory. If matters, it is listed again when it is
 	// moved.
@@ -61,7 +57,7 @@ type Incident struct {
 	Later bool
 	// Gone: it no longer existed when the call had ended.
 	Gone bool
-	// Own: it is in a project that the call made, kept, and protected from the next call on.
+	// Own: it is in a project that the call made, and kept.
 	Own bool
 	// Rule is the policy rule for which it was removed; "" = its name is protected.
 	Rule string
@@ -102,7 +98,6 @@ func newNames(all []string) names {
 	return n
 }
 
-// has reports whether a name is protected in a directory named dir.
 func (n names) has(dir, name string) bool {
 	return n.single[name] || len(n.nested) > 0 && slices.Contains(n.nested[dir], name)
 }
@@ -116,8 +111,7 @@ func InDependencies(path, root string) bool {
 	return ok && slices.ContainsFunc(strings.Split(filepath.Dir(rest), "/"), func(dir string) bool { return slices.Contains(dependencies, dir) })
 }
 
-// name returns the protected name that contains a canonical path, or "". It uses the path
-// alone, so it is stricter than the watch.
+// name returns the protected name that contains a canonical path, or "", by the path alone.
 func (o Options) name(path string) string {
 	for _, root := range o.Roots {
 		rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
@@ -134,8 +128,8 @@ func (o Options) name(path string) string {
 	return ""
 }
 
-// matching returns the name that is a prefix of a path. A git directory has those of modules
-// and worktrees below it.
+// matching returns the name that is a prefix of a path, also in the git directories of modules
+// and worktrees.
 func matching(parts, names []string) string {
 	for _, name := range names {
 		want := strings.Split(name, "/")
@@ -153,7 +147,6 @@ func matching(parts, names []string) string {
 	return ""
 }
 
-// nestedGit finds want in the git directory of a module or worktree.
 func nestedGit(parts, want []string) bool {
 	if len(parts) < 3 || parts[1] != "modules" && parts[1] != "worktrees" {
 		return false

@@ -25,15 +25,14 @@ type link struct {
 
 func linkOf(in nofollow.Info) link { return link{in.Inode, in.Changed.UnixNano()} }
 
-// may reports whether a path, or a parent of it, was granted.
 func (r *reach) may(path string) bool {
 	return slices.ContainsFunc(r.Granted, func(g string) bool {
 		return path == g || strings.HasPrefix(path, g+"/") || strings.HasPrefix(g, path+"/")
 	})
 }
 
-// could reports whether the call may have created what is at a path. What has not changed since
-// it began existed before, if it is in a covered directory or late is set.
+// could reports whether the call may have created what is at a path. In a covered directory,
+// and if late is set, only what has changed since it began.
 func (r *reach) could(path string, late bool) bool {
 	if r.Covered[path] {
 		return false
@@ -53,13 +52,11 @@ func (r *reach) could(path string, late bool) bool {
 	return true
 }
 
-// after reports whether what is at a path may have changed since the call began.
 func (r *reach) after(path string) bool {
 	changed, _, ok := timesOf(path)
 	return !ok || !changed.Before(r.Since)
 }
 
-// join returns what either of two calls could change.
 func (r reach) join(other reach) reach {
 	both := reach{Since: r.Since, Covered: maps.Clone(r.Covered), Links: maps.Clone(r.Links), Granted: slices.Concat(r.Granted, other.Granted)}
 	maps.DeleteFunc(both.Covered, func(path string, _ bool) bool { return !other.Covered[path] })

@@ -36,7 +36,7 @@ func (w *Watcher) waiting() uint64 {
 	return uint64(n)
 }
 
-// sync handles pending events, but not so many that others would wait long.
+// sync handles pending events, but not so many that others wait long.
 func (w *Watcher) sync() {
 	if !w.pump(w.pending()) {
 		w.behind = true
@@ -45,7 +45,7 @@ func (w *Watcher) sync() {
 }
 
 // searchLost scans again for the Sight after the queue has overflowed, and handles new events
-// meanwhile, or it would overflow again.
+// meanwhile.
 func (w *Watcher) searchLost() {
 	for left := w.looks; w.options.Sight != nil && w.tree.full && left > 0 && w.search(piece); left -= piece {
 		w.pump(1 << 14)
@@ -72,7 +72,6 @@ func (w *Watcher) list(f *directory, entries []fs.DirEntry) {
 	}
 }
 
-// see records that something in a directory matters to the Sight.
 func (f *directory) see() {
 	for ; f != nil && !f.sighted; f = f.parent {
 		f.sighted = true
@@ -88,7 +87,7 @@ func (w *Watcher) relist(f *directory) {
 			continue // unreadable, also for calls; or gone
 		}
 		open := os.NewFile(uintptr(fd), dir)
-		entries, _ := open.ReadDir(-1) // a partial list counts
+		entries, _ := open.ReadDir(-1)
 		open.Close()
 		w.list(next[0], entries)
 		for _, sub := range next[0].children {

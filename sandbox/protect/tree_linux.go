@@ -12,16 +12,16 @@ import (
 type kind int
 
 const (
-	plain      kind = iota // a directory of the project
-	gitDir                 // .git, or a module's
-	gitInfo                // info in a git directory
+	plain kind = iota
+	gitDir
+	gitInfo
 	hooks
-	modules                // modules, and directories in it that are git directories or contain some
-	worktrees              // worktrees in a git directory
+	modules // modules, and directories in it that are git directories or contain some
+	worktrees
 	worktree
-	unfinished             // state of a rebase, or of a sequence of picks
-	gitData                // anything else in a git directory
-	forgotten              // removed
+	unfinished // state of a rebase, or of a sequence of picks
+	gitData
+	forgotten
 )
 
 func (k kind) isGit() bool { return k == gitDir || k == modules || k == worktree }
@@ -104,8 +104,8 @@ func (f *directory) kindBelow(name string) kind {
 
 func (f *directory) isGit() bool { return f.kind.isGit() || f.bare }
 
-// base returns the directory whose maker counts: for parts of a git directory that itself, for
-// .cargo/config.toml the parent of .cargo.
+// base returns the directory whose maker counts: the git directory, or for .cargo/config.toml
+// the parent of .cargo.
 func (f *directory) base(n names) *directory {
 	for f.kind != plain && !f.isGit() && f.parent != nil {
 		f = f.parent
@@ -120,18 +120,18 @@ type tree struct {
 	roots   []*directory
 	byID    map[nofollow.ID]*directory
 	watch   map[int32]*directory
-	most    int                     // watches
-	short   bool                    // of watches
+	most    int
+	short   bool
 	holders map[*directory]struct{} // may contain something protected
-	dark    map[*directory]struct{} // not watched
-	closed  map[*directory]struct{} // not readable
-	again   map[*directory]struct{} // to be read again
-	lost    map[*directory]struct{} // see directory.lost
-	unseen  []*directory            // to be read before it is known what calls have left
-	full    bool                    // and all directories below them
-	drains  uint64                  // how often the queue was empty, or overflowed
-	gap     uint64                  // least directory.read since the queue overflowed
-	former  map[string]former       // first directories moved or removed from a path while calls run
+	dark    map[*directory]struct{}
+	closed  map[*directory]struct{}
+	again   map[*directory]struct{}
+	lost    map[*directory]struct{}
+	unseen  []*directory      // to be read before it is known what calls have left
+	full    bool              // and all directories below them
+	drains  uint64            // how often the queue was empty, or overflowed
+	gap     uint64            // least directory.read since the queue overflowed
+	former  map[string]former // first directories moved or removed from a path while calls run
 }
 
 type former struct {
@@ -159,7 +159,7 @@ func (t *tree) look(f *directory) {
 }
 
 // exact reports whether the state of a directory is that before the current event: its events
-// come in the order of its changes, and those before the latest read have been handled.
+// come in the order of its changes.
 func (t *tree) exact(f *directory) bool { return t.gap <= f.read && f.read < t.drains }
 
 func (f *directory) put(sub *directory) {
@@ -169,7 +169,6 @@ func (f *directory) put(sub *directory) {
 	f.children[sub.name] = sub
 }
 
-// detach removes a directory from its parent, unless another has its name.
 func (f *directory) detach() {
 	if f.parent != nil && f.parent.children[f.name] == f {
 		delete(f.parent.children, f.name)

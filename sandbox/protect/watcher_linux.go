@@ -23,7 +23,7 @@ type Watcher struct {
 	looks   int    // directories to read before a call returns
 	work    sync.WaitGroup
 	follow  atomic.Pointer[func([]string)]
-	ready   chan struct{} // closed when the roots have been read
+	ready   chan struct{}
 
 	mu       sync.Mutex
 	tree     tree
@@ -35,11 +35,11 @@ type Watcher struct {
 	existing []string           // see Call.Existing; nil = outdated
 	links    map[string]link    // symbolic links on the way to them; zero: missing components
 	ways     []string           // existing and links, sorted
-	followed []string           // last argument of follow
-	behind   bool               // calls began before all events were handled
-	more     bool               // there were more findings than are kept
-	late     *unswept           // what ended calls may have left
-	found    []Incident         // of late, for the next call's return
+	followed []string
+	behind   bool     // calls began before all events were handled
+	more     bool     // there were more findings than are kept
+	late     *unswept // what ended calls may have left
+	found    []Incident
 	sweeping bool
 	closed   bool
 }
@@ -76,8 +76,7 @@ func unwatched(o Options) *Watcher {
 	}
 }
 
-// Beside returns a Watcher like w for another directory, for one call that may also write
-// there. The caller closes it.
+// Beside returns a Watcher like w for another directory of one call. The caller closes it.
 func (w *Watcher) Beside(root string, sight Sight) (*Watcher, error) {
 	if w == nil {
 		return nil, nil
@@ -126,8 +125,8 @@ func (w *Watcher) Close() {
 	w.work.Wait()
 }
 
-// Follow sets a function that receives what Call.Existing would return, whenever it changes,
-// from goroutines of the Watcher. It may be set once, before Close.
+// Follow sets a function that receives what Call.Existing would return, whenever it changes. It
+// may be set once, before Close.
 func (w *Watcher) Follow(f func(existing []string)) {
 	if w == nil {
 		return
@@ -155,7 +154,7 @@ func (w *Watcher) notify() {
 }
 
 // Name returns the protected name that contains a canonical path, or the existing path to which
-// one leads, or "". Missing names count.
+// one leads, or "".
 func (w *Watcher) Name(path string) string {
 	if w == nil {
 		return ""
@@ -168,7 +167,6 @@ func (w *Watcher) Name(path string) string {
 	return w.ledTo(path)
 }
 
-// look returns the protected paths that exist.
 func (w *Watcher) look() []string {
 	if w.existing != nil || w.closed {
 		return w.existing
@@ -204,7 +202,6 @@ func (w *Watcher) look() []string {
 	return w.existing
 }
 
-// wanted returns the names to protect in a directory.
 func (w *Watcher) wanted(f *directory, dir string) (list []string) {
 	for name := range f.held {
 		list = append(list, name)

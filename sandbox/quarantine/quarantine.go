@@ -1,5 +1,4 @@
-// Package quarantine keeps copies of files that calls made and toold removed, until a person
-// restores or discards them.
+// Package quarantine keeps copies of files that calls made and toold removed.
 //
 // Everything is copied and removed by descriptors, following no link: other calls may have it
 // open.
@@ -31,7 +30,7 @@ type Item struct {
 	From  string    `json:"from"`
 	Kept  string    `json:"kept"`
 	At    time.Time `json:"at"`
-	Bytes int64     `json:"bytes"` // total size of its files
+	Bytes int64     `json:"bytes"`
 }
 
 // Items lists a quarantine, the latest first. Items that disappear meanwhile are skipped.
@@ -60,7 +59,7 @@ func item(quarantine, id string) (Item, bool) {
 	if info, err := os.Lstat(cell); err != nil || !info.IsDir() {
 		return Item{}, false
 	}
-	from, _ := os.ReadFile(filepath.Join(cell, takenFrom)) // without it the item cannot be restored
+	from, _ := os.ReadFile(filepath.Join(cell, takenFrom))
 	i := Item{ID: id, From: strings.TrimSuffix(string(from), "\n"), Kept: filepath.Join(cell, taken), At: at}
 	root, err := os.OpenRoot(cell)
 	if err != nil {
@@ -69,7 +68,7 @@ func item(quarantine, id string) (Item, bool) {
 	defer root.Close()
 	_ = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // unreadable files count as 0
+			return nil
 		}
 		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
 			i.Bytes += info.Size()

@@ -93,7 +93,7 @@ func (k *copier) omit(path []string, name, why string) {
 func (k *copier) copy(from, to entry, path []string) error {
 	in, err := nofollow.Stat(from.dir, from.name)
 	if err != nil {
-		return nil // it is gone
+		return nil
 	}
 	if k.left.entries--; k.left.entries < 0 {
 		k.omit(path, from.name, "too many files")
@@ -140,7 +140,7 @@ func (k *copier) copyDir(from, to entry, path []string) error {
 		return err
 	}
 	defer unix.Close(dst)
-	names, _ := in.Readdirnames(k.left.entries + 1) // a partial list counts
+	names, _ := in.Readdirnames(k.left.entries + 1)
 	path = append(path[:len(path):len(path)], from.name)
 	for _, name := range names {
 		if err := k.copy(entry{src, name}, entry{dst, name}, path); err != nil {

@@ -40,8 +40,8 @@ func (c *Conn) OpenDir(path string, meanwhile func()) (fd int, err error) {
 	return c.askFile(question{kind: askOpenDir, path: path}, meanwhile)
 }
 
-// Begin is the function Begin; content is read from its start. The caller closes
-// PendingFile.File, which it returns. What is not committed is discarded with the connection.
+// Begin is the function Begin. The caller closes the file. What is not committed is discarded
+// with the connection.
 func (c *Conn) Begin(change Change, content *os.File) (*os.File, error) {
 	fds := []int{int(content.Fd())}
 	if change.Old != nil {
@@ -76,7 +76,6 @@ func (c *Conn) Remove(change Change) error {
 	return err
 }
 
-// askFile sends a request that is answered by a descriptor.
 func (c *Conn) askFile(q question, meanwhile func(), fds ...int) (int, error) {
 	got, err := c.ask(q, meanwhile, fds...)
 	if err == nil && len(got) != 1 {

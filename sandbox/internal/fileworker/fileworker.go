@@ -1,9 +1,9 @@
 // Package fileworker opens and replaces regular files by their canonical paths, following no
 // symbolic link.
 //
-// It does so in this process, or in a worker that receives requests over a socket and answers
-// with descriptors. The worker is this binary, executed inside a sandbox. It checks no
-// permissions: what its process can reach decides. It imports only packages near the kernel.
+// It does so in this process, or in a worker: this binary inside a sandbox, which answers with
+// descriptors. It checks no permissions: what its process can reach decides. It imports only
+// packages near the kernel.
 package fileworker
 
 // Marker is the first argument of a worker. Without a socket on descriptor ListenerFD the

@@ -34,8 +34,8 @@ var ErrChanged = errors.New("the file was changed or replaced meanwhile by someb
 // ErrUnsynced is returned if the file was replaced but may be lost in a crash.
 var ErrUnsynced = errors.New("its directory could not be synced")
 
-// PendingFile is a file that is written and not yet committed. It has no name, or where the
-// file system does not support that, a temporary one in the same directory.
+// PendingFile is a file that is written and not yet committed. It has no name, or a temporary
+// one in the same directory.
 type PendingFile struct {
 	// File is open for reading, which is enough to set attributes and to sync.
 	File *os.File
@@ -45,8 +45,7 @@ type PendingFile struct {
 	name   string // temporary name; "" = none
 }
 
-// Begin writes new content into a pending file. The caller must call Discard in the end. If
-// there is an old file, only the owner may read the pending one.
+// Begin writes new content into a pending file. The caller must call Discard in the end.
 func Begin(c Change, data io.Reader) (*PendingFile, error) {
 	dir, err := openDir(filepath.Dir(c.Path), c.Parents)
 	if err != nil {
@@ -71,14 +70,13 @@ func (d *PendingFile) Discard() {
 	if d.name != "" {
 		_ = unix.Unlinkat(d.dir, d.name, 0)
 	}
-	d.File.Close() // allowed on nil
+	d.File.Close()
 	unix.Close(d.dir)
 	d.dir = -1
 }
 
 // Commit moves the pending file to its path atomically and durably. The file must still be
-// Change.Old, unchanged and writable; a new file replaces nothing. Other hard links keep the
-// old content.
+// Change.Old, unchanged and writable; a new file replaces nothing.
 func (d *PendingFile) Commit() error {
 	base := filepath.Base(d.change.Path)
 	var err error
@@ -115,7 +113,6 @@ func Remove(c Change) error {
 	return nil
 }
 
-// appear gives the pending file a name that does not exist yet.
 func (d *PendingFile) appear(base string) error {
 	if d.name == "" {
 		return d.link(base)
@@ -153,8 +150,8 @@ func (d *PendingFile) link(name string) error {
 	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", d.File.Fd()), d.dir, name, unix.AT_SYMLINK_FOLLOW)
 }
 
-// unchanged verifies that the old file still exists with the content that was read, and is
-// writable: renaming over it needs permission for the directory only.
+// unchanged verifies that the old file still has the content that was read, and is writable:
+// renaming over it does not need that.
 func (d *PendingFile) unchanged() error {
 	if d.change.Old == nil {
 		return nil
@@ -179,10 +176,9 @@ func (d *PendingFile) unchanged() error {
 	return nil
 }
 
-// write creates and fills the file.
-//
-// A child forked meanwhile keeps it open for writing until exec, and running the new file fails
-// with ETXTBSY (golang/go#22315); hence the lock, which must not last as long as a sync.
+// write creates and fills the file. The lock: a child forked meanwhile keeps it open for
+// writing until exec, and running the new file fails with ETXTBSY (golang/go#22315). It must
+// not last as long as a sync.
 func (d *PendingFile) write(data io.Reader) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -225,7 +221,7 @@ func (d *PendingFile) createNamed() (*os.File, error) {
 func (d *PendingFile) openNew(name string, flags int) (*os.File, error) {
 	mode := uint32(0o666)
 	if d.change.Old != nil || d.change.Private {
-		mode = 0o600 // until it gets the old file's mode
+		mode = 0o600
 	}
 	fd, err := unix.Openat(d.dir, name, flags|unix.O_WRONLY|unix.O_CLOEXEC, mode)
 	if err != nil {
@@ -266,8 +262,7 @@ func openDir(canonical string, parents bool) (int, error) {
 	return fd, err
 }
 
-// syncDir makes the new name durable. A directory that may not be listed cannot be opened for
-// that: the file system syncs it later.
+// syncDir makes the new name durable, if the directory may be listed.
 func syncDir(dir int) error {
 	fd, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.EACCES) {
@@ -280,7 +275,7 @@ func syncDir(dir int) error {
 	if err := unix.Fsync(fd); !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EROFS) {
 		return err
 	}
-	return nil // not supported by the file system
+	return nil
 }
 
 // cause drops the temporary name, which means nothing to a reader.
@@ -294,6 +289,6 @@ func cause(err error) error {
 
 func temporaryName() string {
 	var b [8]byte
-	rand.Read(b[:]) // never fails
+	rand.Read(b[:])
 	return ".toold-" + hex.EncodeToString(b[:]) + ".tmp"
 }

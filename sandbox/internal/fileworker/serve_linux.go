@@ -35,7 +35,7 @@ func Serve() int {
 type handler struct {
 	end
 	change  Change
-	pending *PendingFile // the pending file of change; may be nil
+	pending *PendingFile
 }
 
 // serve answers until the other end is closed, and discards the pending file then.
@@ -115,6 +115,6 @@ func (a *handler) drop() {
 	if a.pending != nil {
 		a.pending.Discard()
 	}
-	a.change.Old.Close() // allowed on nil
+	a.change.Old.Close()
 	a.pending, a.change = nil, Change{}
 }

@@ -13,12 +13,12 @@ import (
 
 // The kinds of requests.
 const (
-	askOpen    = 'o' // answered with the file
-	askOpenDir = 'l' // answered with the directory
+	askOpen    = 'o'
+	askOpenDir = 'l'
 	askBegin   = 'b' // with the content and possibly the old file; answered with the pending file
-	askCommit  = 'c' // of this connection's last pending file
-	askDiscard = 'd' // of the same
-	askRemove  = 'r' // of the old file, which is attached
+	askCommit  = 'c'
+	askDiscard = 'd'
+	askRemove  = 'r'
 )
 
 // mostBytes exceeds any request and any answer.
@@ -29,7 +29,7 @@ type question struct {
 	parents bool
 	old     bool // the old file is attached
 	private bool
-	seen    *State // nil: not verified
+	seen    *State
 	path    string
 }
 
@@ -69,7 +69,7 @@ var outcomes = [...]error{nil, nil, ErrChanged, ErrUnsynced}
 // failed is an error of the worker, with the same results of errors.Is.
 type failed struct {
 	text    string
-	errno   unix.Errno // 0 = none
+	errno   unix.Errno
 	outcome error
 }
 
@@ -135,8 +135,8 @@ func (e *end) send(b []byte, fds ...int) error {
 	}
 }
 
-// receive waits for a packet; io.EOF if the other end is gone. The bytes are valid until the
-// next packet; the caller closes the descriptors.
+// receive waits for a packet; io.EOF if the other end is gone. The caller closes the
+// descriptors.
 func (e *end) receive() (b []byte, fds []int, err error) {
 	for {
 		n, oobn, flags, _, err := unix.Recvmsg(e.socket, e.packet[:], e.rights[:], unix.MSG_CMSG_CLOEXEC)

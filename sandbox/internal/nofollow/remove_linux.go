@@ -10,8 +10,7 @@ import (
 )
 
 // RemoveAll removes a name in an open directory, with all its contents. It follows no link and
-// enters no other file system, even against concurrent changes, and uses two descriptors
-// however deep the tree is.
+// enters no other file system, even against concurrent changes.
 func RemoveAll(dir int, name string) error {
 	if err := unlink(dir, name); err != unix.ENOTEMPTY && err != unix.EACCES {
 		return ignore(err, unix.ENOENT)
@@ -112,7 +111,6 @@ func (w *walker) descend(name string) error {
 	return nil
 }
 
-// ascend goes back up, if up is still the parent.
 func (w *walker) ascend() error {
 	last := w.above[len(w.above)-1]
 	up, err := unix.Openat(w.at, "..", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
