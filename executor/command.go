@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/toold/toold/sandbox"
 )
 
@@ -44,6 +46,21 @@ func (c Command) neverRan() Exit {
 		Sandbox: sandbox.Report{Profile: c.Sandbox.Mode.String(), Enforced: []string{}, Tier: "none"},
 	}
 }
+
+// endOf returns the exit code, and the signal that killed the process; KILL if that is unknown.
+func endOf(status syscall.WaitStatus, known bool) (code int, signal string) {
+	by := syscall.SIGKILL
+	if known {
+		if !status.Signaled() {
+			return status.ExitStatus(), ""
+		}
+		by = status.Signal()
+	}
+	return 128 + int(by), unix.SignalName(by)
+}
+
+// bashArguments precede a script.
+var bashArguments = []string{"--noprofile", "--norc", "-c"}
 
 // findShell searches directories that only root can write, never PATH.
 func findShell() (string, error) {

@@ -2,51 +2,17 @@ package executor
 
 import (
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// feed carries out Input until it is closed and all written, or the command ends. Signals
-// overtake data.
+// feed carries out Input until it is closed and all written, or the command ends. The deadline
+// that is set with done ends a blocked write.
 func (r *running) feed(done <-chan struct{}) {
-	data := make(chan Input)
-	var writer sync.WaitGroup
-	// Ends after feed; the deadline set with done ends a blocked write.
-	writer.Go(func() {
-		tty := &ttyWriter{master: r.streams.ctty}
-		for in := range data {
-			r.write(in, tty, done)
-			if in.Taken != nil {
-				in.Taken()
-			}
-		}
-	})
-	defer writer.Wait()
-	defer close(data)
-	var unread []Input
-	for input := r.Input; input != nil || len(unread) > 0; {
-		var first Input
-		var ready chan<- Input
-		if len(unread) > 0 {
-			first, ready = unread[0], data
-		}
-		select {
-		case <-done:
-			return
-		case ready <- first:
-			unread = unread[1:]
-		case in, open := <-input:
-			switch {
-			case !open:
-				input = nil
-			case !r.control(in):
-				unread = append(unread, in)
-			}
-		}
-	}
+	tty := &ttyWriter{master: r.streams.ctty}
+	feed(r.Input, done, r.control, func(in Input) { r.write(in, tty, done) })
 }
 
 // control carries out a signal or a window size, and reports whether in was one.

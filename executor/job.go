@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"errors"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -165,15 +164,4 @@ func (j *job) signal(name string, toShell bool) {
 	if sig := unix.SignalNum(name); sig != 0 && !j.reaped {
 		_ = syscall.Kill(to, sig)
 	}
-}
-
-// ended returns the exit code, and the signal that killed the process.
-func ended(state *os.ProcessState) (code int, signal string) {
-	if state == nil {
-		return 128 + int(syscall.SIGKILL), "SIGKILL"
-	}
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal()), unix.SignalName(status.Signal())
-	}
-	return state.ExitCode(), ""
 }

@@ -22,7 +22,7 @@ func inOneHelper(t *testing.T, command func() executor.Command, change func(c *e
 		p := executor.NewPool(0, nil)
 		c := command()
 		first, one := inSlot(t, p, c)
-		for p.Counts().Idle == 0 && lives(one) {
+		for p.Idle() == 0 && lives(one) {
 			runtime.Gosched()
 		}
 		change(&c)

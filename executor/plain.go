@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/toold/toold/sandbox"
@@ -50,7 +52,7 @@ func runPlain(ctx context.Context, c Command, shell string, prefix []string, rep
 	if ctx.Err() != nil {
 		return c.neverRan(), nil
 	}
-	argv := append(append([]string{}, prefix...), shell, "--noprofile", "--norc", "-c", c.Script)
+	argv := slices.Concat(prefix, []string{shell}, bashArguments, []string{c.Script})
 	p := &plain{Command: c, report: report, shell: &exec.Cmd{Path: argv[0], Args: argv, Dir: c.Dir, Env: c.Env}}
 	if err := c.starting(""); err != nil {
 		return Exit{}, err
@@ -114,7 +116,7 @@ func (p *plain) wait(ctx context.Context) Exit {
 	done := make(chan struct{})
 	var feeder sync.WaitGroup
 	// Ends when Input is closed or done is, and with the pipe.
-	feeder.Go(func() { p.feed(done) })
+	feeder.Go(func() { feed(p.Input, done, p.control, p.write) })
 	reason := p.awaitExit(ctx)
 	if reason == Exited {
 		p.settle(ctx, eof)
@@ -125,6 +127,7 @@ func (p *plain) wait(ctx context.Context) Exit {
 	p.merger.close(time.Since(p.begun))
 	p.mu.Unlock()
 	close(done)
+	p.input.Close() // allowed on nil
 	feeder.Wait()
 	p.close()
 	return p.exit(reason, left)
@@ -282,62 +285,34 @@ func (p *plain) settle(ctx context.Context, eof <-chan struct{}) {
 	}
 }
 
-// feed writes the command's input. Signals overtake data.
-func (p *plain) feed(done <-chan struct{}) {
-	data := make(chan Input)
-	var writer sync.WaitGroup
-	// Ends when data is closed; closing the pipe ends a blocked write.
-	writer.Go(func() { p.write(data) })
-	defer func() {
-		close(data)
-		if p.input != nil {
-			p.input.Close()
-		}
-		writer.Wait()
-	}()
-	var queue []Input
-	inputs := p.Input
-	for {
-		var to chan<- Input
-		var next Input
-		if len(queue) > 0 {
-			to, next = data, queue[0]
-		}
-		select {
-		case <-done:
-			return
-		case to <- next:
-			queue = queue[1:]
-		case in, open := <-inputs:
-			switch {
-			case !open:
-				inputs = nil
-			case in.Signal != "":
-				p.job.signal(in.Signal, in.ToShell)
-			case len(in.Data) > 0 || in.EOF:
-				queue = append(queue, in)
-			}
-		}
+// control carries out a signal, and ignores window sizes; false for data and EOF.
+func (p *plain) control(in Input) bool {
+	if in.Signal != "" {
+		p.job.signal(in.Signal, in.ToShell)
+		return true
 	}
+	return len(in.Data) == 0 && !in.EOF
 }
 
-func (p *plain) write(data <-chan Input) {
-	for in := range data {
-		if len(in.Data) > 0 && p.input != nil {
-			_, _ = p.input.Write(in.Data) // an error means that it ended or closed its input
-		}
-		if in.EOF && p.input != nil {
-			p.input.Close()
-		}
-		if len(in.Data) > 0 && in.Taken != nil {
-			in.Taken()
-		}
+func (p *plain) write(in Input) {
+	if p.input == nil {
+		return
+	}
+	if len(in.Data) > 0 {
+		_, _ = p.input.Write(in.Data) // an error means that it ended or closed its input
+	}
+	if in.EOF {
+		p.input.Close()
 	}
 }
 
 func (p *plain) exit(reason Reason, left []Process) Exit {
 	e := Exit{Reason: reason, Duration: time.Since(p.begun), Sandbox: p.report, Leftovers: left}
-	e.Code, e.Signal = ended(p.shell.ProcessState)
+	status, known := syscall.WaitStatus(0), false
+	if state := p.shell.ProcessState; state != nil {
+		status, known = state.Sys().(syscall.WaitStatus)
+	}
+	e.Code, e.Signal = endOf(status, known)
 	return e
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/toold/toold/sandbox"
@@ -42,20 +41,15 @@ type Pool struct {
 	proven bool           // a warm shell has worked; used by the keeper alone
 
 	reports reportPool
-	counts  counts
 	slots   sandbox.Slots
 
 	mu     sync.Mutex
-	warm   []*warmShell       // oldest first
+	warm   []*shell           // oldest first
 	empty  []*sandbox.Process // helpers of ended calls, oldest first
 	shape  *Command           // of the last call
 	last   time.Time          // when a call last began or ended
-	epoch  int                // incremented by Flush
 	closed bool
 }
-
-// counts are the fields of PoolCounts that only grow.
-type counts struct{ hits, started, ahead atomic.Int64 }
 
 // NewPool returns a pool of at most size warm shells. Close ends it. failed, if not nil,
 // receives why a shell could not wait, or could not be used although nothing had changed.
@@ -75,23 +69,6 @@ func (p *Pool) fail(ctx context.Context, what string, err error) {
 	}
 }
 
-// Counts returns what the pool has done.
-func (p *Pool) Counts() PoolCounts {
-	if p == nil {
-		return PoolCounts{}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c := &p.counts
-	return PoolCounts{Hits: c.hits.Load(), Started: c.started.Load(), Ahead: c.ahead.Load(), Waiting: int64(len(p.warm)), Idle: int64(p.slots.Idle())}
-}
-
-func (p *Pool) countStart() {
-	if p != nil {
-		p.counts.started.Add(1)
-	}
-}
-
 // Run is the function Run, faster if a warm shell fits c. The slices of c must not be changed
 // afterwards.
 func (p *Pool) Run(ctx context.Context, c Command) (Exit, error) {
@@ -100,37 +77,19 @@ func (p *Pool) Run(ctx context.Context, c Command) (Exit, error) {
 
 // Prepare starts shells for commands like c ahead of the first.
 func (p *Pool) Prepare(c Command) {
-	p.end(c)
-}
-
-// Flush replaces every warm shell.
-func (p *Pool) Flush() {
-	if p == nil {
-		return
+	if p != nil {
+		p.end(c)
 	}
-	p.mu.Lock()
-	old := p.warm
-	p.warm = nil
-	p.epoch++
-	p.mu.Unlock()
-	p.discard(old...)
-	p.nudge()
 }
 
 // Close ends every warm shell and waits for that. Run goes on working.
 func (p *Pool) Close() {
-	if p == nil {
-		return
-	}
 	p.stop()
 	p.mu.Lock()
-	old := p.warm
-	p.warm, p.closed = nil, true
-	empty := p.idle(0)
+	warm, empty := cut(&p.warm, 0), cut(&p.empty, 0)
+	p.closed = true
 	p.mu.Unlock()
-	for _, s := range old {
-		s.close()
-	}
+	p.discard(warm...)
 	p.dismiss(empty)
 	p.work.Wait()
 	p.slots.Close()
@@ -139,9 +98,6 @@ func (p *Pool) Close() {
 
 // note records that a call began or ended.
 func (p *Pool) note(c Command) {
-	if p == nil {
-		return
-	}
 	shape := c.shape()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,9 +105,6 @@ func (p *Pool) note(c Command) {
 }
 
 func (p *Pool) end(c Command) {
-	if p == nil {
-		return
-	}
 	p.note(c)
 	p.nudge()
 }
@@ -164,13 +117,13 @@ func (p *Pool) nudge() {
 }
 
 // take removes and returns the oldest shell that fits c, or nil.
-func (p *Pool) take(c Command) *warmShell {
-	if p == nil || len(c.Script) > room {
+func (p *Pool) take(c Command) *shell {
+	if len(c.Script) > room {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.warm, func(s *warmShell) bool { return s.fits(c) })
+	i := slices.IndexFunc(p.warm, func(s *shell) bool { return s.fits(c) })
 	if i < 0 {
 		return nil
 	}
@@ -179,60 +132,43 @@ func (p *Pool) take(c Command) *warmShell {
 	return s
 }
 
-// put adds a shell, unless the pool was flushed or closed since its start began. A full pool
-// drops its oldest.
-func (p *Pool) put(s *warmShell, epoch int) {
-	p.mu.Lock()
-	drop := []*warmShell{s}
-	if !p.closed && p.epoch == epoch {
-		p.warm = append(p.warm, s)
-		over := max(0, len(p.warm)-p.size)
-		drop = slices.Clone(p.warm[:over])
-		p.warm = slices.Delete(p.warm, 0, over)
+// most returns how many shells, and empty helpers, are kept. The caller holds mu.
+func (p *Pool) most() int {
+	if p.closed {
+		return 0
 	}
+	return p.size
+}
+
+// cut removes the oldest of a list, which is sorted by age, except keep, and returns them.
+func cut[T any](list *[]T, keep int) []T {
+	n := max(0, len(*list)-keep)
+	old := slices.Clone((*list)[:n])
+	*list = slices.Delete(*list, 0, n)
+	return old
+}
+
+// put adds a shell. A full pool drops its oldest.
+func (p *Pool) put(s *shell) {
+	p.mu.Lock()
+	p.warm = append(p.warm, s)
+	drop := cut(&p.warm, p.most())
 	p.mu.Unlock()
 	p.discard(drop...)
-}
-
-// slotsOf returns the helpers that can run another command.
-func (p *Pool) slotsOf() *sandbox.Slots {
-	if p == nil {
-		return nil
-	}
-	return &p.slots
-}
-
-func (p *Pool) retirer() func(*sandbox.Process) {
-	if p == nil {
-		return nil
-	}
-	return p.retire
 }
 
 // retire queues a helper to be ended between calls: ending its namespaces takes as long as a
 // small command. The oldest beyond the pool's size end at once.
 func (p *Pool) retire(helper *sandbox.Process) {
 	if helper.Again() {
-		p.aside(func() { helper.End() })
+		p.dismiss([]*sandbox.Process{helper})
 		return
 	}
 	p.mu.Lock()
 	p.empty = append(p.empty, helper)
-	most := p.size
-	if p.closed { // the keeper is gone
-		most = 0
-	}
-	over := p.idle(most)
+	over := cut(&p.empty, p.most())
 	p.mu.Unlock()
 	p.dismiss(over)
-}
-
-// idle removes the oldest empty helpers except keep. The caller holds mu.
-func (p *Pool) idle(keep int) []*sandbox.Process {
-	n := max(0, len(p.empty)-keep)
-	over := slices.Clone(p.empty[:n])
-	p.empty = slices.Delete(p.empty, 0, n)
-	return over
 }
 
 func (p *Pool) dismiss(helpers []*sandbox.Process) {
@@ -243,23 +179,19 @@ func (p *Pool) dismiss(helpers []*sandbox.Process) {
 
 func (p *Pool) dismissAll() {
 	p.mu.Lock()
-	all := p.idle(0)
+	all := cut(&p.empty, 0)
 	p.mu.Unlock()
 	p.dismiss(all)
 }
 
-func (p *Pool) discard(shells ...*warmShell) {
+func (p *Pool) discard(shells ...*shell) {
 	for _, s := range shells {
 		p.aside(s.close)
 	}
 }
 
-// aside runs do in the background, unless the pool is nil or closed: nothing would wait for it.
+// aside runs do in the background, unless the pool is closed: nothing would wait for it.
 func (p *Pool) aside(do func()) {
-	if p == nil {
-		do()
-		return
-	}
 	p.mu.Lock()
 	closed := p.closed
 	if !closed {
@@ -304,8 +236,7 @@ func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, fi
 
 // provide starts missing shells, once one has proven to work.
 func (p *Pool) provide(ctx context.Context) error {
-	c, _ := p.wanted()
-	if c != nil && !p.proven {
+	if c := p.wanted(); c != nil && !p.proven {
 		if _, err := ProbePool(ctx, *c); err != nil {
 			return err
 		}
@@ -336,12 +267,12 @@ func (p *Pool) quiet(ctx context.Context) bool {
 
 func (p *Pool) expire(before time.Time) {
 	p.mu.Lock()
-	young := slices.IndexFunc(p.warm, func(s *warmShell) bool { return s.born.After(before) })
-	if young < 0 {
-		young = len(p.warm)
+	young := slices.IndexFunc(p.warm, func(s *shell) bool { return s.born.After(before) })
+	keep := 0
+	if young >= 0 {
+		keep = len(p.warm) - young
 	}
-	old := slices.Clone(p.warm[:young])
-	p.warm = slices.Delete(p.warm, 0, young)
+	old := cut(&p.warm, keep)
 	p.mu.Unlock()
 	p.discard(old...)
 }
@@ -350,30 +281,29 @@ func (p *Pool) expire(before time.Time) {
 func (p *Pool) refill(ctx context.Context) error {
 	for p.quiet(ctx) {
 		p.dismissAll()
-		c, epoch := p.wanted()
+		c := p.wanted()
 		if c == nil {
 			return nil
 		}
-		p.counts.ahead.Add(1)
-		s, err := startWarm(ctx, *c, p.slotsOf())
+		s, err := startShell(ctx, *c, true, &p.slots)
 		if err != nil {
 			return err
 		}
-		p.put(s, epoch)
+		p.put(s)
 	}
 	return nil
 }
 
-// wanted returns the kind of shell to start now, if any.
-func (p *Pool) wanted() (c *Command, epoch int) {
+// wanted returns the kind of shell to start now, or nil.
+func (p *Pool) wanted() *Command {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.shape == nil {
-		return nil, 0
+		return nil
 	}
-	alike := slices.ContainsFunc(p.warm, func(s *warmShell) bool { return s.fits(*p.shape) })
+	alike := slices.ContainsFunc(p.warm, func(s *shell) bool { return s.fits(*p.shape) })
 	if alike && len(p.warm) >= p.size {
-		return nil, 0
+		return nil
 	}
-	return p.shape, p.epoch
+	return p.shape
 }

@@ -243,7 +243,7 @@ func TestAPoolThatCouldNotMakeItsFirstShellSaysWhyAndTriesAgain(t *testing.T) {
 	if err := os.Mkdir(c.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	await(t, func() bool { return p.Counts().Waiting == 1 })
+	await(t, func() bool { return len(p.waiting()) == 1 })
 }
 
 func TestAShellThatCannotBeReplacedIsReported(t *testing.T) {
@@ -253,7 +253,7 @@ func TestAShellThatCannotBeReplacedIsReported(t *testing.T) {
 	p := NewPool(1, failed)
 	defer p.Close()
 	p.Prepare(c)
-	await(t, func() bool { return p.Counts().Waiting == 1 })
+	await(t, func() bool { return len(p.waiting()) == 1 })
 	c.Dir += "/missing"
 	p.Prepare(c)
 	if err := <-reported; !strings.Contains(err.Error(), "missing") {
@@ -322,27 +322,16 @@ func TestAPoolRefillsItselfAndCloseLeavesNothing(t *testing.T) {
 	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
 	p := NewPool(2, nil)
 	p.Prepare(c)
-	all := func() []*warmShell {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return append([]*warmShell{}, p.warm...)
-	}
-	await(t, func() bool { return len(all()) == 2 })
+	await(t, func() bool { return len(p.waiting()) == 2 })
 	c.Script = "true"
 	if _, waited := callPool(t, p, c); !waited {
 		t.Error("no shell waited")
 	}
-	await(t, func() bool { return len(all()) == 2 })
-	old := all()
-	p.Flush()
-	for _, s := range old {
-		<-s.process.Exited()
-	}
-	await(t, func() bool { return len(all()) == 2 })
+	await(t, func() bool { return len(p.waiting()) == 2 })
 	p.expire(time.Now())
 	p.nudge()
-	await(t, func() bool { return len(all()) == 2 })
-	last := all()
+	await(t, func() bool { return len(p.waiting()) == 2 })
+	last := p.waiting()
 	p.Close()
 	for _, s := range last {
 		if err := syscall.Kill(s.process.PID(), 0); err != syscall.ESRCH {
@@ -350,6 +339,16 @@ func TestAPoolRefillsItselfAndCloseLeavesNothing(t *testing.T) {
 		}
 	}
 }
+
+// waiting returns the warm shells.
+func (p *Pool) waiting() []*shell {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.warm)
+}
+
+// Idle returns how many helpers wait for another call.
+func (p *Pool) Idle() int { return p.slots.Idle() }
 
 // await looks again and again until something holds.
 func await(t *testing.T, holds func() bool) {

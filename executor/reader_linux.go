@@ -37,7 +37,7 @@ type reader struct {
 
 	reports *reports // nil: writes are not reported
 	awaited bool     // a report alone ends wait
-	pool    *Pool
+	lender  *reportPool
 }
 
 func newReader(streams []*stream) (*reader, error) {
@@ -66,26 +66,26 @@ func (r *reader) control(op, fd int, events uint32) error {
 }
 
 // watch starts reporting writes, if an inotify instance is available.
-func (r *reader) watch(pool *Pool) {
+func (r *reader) watch(lender *reportPool) {
 	if len(r.streams) < 2 || r.reports != nil {
 		return
 	}
-	reports := pool.borrowReports()
+	reports := lender.borrow()
 	if reports == nil {
 		return
 	}
 	if reports.watch(r.streams) != nil || r.control(unix.EPOLL_CTL_ADD, reports.fd, 0) != nil {
-		pool.returnReports(reports)
+		lender.put(reports)
 		return
 	}
-	r.reports, r.pool = reports, pool
+	r.reports, r.lender = reports, lender
 }
 
 // close releases the reader's resources. run has ended or never began.
 func (r *reader) close() {
 	r.poll.Close()
 	if r.reports != nil {
-		r.pool.returnReports(r.reports)
+		r.lender.put(r.reports)
 		r.reports = nil
 	}
 }

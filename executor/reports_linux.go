@@ -104,35 +104,17 @@ type reportPool struct {
 	mu      sync.Mutex
 	idle    []*reports
 	out     int
-	filled  bool
 	closed  bool
 	closing sync.WaitGroup // instances beyond idleReports
 }
 
-// borrowReports returns reports, or nil if too many are in use.
-func (p *Pool) borrowReports() *reports {
-	if p == nil {
-		r, _ := newReports()
-		return r
-	}
-	return p.reports.borrow()
-}
-
-func (p *Pool) returnReports(r *reports) {
-	if p == nil {
-		r.close()
-		return
-	}
-	p.reports.put(r)
-}
-
+// borrow returns reports, or nil if too many are in use.
 func (p *reportPool) borrow() *reports {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.out >= mostReports {
 		return nil
 	}
-	p.fill()
 	var r *reports
 	if n := len(p.idle); n > 0 {
 		r = p.idle[n-1]
@@ -142,18 +124,6 @@ func (p *reportPool) borrow() *reports {
 	}
 	p.out++
 	return r
-}
-
-// fill opens the instances to keep. The caller holds mu.
-func (p *reportPool) fill() {
-	for !p.filled && len(p.idle) < idleReports {
-		r, err := newReports()
-		if err != nil {
-			break
-		}
-		p.idle = append(p.idle, r)
-	}
-	p.filled = true
 }
 
 func (p *reportPool) put(r *reports) {

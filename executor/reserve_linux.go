@@ -13,78 +13,55 @@ import (
 // Drop, from one goroutine.
 type Reservation struct {
 	pool    *Pool
+	own     bool // the pool serves this command alone, and has no other shell for it
 	command Command
-	streams *streams
-	process *sandbox.Process // nil if err is set, and after Run and Drop
-	waited  bool             // it is a warm shell
-	fresh   bool             // it needs a helper that has run no other command
-	err     error            // why it cannot run
+	*shell       // nil if err is set, and after Run and Drop
+	waited  bool // it is a warm shell
+	fresh   bool // it needs a helper that has run no other command
+	err     error
 }
 
 // Reserve sets the script of a warm shell, or starts to make a sandbox. Only Run uses the
 // writers, functions and times of c. Reserve does not block; Run returns its errors.
 func (p *Pool) Reserve(c Command) *Reservation {
-	p.note(c)
 	h := &Reservation{pool: p, command: c}
+	if p == nil {
+		h.pool, h.own, h.fresh = NewPool(0, nil), true, true
+	}
+	h.pool.note(c)
 	if h.err = c.check(); h.err != nil {
 		return h
 	}
-	s := p.take(c)
-	if s == nil {
-		h.begin(c)
-	} else if h.err = h.setScript(s); h.err == nil {
+	if s := h.pool.take(c); s != nil {
 		h.waited = true
-		p.counts.hits.Add(1)
+		h.use(s)
+	} else {
+		h.begin(c)
 	}
 	return h
 }
 
-// setScript sets the script of a warm shell, or discards the shell.
-func (h *Reservation) setScript(s *warmShell) error {
-	if err := s.process.SetScript(h.command.Script); err != nil {
+// use sets the script of a warm shell, or discards the shell.
+func (h *Reservation) use(s *shell) {
+	if h.err = s.process.SetScript(h.command.Script); h.err != nil {
 		h.pool.discard(s)
-		return err
+		return
 	}
-	h.streams, h.process = s.streams, s.process
-	return nil
+	h.shell = s
 }
 
 // begin starts a helper, which makes a sandbox and waits.
 func (h *Reservation) begin(c Command) {
-	h.pool.countStart()
-	slots := h.pool.slotsOf()
+	slots := &h.pool.slots
 	if h.fresh {
 		slots = nil
 	}
-	s, err := openStreams(c)
-	if err == nil {
-		if h.process, err = startReserved(c, s, slots); err != nil {
-			s.close()
-		}
-		s.closeChild()
-	}
-	h.streams, h.waited, h.err = s, false, err
+	h.waited = false
+	h.shell, h.err = startShell(context.Background(), c, false, slots)
 }
 
-func startReserved(c Command, s *streams, slots *sandbox.Slots) (*sandbox.Process, error) {
-	shell, err := findShell()
-	if err != nil {
-		return nil, err
-	}
-	argv, file, err := arguments(c.Script)
-	if err != nil {
-		return nil, err
-	}
-	if file != nil {
-		defer file.Close()
-	}
-	start := s.command(c, append([]string{shell}, argv...))
-	start.Extra, start.Reserve, start.Slots = file, true, slots
-	return sandbox.Start(context.Background(), start)
-}
-
-// Run is the function Run for the reserved command, with the writers, functions and times of c.
-// It may be called once.
+// Run is the function Run for the reserved command, with the writers, functions and times of
+// c. It may be called once.
 func (h *Reservation) Run(ctx context.Context, c Command) (Exit, error) {
 	defer h.Drop()
 	defer h.pool.end(c)
@@ -97,11 +74,10 @@ func (h *Reservation) Run(ctx context.Context, c Command) (Exit, error) {
 	if ctx.Err() != nil {
 		return c.neverRan(), nil
 	}
-	err := h.release(ctx, c)
-	if err != nil && ctx.Err() != nil {
-		return c.neverRan(), nil
-	}
-	if err != nil {
+	if err := h.release(ctx, c); err != nil {
+		if ctx.Err() != nil {
+			return c.neverRan(), nil
+		}
 		return Exit{}, err
 	}
 	if c.Lends != "" {
@@ -116,14 +92,14 @@ func (h *Reservation) Run(ctx context.Context, c Command) (Exit, error) {
 // release lets the command run once its writes are reported. If a pool's sandbox is gone or
 // outdated, a new one runs the script.
 func (h *Reservation) release(ctx context.Context, c Command) error {
-	h.streams.reader.watch(h.pool)
+	h.streams.reader.watch(&h.pool.reports)
 	h.process.Borrow(c.Loopback)
 	if err := c.starting(h.process.Identity()); err != nil {
 		return err
 	}
 	err := h.process.Release(ctx)
 	gone := errors.Is(err, sandbox.ErrGone)
-	if h.pool == nil || !gone && !errors.Is(err, sandbox.ErrChanged) {
+	if h.own || !gone && !errors.Is(err, sandbox.ErrChanged) {
 		return err
 	}
 	if gone {
@@ -138,31 +114,25 @@ func (h *Reservation) release(ctx context.Context, c Command) error {
 }
 
 func (h *Reservation) matches(c Command) bool {
-	return h.process != nil && c.Script == h.command.Script && reflect.DeepEqual(c.shape(), h.command.shape())
+	return h.shell != nil && c.Script == h.command.Script && reflect.DeepEqual(c.shape(), h.command.shape())
 }
 
 func (h *Reservation) wait(ctx context.Context, c Command) Exit {
-	h.streams.attach(c)
-	r := &running{Command: c, streams: h.streams, process: h.process, begun: time.Now(), retire: h.pool.retirer()}
-	h.process = nil
-	defer h.streams.close()
+	s := h.shell
+	h.shell = nil
+	s.streams.attach(c)
+	defer s.streams.close()
+	r := &running{Command: c, streams: s.streams, process: s.process, begun: time.Now(), retire: h.pool.retire}
 	return r.wait(ctx)
 }
 
 // Drop discards a command that will not run. After Run it does nothing.
 func (h *Reservation) Drop() {
-	if h.process == nil {
-		return
+	if h.shell != nil {
+		h.pool.discard(h.shell)
+		h.shell = nil
 	}
-	s := &warmShell{streams: h.streams, process: h.process}
-	h.process = nil
-	h.pool.discard(s)
-}
-
-func (s *streams) command(c Command, argv []string) sandbox.Command {
-	return sandbox.Command{
-		Argv: argv, Env: c.Env, Dir: c.Dir, DirIs: c.DirIs,
-		Stdin: s.child[0], Stdout: s.child[1], Stderr: s.child[2],
-		Terminal: c.Terminal != Off, Profile: c.Sandbox,
+	if h.own {
+		h.pool.Close()
 	}
 }

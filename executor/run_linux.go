@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -54,9 +55,8 @@ const maxArgument = 128<<10 - 1
 // file on descriptor 3, which bash reads and closes first; then errors name "eval" and
 // BASH_EXECUTION_STRING has the reading line.
 func arguments(script string) ([]string, *os.File, error) {
-	plain := []string{"--noprofile", "--norc", "-c"}
 	if len(script) <= maxArgument {
-		return append(plain, script), nil, nil
+		return append(slices.Clone(bashArguments), script), nil, nil
 	}
 	fd, err := unix.MemfdCreate("script", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -67,7 +67,7 @@ func arguments(script string) ([]string, *os.File, error) {
 		f.Close()
 		return nil, nil, fmt.Errorf("cannot hold the script: %w", err)
 	}
-	return append(plain, `eval "exec 3<&-; $(</dev/fd/3)"`), f, nil
+	return append(slices.Clone(bashArguments), `eval "exec 3<&-; $(</dev/fd/3)"`), f, nil
 }
 
 type running struct {
@@ -80,8 +80,7 @@ type running struct {
 	memory  memoryWatch
 	stuck   bool
 
-	// retire, if set, takes a helper whose call has no process left, instead of waiting for its
-	// end.
+	// retire takes a helper whose call has no process left, instead of waiting for its end.
 	retire func(*sandbox.Process)
 }
 
@@ -114,7 +113,7 @@ func (r *running) connect() (disconnect func()) {
 }
 
 func (r *running) end() []sandbox.Member {
-	if r.retire != nil && isClosed(r.process.Alone()) && r.process.Empty() {
+	if isClosed(r.process.Alone()) && r.process.Empty() {
 		r.retire(r.process)
 		return nil
 	}
@@ -278,15 +277,8 @@ func (r *running) exit(left []sandbox.Member) Exit {
 		e.Waiting = r.watch.now
 	}
 	status, known := r.process.Status()
-	switch {
-	case !known:
-		e.Lost = true
-		e.Code, e.Signal = 128+int(syscall.SIGKILL), "SIGKILL"
-	case status.Signaled():
-		e.Code, e.Signal = 128+int(status.Signal()), unix.SignalName(status.Signal())
-	default:
-		e.Code = status.ExitStatus()
-	}
+	e.Code, e.Signal = endOf(status, known)
+	e.Lost = !known
 	if e.Limit == "" && e.Reason == Exited && e.Code == 128+int(syscall.SIGKILL) && r.memory.met() {
 		e.Limit = "machine"
 	}

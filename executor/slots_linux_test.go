@@ -36,7 +36,7 @@ func again(t *testing.T, first, second executor.Command) (printed string) {
 	defer p.Close()
 	for {
 		_, one := inSlot(t, p, first)
-		for p.Counts().Idle == 0 && lives(one) {
+		for p.Idle() == 0 && lives(one) {
 			runtime.Gosched()
 		}
 		printed, two := inSlot(t, p, second)
@@ -206,7 +206,7 @@ func TestACallLeavesNoDescriptorInItsHelper(t *testing.T) {
 	open := map[int][]int{} // by helper
 	for range 8 {
 		_, helper := inSlot(t, p, c)
-		for p.Counts().Idle == 0 && lives(helper) {
+		for p.Idle() == 0 && lives(helper) {
 			runtime.Gosched()
 		}
 		fds, err := os.ReadDir("/proc/" + strconv.Itoa(helper) + "/fd")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"reflect"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 // room is the longest script for a warm shell, in bytes.
 const room = 16 << 10
 
-type warmShell struct {
+// shell is a shell in a sandbox of its own that has not started its script.
+type shell struct {
 	shape   Command
 	streams *streams
 	process *sandbox.Process
@@ -27,39 +29,52 @@ func (c Command) shape() Command {
 	}
 }
 
-func (s *warmShell) fits(c Command) bool { return reflect.DeepEqual(s.shape, c.shape()) }
+func (s *shell) fits(c Command) bool { return reflect.DeepEqual(s.shape, c.shape()) }
 
-func startWarm(ctx context.Context, c Command, slots *sandbox.Slots) (*warmShell, error) {
-	shell, err := findShell()
+// startShell starts a shell for c, or if warm, for a script that comes later.
+func startShell(ctx context.Context, c Command, warm bool, slots *sandbox.Slots) (*shell, error) {
+	bash, err := findShell()
 	if err != nil {
 		return nil, err
 	}
+	argv, long := bashArguments, (*os.File)(nil)
+	if !warm {
+		if argv, long, err = arguments(c.Script); err != nil {
+			return nil, err
+		}
+	}
+	defer long.Close() // allowed on nil
 	streams, err := openStreams(c)
 	if err != nil {
 		return nil, err
 	}
-	command := streams.command(c, []string{shell, "--noprofile", "--norc", "-c"})
-	command.Room, command.Slots = room, slots
-	process, err := sandbox.Start(ctx, command)
+	start := sandbox.Command{
+		Argv: append([]string{bash}, argv...), Env: c.Env, Dir: c.Dir, DirIs: c.DirIs,
+		Stdin: streams.child[0], Stdout: streams.child[1], Stderr: streams.child[2], Extra: long,
+		Terminal: c.Terminal != Off, Profile: c.Sandbox, Slots: slots, Reserve: !warm,
+	}
+	if warm {
+		start.Room = room
+	}
+	process, err := sandbox.Start(ctx, start)
 	streams.closeChild()
 	if err != nil {
 		streams.close()
 		return nil, err
 	}
-	return &warmShell{shape: c, streams: streams, process: process, born: time.Now()}, nil
+	return &shell{c.shape(), streams, process, time.Now()}, nil
 }
 
-func (s *warmShell) close() {
+// close ends a shell that was not used.
+func (s *shell) close() {
 	s.process.End()
 	s.streams.close()
 }
 
 // run sets the script and runs it. On an error it did not run.
-func (s *warmShell) run(ctx context.Context, c Command) (Exit, error) {
-	h := &Reservation{command: c}
-	if err := h.setScript(s); err != nil {
-		return Exit{}, err
-	}
+func (s *shell) run(ctx context.Context, c Command) (Exit, error) {
+	h := &Reservation{pool: NewPool(0, nil), own: true, command: c}
+	h.use(s)
 	return h.Run(ctx, c)
 }
 
@@ -81,8 +96,8 @@ func ProbePool(ctx context.Context, c Command) (reuses bool, err error) {
 		return reuses, err
 	}
 	p.work.Wait() // until the helper is idle
-	reuses = p.Counts().Idle > 0
-	s, err := startWarm(ctx, c, p.slotsOf())
+	reuses = p.slots.Idle() > 0
+	s, err := startShell(ctx, c, true, &p.slots)
 	if err != nil {
 		return reuses, err
 	}

@@ -149,9 +149,9 @@ func inWorkspace(t *testing.T, mode Terminal, profile sandbox.Mode) Command {
 }
 
 // ready starts a shell that waits for a script.
-func ready(t *testing.T, c Command) *warmShell {
+func ready(t *testing.T, c Command) *shell {
 	t.Helper()
-	s, err := startWarm(t.Context(), c.shape(), nil)
+	s, err := startShell(t.Context(), c.shape(), true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

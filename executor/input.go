@@ -1,0 +1,42 @@
+package executor
+
+import "sync"
+
+// feed passes input to control, and what that does not take to write, in order, until input is
+// closed and all of it written, or done is closed. The caller then ends a blocked write.
+func feed(input <-chan Input, done <-chan struct{}, control func(Input) bool, write func(Input)) {
+	data := make(chan Input)
+	var writer sync.WaitGroup
+	// Ends with feed.
+	writer.Go(func() {
+		for in := range data {
+			write(in)
+			if in.Taken != nil {
+				in.Taken()
+			}
+		}
+	})
+	defer writer.Wait()
+	defer close(data)
+	var unread []Input
+	for input != nil || len(unread) > 0 {
+		var first Input
+		var ready chan<- Input
+		if len(unread) > 0 {
+			first, ready = unread[0], data
+		}
+		select {
+		case <-done:
+			return
+		case ready <- first:
+			unread = unread[1:]
+		case in, open := <-input:
+			switch {
+			case !open:
+				input = nil
+			case !control(in):
+				unread = append(unread, in)
+			}
+		}
+	}
+}
