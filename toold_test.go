@@ -53,7 +53,7 @@ var layers = []row{
 	{"policy", []string{"internal/redact", "shell/programs"}, []string{"shlex", "doublestar"}},
 	{"sandbox/internal/nofollow", nil, []string{"x/sys"}},
 	{"policy/check", []string{"policy", "shell/programs"}, nil},
-	{"sandbox/internal/fileworker", nil, []string{"x/sys"}},
+	{"sandbox/internal/fileworker", []string{"sandbox/internal/nofollow"}, []string{"x/sys"}},
 	{"sandbox/internal/helper", []string{"internal/paths", "sandbox/internal/fileworker"}, []string{"go-landlock", "x/net", "x/sys", "psx"}},
 	{"sandbox/cgroup", nil, []string{"x/sys"}},
 	{"sandbox", []string{"internal/paths", "sandbox/internal/nofollow", "sandbox/internal/fileworker", "sandbox/internal/helper", "sandbox/cgroup"}, []string{"x/sys"}},

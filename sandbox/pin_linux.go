@@ -7,14 +7,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toold/toold/sandbox/internal/fileworker"
 	"github.com/toold/toold/sandbox/internal/helper"
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
 // Pin opens a directory by its canonical path, following no link, and returns its identity for
 // Profile.Pinned. The identity is unique while the file is open. The caller closes it.
 func Pin(canonical string) (held *os.File, is string, err error) {
-	fd, err := fileworker.OpenAt(unix.AT_FDCWD, canonical, unix.O_PATH|unix.O_DIRECTORY)
+	fd, err := nofollow.Open(canonical, unix.O_PATH|unix.O_DIRECTORY)
 	switch {
 	case errors.Is(err, unix.ENOTDIR):
 		return nil, "", fmt.Errorf("%s is not a directory", canonical)

@@ -138,19 +138,9 @@ func (g *Group) Fresh() bool {
 	return err == nil && used < little
 }
 
-// count reads a number from a short file, without the poller of os.ReadFile.
+// count returns the number after a name in a file of the group.
 func (g *Group) count(file, name string) int {
-	fd, err := unix.Open(filepath.Join(g.dir, file), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return 0
-	}
-	defer unix.Close(fd)
-	var text [4 << 10]byte
-	n, err := unix.Read(fd, text[:])
-	if err != nil {
-		return 0
-	}
-	w := strings.Fields(string(text[:n]))
+	w := words(g.dir, file)
 	if i := slices.Index(w, name); i >= 0 && i+1 < len(w) {
 		n, _ := strconv.Atoi(w[i+1])
 		return n

@@ -37,11 +37,9 @@ func (t *Tracker) Begin(p *policy.Policy, opened []policy.Effect, makes bool, vi
 	for path := range set.open {
 		c.began[path] = stateOf(path)
 	}
-	for _, some := range t.names {
-		for path, n := range some {
-			if n.detours() {
-				c.began[path] = stateOf(path)
-			}
+	for n := range t.names.all() {
+		if n.detours() {
+			c.began[n.path] = stateOf(n.path)
 		}
 	}
 	for other := range t.active { // no other call has made what this one can read
@@ -88,18 +86,16 @@ func (c *Call) End() (replaced []sandbox.Mask, removed []protect.Incident) {
 
 // take records what a call has made, or changed of what it could read.
 func (t *Tracker) take(c *Call) {
-	for _, some := range t.names {
-		for _, n := range some {
-			if n.dir || n.link || c.set.known[n.path] && !c.set.open[n.path] || c.isMasked(n.path) {
-				continue
-			}
-			now := stateOf(n.path)
-			if was, open := c.began[n.path]; open && was == now && n.made == (state{}) {
-				continue // readable for another reason
-			}
-			if n.made != now {
-				n.made, t.last = now, nil
-			}
+	for n := range t.names.all() {
+		if n.dir || n.link || c.set.known[n.path] && !c.set.open[n.path] || c.isMasked(n.path) {
+			continue
+		}
+		now := stateOf(n.path)
+		if was, open := c.began[n.path]; open && was == now && n.made == (state{}) {
+			continue // readable for another reason
+		}
+		if n.made != now {
+			n.made, t.last = now, nil
 		}
 	}
 }

@@ -55,18 +55,16 @@ func (t *Tracker) refresh() {
 	t.readIndexes(true)
 	t.relink()
 	linked := map[string]uint32{}
-	for _, some := range t.names {
-		for _, n := range some {
-			if n.made != (state{}) && !making && n.made != stateOf(n.path) {
-				n.made, t.last = state{}, nil
-			}
-			if n.reads && n.read.Action == policy.Ask && !n.dir && n.made == (state{}) {
-				t.refreshHeld(n)
-			}
-			if n.reads && !n.dir && n.is != "" && n.made == (state{}) {
-				if now := stateOf(n.target); now.links > 1 {
-					linked[now.file] = now.links
-				}
+	for n := range t.names.all() {
+		if n.made != (state{}) && !making && n.made != stateOf(n.path) {
+			n.made, t.last = state{}, nil
+		}
+		if n.reads && n.read.Action == policy.Ask && !n.dir && n.made == (state{}) {
+			t.refreshHeld(n)
+		}
+		if n.reads && !n.dir && n.is != "" && n.made == (state{}) {
+			if now := stateOf(n.target); now.links > 1 {
+				linked[now.file] = now.links
 			}
 		}
 	}
@@ -106,8 +104,6 @@ func (t *Tracker) refreshHeld(n *name) {
 	n.held = now
 }
 
-func (t *Tracker) forgetRepositories() { clear(t.repos) }
-
 func (t *Tracker) repository(dir string) *repository {
 	if r, known := t.repos[dir]; known {
 		return r
@@ -135,13 +131,13 @@ func gitDirectory(dir string) string {
 	if !ok {
 		return ""
 	}
-	return against(dir, strings.TrimSpace(to))
+	return nofollow.Against(dir, strings.TrimSpace(to))
 }
 
 func openRepository(top, git string) *repository {
 	common := git
 	if to := strings.TrimSpace(readShort(filepath.Join(git, "commondir"))); to != "" {
-		common = against(git, to)
+		common = nofollow.Against(git, to)
 	}
 	r := &repository{top: top, index: filepath.Join(git, "index"), objects: []string{filepath.Join(common, "objects")}}
 	config := strings.ToLower(readShort(filepath.Join(common, "config")))
@@ -150,18 +146,11 @@ func openRepository(top, git string) *repository {
 	for i := 0; i < len(r.objects) && len(r.objects) < mostBorrowed; i++ {
 		for line := range strings.Lines(readShort(filepath.Join(r.objects[i], "info", "alternates"))) {
 			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-				r.objects = append(r.objects, against(r.objects[i], line))
+				r.objects = append(r.objects, nofollow.Against(r.objects[i], line))
 			}
 		}
 	}
 	return r
-}
-
-func against(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return filepath.Clean(path)
-	}
-	return filepath.Join(dir, path)
 }
 
 func readShort(path string) string {

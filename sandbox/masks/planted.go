@@ -44,10 +44,8 @@ func (t *Tracker) planted(n *name, fresh bool) {
 // fits reports whether everything with a rule could be masked. The caller holds mu.
 func (t *Tracker) fits() bool {
 	b := builder{t: t, by: t.anyone, all: true, hide: cut{}, fix: cut{}}
-	for _, some := range t.names {
-		for _, n := range some {
-			b.judge(n)
-		}
+	for n := range t.names.all() {
+		b.judge(n)
 	}
 	_, err := b.build()
 	return err == nil
@@ -57,24 +55,22 @@ func (t *Tracker) fits() bool {
 // mu.
 func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 	all := c.fresh > 0 && !t.fits()
-	for _, some := range t.names {
-		for _, n := range some {
-			now, known := stateOf(n.path), c.set.known[n.path]
-			was := c.began[n.path]
-			own := !known || n.made.file != "" && n.made.file == now.file
-			if c.isMasked(n.path) || !own && (was.file == "" || was.file == now.file) {
-				continue
-			}
-			why, by := n.offends(now, was), cmp.Or(n.read.Rule, n.write.Rule)
-			if n.way {
-				by, _ = t.anyone.BlocksBelow(n.path)
-			}
-			if why == "" && all && !known && !n.way {
-				why = tooMany
-			}
-			if why != "" {
-				list = append(list, protect.Removal{Path: n.path, Why: why, Rule: by, Still: func() bool { return stateOf(n.path).file == now.file }})
-			}
+	for n := range t.names.all() {
+		now, known := stateOf(n.path), c.set.known[n.path]
+		was := c.began[n.path]
+		own := !known || n.made.file != "" && n.made.file == now.file
+		if c.isMasked(n.path) || !own && (was.file == "" || was.file == now.file) {
+			continue
+		}
+		why, by := n.offends(now, was), cmp.Or(n.read.Rule, n.write.Rule)
+		if n.way {
+			by, _ = t.anyone.BlocksBelow(n.path)
+		}
+		if why == "" && all && !known && !n.way {
+			why = tooMany
+		}
+		if why != "" {
+			list = append(list, protect.Removal{Path: n.path, Why: why, Rule: by, Still: func() bool { return stateOf(n.path).file == now.file }})
 		}
 	}
 	slices.SortFunc(list, func(a, b protect.Removal) int { return strings.Compare(a.Path, b.Path) })

@@ -54,10 +54,8 @@ func (t *Tracker) compile(p *policy.Policy, opened []policy.Effect) (*compiled, 
 		return t.last, nil
 	}
 	b := builder{t: t, by: p, opened: opened, hide: cut{}, fix: cut{}}
-	for _, some := range t.names {
-		for _, n := range some {
-			b.judge(n)
-		}
+	for n := range t.names.all() {
+		b.judge(n)
 	}
 	for _, n := range t.ghosts {
 		if own := *n; own.judge(t, t.anyone) {
@@ -97,11 +95,9 @@ func (t *Tracker) renew(set *compiled) (stale bool) {
 	if !stale {
 		return false
 	}
-	for _, some := range t.names {
-		for path, n := range some {
-			if old[n.target] {
-				t.look(path)
-			}
+	for n := range t.names.all() {
+		if old[n.target] {
+			t.look(n.path)
 		}
 	}
 	for target, n := range t.ghosts {

@@ -2,6 +2,7 @@ package masks
 
 import (
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 
@@ -55,7 +56,7 @@ func (t *Tracker) Changed(path string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if filepath.Base(path) == ".git" {
-		t.forgetRepositories()
+		clear(t.repos)
 	}
 	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
 		for _, n := range t.names.below(path) {
@@ -159,11 +160,9 @@ func (n *name) detours() bool {
 // relink resolves the links again. The caller holds mu.
 func (t *Tracker) relink() {
 	var links []string
-	for _, some := range t.names {
-		for path, n := range some {
-			if n.link {
-				links = append(links, path)
-			}
+	for n := range t.names.all() {
+		if n.link {
+			links = append(links, n.path)
 		}
 	}
 	for _, path := range links {
@@ -218,6 +217,18 @@ func (n *name) judge(t *Tracker, p *policy.Policy) bool {
 }
 
 type names map[string]map[string]*name
+
+func (s names) all() iter.Seq[*name] {
+	return func(yield func(*name) bool) {
+		for _, some := range s {
+			for _, n := range some {
+				if !yield(n) {
+					return
+				}
+			}
+		}
+	}
+}
 
 func (s names) at(path string) *name { return s[filepath.Dir(path)][path] }
 

@@ -84,7 +84,7 @@ func (c *Call) makes(seen uint64, born time.Time) bool {
 
 // mayBeOwn reports whether a call may have made a directory, or one below it.
 func (w *Watcher) mayBeOwn(f *directory) bool {
-	if w.late != nil && (f.born.IsZero() || !f.born.Before(w.late.Since)) {
+	if w.late != nil && (f.born.IsZero() || !f.born.Before(w.late.Reach.Since)) {
 		return true
 	}
 	for c := range w.active {

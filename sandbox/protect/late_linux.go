@@ -14,16 +14,16 @@ import (
 // unswept are calls that ended before every directory was searched. What they left is found by
 // this Watcher or the next one.
 type unswept struct {
-	until time.Time // later files are not theirs
-	reach
+	Until time.Time // later files are not theirs
+	Reach reach
 }
 
 func (u *unswept) blames(path string) bool {
-	if u == nil || u.may(path) || !u.could(path, false) {
+	if u == nil || u.Reach.may(path) || !u.Reach.could(path, false) {
 		return false
 	}
 	changed, _, ok := timesOf(path)
-	return ok && !changed.After(u.until)
+	return ok && !changed.After(u.Until)
 }
 
 func (u *unswept) made(path string) bool {
@@ -31,7 +31,7 @@ func (u *unswept) made(path string) bool {
 		return false
 	}
 	_, born, ok := timesOf(path)
-	return ok && !born.Before(u.Since) && !born.After(u.until)
+	return ok && !born.Before(u.Reach.Since) && !born.After(u.Until)
 }
 
 // timesOf returns a file's ctime, which no program can set, and its birth time, or ctime.
@@ -56,10 +56,10 @@ func stamp() time.Time {
 func (w *Watcher) leave(c *Call) {
 	u := &unswept{time.Now(), c.reach}
 	if old := w.late; old != nil {
-		u.reach = old.join(c.reach)
+		u.Reach = old.Reach.join(c.reach)
 	}
 	w.late = u
-	w.options.Note("unseen").Store(record{u.until, u.reach})
+	w.options.Note("unseen").Store(u)
 	if !w.sweeping && !w.closed {
 		w.sweeping = true
 		// Ends when nothing is left to search, or with Close.
@@ -128,16 +128,11 @@ func (w *Watcher) swept() {
 	}
 }
 
-type record struct {
-	Until time.Time
-	Reach reach
-}
-
 // remembered returns the record of an earlier Watcher of these roots, or nil.
 func (o Options) remembered() *unswept {
-	var r record
-	if !o.Note("unseen").Load(&r) || r.Until.IsZero() {
+	var u unswept
+	if !o.Note("unseen").Load(&u) || u.Until.IsZero() {
 		return nil
 	}
-	return &unswept{r.Until, r.Reach}
+	return &u
 }

@@ -147,23 +147,16 @@ func configured(dir, work string) (list []string) {
 		}
 		hooks, worktree, included := named(text)
 		if worktree != "" {
-			work = against(dir, worktree)
+			work = nofollow.Against(dir, worktree)
 		}
 		if hooks != "" {
-			list = append(list, against(work, hooks))
+			list = append(list, nofollow.Against(work, hooks))
 		}
 		for _, path := range included {
-			if path = against(filepath.Dir(configs[i]), path); len(configs) <= mostIncluded && !slices.Contains(configs, path) {
+			if path = nofollow.Against(filepath.Dir(configs[i]), path); len(configs) <= mostIncluded && !slices.Contains(configs, path) {
 				configs = append(configs, path)
 			}
 		}
 	}
 	return append(list, configs[1:]...)
-}
-
-func against(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return dir + "/" + path
 }

@@ -107,19 +107,21 @@ var dependencies = []string{"node_modules", ".venv", "venv", "site-packages", "v
 
 // InDependencies reports whether a path below root is in a directory of dependencies.
 func InDependencies(path, root string) bool {
-	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
+	rest, ok := below(path, root)
 	return ok && slices.ContainsFunc(strings.Split(filepath.Dir(rest), "/"), func(dir string) bool { return slices.Contains(dependencies, dir) })
+}
+
+// below returns the path relative to a root that it is below.
+func below(path, root string) (rest string, ok bool) {
+	return strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
 }
 
 // name returns the protected name that contains a canonical path, or "", by the path alone.
 func (o Options) name(path string) string {
 	for _, root := range o.Roots {
-		rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
-		if !ok {
-			continue
-		}
-		parts := strings.Split(rest, string(filepath.Separator))
-		for i := range parts {
+		rest, ok := below(path, root)
+		parts := strings.Split(rest, "/")
+		for i := 0; ok && i < len(parts); i++ {
 			if name := matching(parts[i:], o.Names); name != "" {
 				return name
 			}

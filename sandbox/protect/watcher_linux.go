@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -219,7 +218,5 @@ func (w *Watcher) wanted(f *directory, dir string) (list []string) {
 }
 
 func (w *Watcher) inRoot(path string) bool {
-	return slices.ContainsFunc(w.options.Roots, func(root string) bool {
-		return strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
-	})
+	return slices.ContainsFunc(w.options.Roots, func(root string) bool { _, in := below(path, root); return in })
 }

@@ -2,8 +2,11 @@ package fileworker
 
 import (
 	"errors"
+	"io/fs"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
 // Open opens a regular file for reading by its canonical path, nonblocking, following no link
@@ -11,21 +14,21 @@ import (
 func Open(path string) (fd int, err error) {
 	// Opening a device or a pipe has side effects, so the type is checked first. The check of
 	// the opened file counts.
-	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err == nil {
-		if err := regular(st.Mode); err != nil {
+	if in, err := nofollow.Lstat(path); err == nil {
+		if err := regular(in.Mode); err != nil {
 			return -1, err
 		}
 	}
-	fd, err = OpenAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	fd, err = nofollow.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if errors.Is(err, unix.ENXIO) {
 		return -1, errors.New("it is a socket or a device without a driver, not a regular file")
 	}
 	if err != nil {
 		return -1, err
 	}
-	if err = unix.Fstat(fd, &st); err == nil {
-		err = regular(st.Mode)
+	in, err := nofollow.Stat(fd, "")
+	if err == nil {
+		err = regular(in.Mode)
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -36,38 +39,23 @@ func Open(path string) (fd int, err error) {
 
 // OpenDir opens a directory for listing by its canonical path, following no link.
 func OpenDir(path string) (fd int, err error) {
-	return OpenAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
+	return nofollow.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
 }
 
 // regular fails for what is not a regular file: reading it might never end.
-func regular(mode uint32) error {
-	kind := "something else"
-	switch mode & unix.S_IFMT {
-	case unix.S_IFREG:
+func regular(mode fs.FileMode) error {
+	kind := "a device"
+	switch mode {
+	case 0:
 		return nil
-	case unix.S_IFDIR:
+	case fs.ModeDir:
 		kind = "a directory"
-	case unix.S_IFIFO:
+	case fs.ModeNamedPipe:
 		kind = "a named pipe"
-	case unix.S_IFSOCK:
+	case fs.ModeSocket:
 		kind = "a socket"
-	case unix.S_IFCHR, unix.S_IFBLK:
-		kind = "a device"
-	case unix.S_IFLNK:
+	case fs.ModeSymlink:
 		kind = "a symbolic link that was not there when the call was judged"
 	}
 	return errors.New("it is " + kind + ", not a regular file")
-}
-
-// OpenAt is openat2(2) following no link, close-on-exec.
-func OpenAt(dir int, path string, flags uint64) (int, error) {
-	for {
-		fd, err := unix.Openat2(dir, path, &unix.OpenHow{
-			Flags:   flags | unix.O_CLOEXEC,
-			Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-		})
-		if !errors.Is(err, unix.EINTR) {
-			return fd, err
-		}
-	}
 }

@@ -2,7 +2,6 @@ package fileworker
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
 // Change says which file gets new content.
@@ -88,10 +89,7 @@ func (d *PendingFile) Commit() error {
 	if err != nil {
 		return err
 	}
-	if err := syncDir(d.dir); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnsynced, err)
-	}
-	return nil
+	return syncDir(d.dir)
 }
 
 // Remove removes Change.Old, which must be unchanged and writable.
@@ -107,10 +105,7 @@ func Remove(c Change) error {
 	if err := unix.Unlinkat(dir, filepath.Base(c.Path), 0); err != nil {
 		return err
 	}
-	if err := syncDir(dir); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnsynced, err)
-	}
-	return nil
+	return syncDir(dir)
 }
 
 func (d *PendingFile) appear(base string) error {
@@ -157,17 +152,16 @@ func (d *PendingFile) unchanged() error {
 		return nil
 	}
 	base := filepath.Base(d.change.Path)
-	var there, opened unix.Stat_t
-	if err := unix.Fstatat(d.dir, base, &there, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	there, err := nofollow.Stat(d.dir, base)
+	if err != nil {
 		return err
 	}
-	if err := unix.Fstat(int(d.change.Old.Fd()), &opened); err != nil {
+	opened, err := nofollow.Stat(int(d.change.Old.Fd()), "")
+	if err != nil {
 		return err
 	}
-	if there.Dev != opened.Dev || there.Ino != opened.Ino {
-		return ErrChanged
-	}
-	if seen := d.change.Seen; seen != nil && *seen != (State{opened.Ctim.Nano(), opened.Size}) {
+	seen := d.change.Seen
+	if there.ID != opened.ID || seen != nil && *seen != (State{opened.Changed.UnixNano(), opened.Size}) {
 		return ErrChanged
 	}
 	if err := unix.Faccessat(d.dir, base, unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -241,20 +235,20 @@ func (d *PendingFile) reopen(w *os.File) error {
 // openDir opens a directory with O_PATH, which needs no right to list it.
 func openDir(canonical string, parents bool) (int, error) {
 	const flags = unix.O_PATH | unix.O_DIRECTORY
-	fd, err := OpenAt(unix.AT_FDCWD, canonical, flags)
+	fd, err := nofollow.Open(canonical, flags)
 	if !parents || !errors.Is(err, unix.ENOENT) {
 		return fd, err
 	}
-	fd, err = OpenAt(unix.AT_FDCWD, "/", flags)
+	fd, err = nofollow.Open("/", flags)
 	for name := range strings.SplitSeq(strings.Trim(canonical, "/"), "/") {
 		if err != nil {
 			return -1, err
 		}
 		up := fd
-		fd, err = OpenAt(up, name, flags)
+		fd, err = nofollow.OpenAt(up, name, flags)
 		if errors.Is(err, unix.ENOENT) {
 			if err = unix.Mkdirat(up, name, 0o777); err == nil || errors.Is(err, unix.EEXIST) {
-				fd, err = OpenAt(up, name, flags)
+				fd, err = nofollow.OpenAt(up, name, flags)
 			}
 		}
 		unix.Close(up)
@@ -264,18 +258,18 @@ func openDir(canonical string, parents bool) (int, error) {
 
 // syncDir makes the new name durable, if the directory may be listed.
 func syncDir(dir int) error {
-	fd, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := nofollow.Reopen(dir)
 	if errors.Is(err, unix.EACCES) {
 		return nil
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = unix.Fsync(fd)
+		unix.Close(fd)
 	}
-	defer unix.Close(fd)
-	if err := unix.Fsync(fd); !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EROFS) {
-		return err
+	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EROFS) {
+		return nil // the others mean that the file system does not support it
 	}
-	return nil
+	return fmt.Errorf("%w: %w", ErrUnsynced, err)
 }
 
 // cause drops the temporary name, which means nothing to a reader.
@@ -288,7 +282,5 @@ func cause(err error) error {
 }
 
 func temporaryName() string {
-	var b [8]byte
-	rand.Read(b[:])
-	return ".toold-" + hex.EncodeToString(b[:]) + ".tmp"
+	return ".toold-" + rand.Text()[:16] + ".tmp"
 }

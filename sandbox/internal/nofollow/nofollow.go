@@ -5,6 +5,7 @@ package nofollow
 import (
 	"io"
 	"io/fs"
+	"path/filepath"
 	"time"
 )
 
@@ -35,4 +36,12 @@ func ReadFile(path string, most int64) ([]byte, error) {
 		err = fs.ErrInvalid
 	}
 	return text, err
+}
+
+// Against resolves a path relative to dir, without cleaning it.
+func Against(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return dir + "/" + path
 }

@@ -10,10 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	unlinked = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
-	beneath  = unlinked | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV
-)
+const unlinked = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
 // Lstat examines a path. It follows links except at its end.
 func Lstat(path string) (Info, error) { return Stat(unix.AT_FDCWD, path) }
@@ -54,24 +51,31 @@ func typeOf(mode uint32) fs.FileMode {
 	return fs.ModeDevice
 }
 
+// openat2 opens close-on-exec. It retries on EINTR.
+func openat2(dir int, path string, flags, resolve uint64) (int, error) {
+	for {
+		fd, err := unix.Openat2(dir, path, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve})
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
 // Open opens a path of any length, following no link.
-func Open(path string, flags uint64) (int, error) {
+func Open(path string, flags uint64) (fd int, err error) {
 	const most = 4000 // of PATH_MAX
 	dir := unix.AT_FDCWD
-	for len(path) > most {
-		i := strings.LastIndexByte(path[:most], '/')
-		next, err := unix.Openat2(dir, path[:i], &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unlinked})
+	for more := true; more && err == nil; {
+		head, how := path, flags
+		if more = len(path) > most; more {
+			i := strings.LastIndexByte(path[:most], '/')
+			head, path, how = path[:i], path[i+1:], unix.O_PATH|unix.O_DIRECTORY
+		}
+		fd, err = openat2(dir, head, how, unlinked)
 		if dir != unix.AT_FDCWD {
 			unix.Close(dir)
 		}
-		if err != nil {
-			return -1, err
-		}
-		dir, path = next, path[i+1:]
-	}
-	fd, err := unix.Openat2(dir, path, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unlinked})
-	if dir != unix.AT_FDCWD {
-		unix.Close(dir)
+		dir = fd
 	}
 	return fd, err
 }
@@ -91,13 +95,13 @@ func OpenFile(path string) (*os.File, error) {
 
 // OpenAt opens a name in an open directory, crossing mount points.
 func OpenAt(dir int, name string, flags uint64) (int, error) {
-	return unix.Openat2(dir, name, &unix.OpenHow{Flags: flags | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unlinked | unix.RESOLVE_BENEATH})
+	return openat2(dir, name, flags|unix.O_NOFOLLOW, unlinked|unix.RESOLVE_BENEATH)
 }
 
 // OpenIn opens a name in a directory that calls can write, nothing above it or on another file
 // system.
 func OpenIn(dir int, name string, flags uint64) (int, error) {
-	return unix.Openat2(dir, name, &unix.OpenHow{Flags: flags | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: beneath})
+	return openat2(dir, name, flags|unix.O_NOFOLLOW, unlinked|unix.RESOLVE_BENEATH|unix.RESOLVE_NO_XDEV)
 }
 
 // OpenDir opens a directory for reading. It first adds permissions that its creator may have
