@@ -47,7 +47,6 @@ func (c Command) neverRan() Exit {
 	}
 }
 
-// endOf returns the exit code, and the signal that killed the process; KILL if that is unknown.
 func endOf(status syscall.WaitStatus, known bool) (code int, signal string) {
 	by := syscall.SIGKILL
 	if known {

@@ -52,7 +52,7 @@ func BaseEnv(o EnvOptions) []string {
 }
 
 // misread reports whether a variable selects another encoding than UTF-8: in some, a character
-// swallows a following backslash of a script.
+// swallows a following backslash.
 func misread(name, value string) bool {
 	return slices.Contains([]string{"LANG", "LC_ALL", "LC_CTYPE"}, name) && value != "" && !unicodeLocale.MatchString(value)
 }

@@ -3,7 +3,7 @@ package executor
 import "sync"
 
 // feed passes input to control, and what that does not take to write, in order, until input is
-// closed and all of it written, or done is closed. The caller then ends a blocked write.
+// closed and written, or done is closed. The caller then ends a blocked write.
 func feed(input <-chan Input, done <-chan struct{}, control func(Input) bool, write func(Input)) {
 	data := make(chan Input)
 	var writer sync.WaitGroup

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// job is the session of a plain command's shell and all descendants. It misses a process with
-// its own session whose ancestors all ended before it was seen.
+// job is a plain command's shell and all descendants, except one with its own session whose
+// ancestors all ended before it was seen.
 type job struct {
 	leader int
 
@@ -47,11 +47,9 @@ type member struct {
 	command     string
 }
 
-// bornWithin bounds the error of ps, which computes start times in seconds from the time of
-// day.
+// bornWithin bounds the error of the start times of ps.
 const bornWithin = 2 * time.Second
 
-// known reports whether m was found before; its pid may belong to another process now.
 func (j *job) known(m member) bool {
 	born, seen := j.seen[m.pid]
 	return seen && m.born.Sub(born).Abs() <= bornWithin
@@ -82,8 +80,7 @@ func (j *job) members() []member {
 	return mine
 }
 
-// has reports whether m belongs to the job, given the members found so far. The caller holds
-// mu.
+// The caller holds mu.
 func (j *job) has(m member, found map[int]time.Time) bool {
 	if _, child := found[m.parent]; child || j.known(m) {
 		return true

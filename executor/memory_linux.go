@@ -29,7 +29,6 @@ func parseOOMKills(vmstat string) (n uint64, ok bool) {
 	return 0, false
 }
 
-// memoryWatch detects that the machine ran out of memory while a command ran.
 type memoryWatch struct {
 	before uint64
 	began  bool

@@ -44,7 +44,7 @@ type merger struct {
 
 	last     int
 	resolved time.Duration
-	multi    bool // that run had more than one item per report
+	multi    bool
 
 	holding bool // the first of runs may have an item that belongs after all of them
 	began   time.Duration
@@ -101,7 +101,7 @@ func (m *merger) added(stream, n int, now time.Duration) {
 }
 
 // settle emits what is certain or has waited long enough. The bytes of all reported writes must
-// have been added. If they did not fit, the order of what came on both streams is unknown.
+// have been added, unless they did not fit.
 func (m *merger) settle(now time.Duration) {
 	m.now = now
 	full := len(m.in[0].buf) == mergeBuffer || len(m.in[1].buf) == mergeBuffer
@@ -129,7 +129,6 @@ func (m *merger) mixed() bool {
 	return len(m.runs) > 1 || m.items(0) > 0 && m.items(1) > 0
 }
 
-// close emits the rest, once every write is reported and all bytes are added.
 func (m *merger) close(now time.Duration) {
 	m.now = now
 	m.resolve(true)
@@ -142,7 +141,6 @@ func (m *merger) close(now time.Duration) {
 	m.unsure = m.unsure || m.in[0].owed || m.in[1].owed
 }
 
-// due returns when settle must be called even if nothing arrives.
 func (m *merger) due() (at time.Duration, waits bool) {
 	first := func(t time.Duration, yes bool) {
 		if yes && (!waits || t < at) {
@@ -164,7 +162,6 @@ func (m *merger) waitsUntil() time.Duration {
 	return min(m.since+reportWait, m.began+tailWaitMax)
 }
 
-// tailDue returns when an unfinished line must be emitted.
 func (m *merger) tailDue(s int) (at time.Duration, waits bool) {
 	in := &m.in[s]
 	if m.holding || len(in.buf) == 0 {
@@ -219,7 +216,7 @@ func (m *merger) resolve(final bool) {
 	}
 }
 
-// noteStray sets unsure if bytes of a stray write may be among the new or unreported ones.
+// noteStray sets unsure if bytes of a stray write may be among the others.
 func (m *merger) noteStray() {
 	in := &m.in[0]
 	if m.stray && (len(in.buf) > in.old || in.owed) {
@@ -248,7 +245,7 @@ func (m *merger) items(s int) int {
 }
 
 // share distributes the items of a stream over its runs: one each, but the first may get none,
-// and the first that gets any may get more.
+// and the first that gets any more.
 type share struct {
 	runs, none, more int
 	hold             bool // keep one more item back
@@ -266,9 +263,8 @@ func (h *share) next() int {
 	return n
 }
 
-// share plans the items of a stream. A first run that continues the last one may be its late
-// report, without items. Before a run of the other stream, the last item may belong to an
-// unreported write.
+// A first run that continues the last one may be its late report, without items. Before a run
+// of the other stream, the last item may belong to an unreported write.
 func (m *merger) share(s int, final bool) share {
 	var h share
 	for _, r := range m.runs {

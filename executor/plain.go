@@ -38,8 +38,8 @@ type plainOutput struct {
 	last atomic.Int64 // when output last arrived, in Unix nanoseconds
 }
 
-// After the exit, output of children is read until none came for plainQuiet and none of them
-// runs, at most for plainMost.
+// Output of children is read until none came for plainQuiet and none of them runs, at most for
+// plainMost.
 const (
 	plainQuiet = 60 * time.Millisecond
 	plainMost  = 1500 * time.Millisecond
@@ -63,7 +63,6 @@ func runPlain(ctx context.Context, c Command, shell string, prefix []string, rep
 	return p.wait(ctx), nil
 }
 
-// start opens the pipes and starts the shell. On error nothing stays open.
 func (p *plain) start() (err error) {
 	var ends []*os.File
 	defer func() {
@@ -133,8 +132,7 @@ func (p *plain) wait(ctx context.Context) Exit {
 	return p.exit(reason, left)
 }
 
-// drain waits for the end of the output, or until none came for plainMost: an escaped process
-// may keep it open.
+// drain waits for the end of the output; an escaped process may keep it open.
 func (p *plain) drain(eof <-chan struct{}) {
 	for {
 		rest := plainMost - p.idle()
@@ -158,7 +156,6 @@ func (p *plain) idle() time.Duration {
 	return time.Since(time.Unix(0, max(p.out[0].last.Load(), p.out[1].last.Load())))
 }
 
-// read starts the readers. eof is closed when they have ended.
 func (p *plain) read() (eof <-chan struct{}) {
 	var readers sync.WaitGroup
 	for s, o := range p.out {
@@ -285,7 +282,6 @@ func (p *plain) settle(ctx context.Context, eof <-chan struct{}) {
 	}
 }
 
-// control carries out a signal, and ignores window sizes; false for data and EOF.
 func (p *plain) control(in Input) bool {
 	if in.Signal != "" {
 		p.job.signal(in.Signal, in.ToShell)

@@ -116,7 +116,6 @@ func (p *Pool) nudge() {
 	}
 }
 
-// take removes and returns the oldest shell that fits c, or nil.
 func (p *Pool) take(c Command) *shell {
 	if len(c.Script) > room {
 		return nil
@@ -132,7 +131,6 @@ func (p *Pool) take(c Command) *shell {
 	return s
 }
 
-// most returns how many shells, and empty helpers, are kept. The caller holds mu.
 func (p *Pool) most() int {
 	if p.closed {
 		return 0
@@ -140,7 +138,7 @@ func (p *Pool) most() int {
 	return p.size
 }
 
-// cut removes the oldest of a list, which is sorted by age, except keep, and returns them.
+// cut removes the first elements of a list, except keep, and returns them.
 func cut[T any](list *[]T, keep int) []T {
 	n := max(0, len(*list)-keep)
 	old := slices.Clone((*list)[:n])
@@ -148,7 +146,6 @@ func cut[T any](list *[]T, keep int) []T {
 	return old
 }
 
-// put adds a shell. A full pool drops its oldest.
 func (p *Pool) put(s *shell) {
 	p.mu.Lock()
 	p.warm = append(p.warm, s)
@@ -157,8 +154,8 @@ func (p *Pool) put(s *shell) {
 	p.discard(drop...)
 }
 
-// retire queues a helper to be ended between calls: ending its namespaces takes as long as a
-// small command. The oldest beyond the pool's size end at once.
+// retire queues a helper to be ended between calls: that takes as long as a small command. The
+// oldest beyond the pool's size end at once.
 func (p *Pool) retire(helper *sandbox.Process) {
 	if helper.Again() {
 		p.dismiss([]*sandbox.Process{helper})
@@ -204,7 +201,6 @@ func (p *Pool) aside(do func()) {
 	}
 }
 
-// keep calls provide until ctx ends, and pauses after failures.
 func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, first time.Duration) {
 	renew := time.NewTicker(renewEvery)
 	defer renew.Stop()
@@ -234,7 +230,6 @@ func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, fi
 	}
 }
 
-// provide starts missing shells, once one has proven to work.
 func (p *Pool) provide(ctx context.Context) error {
 	if c := p.wanted(); c != nil && !p.proven {
 		if _, err := ProbePool(ctx, *c); err != nil {
@@ -245,7 +240,6 @@ func (p *Pool) provide(ctx context.Context) error {
 	return p.refill(ctx)
 }
 
-// quiet waits until no call began or ended for quietFor; false if ctx ends.
 func (p *Pool) quiet(ctx context.Context) bool {
 	t := time.NewTimer(quietFor)
 	defer t.Stop()
@@ -277,7 +271,6 @@ func (p *Pool) expire(before time.Time) {
 	p.discard(old...)
 }
 
-// refill starts shells until there are enough, or one fails.
 func (p *Pool) refill(ctx context.Context) error {
 	for p.quiet(ctx) {
 		p.dismissAll()
@@ -294,7 +287,6 @@ func (p *Pool) refill(ctx context.Context) error {
 	return nil
 }
 
-// wanted returns the kind of shell to start now, or nil.
 func (p *Pool) wanted() *Command {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// drainLimit bounds what is read of a stream after the end of a command. It exceeds any
-// terminal or pipe buffer, so only endless leftovers are cut off.
+// drainLimit bounds what is read of a stream after the end of a command: more than any terminal
+// or pipe buffer.
 const drainLimit = 1 << 20
 
 // terminalBuffer is the size of a terminal's buffer. A write that met a full one arrives only
@@ -23,7 +23,6 @@ const terminalBuffer = 4 << 10
 // or went to another terminal through /dev/tty.
 const mostIdle = 100
 
-// reader reads the streams of a command and emits them in one order.
 type reader struct {
 	streams []*stream
 	poll    *os.File // epoll of streams and reports
@@ -65,7 +64,6 @@ func (r *reader) control(op, fd int, events uint32) error {
 	})
 }
 
-// watch starts reporting writes, if an inotify instance is available.
 func (r *reader) watch(lender *reportPool) {
 	if len(r.streams) < 2 || r.reports != nil {
 		return
@@ -81,7 +79,6 @@ func (r *reader) watch(lender *reportPool) {
 	r.reports, r.lender = reports, lender
 }
 
-// close releases the reader's resources. run has ended or never began.
 func (r *reader) close() {
 	r.poll.Close()
 	if r.reports != nil {
@@ -90,7 +87,6 @@ func (r *reader) close() {
 	}
 }
 
-// exact reports, after run, whether the output is in the order of the writes.
 func (r *reader) exact() bool {
 	return len(r.streams) == 1 || r.reports != nil && !r.merger.unsure
 }
@@ -123,7 +119,6 @@ func (r *reader) ended() bool {
 	return true
 }
 
-// wait returns for input, for the merger, or on interrupt.
 func (r *reader) wait() {
 	r.awaitReports(r.merger.holding)
 	deadline := time.Time{}
@@ -161,7 +156,7 @@ func (r *reader) awaitReports(yes bool) {
 }
 
 // turn reads reports and bytes alternately until no report is left, so that the bytes of each
-// report have been read, and settles. It reports whether there were bytes.
+// report have been read, and settles.
 func (r *reader) turn(last bool) (some bool) {
 	r.reports.read(r.merger)
 	for again, idle := true, 0; again; {
@@ -187,9 +182,9 @@ func (r *reader) turn(last bool) (some bool) {
 	return some
 }
 
-// readAll reads a stream until it is empty or its space is full. A terminal is read by a kernel
-// worker that requeues itself when it met a full buffer: after much output, and at the end, the
-// stream is empty when two reads find nothing, and EOF counts when it is read twice.
+// readAll reads a stream until it is empty or its space is full. A terminal's worker requeues
+// itself when it met a full buffer: after much output, and at the end, the stream is empty when
+// two reads find nothing, and EOF counts when it is read twice.
 func (r *reader) readAll(s int, last bool) (total int) {
 	if r.ends[s] >= 2 {
 		return 0

@@ -16,8 +16,7 @@ const mostReports = 32
 // milliseconds.
 const idleReports = 4
 
-// reports is an inotify instance that receives the kernel's reports of writes to the streams of
-// one command, in order. nil receives none.
+// reports is an inotify instance for writes to the streams of one command. nil receives none.
 type reports struct {
 	fd  int
 	wds [2]int // watches of the streams
@@ -67,7 +66,6 @@ func (r *reports) unwatch() {
 	}
 }
 
-// read records pending reports, and returns whether there were any.
 func (r *reports) read(m *merger) (some bool) {
 	rounds := 0
 	for more := r != nil; more && rounds < mostIdle; rounds++ {
@@ -108,7 +106,6 @@ type reportPool struct {
 	closing sync.WaitGroup // instances beyond idleReports
 }
 
-// borrow returns reports, or nil if too many are in use.
 func (p *reportPool) borrow() *reports {
 	p.mu.Lock()
 	defer p.mu.Unlock()

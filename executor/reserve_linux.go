@@ -41,7 +41,6 @@ func (p *Pool) Reserve(c Command) *Reservation {
 	return h
 }
 
-// use sets the script of a warm shell, or discards the shell.
 func (h *Reservation) use(s *shell) {
 	if h.err = s.process.SetScript(h.command.Script); h.err != nil {
 		h.pool.discard(s)
@@ -50,7 +49,6 @@ func (h *Reservation) use(s *shell) {
 	h.shell = s
 }
 
-// begin starts a helper, which makes a sandbox and waits.
 func (h *Reservation) begin(c Command) {
 	slots := &h.pool.slots
 	if h.fresh {

@@ -18,15 +18,13 @@ const (
 	defaultGrace = 2 * time.Second
 
 	// After the exit children may still print. Run reads on until settleLooks checks in a row
-	// found that none runs or has written, at most settleMost. Checks are counted, not time:
-	// the daemon may have been suspended.
+	// found that none runs or has written, at most settleMost: the daemon may have been
+	// suspended.
 	settleLooks = 3
 	settleMost  = 75
 	settleStep  = 20 * time.Millisecond
 	settleMax   = 10 * time.Second // for a helper that does not answer
 
-	// In the grace period stopped processes get CONT after wakeFirst, then in growing
-	// intervals.
 	wakeFirst  = 20 * time.Millisecond
 	wakeSeldom = 500 * time.Millisecond
 
@@ -52,8 +50,7 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 const maxArgument = 128<<10 - 1
 
 // arguments returns bash's arguments for the script. One too long for an argument is a memory
-// file on descriptor 3, which bash reads and closes first; then errors name "eval" and
-// BASH_EXECUTION_STRING has the reading line.
+// file on descriptor 3, which bash reads and closes first.
 func arguments(script string) ([]string, *os.File, error) {
 	if len(script) <= maxArgument {
 		return append(slices.Clone(bashArguments), script), nil, nil
@@ -122,7 +119,6 @@ func (r *running) end() []sandbox.Member {
 	return left
 }
 
-// listen starts the goroutines of the command. finish ends the input and waits.
 func (r *running) listen() (eof <-chan struct{}, finish func()) {
 	for _, o := range r.streams.out {
 		o.last.Store(r.begun.UnixNano())

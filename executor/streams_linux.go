@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// streams are both sides of the descriptors of one command.
 type streams struct {
 	child  [3]*os.File
 	opened []*os.File

@@ -14,11 +14,10 @@ const (
 	defaultCols = 120
 )
 
-// eof is the key that ends a terminal's input: VEOF, ^D.
 const eof = 4
 
 // endOfInput is several EOF keys: each ends one read, and a shell and its children read more
-// than once. A program that reads single keys gets all of them.
+// than once.
 func endOfInput() []byte { return bytes.Repeat([]byte{eof}, 16) }
 
 // openTerminal opens a pseudo-terminal, close-on-exec, without echo and output translation.

@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ttyState is the state of the slave side of a terminal.
 type ttyState struct {
 	lines   bool // canonical mode
 	edits   bool // in its line editor; with EXTPROC it passes every byte at once
@@ -15,7 +14,7 @@ type ttyState struct {
 }
 
 // readTTYState reads the state from the master. Only a poll of the slave flushes what is on its
-// way; the mode is read after that.
+// way.
 func readTTYState(master *os.File) (p ttyState, err error) {
 	err = withFD(master, func(fd int) error {
 		if p.pending, err = hasInput(fd); err != nil {

@@ -18,8 +18,8 @@ type ttyWriter struct {
 	under  int // bytes since the buffer was last empty, open included
 }
 
-// write writes p. A line that is too long bypasses the line editor in pieces. write returns
-// when p is written and such a line is read, or when done is closed.
+// write writes p. A line that is too long bypasses the line editor in pieces. It returns when p
+// is written and such a line is read, or when done is closed.
 func (t *ttyWriter) write(p []byte, done <-chan struct{}) {
 	for ok := true; ok && len(p) > 0; {
 		n := t.fitting(p)
@@ -49,7 +49,6 @@ func (t *ttyWriter) fitting(p []byte) (n int) {
 	return n
 }
 
-// lineEnd returns the length of the first line of p, newline included.
 func lineEnd(p []byte) int {
 	if i := bytes.IndexByte(p, '\n'); i >= 0 {
 		return i + 1
@@ -110,7 +109,6 @@ func (t *ttyWriter) bypassed(done <-chan struct{}) bool {
 	})
 }
 
-// drained waits until all written lines have been read; false if done is closed.
 func (t *ttyWriter) drained(done <-chan struct{}) bool {
 	return t.await(done, func() bool {
 		state, err := readTTYState(t.master)

@@ -15,8 +15,7 @@ const (
 	lookSeldom = 2 * time.Second
 	longQuiet  = 10 * time.Second
 
-	// starveAfter is how long a program may wait for input that cannot come, starveLooks how
-	// often it must be found waiting.
+	// starveAfter is how long a program may wait for input that cannot come.
 	starveAfter = 5 * time.Second
 	starveLooks = 6
 
@@ -32,7 +31,6 @@ type watch struct {
 	ends     int
 }
 
-// look returns when to check again, or that the command starves.
 func (r *running) look(ctx context.Context) (again time.Duration, starved bool) {
 	now := time.Now()
 	silent := r.streams.idle(now)

@@ -83,8 +83,7 @@ func (g *Group) startInto(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// startFrom starts it from a thread that joins the group: version 1 allows single threads, and
-// moving another process takes milliseconds.
+// startFrom starts it from a thread that joins the group, as version 1 allows.
 func (g *Group) startFrom(cmd *exec.Cmd) error {
 	started := make(chan error)
 	// Ends when the command has started.
@@ -138,7 +137,6 @@ func (g *Group) Fresh() bool {
 	return err == nil && used < little
 }
 
-// count returns the number after a name in a file of the group.
 func (g *Group) count(file, name string) int {
 	w := words(g.dir, file)
 	if i := slices.Index(w, name); i >= 0 && i+1 < len(w) {
@@ -158,8 +156,8 @@ func (g *Group) End() error {
 	return g.root.end(g.dir)
 }
 
-// end kills the processes of a group and its descendants, which an unconfined call can make,
-// and removes them. The group of this process is kept.
+// end kills the processes of a group and its descendants, and removes them. The group of this
+// process is kept.
 func (p location) end(dir string) error {
 	err := os.Remove(dir)
 	if !errors.Is(err, unix.EBUSY) {
@@ -206,7 +204,6 @@ func rmdir(dir string) error {
 	return unix.EBUSY
 }
 
-// killEach kills the processes one by one, after forbidding new ones.
 func killEach(groups []string) {
 	_ = write(groups[0], "pids.max", "0")
 	for _, dir := range groups {
@@ -217,7 +214,6 @@ func killEach(groups []string) {
 	}
 }
 
-// members opens the processes of a group, and verifies each after opening.
 func members(dir string) (fds []int) {
 	opened := map[string]int{}
 	for _, number := range words(dir, processes) {

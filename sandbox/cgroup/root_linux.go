@@ -31,13 +31,12 @@ type Root struct {
 const (
 	// rootPrefix begins the name of every daemon's root.
 	rootPrefix = "toold-"
-	// home is the daemon's group in a root, if it had to move.
-	home = "daemon"
+	home       = "daemon"
 )
 
-// Open finds the part of a hierarchy that this process may use, removes what killed daemons
-// left there, makes a root and tests it. In version 2 a daemon that is alone in its group moves
-// into a child of it; one that is not gets no root. The caller closes the Root.
+// Open makes and tests a root, and removes what killed daemons left. In version 2 a daemon that
+// is alone in its group moves into a child of it; one that is not gets no root. The caller
+// closes the Root.
 func Open() (*Root, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -132,7 +131,6 @@ func lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// clear ends and removes the roots of daemons that are gone.
 func (p location) clear() {
 	groups, _ := os.ReadDir(p.dir)
 	for _, g := range groups {
@@ -149,7 +147,6 @@ func (p location) clear() {
 	}
 }
 
-// switchOn enables limits for the groups below a root of version 2.
 func (r *Root) switchOn() error {
 	if !r.unified {
 		return nil
@@ -167,7 +164,6 @@ func (r *Root) switchOn() error {
 	return write(r.dir, switches, strings.Join(order, " "))
 }
 
-// passes reports whether the controllers are enabled for children of the location.
 func (r *Root) passes(order []string) bool {
 	on := words(r.location.dir, switches)
 	return !slices.ContainsFunc(order, func(o string) bool { return !slices.Contains(on, o[1:]) })
@@ -193,7 +189,6 @@ func (r *Root) settle(order string) error {
 	return err
 }
 
-// try starts a missing program in a group, which must fail there.
 func (r *Root) try() error {
 	g, err := r.New(Limits{})
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// answerQuestions answers DNS queries until the socket is closed.
 func (s *Server) answerQuestions(ctx context.Context, dns net.PacketConn) {
 	waiting := make(chan struct{}, maxQuestions)
 	buf := make([]byte, 4<<10)

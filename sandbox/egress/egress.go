@@ -220,7 +220,6 @@ func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.A
 	return found, err
 }
 
-// public returns the addresses of a host that may be contacted, and why others may not.
 func (s *Server) public(host string, all []netip.Addr) (found []netip.Addr, refused error) {
 	for _, a := range all {
 		if s.unfit(a) == nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // A host that was allowed by its name may share its address with others. TLS names the one it
-// means in its first message (server_name, RFC 6066, 3). Anything odd in it is refused: a
-// server might parse it differently.
+// means (server_name, RFC 6066, 3). Anything odd is refused: a server might parse it
+// differently.
 
 var (
 	errEnded = errors.New("the connection ended")
@@ -106,7 +106,6 @@ func (r *records) need(n int) ([]byte, error) {
 	return r.raw[r.at : r.at+n], nil
 }
 
-// serverName finds the name in a ClientHello (RFC 8446, 4.1.2).
 func serverName(hello []byte) (string, error) {
 	b := field(hello)
 	b.skip(2 + 32) // version, random
@@ -141,7 +140,6 @@ func serverName(hello []byte) (string, error) {
 	return name, nil
 }
 
-// hostIn parses the extension's list of names, which must have one host.
 func hostIn(extension []byte) (string, error) {
 	b := field(extension)
 	list := field(b.take(2))

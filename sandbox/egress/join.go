@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// accept joins the connections of a listener until ctx ends, one slot each.
 func (s *Server) accept(ctx context.Context, l net.Listener) {
 	var open sync.WaitGroup
 	defer open.Wait()
@@ -110,7 +109,6 @@ func (s *Server) join(ctx context.Context, c net.Conn) {
 	<-done
 }
 
-// endWhenRevoked resets a connection when its host is revoked, until stop is called.
 func (s *Server) endWhenRevoked(ctx context.Context, end context.CancelFunc, c net.Conn, to target) (stop func()) {
 	if s.opt.Revoked == nil {
 		return end
@@ -146,7 +144,6 @@ func (s *Server) begin(out io.Writer, c io.Reader, to target) error {
 	return err
 }
 
-// pass copies one direction and then closes it. A failure ends both.
 func pass(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {

@@ -18,7 +18,6 @@ type Slots struct {
 // NewSlots returns n slots.
 func NewSlots(n int) *Slots { return &Slots{kept: n / 2, free: n, changed: make(chan struct{})} }
 
-// take waits for a slot for s; false if ctx ends first.
 func (p *Slots) take(ctx context.Context, s *Server) bool {
 	for {
 		changed, ok := p.try(s)

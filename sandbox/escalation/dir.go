@@ -14,7 +14,7 @@ import (
 )
 
 // dir checks the requested directory, and keeps it open. A person must read what becomes
-// writable, so the path must be plain: no links, no "..".
+// writable: no links, no "..".
 func (b Limits) dir(g *Escalation, p sandbox.Profile) error {
 	path := g.words.Write
 	if path == "" {

@@ -153,7 +153,6 @@ func (b Limits) Check(p sandbox.Profile, w Words) (*Escalation, error) {
 
 var errTierC = errors.New("calls run in tier C here, without a view of the files and a network of their own: neither a directory nor a host nor the network proxy can be added")
 
-// unnamed reports whether calls cannot connect by name on this machine.
 func unnamed(p sandbox.Profile) bool {
 	return p.Tier == sandbox.TierBwrap || p.Tier == sandbox.TierC
 }

@@ -74,7 +74,6 @@ func (t *Tracker) refresh() {
 	t.findLinked(linked)
 }
 
-// making reports whether names that appear count as made by calls.
 func (t *Tracker) making() bool {
 	for c := range t.active {
 		if c.makes {

@@ -49,7 +49,6 @@ func (b *builder) fullest(excess int) (best string) {
 	return best
 }
 
-// cover replaces the masks in a directory by the strictest of them, over it.
 func (b *builder) cover(c *compiled, dir string) {
 	var over *sandbox.Mask
 	rest := func(list []sandbox.Mask) (left []sandbox.Mask, some bool) {

@@ -19,7 +19,6 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// mostHashed bounds the files that are compared with a repository's blobs.
 const mostHashed = 4 << 20
 
 // HeldByGit reports whether the repository of a file has its bytes as a blob; not for more than
@@ -127,7 +126,6 @@ const (
 
 const mostDeltas = 256
 
-// unpack reads the blob at an offset of a pack.
 func (s store) unpack(p *pack, at int64, deltas int) (content []byte, ok bool) {
 	r := bufio.NewReader(io.NewSectionReader(p.data, at, p.size-at))
 	kind, size, base, ok := p.kind(r, at)
@@ -173,7 +171,6 @@ func patched(from, delta []byte) (content []byte, ok bool) {
 	return content, len(content) == int(size)
 }
 
-// copied returns the piece of from that an instruction selects, and the rest of the delta.
 func copied(op byte, from, delta []byte) (piece, rest []byte, ok bool) {
 	var at, size int
 	for bit := range 7 {

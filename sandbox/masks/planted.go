@@ -21,8 +21,8 @@ const (
 
 const often = 256
 
-// planted ends the running calls when a pipe that they could read at once, or too many names,
-// appeared. The caller holds mu.
+// planted ends the running calls when a readable pipe, or too many names, appeared. The caller
+// holds mu.
 func (t *Tracker) planted(n *name, fresh bool) {
 	if n.way {
 		return
@@ -41,7 +41,7 @@ func (t *Tracker) planted(n *name, fresh bool) {
 	}
 }
 
-// fits reports whether everything with a rule could be masked. The caller holds mu.
+// The caller holds mu.
 func (t *Tracker) fits() bool {
 	b := builder{t: t, by: t.anyone, all: true, hide: cut{}, fix: cut{}}
 	for n := range t.names.all() {
@@ -77,7 +77,6 @@ func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 	return list
 }
 
-// offends returns why a name must not stay as a call left it, or "".
 func (n *name) offends(now, was state) string {
 	switch {
 	case n.way:

@@ -211,7 +211,6 @@ func (b *builder) build() (*compiled, error) {
 	return c, nil
 }
 
-// whole reports whether a mask over a name covers exactly what the rule matches.
 func (b *builder) whole(n *name, of cut, by policy.Block) bool {
 	if !n.dir {
 		return true

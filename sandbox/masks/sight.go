@@ -121,7 +121,6 @@ func (t *Tracker) look(path string) {
 	t.planted(fresh, was == nil)
 }
 
-// see returns the name of a path; nil if it is missing or has no rule.
 func (t *Tracker) see(path string) *name {
 	n := &name{path: path, target: path}
 	if !n.judge(t, t.anyone) {

@@ -23,8 +23,7 @@ const mostPending = 2000
 
 // Begin snapshots the protected paths that exist. granted is nil for a command; a call with a
 // list changes protected files only at or below these paths. violated is called, possibly
-// often, when a running call created what it must not: the call must be ended at once. It must
-// not block; nil = the call goes on.
+// often, when a running call must be ended at once. It must not block; nil = the call goes on.
 func (w *Watcher) Begin(granted []string, violated func()) *Call {
 	if violated == nil {
 		violated = func() {}
@@ -82,7 +81,6 @@ func (c *Call) makes(seen uint64, born time.Time) bool {
 	return seen >= c.number && (born.IsZero() || !born.Before(c.Since))
 }
 
-// mayBeOwn reports whether a call may have made a directory, or one below it.
 func (w *Watcher) mayBeOwn(f *directory) bool {
 	if w.late != nil && (f.born.IsZero() || !f.born.Before(w.late.Reach.Since)) {
 		return true
@@ -100,7 +98,6 @@ func (w *Watcher) mayBeOwn(f *directory) bool {
 	return false
 }
 
-// succeeds reports whether another directory was at a path, or above it, before.
 func (t *tree) succeeds(path string, other func(former) bool) bool {
 	for ; len(t.former) > 0 && len(path) > 1; path = filepath.Dir(path) {
 		if was, ok := t.former[path]; ok && other(was) {

@@ -8,7 +8,6 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// openClosed reads directories whose permissions a call had removed.
 func (w *Watcher) openClosed(c *Call) {
 	tried := map[*directory]bool{}
 	for again := true; again; {

@@ -77,8 +77,8 @@ func (w *Watcher) checkGitFile(dir, text string) string {
 	return elsewhere
 }
 
-// isWorktree reports whether core.worktree in a module's configuration names the directory
-// whose .git file names the module.
+// isWorktree reports whether core.worktree in a module's configuration names the directory of
+// the module's .git file.
 func (w *Watcher) isWorktree(f *directory, value string) bool {
 	if f.kind != modules || value == "" || filepath.IsAbs(value) {
 		return false

@@ -19,7 +19,6 @@ type event struct {
 	mixed bool // several events, not for one name alone
 }
 
-// pump handles at most most events, and reports whether none is left.
 func (w *Watcher) pump(most int) (drained bool) {
 	for !w.closed {
 		list := w.take()
@@ -87,7 +86,6 @@ func merge(b []byte) (list []event) {
 	return list
 }
 
-// decode reads one struct inotify_event; size is 0 if there is none.
 func decode(b []byte) (e event, cookie uint32, size int) {
 	if len(b) < unix.SizeofInotifyEvent {
 		return e, 0, 0
@@ -101,7 +99,6 @@ func decode(b []byte) (e event, cookie uint32, size int) {
 	return e, binary.NativeEndian.Uint32(b[8:]), size
 }
 
-// isRename reports whether two events with one cookie rename a directory within its directory.
 func (e event) isRename(next event) bool {
 	return e.wd == next.wd && e.mask == unix.IN_MOVED_FROM|unix.IN_ISDIR && next.mask == unix.IN_MOVED_TO|unix.IN_ISDIR
 }
@@ -170,7 +167,6 @@ func (w *Watcher) renamed(f *directory, e event) bool {
 	return true
 }
 
-// ordinary reports whether a name in a project directory has no special meaning.
 func (w *Watcher) ordinary(f *directory, name string) bool {
 	return f.kind == plain && !w.matters(f, name) && (len(w.links) == 0 || !w.isNoted(f, name))
 }
@@ -240,7 +236,6 @@ func (w *Watcher) visit(f *directory, name string, mask uint32) {
 	}
 }
 
-// returned repeats checks that were missed while a directory was elsewhere.
 func (w *Watcher) returned(f *directory) {
 	if f.wd < 0 {
 		w.tree.again[f] = struct{}{}
@@ -284,7 +279,6 @@ func (w *Watcher) enter(f *directory, name string, in nofollow.Info) []*director
 	return []*directory{w.add(f, name)}
 }
 
-// hasMoved reports whether the directory in, found in parent, is the known f.
 func (w *Watcher) hasMoved(f, parent *directory, in nofollow.Info) bool {
 	if f.root || !f.born.Equal(in.Born) || parent.below(f) {
 		return false
@@ -320,7 +314,6 @@ func (w *Watcher) vanished(f *directory, name string) {
 	}
 }
 
-// matters reports whether a non-directory may matter under a name.
 func (w *Watcher) matters(f *directory, name string) bool {
 	return f.kind != plain || f.bare || name == ".git" || bareName(name) || w.counts(f, name) || w.names.nested[name] != nil
 }

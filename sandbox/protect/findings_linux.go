@@ -26,7 +26,7 @@ type finding struct {
 const mostFindings = 1000
 
 // suspects returns the running calls that may have made what is at a path. own: one may also
-// have made its base directory. late: an ended call may have made it.
+// have made its base directory. late: an ended one may have.
 func (w *Watcher) suspects(f *directory, path string) (by map[*Call]bool, own, late bool) {
 	base := f.base(w.names)
 	for c := range w.active {
@@ -245,7 +245,6 @@ func (w *Watcher) Remove(found []Removal) (list []Incident) {
 	return list
 }
 
-// openDirectory opens a directory, if it is where it was last seen.
 func (w *Watcher) openDirectory(f *directory) (int, error) {
 	if f.lost || f.kind == forgotten {
 		return -1, unix.ENOENT

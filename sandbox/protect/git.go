@@ -60,8 +60,6 @@ func settings(text string) iter.Seq2[string, string] {
 	}
 }
 
-// checkConfig returns why a git configuration is not allowed, or "". worktree judges
-// core.worktree.
 func checkConfig(text string, worktree func(value string) bool) string {
 	for key, value := range settings(text) {
 		if why := checkSetting(key, value, worktree); why != "" {
@@ -107,7 +105,6 @@ var strategies = []string{"", "ort", "recursive", "resolve", "octopus", "ours", 
 
 const todo = "git-rebase-todo"
 
-// checkResumed returns why git must not continue from a file of an interrupted operation.
 func checkResumed(name, text string) string {
 	strategy := ""
 	switch name {
@@ -154,7 +151,6 @@ func brief(line string) string {
 	return line
 }
 
-// leadsTo returns the directory that a .git file names (gitrepository-layout(5)), or "".
 func leadsTo(dir, text string) string {
 	target, ok := strings.CutPrefix(strings.TrimRight(text, "\r\n"), "gitdir: ")
 	if !ok || target == "" || strings.ContainsAny(target, "\n\x00") {

@@ -67,7 +67,6 @@ func (w *Watcher) leave(c *Call) {
 	}
 }
 
-// piece is how many directories are read before the lock is released.
 const piece = 500
 
 func (w *Watcher) sweep() {
@@ -91,7 +90,6 @@ func (w *Watcher) yield() {
 	w.mu.Lock()
 }
 
-// search reads some of the pending directories, and reports whether some are left.
 func (w *Watcher) search(most int) (more bool) {
 	t := &w.tree
 	for ; len(t.unseen) > 0 && most > 0; most-- {
@@ -128,7 +126,6 @@ func (w *Watcher) swept() {
 	}
 }
 
-// remembered returns the record of an earlier Watcher of these roots, or nil.
 func (o Options) remembered() *unswept {
 	var u unswept
 	if !o.Note("unseen").Load(&u) || u.Until.IsZero() {

@@ -48,7 +48,6 @@ func (w *Watcher) real(path string, named bool) string {
 	return at
 }
 
-// leads reports whether a path is on the way to something in existing, or that is outdated.
 func (w *Watcher) leads(path string) bool {
 	if w.existing == nil {
 		return true
@@ -62,14 +61,12 @@ func (w *Watcher) passes(dir string) bool {
 	return i < len(w.ways) && strings.HasPrefix(w.ways[i], dir+"/")
 }
 
-// isNoted reports whether links has this entry of a directory, or something below it.
 func (w *Watcher) isNoted(f *directory, name string) bool {
 	path := f.path() + "/" + name
 	_, noted := w.links[path]
 	return noted || w.passes(path)
 }
 
-// ledTo returns the entry of existing that contains a path.
 func (w *Watcher) ledTo(path string) string {
 	for _, led := range w.look() {
 		if path == led || strings.HasPrefix(path, led+"/") {
@@ -137,7 +134,6 @@ func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
 // mostIncluded bounds the configurations read for one: they may include themselves.
 const mostIncluded = 50
 
-// configured lists what the configuration of a git directory and its includes name.
 func configured(dir, work string) (list []string) {
 	configs := []string{dir + "/config"}
 	for i := 0; i < len(configs); i++ {

@@ -111,7 +111,6 @@ func InDependencies(path, root string) bool {
 	return ok && slices.ContainsFunc(strings.Split(filepath.Dir(rest), "/"), func(dir string) bool { return slices.Contains(dependencies, dir) })
 }
 
-// below returns the path relative to a root that it is below.
 func below(path, root string) (rest string, ok bool) {
 	return strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
 }

@@ -23,7 +23,6 @@ func (w *Watcher) addRoot(path string) {
 	w.scan([]*directory{f})
 }
 
-// scan reads directories and all that is new below them, outermost first.
 func (w *Watcher) scan(next []*directory) {
 	for len(next) > 0 {
 		f := next[0]
@@ -32,7 +31,6 @@ func (w *Watcher) scan(next []*directory) {
 	w.here.close()
 }
 
-// read watches a directory, then checks its entries, and returns its new subdirectories.
 func (w *Watcher) read(f *directory) []*directory {
 	if f.kind == forgotten {
 		return nil
@@ -66,8 +64,7 @@ func (w *Watcher) read(f *directory) []*directory {
 	return found
 }
 
-// openDir opens a directory through its known parent: another may have its path. One without
-// permission is read after the call that removed it.
+// openDir opens a directory through its known parent: another may have its path.
 func (w *Watcher) openDir(f *directory) (*os.File, nofollow.Info, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY
 	if f.lost {
@@ -96,7 +93,6 @@ func (w *Watcher) openDir(f *directory) (*os.File, nofollow.Info, error) {
 	return os.NewFile(uintptr(fd), path), in, nil
 }
 
-// exchange records what is now under the name of a directory.
 func (w *Watcher) exchange(f *directory, in nofollow.Info) []*directory {
 	if f.root {
 		w.forgetID(f)
@@ -116,7 +112,6 @@ func (w *Watcher) know(f *directory, in nofollow.Info) {
 	}
 }
 
-// compare updates the entries of a directory, and drops missing ones.
 func (w *Watcher) compare(f *directory, entries []fs.DirEntry) (found []*directory) {
 	there := make(map[string]bool, len(entries))
 	for _, e := range entries {
@@ -192,7 +187,6 @@ func (w *Watcher) addWatch(f *directory, dir *os.File) {
 	delete(t.dark, f)
 }
 
-// watchMore adds the events that matter in a git directory.
 func (w *Watcher) watchMore(f *directory) {
 	dir, err := w.openDirectory(f)
 	if err != nil || f.wd < 0 {
@@ -202,7 +196,6 @@ func (w *Watcher) watchMore(f *directory) {
 	_, _ = unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", dir), watched|unix.IN_CLOSE_WRITE)
 }
 
-// hold marks a directory that contains protected names, or may.
 func (w *Watcher) hold(f *directory) {
 	w.tree.holders[f] = struct{}{}
 	w.existing = nil
@@ -226,7 +219,6 @@ func (w *Watcher) lose(f *directory) {
 	w.tree.lost[f] = struct{}{}
 }
 
-// attach gives a moved directory its new name, and returns what must be read again.
 func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 	keeps := w.keeps(f, parent, name, parent.path()+"/"+name)
 	if !f.lost {
@@ -255,7 +247,6 @@ func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 	return nil
 }
 
-// keeps reports whether a known directory means the same under a name in parent.
 func (w *Watcher) keeps(f, parent *directory, name, path string) bool {
 	library := parent.library || slices.Contains(dependencies, name)
 	if f.unread || f.library != library || f.kind != parent.kindBelow(name) {
@@ -267,7 +258,6 @@ func (w *Watcher) keeps(f, parent *directory, name, path string) bool {
 	return !w.tree.succeeds(path, func(former) bool { return true }) || !w.mayBeOwn(f)
 }
 
-// hang gives a lost directory a name in parent.
 func (w *Watcher) hang(f, parent *directory, name string) {
 	delete(w.tree.lost, f)
 	f.lost, f.name, f.parent = false, name, parent
@@ -279,7 +269,6 @@ func (w *Watcher) hang(f, parent *directory, name string) {
 	}
 }
 
-// drop forgets a directory and all that is below it.
 func (w *Watcher) drop(f *directory) {
 	f.detach()
 	for next := []*directory{f}; len(next) > 0; next = next[1:] {

@@ -78,7 +78,6 @@ func (f *directory) see() {
 	}
 }
 
-// relist reads a directory, and the known ones below it, for the Sight alone.
 func (w *Watcher) relist(f *directory) {
 	for next := []*directory{f}; len(next) > 0 && w.options.Sight != nil; next = next[1:] {
 		dir := next[0].path()
@@ -96,7 +95,6 @@ func (w *Watcher) relist(f *directory) {
 	}
 }
 
-// changed reports to the Sight that a name may have changed.
 func (w *Watcher) changed(f *directory, name string, dir bool) {
 	if w.options.Sight == nil {
 		return

@@ -8,7 +8,6 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// kind is the role of a directory in git.
 type kind int
 
 const (
@@ -55,7 +54,6 @@ func (k kind) kindBelow(name string) kind {
 	return gitData
 }
 
-// gitStores reports whether git keeps only data in a directory with this name.
 func gitStores(name string) bool {
 	return name == "objects" || name == "refs" || name == "logs" || name == "lfs"
 }
@@ -90,7 +88,6 @@ func (f *directory) path() string {
 	return strings.Join(parts, "/")
 }
 
-// kindBelow returns the kind of a directory with this name in f.
 func (f *directory) kindBelow(name string) kind {
 	k := f.kind.kindBelow(name)
 	if !f.bare || k != plain {

@@ -42,7 +42,6 @@ func OpenDir(path string) (fd int, err error) {
 	return nofollow.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
 }
 
-// regular fails for what is not a regular file: reading it might never end.
 func regular(mode fs.FileMode) error {
 	kind := "a device"
 	switch mode {

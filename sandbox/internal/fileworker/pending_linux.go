@@ -191,7 +191,6 @@ func (d *PendingFile) fill(w *os.File, data io.Reader) error {
 	return cause(errors.Join(cause(err), cause(w.Close())))
 }
 
-// create creates the file, without a name if the file system can.
 func (d *PendingFile) create() (*os.File, error) {
 	w, err := d.openNew(".", unix.O_TMPFILE)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
@@ -272,7 +271,6 @@ func syncDir(dir int) error {
 	return fmt.Errorf("%w: %w", ErrUnsynced, err)
 }
 
-// cause drops the temporary name, which means nothing to a reader.
 func cause(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

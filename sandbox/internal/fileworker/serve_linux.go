@@ -38,7 +38,6 @@ type handler struct {
 	pending *PendingFile
 }
 
-// serve answers until the other end is closed, and discards the pending file then.
 func (a *handler) serve() {
 	defer unix.Close(a.socket)
 	defer a.drop()

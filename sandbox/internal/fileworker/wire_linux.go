@@ -86,7 +86,6 @@ func (f *failed) Unwrap() []error {
 	return all
 }
 
-// answerOf returns the wire form of an error, or of nil.
 func answerOf(err error) []byte {
 	if err == nil {
 		return make([]byte, 5)

@@ -42,13 +42,11 @@ func ignore(err, expected error) error {
 	return err
 }
 
-// walker removes the contents of a directory, deepest parts first.
 type walker struct {
 	at    int
 	above []step
 }
 
-// step is a parent directory, and the name through which the walker went down.
 type step struct {
 	id   ID
 	name string
@@ -73,8 +71,6 @@ func (w *walker) empty() error {
 	}
 }
 
-// clear removes what can be removed at once and returns the first directory that is not empty,
-// or "".
 func (w *walker) clear() (down string, err error) {
 	for {
 		names, err := list(w.at)
@@ -126,7 +122,6 @@ func (w *walker) ascend() error {
 	return ignore(ignore(unlink(w.at, last.name), unix.ENOENT), unix.ENOTEMPTY)
 }
 
-// list reads some of the names in an open directory, from its start.
 func list(dir int) ([]string, error) {
 	const some = 1024
 	fd, err := Reopen(dir)
