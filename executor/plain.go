@@ -24,18 +24,14 @@ type plain struct {
 
 	shell *exec.Cmd
 	job   *job
-	out   [2]*plainOutput
-	input *os.File
+	out   [2]*os.File // our ends
+	input *os.File    // our end; nil = none
 	begun time.Time
+	last  atomic.Int64 // when output last arrived, in Unix nanoseconds
 
 	mu     sync.Mutex
 	merger *merger
 	due    *time.Timer
-}
-
-type plainOutput struct {
-	r, w *os.File
-	last atomic.Int64 // when output last arrived, in Unix nanoseconds
 }
 
 // Output of children is read until none came for plainQuiet and none of them runs, at most for
@@ -74,13 +70,13 @@ func (p *plain) start() (err error) {
 		}
 	}()
 	for i := range p.out {
-		o := &plainOutput{}
-		if o.r, o.w, err = os.Pipe(); err != nil {
+		r, w, err := os.Pipe()
+		if err != nil {
 			return err
 		}
-		p.out[i], ends = o, append(ends, o.w)
+		p.out[i], ends = r, append(ends, w)
 	}
-	p.shell.Stdout, p.shell.Stderr = p.out[0].w, p.out[1].w
+	p.shell.Stdout, p.shell.Stderr = ends[0], ends[1]
 	if p.Stdin {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -93,18 +89,14 @@ func (p *plain) start() (err error) {
 }
 
 func (p *plain) close() {
-	for _, o := range p.out {
-		if o != nil {
-			o.r.Close()
-		}
-	}
-	if p.input != nil {
-		p.input.Close()
+	for _, f := range []*os.File{p.out[0], p.out[1], p.input} {
+		f.Close() // allowed on nil
 	}
 }
 
 func (p *plain) wait(ctx context.Context) Exit {
 	p.begun = time.Now()
+	p.last.Store(p.begun.UnixNano())
 	if p.Started != nil {
 		p.Started(Started{PID: p.shell.Process.Pid, Sandbox: p.report})
 	}
@@ -144,8 +136,8 @@ func (p *plain) drain(eof <-chan struct{}) {
 		if p.idle() < plainMost {
 			continue
 		}
-		for _, o := range p.out {
-			_ = o.r.SetReadDeadline(time.Unix(1, 0))
+		for _, out := range p.out {
+			_ = out.SetReadDeadline(time.Unix(1, 0))
 		}
 		<-eof
 		return
@@ -153,13 +145,12 @@ func (p *plain) drain(eof <-chan struct{}) {
 }
 
 func (p *plain) idle() time.Duration {
-	return time.Since(time.Unix(0, max(p.out[0].last.Load(), p.out[1].last.Load())))
+	return time.Since(time.Unix(0, p.last.Load()))
 }
 
 func (p *plain) read() (eof <-chan struct{}) {
 	var readers sync.WaitGroup
-	for s, o := range p.out {
-		o.last.Store(p.begun.UnixNano())
+	for s := range p.out {
 		// Ends at the end of the stream or with its deadline.
 		readers.Go(func() { p.copy(s) })
 	}
@@ -173,12 +164,11 @@ func (p *plain) read() (eof <-chan struct{}) {
 }
 
 func (p *plain) copy(s int) {
-	o := p.out[s]
 	buf := make([]byte, 32<<10)
 	for {
-		n, err := o.r.Read(buf)
+		n, err := p.out[s].Read(buf)
 		if n > 0 {
-			o.last.Store(time.Now().UnixNano())
+			p.last.Store(time.Now().UnixNano())
 			p.add(s, buf[:n])
 		}
 		if err != nil {

@@ -120,9 +120,7 @@ func (r *running) end() []sandbox.Member {
 }
 
 func (r *running) listen() (eof <-chan struct{}, finish func()) {
-	for _, o := range r.streams.out {
-		o.last.Store(r.begun.UnixNano())
-	}
+	r.streams.lastOutput.Store(r.begun.UnixNano())
 	all := make(chan struct{})
 	// Ends at the end of the streams or by interrupt.
 	go func() {

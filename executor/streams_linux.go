@@ -15,15 +15,16 @@ type streams struct {
 	out    []*stream
 	reader *reader
 
-	lastInput atomic.Int64 // Unix nanoseconds; 0 = never
-	atEnd     atomic.Bool  // EOF was written
+	lastInput  atomic.Int64 // Unix nanoseconds; 0 = never
+	atEnd      atomic.Bool  // EOF was written
+	lastOutput atomic.Int64 // when output last arrived, in Unix nanoseconds
 }
 
 type stream struct {
 	file *os.File
 	name string // of the slave; "" = a pipe
 	to   io.Writer
-	last *atomic.Int64 // when output last arrived, in Unix nanoseconds
+	last *atomic.Int64 // streams.lastOutput
 }
 
 // openStreams opens the streams for c.Terminal. On error nothing stays open.
@@ -99,7 +100,7 @@ func (s *streams) openPipes(c Command) error {
 }
 
 func (s *streams) add(f *os.File, name string, to io.Writer) {
-	s.out = append(s.out, &stream{file: f, name: name, to: orDiscard(to), last: new(atomic.Int64)})
+	s.out = append(s.out, &stream{file: f, name: name, to: orDiscard(to), last: &s.lastOutput})
 }
 
 func (s *streams) attach(c Command) {
@@ -134,21 +135,10 @@ func (s *streams) close() {
 	}
 }
 
-func (s *streams) idle(now time.Time) time.Duration {
-	idle := time.Duration(1<<63 - 1)
-	for _, o := range s.out {
-		idle = min(idle, now.Sub(time.Unix(0, o.last.Load())))
-	}
-	return idle
-}
+func (s *streams) idle(now time.Time) time.Duration { return now.Sub(s.lastOutputAt()) }
 
-func (s *streams) lastOutput() time.Time {
-	last := int64(0)
-	for _, o := range s.out {
-		last = max(last, o.last.Load())
-	}
-	return time.Unix(0, last)
-}
+// lastOutputAt returns when output last arrived, or the start.
+func (s *streams) lastOutputAt() time.Time { return time.Unix(0, s.lastOutput.Load()) }
 
 // pending reports whether output waits to be read. The poll of a terminal waits for the kernel
 // worker that delivers writes.

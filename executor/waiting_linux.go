@@ -70,7 +70,7 @@ func (r *running) note(w sandbox.Wait, waits bool) {
 	}
 	r.watch.now, r.watch.looks = Waiting{}, 0
 	if waits {
-		since := r.streams.lastOutput()
+		since := r.streams.lastOutputAt()
 		for _, t := range []time.Time{given, r.begun} {
 			if t.After(since) {
 				since = t

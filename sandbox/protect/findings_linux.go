@@ -32,7 +32,9 @@ func (w *Watcher) suspects(f *directory, path string) (by map[*Call]bool, own, l
 	for c := range w.active {
 		switch {
 		case c.may(path):
-			w.cover(path)
+			for other := range w.active { // what is there now is allowed
+				other.Covered[path] = true
+			}
 			return nil, false, false
 		case !c.trusted && c.could(path, w.behind || f.unread):
 			if by == nil {
@@ -51,12 +53,6 @@ func (w *Watcher) suspects(f *directory, path string) (by map[*Call]bool, own, l
 		own = own || w.late.made(base.path()) && !succeeds
 	}
 	return by, own, late
-}
-
-func (w *Watcher) cover(path string) {
-	for c := range w.active {
-		c.Covered[path] = true
-	}
 }
 
 // uncover records that a covered path was replaced: its mount is gone.

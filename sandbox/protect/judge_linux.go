@@ -29,7 +29,7 @@ func (w *Watcher) judge(f *directory, name string, mode fs.FileMode) {
 		w.accuse(f, name, "git runs it", true)
 	case f.kind == gitInfo && name == "attributes" && slices.Contains(w.names.git, "info/attributes") && !w.ownToSome(f):
 		w.accuse(f, name, "git runs filters that it names", true)
-	case f.isGit() && link && linkable(name):
+	case f.isGit() && link && slices.Contains(linkable, name):
 		w.accuse(f, name, "git would follow it to another directory", true)
 	case f.isGit() && name == "commondir" && f.kind != worktree:
 		w.accuse(f, name, elsewhere, true)
@@ -80,13 +80,8 @@ func (w *Watcher) prove(f *directory, name string) {
 	}
 }
 
-func linkable(name string) bool {
-	switch name {
-	case "hooks", "info", "modules", "worktrees", "config", "config.worktree", "commondir", "rebase-merge", "rebase-apply", "sequencer":
-		return true
-	}
-	return false
-}
+// linkable are names in a git directory that git follows if they are links.
+var linkable = []string{"hooks", "info", "modules", "worktrees", "config", "config.worktree", "commondir", "rebase-merge", "rebase-apply", "sequencer"}
 
 func (w *Watcher) judgeRepository(f *directory, mode fs.FileMode) {
 	switch {
