@@ -8,34 +8,18 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/toold/toold/executor"
 )
 
-// requireNamespaces skips a test where the machine refuses what the sandbox
-// needs. It asks the kernel without any code of toold, so that a fault of toold
-// fails the test instead of skipping it.
+// requireNamespaces skips a test where the machine refuses what the sandbox needs.
 func requireNamespaces(t testing.TB) {
 	t.Helper()
-	if why := missingNamespaces(); why != "" {
+	if why := executor.MissingNamespaces(); why != "" {
 		t.Skip("this machine gives no user namespaces with a /proc of their own: " + why)
 	}
 }
-
-var missingNamespaces = sync.OnceValue(func() string {
-	c := exec.Command("/bin/sh", "-c", "mount -t proc proc /proc")
-	c.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
-	if out, err := c.CombinedOutput(); err != nil {
-		return err.Error() + ": " + string(out)
-	}
-	return ""
-})
 
 // shellOutput runs a plain bash, as a yardstick.
 func shellOutput(t testing.TB, script string) (string, error) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -134,7 +135,7 @@ func TestAScriptCannotTellThatItsShellWaited(t *testing.T) {
 // inWorkspace is a command in a fresh workspace, without a script yet.
 func inWorkspace(t *testing.T, mode Terminal, profile sandbox.Mode) Command {
 	t.Helper()
-	if why := missingNamespaces(); why != "" && profile != sandbox.FullAccess {
+	if why := MissingNamespaces(); why != "" && profile != sandbox.FullAccess {
 		t.Skip("this machine gives no user namespaces with a /proc of their own: " + why)
 	}
 	ws, err := filepath.EvalSymlinks(t.TempDir())
@@ -158,7 +159,9 @@ func ready(t *testing.T, c Command) *shell {
 	return s
 }
 
-func missingNamespaces() string {
+// MissingNamespaces returns why the machine refuses what the sandbox needs, or "". It asks the
+// kernel without any code of toold, so that a fault of toold fails a test instead of skipping it.
+var MissingNamespaces = sync.OnceValue(func() string {
 	c := exec.Command("/bin/sh", "-c", "mount -t proc proc /proc")
 	c.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET,
@@ -169,7 +172,7 @@ func missingNamespaces() string {
 		return err.Error() + ": " + string(out)
 	}
 	return ""
-}
+})
 
 // A probe whose shell is killed fails: no fresh shell runs in its stead.
 func TestAProbeFailsWhenItsShellIsGone(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/toold/toold/policy"
@@ -205,7 +206,7 @@ type pack struct {
 
 const (
 	idxHeader = 8
-	idxFanout = 256 * 4
+	idxNames  = idxHeader + 256*4 // after the fan-out table
 )
 
 func openPack(path string, name int) (*pack, error) {
@@ -213,7 +214,7 @@ func openPack(path string, name int) (*pack, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pack{index: index, name: name, head: make([]byte, idxHeader+idxFanout)}
+	p := &pack{index: index, name: name, head: make([]byte, idxNames)}
 	if p.data, err = nofollow.OpenFile(strings.TrimSuffix(path, ".idx") + ".pack"); err != nil {
 		index.Close()
 		return nil, err
@@ -247,41 +248,29 @@ func (p *pack) count(first int) int64 {
 
 func (p *pack) find(name []byte) int64 {
 	low, high := p.count(int(name[0])-1), p.count(int(name[0]))
-	at := make([]byte, p.name)
-	for low < high {
-		middle := (low + high) / 2
-		if _, err := p.index.ReadAt(at, idxHeader+idxFanout+middle*int64(p.name)); err != nil {
-			return 0
-		}
-		switch bytes.Compare(name, at) {
-		case 0:
-			return p.offset(middle)
-		case -1:
-			high = middle
-		default:
-			low = middle + 1
-		}
+	i := low + int64(sort.Search(int(high-low), func(i int) bool {
+		return bytes.Compare(p.entry(p.name, idxNames+(low+int64(i))*int64(p.name)), name) >= 0
+	}))
+	if i >= high || !bytes.Equal(p.entry(p.name, idxNames+i*int64(p.name)), name) {
+		return 0
 	}
-	return 0
-}
-
-func (p *pack) offset(number int64) int64 {
 	const sum = 4
 	all := p.count(255)
-	table := idxHeader + idxFanout + all*int64(p.name+sum)
-	short := make([]byte, 4)
-	if _, err := p.index.ReadAt(short, table+4*number); err != nil {
-		return 0
-	}
-	at := int64(binary.BigEndian.Uint32(short))
+	short := idxNames + all*int64(p.name+sum)
+	at := binary.BigEndian.Uint32(p.entry(4, short+4*i))
 	if at&(1<<31) == 0 {
-		return at
+		return int64(at)
 	}
-	long := make([]byte, 8)
-	if _, err := p.index.ReadAt(long, table+4*all+8*(at&^(1<<31))); err != nil {
-		return 0
+	return int64(binary.BigEndian.Uint64(p.entry(8, short+4*all+8*int64(at&^(1<<31)))))
+}
+
+// entry reads n bytes of the index; zeros if it is too short.
+func (p *pack) entry(n int, at int64) []byte {
+	b := make([]byte, n)
+	if _, err := p.index.ReadAt(b, at); err != nil {
+		clear(b)
 	}
-	return int64(binary.BigEndian.Uint64(long))
+	return b
 }
 
 // kind reads an object's header. base is the offset of its delta's base.
