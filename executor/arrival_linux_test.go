@@ -18,8 +18,8 @@ import (
 type gate struct {
 	mergedStream
 	once    *sync.Once
-	reached chan struct{} // closed when somebody waits
-	open    chan struct{} // closed to let it go on
+	reached chan struct{}
+	open    chan struct{}
 }
 
 func (g gate) Write(p []byte) (int, error) {
@@ -36,7 +36,7 @@ func TestReportsThatOverflowCostTheOrderAndNothingElse(t *testing.T) {
 	}
 	queued, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	const pipe = 64 << 10
-	lines := queued/2 + 100 // on each stream
+	lines := queued/2 + 100
 	if err != nil || len("a\n")*(lines+2) > pipe {
 		t.Skipf("what two pipes hold does not overflow a queue of %s events (fs.inotify.max_queued_events)", text)
 	}
@@ -72,7 +72,6 @@ func TestReportsThatOverflowCostTheOrderAndNothingElse(t *testing.T) {
 	requireWhole(t, &m, strings.Repeat("a\n", lines), strings.Repeat("b\n", lines-1))
 }
 
-// requireWhole checks both streams, and that no line of the merged view is broken.
 func requireWhole(t *testing.T, m *merged, stdout, stderr string) {
 	t.Helper()
 	if m.streams[0].String() != stdout || m.streams[1].String() != stderr {
@@ -89,7 +88,7 @@ func requireWhole(t *testing.T, m *merged, stdout, stderr string) {
 	}
 }
 
-// withoutInotify marks the run of the test below that may make no inotify instance.
+// withoutInotify marks the run of the test below without inotify instances.
 const withoutInotify = "TOOLD_EXECUTOR_WITHOUT_INOTIFY"
 
 // The limit is that of a user namespace of the test's own, in which this binary runs the

@@ -11,9 +11,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// BenchmarkRunTrue tells what a call costs beyond its command: each round also
-// runs the same command by plain os/exec on a pipe, and "ratio" is the quotient
-// of the medians.
+// BenchmarkRunTrue compares a call with the same command by os/exec on a pipe: "ratio" is the
+// quotient of the medians.
 func BenchmarkRunTrue(b *testing.B) {
 	for _, profile := range profiles {
 		for _, mode := range terminals {
@@ -53,7 +52,6 @@ func measure(b *testing.B, f func() error) time.Duration {
 	return time.Since(begin)
 }
 
-// BenchmarkOutput tells the throughput of one stream.
 func BenchmarkOutput(b *testing.B) {
 	const size = 64 << 20
 	for _, mode := range terminals {

@@ -9,8 +9,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// BenchmarkCaches tells what tool caches cost the start of a call: each round runs
-// the same command without them, and "ratio" is the quotient of the medians.
+// BenchmarkCaches compares calls with and without tool caches: "ratio" is the quotient of the
+// medians.
 func BenchmarkCaches(b *testing.B) {
 	h := newCacheHome(b)
 	caches := h.open(b, sandbox.Cache{Path: h.cache}, sandbox.Cache{Path: filepath.Join(h.cache, "a")},
@@ -33,7 +33,6 @@ func BenchmarkCaches(b *testing.B) {
 	})
 }
 
-// compare runs both in each round, after a pause, and reports the quotient.
 func compare(b *testing.B, pause time.Duration, plain, ours func() error) {
 	var p, o []time.Duration
 	for b.Loop() {

@@ -38,7 +38,6 @@ func newCacheHome(t testing.TB) cacheHome {
 	return h
 }
 
-// open opens caches in the home's store.
 func (h cacheHome) open(t testing.TB, list ...sandbox.Cache) *sandbox.Caches {
 	t.Helper()
 	requireNamespaces(t)
@@ -53,7 +52,6 @@ func (h cacheHome) open(t testing.TB, list ...sandbox.Cache) *sandbox.Caches {
 	return c
 }
 
-// filesIn lists the files of a folder with what they hold.
 func filesIn(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -87,7 +85,6 @@ func (h cacheHome) breakOverlay(t testing.TB) {
 	}
 }
 
-// requireOverlay skips where the kernel cannot share an overlay between calls.
 func requireOverlay(t testing.TB, c *sandbox.Caches) {
 	t.Helper()
 	for path, why := range c.Problems() {

@@ -13,7 +13,6 @@ import (
 	"github.com/toold/toold/executor"
 )
 
-// requireNamespaces skips a test where the machine refuses what the sandbox needs.
 func requireNamespaces(t testing.TB) {
 	t.Helper()
 	if why := executor.MissingNamespaces(); why != "" {
@@ -21,14 +20,12 @@ func requireNamespaces(t testing.TB) {
 	}
 }
 
-// shellOutput runs a plain bash, as a yardstick.
 func shellOutput(t testing.TB, script string) (string, error) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "bash", "--norc", "--noprofile", "-c", script).Output()
 	return string(out), err
 }
 
-// ear keeps output and tells when a text has come.
 type ear struct {
 	mu   sync.Mutex
 	all  bytes.Buffer
@@ -55,7 +52,6 @@ func (e *ear) String() string {
 	return e.all.String()
 }
 
-// stopWhenReady cancels the command twice once it has printed "ready".
 func stopWhenReady(t *testing.T, c executor.Command) (result, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -79,7 +75,6 @@ func stopWhenReady(t *testing.T, c executor.Command) (result, error) {
 	return result{out.String(), errs.String(), e.Code, e.Signal, e.Reason}, err
 }
 
-// running counts the processes whose command line holds mark.
 func running(t testing.TB, mark string) (n int) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")

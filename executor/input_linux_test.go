@@ -15,7 +15,6 @@ import (
 	"github.com/toold/toold/executor"
 )
 
-// talk runs c and gives it the inputs once it has printed "ready".
 func talk(t *testing.T, c executor.Command, inputs ...executor.Input) result {
 	t.Helper()
 	out, errs := listenFor("ready\n"), listenFor("\x00")
@@ -120,7 +119,6 @@ func TestSignalsOfTheRuntimeLoseNoInput(t *testing.T) {
 	}
 }
 
-// signalThreads sends sig to every thread of this process.
 func signalThreads(t *testing.T, sig syscall.Signal) {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

@@ -50,8 +50,8 @@ func moveAndLink(t *testing.T, path string) {
 
 func write(path, text string) error { return os.WriteFile(path, []byte(text), 0o644) }
 
-// The view of a helper is made once for several calls, but never shows what would be hidden,
-// masked or read-only in one that is made now.
+// A view serves several calls, but never shows what would be hidden, masked or read-only in a
+// new one.
 func TestAViewIsMadeAnewWhenWhatItIsMadeFromHasChanged(t *testing.T) {
 	t.Parallel()
 	const secret = "secret\n"

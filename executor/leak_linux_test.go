@@ -10,7 +10,6 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// holdings are what a run could leave behind in this process.
 type holdings struct{ Descriptors, Children int }
 
 func holds(t *testing.T) (h holdings) {

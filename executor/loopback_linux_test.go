@@ -30,7 +30,6 @@ except OSError:
 print("ready", port)
 serve(s)'`
 
-// lend runs a server in the background and returns its port, and what ends it.
 func lend(t *testing.T, l *sandbox.Loopback, change func(*executor.Command)) (port string, end func()) {
 	t.Helper()
 	requireProgram(t, "python3")

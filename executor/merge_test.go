@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// tape is what a merger emits.
 type tape struct {
 	all     bytes.Buffer
 	streams [2]bytes.Buffer
@@ -25,8 +24,8 @@ func (t *tape) emit(s int, p []byte) {
 	t.streams[s].Write(p)
 }
 
-// kernel plays a process that writes to two streams, as a merger learns of it: bytes
-// come, then the report, and equal neighbours that were not read are reported once.
+// kernel plays a process that writes to two streams: bytes come, then the report; equal
+// neighbours that were not read are reported once.
 type kernel struct {
 	m       *merger
 	bytes   [2][]byte
@@ -41,7 +40,6 @@ func (k *kernel) report(s int) {
 	}
 }
 
-// read lets the merger have all that is there.
 func (k *kernel) read(now time.Duration) {
 	for _, s := range k.reports {
 		k.m.wrote(s)
@@ -60,11 +58,9 @@ func (k *kernel) read(now time.Duration) {
 	k.m.settle(now)
 }
 
-// FuzzMerger plays writes and reads at any moment: between them, and between the bytes
-// of a write and its report. Whatever comes, each stream is passed on as it was. Where
-// each write is a line, and the merger says that it is sure, the view is in order; it
-// is always sure of, and right about, lines that alternate, also where each is written
-// in two pieces.
+// FuzzMerger plays writes and reads at any moment. Each stream is passed on as it was. Where
+// each write is a line and the merger is sure, the view is in order; it is always sure of lines
+// that alternate.
 func FuzzMerger(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 9, 8, 0xff, 0x80, 1, 1, 2, 6, 5, 4}, byte(0))
 	f.Add([]byte("some text with all kinds of bits"), byte(1))
@@ -113,8 +109,8 @@ func FuzzMerger(f *testing.F) {
 	})
 }
 
-// FuzzMergerKeepsStreams gives a merger anything at all: writes without line ends,
-// bytes that are never reported, reports without bytes, and time that passes.
+// FuzzMergerKeepsStreams gives a merger writes without line ends, bytes without reports,
+// reports without bytes, and time that passes.
 func FuzzMergerKeepsStreams(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 250, 251, 252, 253, 254, 255}, true)
 	f.Fuzz(func(t *testing.T, steps []byte, watched bool) {

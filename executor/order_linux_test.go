@@ -13,7 +13,6 @@ import (
 	"github.com/toold/toold/executor"
 )
 
-// merged is one view of both streams: each write in the order of its delivery.
 type merged struct {
 	all     bytes.Buffer
 	streams [2]bytes.Buffer
@@ -45,7 +44,6 @@ for i in range(1, 4001, 2):
 // makefile has a test that fails, with its complaint between two lines on standard output.
 const makefile = "all: build test\nbuild:\n\t@echo 1\n\t@echo 2\ntest:\n\t@echo 3; echo 4; echo 5 >&2; echo 6; exit 1\n"
 
-// merge runs a command and returns its merged view and its streams.
 func merge(t testing.TB, pool *executor.Pool, c executor.Command) (*merged, executor.Exit) {
 	t.Helper()
 	var m merged
@@ -76,7 +74,7 @@ func misordered(t testing.TB, pool *executor.Pool, mode executor.Terminal, scrip
 }
 
 // On a busy machine a report may come so late that the order is a guess, and then it is not
-// said to be exact. Most guesses are right, and one run in many has none.
+// said to be exact.
 func TestLinesOfBothStreamsComeInTheOrderOfTheirWrites(t *testing.T) {
 	t.Parallel()
 	runs := 10
@@ -134,8 +132,8 @@ func TestStressOrder(t *testing.T) {
 	}
 }
 
-// On a busy machine a report may come so late that the order is not certain, and then it is
-// not said to be: an order that is exact is found in one of several runs.
+// On a busy machine a report may come so late that the order is not certain: an exact one is
+// found in one of several runs.
 func TestTheOrderOfLinesIsSaidToBeExactOnlyWhereItIs(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -193,9 +191,8 @@ func TestAnUnfinishedLineAppearsAndBreaksNoOther(t *testing.T) {
 	}
 }
 
-// Two processes print pieces of lines at the same time; no line of one may hold a
-// piece of the other's. A line whose writer paused may be broken, and a busy machine
-// pauses everyone: such runs are repeated.
+// Two processes print pieces of lines at the same time. A line whose writer paused may be
+// broken, and a busy machine pauses everyone: such runs are repeated.
 func TestNoLineIsBrokenByTheOtherStream(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []executor.Terminal{executor.Split, executor.Off} {

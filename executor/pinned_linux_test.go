@@ -127,7 +127,6 @@ func TestAWaitingShellIsNotUsedInAFolderThatWasReplaced(t *testing.T) {
 	}
 }
 
-// must ends a test whose own steps fail.
 func must(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {

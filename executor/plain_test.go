@@ -17,11 +17,10 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// heard collects output.
 type heard struct {
 	mu   sync.Mutex
 	text bytes.Buffer
-	came chan struct{} // gets one for each write, as far as it has room
+	came chan struct{}
 }
 
 func newHeard() *heard { return &heard{came: make(chan struct{}, 100)} }
@@ -181,7 +180,6 @@ func TestAPlainCommandHasNoTerminal(t *testing.T) {
 	}
 }
 
-// survives tells which processes of a command are left.
 func survives(t *testing.T, command string) {
 	t.Helper()
 	for _, m := range processes() {

@@ -9,10 +9,8 @@ import (
 	"github.com/toold/toold/executor"
 )
 
-// BenchmarkPool tells what a call costs that finds a waiting shell, without pause
-// and with the pause of an agent that thinks, beside one that finds none. The
-// floor, x-p50 and x-p99 count in its median, is the same command by plain os/exec
-// on a pipe, after the same pause.
+// BenchmarkPool compares calls with a warm shell, with and without a pause between them, with
+// those without. x-p50 and x-p99 are multiples of the median of the same command by os/exec.
 func BenchmarkPool(b *testing.B) {
 	for _, profile := range profiles {
 		for _, mode := range terminals {

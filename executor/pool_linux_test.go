@@ -20,7 +20,6 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// filled is a pool that starts nothing by itself and holds n shells for c.
 func filled(t *testing.T, n int, c Command) *Pool {
 	t.Helper()
 	p := NewPool(0, nil)
@@ -34,8 +33,6 @@ func filled(t *testing.T, n int, c Command) *Pool {
 	return p
 }
 
-// callPool runs a script, and tells what it printed and whether a waiting shell
-// ran it.
 func callPool(t *testing.T, p *Pool, c Command) (out string, waited bool) {
 	t.Helper()
 	var b bytes.Buffer
@@ -66,8 +63,8 @@ func TestEveryWaitingShellRunsOneScript(t *testing.T) {
 	}
 }
 
-// What waits was made from what was there: a protected file that was replaced
-// since, as git replaces its configuration, must not be the old one in the call.
+// A protected file that was replaced since the shell started, as git replaces its
+// configuration, must not be the old one.
 func TestAWaitingShellDoesNotShowAReplacedProtectedFile(t *testing.T) {
 	t.Parallel()
 	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
@@ -122,8 +119,7 @@ func TestAShellWaitsForOneKindOfCommandOnly(t *testing.T) {
 	}
 }
 
-// Nothing of the world that a waiting shell's sandbox was made from may have
-// changed: a hidden path that has come since would be readable.
+// A hidden path that has come since the warm shell started would be readable.
 func TestAShellThatWaitedThroughAChangeIsNotUsed(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(ws, home string) error{
@@ -218,7 +214,6 @@ func TestAShellThatDiedWhileItWaitedIsNotMissed(t *testing.T) {
 	}
 }
 
-// reporting is a function for NewPool, and what it was called with.
 func reporting() (failed func(error), reported chan error) {
 	reported = make(chan error, 1000)
 	return func(err error) { reported <- err }, reported
@@ -340,7 +335,6 @@ func TestAPoolRefillsItselfAndCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// waiting returns the warm shells.
 func (p *Pool) waiting() []*shell {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -350,7 +344,6 @@ func (p *Pool) waiting() []*shell {
 // Idle returns how many helpers wait for another call.
 func (p *Pool) Idle() int { return p.slots.Idle() }
 
-// await looks again and again until something holds.
 func await(t *testing.T, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -11,8 +11,6 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// holding is a command that leaves a file when it runs, and a pool that holds n
-// shells for it.
 func holding(t *testing.T, n int, mode Terminal, profile sandbox.Mode) (*Pool, Command) {
 	t.Helper()
 	c := inWorkspace(t, mode, profile)
@@ -30,8 +28,8 @@ func ran(c Command) bool {
 	return err == nil
 }
 
-// Whoever ends a held command, and however: it has not run. The end of its helper
-// is the danger, since bash takes the end of its pipe for the beginning.
+// The end of its helper is the danger, since bash takes the end of its pipe for the beginning
+// of the script.
 func TestAHeldCommandNeverRuns(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Terminal{Split, Off} {
@@ -88,8 +86,8 @@ func TestAnotherCommandThanTheHeldOneDoesNotRun(t *testing.T) {
 	}
 }
 
-// That a command starts is announced before anything of it runs, with the identity by which
-// its helper can be killed, and what is refused then does not run.
+// Starting is called before anything runs, with the identity by which the helper can be killed.
+// What it refuses does not run.
 func TestACommandIsAnnouncedBeforeItStarts(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Terminal{Split, Off} {

@@ -43,7 +43,6 @@ func in(t testing.TB, mode executor.Terminal, script string) executor.Command {
 	}
 }
 
-// result is what a person would see of a run.
 type result struct {
 	Out, Err string
 	Code     int
@@ -144,8 +143,8 @@ func TestProcessSubstitutionIsHeard(t *testing.T) {
 	}
 }
 
-// The writer is busy all the time: one that sleeps in between may be quiet for
-// longer than a command's children are waited for, when the machine is loaded.
+// A writer that sleeps in between may be quiet for longer than a command's children are waited
+// for.
 func TestWriterThatEndsShortlyAfterTheShellIsHeard(t *testing.T) {
 	t.Parallel()
 	for _, mode := range terminals {

@@ -16,7 +16,6 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// inSlot runs a command in a pool, and returns what it printed and the number of its helper.
 func inSlot(t *testing.T, p *executor.Pool, c executor.Command) (printed string, helper int) {
 	t.Helper()
 	var out bytes.Buffer
@@ -48,7 +47,6 @@ func again(t *testing.T, first, second executor.Command) (printed string) {
 
 func lives(pid int) bool { return !errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
 
-// awaitEnd returns when the process, a child of this one, has ended by itself.
 func awaitEnd(t *testing.T, pid int) {
 	t.Helper()
 	fd, err := unix.PidfdOpen(pid, 0)

@@ -15,8 +15,6 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// python makes a script that runs a program in Python, in which try_(what, f) prints
-// what becomes of f().
 func python(t *testing.T, program string) string {
 	t.Helper()
 	requireProgram(t, "python3")

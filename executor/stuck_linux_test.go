@@ -59,7 +59,6 @@ func TestAProcessThatCannotBeKilledDoesNotHoldUpRun(t *testing.T) {
 	}
 }
 
-// freeze puts the processes whose command line holds mark into a group.
 func freeze(t *testing.T, group, mark string) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -126,8 +125,7 @@ func TestACancelIsToldWhenTheTimeIsOverToo(t *testing.T) {
 	}
 }
 
-// The end of the context races with the end of the command: whichever is first,
-// the exit tells one whole story.
+// The end of the context races with the end of the command: the exit reports one of them.
 func TestACancelAtTheEndIsOneOrTheOther(t *testing.T) {
 	t.Parallel()
 	for _, profile := range []sandbox.Mode{sandbox.WorkspaceWrite, sandbox.FullAccess} {

@@ -23,9 +23,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// tree starts a process of every kind that outlives its shell elsewhere. Each
-// has mark in its command line and holds the FIFO "life" open. Shells that are about
-// to become one have the mark too, so only whole command lines are counted.
+// tree starts a process of every kind that outlives its shell. Each has mark in its command
+// line and holds the FIFO "life" open.
 func tree(mark string) string {
 	return strings.ReplaceAll(`exec 9<>life
 sleep MARK &
@@ -46,7 +45,6 @@ func foundTree(mark string) string {
 	return strings.Replace(tree(mark), "env -i setsid", "setsid", 1)
 }
 
-// mark is an argument of sleep that no other test uses.
 func mark(t *testing.T) string {
 	t.Helper()
 	requireProgram(t, "pgrep")
@@ -104,8 +102,8 @@ func TestNothingSurvivesATimeout(t *testing.T) {
 	}
 }
 
-// timesOut runs a command that prints "ready", with a time that lets it come so far, and
-// wants no process with mark in its command line to survive the end of that time.
+// timesOut runs a command that prints "ready" until its timeout, after which no process with
+// mark may be left.
 func timesOut(t *testing.T, mark string, c executor.Command) {
 	t.Helper()
 	for c.Timeout = 300 * time.Millisecond; c.Timeout < 5*time.Minute; c.Timeout *= 2 {

@@ -8,8 +8,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// A collection of garbage moves stacks that have become small. What the kernel is to write
-// to must not move with them: else the terminal of a command is that of another.
+// A collection of garbage moves stacks. What the kernel writes to must not move with them: else
+// the terminal of a command is that of another.
 func TestBothSidesOfATerminalAreOneTerminal(t *testing.T) {
 	t.Parallel()
 	done := make(chan struct{})

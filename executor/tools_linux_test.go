@@ -91,8 +91,7 @@ gradle --offline --no-daemon --quiet run`, "built\n"},
 	}
 }
 
-// requireWorking skips a tool that does not even tell its version outside of the
-// sandbox: a shim of a tool that is not installed, or one without its module.
+// requireWorking skips a tool that does not print its version outside of the sandbox.
 func requireWorking(t testing.TB, tool string, env []string) {
 	t.Helper()
 	argv := map[string][]string{"go": {"version"}, "python3": {"-c", "import ensurepip, venv"}}[tool]
@@ -106,7 +105,6 @@ func requireWorking(t testing.TB, tool string, env []string) {
 	}
 }
 
-// usualCaches are those of the user who runs the tests.
 func usualCaches(t testing.TB) *sandbox.Caches {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(os.Getenv("HOME"))

@@ -15,7 +15,6 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// watcher keeps what was told of a command's waits and answers the first one.
 type watcher struct {
 	answer []executor.Input
 
@@ -23,7 +22,6 @@ type watcher struct {
 	told []executor.Waiting
 }
 
-// watch runs c and gives it the answer when it waits for the first time.
 func (w *watcher) watch(t *testing.T, c executor.Command) (result, executor.Exit) {
 	t.Helper()
 	in := make(chan executor.Input, len(w.answer))
@@ -40,7 +38,6 @@ func (w *watcher) watch(t *testing.T, c executor.Command) (result, executor.Exit
 	return run(t, c)
 }
 
-// kinds tells what was told: the kind of each wait, and "" for its end.
 func (w *watcher) kinds() []string {
 	var kinds []string
 	for _, now := range w.told {

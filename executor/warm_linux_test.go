@@ -19,7 +19,6 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// scriptsThatLook show what a script can see of the shell that runs it.
 func scriptsThatLook() []string {
 	allBytes := make([]byte, 0, 255)
 	for b := 1; b < 256; b++ {
@@ -74,7 +73,6 @@ func (s seen) plain() seen {
 	return seen{replace(s.Out), replace(s.Err), s.End}
 }
 
-// see runs a command in a fresh shell.
 func see(t *testing.T, c Command) seen {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -86,9 +84,8 @@ func see(t *testing.T, c Command) seen {
 	return seen{out.String(), errs.String(), fmt.Sprint(e.Code, e.Signal, e.Reason, len(e.Leftovers))}
 }
 
-// seeWaited runs a command in a shell that waited for it. Such a shell refuses when
-// the machine has changed since it began, by a mount of somebody else: then the
-// next one is taken.
+// seeWaited runs a command in a warm shell. One refuses when the machine has changed since it
+// began: then the next one is taken.
 func seeWaited(t *testing.T, c Command) seen {
 	t.Helper()
 	for {
@@ -132,7 +129,6 @@ func TestAScriptCannotTellThatItsShellWaited(t *testing.T) {
 	}
 }
 
-// inWorkspace is a command in a fresh workspace, without a script yet.
 func inWorkspace(t *testing.T, mode Terminal, profile sandbox.Mode) Command {
 	t.Helper()
 	if why := MissingNamespaces(); why != "" && profile != sandbox.FullAccess {
@@ -149,7 +145,6 @@ func inWorkspace(t *testing.T, mode Terminal, profile sandbox.Mode) Command {
 	}
 }
 
-// ready starts a shell that waits for a script.
 func ready(t *testing.T, c Command) *shell {
 	t.Helper()
 	s, err := startShell(t.Context(), c.shape(), true, nil)

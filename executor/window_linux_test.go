@@ -15,9 +15,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// tracer keeps the helper of a held command from its first word: it stops the helper
-// when the shell has started. Its functions are called from one goroutine, which stays
-// on its thread.
+// tracer stops the helper of a held command before it reports that the shell has started. Its
+// functions are called from one thread.
 type tracer struct{ helper int }
 
 func trace(t *testing.T, h *Reservation) *tracer {
@@ -39,7 +38,6 @@ func trace(t *testing.T, h *Reservation) *tracer {
 	return tr
 }
 
-// next waits until the helper stops.
 func (tr *tracer) next(t *testing.T) unix.WaitStatus {
 	t.Helper()
 	for {
@@ -62,7 +60,6 @@ func (tr *tracer) resume(t *testing.T, signal int) {
 	}
 }
 
-// started waits until the shell has started. The helper then stands still.
 func (tr *tracer) started(t *testing.T) {
 	t.Helper()
 	for {
@@ -85,7 +82,6 @@ func (tr *tracer) letGo(t *testing.T) {
 	}
 }
 
-// outcome is what Run has returned.
 type outcome struct {
 	exit Exit
 	err  error
@@ -206,7 +202,6 @@ func TestAShellThatStopsItselfAtOnceStaysStopped(t *testing.T) {
 	<-over
 }
 
-// childOf finds the one child of a process.
 func childOf(t *testing.T, pid int) string {
 	t.Helper()
 	all, err := os.ReadDir("/proc")
@@ -222,7 +217,6 @@ func childOf(t *testing.T, pid int) string {
 	return ""
 }
 
-// state is the letter of a process's state in proc_pid_stat(5).
 func state(pid string) string {
 	if f := stat(pid); len(f) > 0 {
 		return f[0]
@@ -230,7 +224,6 @@ func state(pid string) string {
 	return ""
 }
 
-// stat are the fields of proc_pid_stat(5) from the state on.
 func stat(pid string) []string {
 	b, err := os.ReadFile("/proc/" + pid + "/stat")
 	_, rest, found := strings.Cut(string(b), ") ")

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openRoot makes a root, or skips the test where none can be made.
 func openRoot(t *testing.T) *Root {
 	t.Helper()
 	r, err := Open()
@@ -26,8 +25,6 @@ func openRoot(t *testing.T) *Root {
 	return r
 }
 
-// begin starts a script in a fresh group and returns it when it has printed a line,
-// which is returned too.
 func begin(t *testing.T, r *Root, l Limits, script string) (*Group, *exec.Cmd, string) {
 	t.Helper()
 	g, err := r.New(l)

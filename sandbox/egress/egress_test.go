@@ -95,7 +95,6 @@ func TestOnlyPublicAddressesAreFit(t *testing.T) {
 	}
 }
 
-// serve starts a server on loopback and returns where it answers questions.
 func serve(t *testing.T, o Options) (*Server, net.Conn) {
 	t.Helper()
 	dns, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -119,7 +118,6 @@ func serve(t *testing.T, o Options) (*Server, net.Conn) {
 	return s, asker
 }
 
-// question is a question for a name, as its bytes.
 func question(t *testing.T, name string, kind dnsmessage.Type) []byte {
 	t.Helper()
 	n, err := dnsmessage.NewName(name)
@@ -137,7 +135,6 @@ func question(t *testing.T, name string, kind dnsmessage.Type) []byte {
 	return b
 }
 
-// ask sends a packet and reads the answer.
 func ask(t *testing.T, to net.Conn, packet []byte) dnsmessage.Message {
 	t.Helper()
 	if _, err := to.Write(packet); err != nil {
@@ -155,7 +152,6 @@ func ask(t *testing.T, to net.Conn, packet []byte) dnsmessage.Message {
 	return m
 }
 
-// publicly finds one address for every name.
 func publicly(context.Context, string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
 }

@@ -18,12 +18,10 @@ import (
 	"testing/iotest"
 )
 
-// record is a piece of a handshake as it travels.
 func record(piece []byte) []byte {
 	return append(binary.BigEndian.AppendUint16([]byte{typeHandshake, 3, 1}, uint16(len(piece))), piece...)
 }
 
-// greeting is what a real client says first to a server of that name.
 func greeting(t testing.TB, name string) []byte {
 	t.Helper()
 	client, server := net.Pipe()
@@ -46,7 +44,6 @@ func greeting(t testing.TB, name string) []byte {
 	return append(head, body...)
 }
 
-// withExtensions is a small ClientHello with these extensions, as it travels.
 func withExtensions(extensions ...[]byte) []byte {
 	all := slices.Concat(extensions...)
 	body := append([]byte{3, 3}, make([]byte, 32)...)
@@ -55,7 +52,6 @@ func withExtensions(extensions ...[]byte) []byte {
 	return record(append([]byte{typeClientHello, 0, byte(len(body) >> 8), byte(len(body))}, body...))
 }
 
-// naming is the extension with names of a kind.
 func naming(kind byte, names ...string) []byte {
 	var list []byte
 	for _, n := range names {
@@ -65,7 +61,6 @@ func naming(kind byte, names ...string) []byte {
 	return append(binary.BigEndian.AppendUint16([]byte{0, 0}, uint16(len(body))), body...)
 }
 
-// scattered is a handshake with each byte in a record of its own.
 func scattered(hello []byte) (all []byte) {
 	for _, b := range hello[5:] {
 		all = append(all, record([]byte{b})...)
@@ -193,7 +188,6 @@ func TestNoRecordVersionHidesTheName(t *testing.T) {
 	}
 }
 
-// certificate is one that nobody trusts.
 func certificate(t *testing.T) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

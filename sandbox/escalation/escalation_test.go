@@ -11,7 +11,6 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// place is a workspace and folders beside it, and bounds that let much be added.
 func place(t *testing.T) (base string, p sandbox.Profile, b Limits) {
 	t.Helper()
 	base, err := filepath.EvalSymlinks(t.TempDir())

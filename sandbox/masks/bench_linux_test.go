@@ -74,8 +74,6 @@ func BenchmarkBeginBesideRenames(b *testing.B) {
 	}
 }
 
-// renames starts a program that renames directories, and returns what ends it and prints how
-// many it renamed in a second.
 func renames(b *testing.B, ws string, directories, parents int) (stop func()) {
 	b.Helper()
 	const program = `$| = 1; $SIG{TERM} = sub { print "$n\n"; exit }; ($f, $t) = ("a", "b"); print "ready\n"; for (;;) { for $i (0..$ARGV[0]) {

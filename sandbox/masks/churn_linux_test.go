@@ -14,8 +14,6 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// churn makes, removes, renames and exchanges directories of a few names, and files in them
-// that a rule is about.
 func churn(r *rand.Rand, ws string) {
 	name := func() string { return fmt.Sprint(ws, []string{"", "/p", "/q"}[r.IntN(3)], "/n", r.IntN(3)) }
 	from, to := name(), name()
@@ -39,7 +37,6 @@ func churn(r *rand.Rand, ws string) {
 	}
 }
 
-// secrets lists the files of a workspace that the rule is about.
 func secrets(t *testing.T, ws string) []string {
 	t.Helper()
 	list := []string{}
@@ -56,8 +53,8 @@ func secrets(t *testing.T, ws string) []string {
 	return list
 }
 
-// However directories were moved, and also where the kernel lost what it had to say of it,
-// every file that a rule is about is masked when a call begins.
+// Every file that a rule is about is masked when a call begins, however directories were moved,
+// and also where events were lost.
 func TestWhatARuleIsAboutIsMaskedHoweverDirectoriesMove(t *testing.T) {
 	t.Parallel()
 	seeds := []uint64{392, 392, 392, 392, 927, 927, 927, 927} // which found something now and then

@@ -14,7 +14,6 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// project is a workspace with such files, under a policy.
 type project struct {
 	t      *testing.T
 	ws     string
@@ -49,7 +48,6 @@ func newProject(t *testing.T, f policy.File, files ...string) project {
 	return project{t, ws, p, tracker}
 }
 
-// masked lists what a policy keeps from a call: what is only read-only with a + before it.
 func (p project) masked(rules *policy.Policy, opened ...policy.Effect) []string {
 	p.t.Helper()
 	call, err := p.Begin(rules, opened, false, func() {})

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folder is a fresh one, by its canonical path, with files of this content.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
@@ -26,7 +25,6 @@ func folder(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// holds verifies what files a folder has, and their content.
 func holds(t *testing.T, root string, want map[string]string) {
 	t.Helper()
 	entries, err := os.ReadDir(root)
@@ -40,7 +38,6 @@ func holds(t *testing.T, root string, want map[string]string) {
 	}
 }
 
-// named begins a draft as on a file system without nameless files.
 func named(t *testing.T, c Change, content string) *PendingFile {
 	t.Helper()
 	dir, err := openDir(filepath.Dir(c.Path), false)
@@ -58,7 +55,6 @@ func named(t *testing.T, c Change, content string) *PendingFile {
 	return d
 }
 
-// old opens the file that is to be replaced.
 func old(t *testing.T, path string) *os.File {
 	t.Helper()
 	fd, err := Open(path)
@@ -113,7 +109,6 @@ func TestNobodyFindsADraftBeforeItIsCommitted(t *testing.T) {
 	holds(t, root, map[string]string{"f": "new"})
 }
 
-// serving returns a connection to a handler in this process.
 func serving(t *testing.T) (*Conn, <-chan struct{}) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
