@@ -107,18 +107,18 @@ var dependencies = []string{"node_modules", ".venv", "venv", "site-packages", "v
 
 // InDependencies reports whether a path below root is in a directory of dependencies.
 func InDependencies(path, root string) bool {
-	rest, ok := below(path, root)
+	rest, ok := inside(path, root)
 	return ok && slices.ContainsFunc(strings.Split(filepath.Dir(rest), "/"), func(dir string) bool { return slices.Contains(dependencies, dir) })
 }
 
-func below(path, root string) (rest string, ok bool) {
+func inside(path, root string) (rest string, ok bool) {
 	return strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
 }
 
 // name returns the protected name that contains a canonical path, or "", by the path alone.
 func (o Options) name(path string) string {
 	for _, root := range o.Roots {
-		rest, ok := below(path, root)
+		rest, ok := inside(path, root)
 		parts := strings.Split(rest, "/")
 		for i := 0; ok && i < len(parts); i++ {
 			if name := matching(parts[i:], o.Names); name != "" {

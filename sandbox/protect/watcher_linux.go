@@ -218,5 +218,5 @@ func (w *Watcher) wanted(f *directory, dir string) (list []string) {
 }
 
 func (w *Watcher) inRoot(path string) bool {
-	return slices.ContainsFunc(w.options.Roots, func(root string) bool { _, in := below(path, root); return in })
+	return slices.ContainsFunc(w.options.Roots, func(root string) bool { _, in := inside(path, root); return in })
 }
