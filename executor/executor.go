@@ -126,5 +126,13 @@ type Exit struct {
 	Sandbox   sandbox.Report
 }
 
+// PoolCounts counts what a Pool has done.
+type PoolCounts struct {
+	Hits    int64 // calls that used a warm shell
+	Started int64 // sandboxes started for calls without one
+	Ahead   int64 // sandboxes started ahead of calls
+	Waiting int64 // warm shells now
+}
+
 // Process is one process of a command.
 type Process = sandbox.Member

@@ -48,6 +48,8 @@ type Pool struct {
 	empty  []*sandbox.Process // helpers of ended calls, oldest first
 	shape  *Command           // of the last call
 	last   time.Time          // when a call last began or ended
+	epoch  int                // incremented by Flush
+	counts PoolCounts
 	closed bool
 }
 
@@ -80,6 +82,31 @@ func (p *Pool) Prepare(c Command) {
 	if p != nil {
 		p.end(c)
 	}
+}
+
+// Counts returns what the pool has done.
+func (p *Pool) Counts() PoolCounts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.counts
+	c.Waiting = int64(len(p.warm))
+	return c
+}
+
+func (p *Pool) count(n *int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*n++
+}
+
+// Flush replaces every warm shell.
+func (p *Pool) Flush() {
+	p.mu.Lock()
+	old := cut(&p.warm, 0)
+	p.epoch++
+	p.mu.Unlock()
+	p.discard(old...)
+	p.nudge()
 }
 
 // Close ends every warm shell and waits for that. Run goes on working.
@@ -146,10 +173,15 @@ func cut[T any](list *[]T, keep int) []T {
 	return old
 }
 
-func (p *Pool) put(s *shell) {
+// put adds a shell, unless the pool was flushed since its start began. A full pool drops its
+// oldest.
+func (p *Pool) put(s *shell, epoch int) {
 	p.mu.Lock()
-	p.warm = append(p.warm, s)
-	drop := cut(&p.warm, p.most())
+	drop := []*shell{s}
+	if p.epoch == epoch {
+		p.warm = append(p.warm, s)
+		drop = cut(&p.warm, p.most())
+	}
 	p.mu.Unlock()
 	p.discard(drop...)
 }
@@ -231,7 +263,7 @@ func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, fi
 }
 
 func (p *Pool) provide(ctx context.Context) error {
-	if c := p.wanted(); c != nil && !p.proven {
+	if c, _ := p.wanted(); c != nil && !p.proven {
 		if _, err := ProbePool(ctx, *c); err != nil {
 			return err
 		}
@@ -274,28 +306,29 @@ func (p *Pool) expire(before time.Time) {
 func (p *Pool) refill(ctx context.Context) error {
 	for p.quiet(ctx) {
 		p.dismissAll()
-		c := p.wanted()
+		c, epoch := p.wanted()
 		if c == nil {
 			return nil
 		}
+		p.count(&p.counts.Ahead)
 		s, err := startShell(ctx, *c, true, &p.slots)
 		if err != nil {
 			return err
 		}
-		p.put(s)
+		p.put(s, epoch)
 	}
 	return nil
 }
 
-func (p *Pool) wanted() *Command {
+func (p *Pool) wanted() (c *Command, epoch int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.shape == nil {
-		return nil
+		return nil, 0
 	}
 	alike := slices.ContainsFunc(p.warm, func(s *shell) bool { return s.fits(*p.shape) })
 	if alike && len(p.warm) >= p.size {
-		return nil
+		return nil, 0
 	}
-	return p.shape
+	return p.shape, p.epoch
 }

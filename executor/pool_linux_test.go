@@ -323,6 +323,12 @@ func TestAPoolRefillsItselfAndCloseLeavesNothing(t *testing.T) {
 		t.Error("no shell waited")
 	}
 	await(t, func() bool { return len(p.waiting()) == 2 })
+	old := p.waiting()
+	p.Flush()
+	for _, s := range old {
+		<-s.process.Exited()
+	}
+	await(t, func() bool { return len(p.waiting()) == 2 })
 	p.expire(time.Now())
 	p.nudge()
 	await(t, func() bool { return len(p.waiting()) == 2 })

@@ -47,6 +47,7 @@ func (h *Reservation) use(s *shell) {
 		return
 	}
 	h.shell = s
+	h.pool.count(&h.pool.counts.Hits)
 }
 
 func (h *Reservation) begin(c Command) {
@@ -55,6 +56,7 @@ func (h *Reservation) begin(c Command) {
 		slots = nil
 	}
 	h.waited = false
+	h.pool.count(&h.pool.counts.Started)
 	h.shell, h.err = startShell(context.Background(), c, false, slots)
 }
 

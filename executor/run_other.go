@@ -82,6 +82,12 @@ func (*Reservation) Drop() {}
 // Prepare does nothing.
 func (*Pool) Prepare(Command) {}
 
+// Counts returns zeros.
+func (*Pool) Counts() PoolCounts { return PoolCounts{} }
+
+// Flush does nothing.
+func (*Pool) Flush() {}
+
 // Close does nothing.
 func (*Pool) Close() {}
 
