@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -57,6 +58,8 @@ func endOf(status syscall.WaitStatus, known bool) (code int, signal string) {
 	}
 	return 128 + int(by), unix.SignalName(by)
 }
+
+const defaultGrace = 2 * time.Second
 
 // bashArguments precede a script.
 var bashArguments = []string{"--noprofile", "--norc", "-c"}

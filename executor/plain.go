@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -236,13 +237,10 @@ func (p *plain) awaitExit(ctx context.Context) Reason {
 	case <-p.Abort:
 		reason = Aborted
 	}
-	if p.Grace == 0 {
-		p.Grace = 2 * time.Second
-	}
 	if reason != Aborted {
 		p.job.terminate()
 	}
-	for left := p.Grace; reason != Aborted && left > 0 && p.job.alive(); left -= plainQuiet {
+	for left := cmp.Or(p.Grace, defaultGrace); reason != Aborted && left > 0 && p.job.alive(); left -= plainQuiet {
 		time.Sleep(min(left, plainQuiet))
 	}
 	p.job.kill()

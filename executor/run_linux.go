@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -15,8 +16,6 @@ import (
 )
 
 const (
-	defaultGrace = 2 * time.Second
-
 	// After the exit children may still print. Run reads on until settleLooks checks in a row
 	// found that none runs or has written, at most settleMost: the daemon may have been
 	// suspended.
@@ -199,10 +198,7 @@ func (r *running) stop() {
 // endsInGrace gives the processes time to end. One that is stopped meanwhile has not received
 // TERM: it gets CONT again.
 func (r *running) endsInGrace() bool {
-	left := r.Grace
-	if left == 0 {
-		left = defaultGrace
-	}
+	left := cmp.Or(r.Grace, defaultGrace)
 	for pause := wakeFirst; left > 0; pause = min(2*pause, wakeSeldom) {
 		pause = min(pause, left)
 		if waitFor(r.process.Alone(), pause) {

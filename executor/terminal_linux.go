@@ -2,6 +2,7 @@ package executor
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -70,15 +71,8 @@ func byteExact(fd int) error {
 }
 
 func setSize(master *os.File, rows, cols uint16) error {
-	if rows == 0 {
-		rows = defaultRows
-	}
-	if cols == 0 {
-		cols = defaultCols
-	}
-	return withFD(master, func(fd int) error {
-		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols})
-	})
+	size := unix.Winsize{Row: cmp.Or(rows, defaultRows), Col: cmp.Or(cols, defaultCols)}
+	return withFD(master, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &size) })
 }
 
 // withFD calls use with the descriptor and, unlike Fd, keeps the file in the poller.

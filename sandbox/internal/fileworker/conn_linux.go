@@ -57,22 +57,22 @@ func (c *Conn) Begin(change Change, content *os.File) (*os.File, error) {
 
 // Commit is PendingFile.Commit for the last pending file.
 func (c *Conn) Commit() error {
-	fds, err := c.ask(question{kind: askCommit}, nil)
-	closeAll(fds)
-	return err
+	return c.do(question{kind: askCommit})
 }
 
 // Discard is PendingFile.Discard for the last pending file.
 func (c *Conn) Discard() error {
-	fds, err := c.ask(question{kind: askDiscard}, nil)
-	closeAll(fds)
-	return err
+	return c.do(question{kind: askDiscard})
 }
 
 // Remove is the function Remove.
 func (c *Conn) Remove(change Change) error {
-	fds, err := c.ask(question{kind: askRemove, old: true, seen: change.Seen, path: change.Path}, nil, int(change.Old.Fd()))
-	closeAll(fds)
+	return c.do(question{kind: askRemove, old: true, seen: change.Seen, path: change.Path}, int(change.Old.Fd()))
+}
+
+func (c *Conn) do(q question, fds ...int) error {
+	got, err := c.ask(q, nil, fds...)
+	closeAll(got)
 	return err
 }
 

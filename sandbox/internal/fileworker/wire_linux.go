@@ -68,23 +68,12 @@ var outcomes = [...]error{nil, nil, ErrChanged, ErrUnsynced}
 
 // failed is an error of the worker, with the same results of errors.Is.
 type failed struct {
-	text    string
-	errno   unix.Errno
-	outcome error
+	text string
+	is   []error
 }
 
-func (f *failed) Error() string { return f.text }
-
-func (f *failed) Unwrap() []error {
-	var all []error
-	if f.errno != 0 {
-		all = append(all, f.errno)
-	}
-	if f.outcome != nil {
-		all = append(all, f.outcome)
-	}
-	return all
-}
+func (f *failed) Error() string   { return f.text }
+func (f *failed) Unwrap() []error { return f.is }
 
 func answerOf(err error) []byte {
 	if err == nil {
@@ -111,7 +100,14 @@ func errorOf(b []byte) error {
 	if b[0] == 0 {
 		return nil
 	}
-	return &failed{string(b[5:]), unix.Errno(binary.LittleEndian.Uint32(b[1:])), outcomes[b[0]]}
+	f := &failed{text: string(b[5:])}
+	if errno := binary.LittleEndian.Uint32(b[1:]); errno != 0 {
+		f.is = append(f.is, unix.Errno(errno))
+	}
+	if outcome := outcomes[b[0]]; outcome != nil {
+		f.is = append(f.is, outcome)
+	}
+	return f
 }
 
 // end is one end of a packet socket, for one goroutine at a time.
