@@ -99,8 +99,10 @@ type Input struct {
 	Taken func()
 }
 
+// Reason is what ended a command.
 type Reason int
 
+// The reasons.
 const (
 	Exited Reason = iota // also by a signal that Run did not send
 	TimedOut

@@ -19,7 +19,7 @@ func Open(path string) (fd int, err error) {
 			return -1, err
 		}
 	}
-	fd, err = nofollow.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	fd, err = open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if errors.Is(err, unix.ENXIO) {
 		return -1, errors.New("it is a socket or a device without a driver, not a regular file")
 	}
@@ -39,7 +39,15 @@ func Open(path string) (fd int, err error) {
 
 // OpenDir opens a directory for listing by its canonical path, following no link.
 func OpenDir(path string) (fd int, err error) {
-	return nofollow.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
+	return open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
+}
+
+// open is nofollow.Open for paths of the kernel's length.
+func open(path string, flags uint64) (int, error) {
+	if len(path) >= unix.PathMax {
+		return -1, unix.ENAMETOOLONG
+	}
+	return nofollow.Open(path, flags)
 }
 
 func regular(mode fs.FileMode) error {

@@ -234,7 +234,7 @@ func (d *PendingFile) reopen(w *os.File) error {
 // openDir opens a directory with O_PATH, which needs no right to list it.
 func openDir(canonical string, parents bool) (int, error) {
 	const flags = unix.O_PATH | unix.O_DIRECTORY
-	fd, err := nofollow.Open(canonical, flags)
+	fd, err := open(canonical, flags)
 	if !parents || !errors.Is(err, unix.ENOENT) {
 		return fd, err
 	}
