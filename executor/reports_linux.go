@@ -102,6 +102,7 @@ type reportPool struct {
 	mu      sync.Mutex
 	idle    []*reports
 	out     int
+	filled  bool // what it keeps is open: a daemon must not hold more and more descriptors
 	closed  bool
 	closing sync.WaitGroup // instances beyond idleReports
 }
@@ -112,6 +113,14 @@ func (p *reportPool) borrow() *reports {
 	if p.out >= mostReports {
 		return nil
 	}
+	for !p.filled && len(p.idle) < idleReports {
+		r, err := newReports()
+		if err != nil {
+			break
+		}
+		p.idle = append(p.idle, r)
+	}
+	p.filled = true
 	var r *reports
 	if n := len(p.idle); n > 0 {
 		r = p.idle[n-1]

@@ -27,6 +27,7 @@ func (p *Pool) Reserve(c Command) *Reservation {
 	h := &Reservation{pool: p, command: c}
 	if p == nil {
 		h.pool, h.own, h.fresh = NewPool(0, nil), true, true
+		h.pool.reports.filled = true // it lends one
 	}
 	h.pool.note(c)
 	if h.err = c.check(); h.err != nil {
