@@ -24,14 +24,6 @@ type reports struct {
 	buf [4096]byte
 }
 
-func newReports() (*reports, error) {
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		return nil, err
-	}
-	return &reports{fd: fd, wds: [2]int{-1, -1}, tty: -1}, nil
-}
-
 // watch starts reporting writes to the streams.
 func (r *reports) watch(streams []*stream) error {
 	for s, o := range streams {
@@ -125,8 +117,12 @@ func (p *reportPool) borrow() *reports {
 	if n := len(p.idle); n > 0 {
 		r = p.idle[n-1]
 		p.idle = p.idle[:n-1]
-	} else if r, _ = newReports(); r == nil {
-		return nil
+	} else {
+		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+		if err != nil {
+			return nil
+		}
+		r = &reports{fd: fd, wds: [2]int{-1, -1}, tty: -1}
 	}
 	p.out++
 	return r

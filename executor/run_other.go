@@ -23,10 +23,13 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	}
 	tmp := ""
 	if c.Sandbox.Mode != sandbox.FullAccess { // /tmp must not be written
-		if tmp, err = privateDir(); err != nil {
+		if tmp, err = os.MkdirTemp("", "toold-call-"); err != nil {
 			return Exit{}, err
 		}
 		defer os.RemoveAll(tmp)
+		if tmp, err = paths.Resolve(tmp); err != nil {
+			return Exit{}, err
+		}
 		c.Env = append(slices.Clone(c.Env), "TMPDIR="+tmp)
 	}
 	prefix, report, err := sandbox.Launcher(c.Sandbox, tmp)
@@ -34,14 +37,6 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 		return Exit{}, err
 	}
 	return runPlain(ctx, c, shell, prefix, report)
-}
-
-func privateDir() (string, error) {
-	tmp, err := os.MkdirTemp("", "toold-call-")
-	if err != nil {
-		return "", err
-	}
-	return paths.Resolve(tmp)
 }
 
 // IsTerminal reports whether f is a character device, the closest check here.

@@ -152,5 +152,3 @@ func (s *streams) pending() (yes bool) {
 	}
 	return yes
 }
-
-func (s *streams) lastInputAt() time.Time { return time.Unix(0, s.lastInput.Load()) }

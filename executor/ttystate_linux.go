@@ -17,7 +17,12 @@ type ttyState struct {
 // way.
 func readTTYState(master *os.File) (p ttyState, err error) {
 	err = withFD(master, func(fd int) error {
-		if p.pending, err = hasInput(fd); err != nil {
+		slave, err := openSlave(fd)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(slave)
+		if p.pending, err = readable(slave); err != nil {
 			return err
 		}
 		mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
@@ -29,15 +34,6 @@ func readTTYState(master *os.File) (p ttyState, err error) {
 		return nil
 	})
 	return p, err
-}
-
-func hasInput(master int) (bool, error) {
-	slave, err := openSlave(master)
-	if err != nil {
-		return false, err
-	}
-	defer unix.Close(slave)
-	return readable(slave)
 }
 
 // openSlave opens the slave side (TIOCGPTPEER, ioctl_tty(2)).

@@ -59,7 +59,7 @@ func (r *running) look(ctx context.Context) (again time.Duration, starved bool) 
 // others.
 func (r *running) note(w sandbox.Wait, waits bool) {
 	before := r.watch.now
-	given := r.streams.lastInputAt()
+	given := time.Unix(0, r.streams.lastInput.Load())
 	same := waits && before.Waits && before.Process.PID == w.Process.PID && before.Kind == w.Kind && !given.After(before.Since)
 	if same || !waits && !before.Waits {
 		return

@@ -21,7 +21,10 @@ func (s *Server) accept(ctx context.Context, l net.Listener) {
 		case errors.Is(err, net.ErrClosed) || ctx.Err() != nil:
 			return
 		default:
-			pause(ctx) // no descriptor is left, or the client is gone
+			select { // no descriptor is left, or the client is gone
+			case <-time.After(10 * time.Millisecond):
+			case <-ctx.Done():
+			}
 			continue
 		}
 		if !s.opt.Slots.take(ctx, s) {
@@ -36,15 +39,6 @@ func (s *Server) accept(ctx context.Context, l net.Listener) {
 			defer c.Close()
 			s.join(ctx, c)
 		})
-	}
-}
-
-func pause(ctx context.Context) {
-	t := time.NewTimer(10 * time.Millisecond)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }
 

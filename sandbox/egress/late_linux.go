@@ -21,18 +21,12 @@ func late(l net.Listener) (local net.Addr, ok bool) {
 		if err != nil {
 			return
 		}
-		if at, err := syscall.Getsockname(fd); err == nil {
-			local = addressOf(at)
+		at, _ := syscall.Getsockname(fd) // nil on an error
+		if v4, ok := at.(*syscall.SockaddrInet4); ok {
+			local = net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4(v4.Addr), uint16(v4.Port)))
 		}
 		_ = syscall.SetsockoptLinger(fd, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1})
 		_ = syscall.Close(fd)
 	})
 	return local, err == nil && local != nil
-}
-
-func addressOf(a syscall.Sockaddr) net.Addr {
-	if v4, ok := a.(*syscall.SockaddrInet4); ok {
-		return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4(v4.Addr), uint16(v4.Port)))
-	}
-	return nil
 }

@@ -55,7 +55,7 @@ func (b Limits) checkDir(path string, p sandbox.Profile) error {
 		}
 	}
 	if !slices.ContainsFunc(b.Write, func(root string) bool { return paths.Within(path, root) }) {
-		most := "nothing"
+		most := ""
 		if len(b.Write) > 0 {
 			most = "what is in " + strings.Join(b.Write, ", ")
 		}

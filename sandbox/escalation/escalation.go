@@ -6,6 +6,7 @@
 package escalation
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -197,13 +198,13 @@ func (b Limits) net(g *Escalation, p sandbox.Profile) error {
 
 func atMost(some bool, most string) string {
 	if !some {
-		return "nothing"
+		return ""
 	}
 	return "at most " + most
 }
 
 func beyond(what, key, most string) error {
-	return fmt.Errorf("%s is more than may be added to this call: approval.widen.%s in the configuration gives it %s", what, key, most)
+	return fmt.Errorf("%s is more than may be added to this call: approval.widen.%s in the configuration gives it %s", what, key, cmp.Or(most, "nothing"))
 }
 
 // Words returns what was added, in canonical form.

@@ -40,7 +40,7 @@ func (b Limits) single(g *Escalation, p sandbox.Profile) error {
 		ports = []uint16{port}
 	}
 	if b.Network < Proxy && !b.covers(host, ports) {
-		return beyond("the host "+g.words.Host, "hosts", hostsOr(b.Hosts))
+		return beyond("the host "+g.words.Host, "hosts", strings.Join(b.Hosts, ", "))
 	}
 	g.host, g.port, g.alone = host, port, have == Off
 	g.words.Host = pattern.String()
@@ -57,13 +57,6 @@ func (b Limits) covers(host string, ports []uint16) bool {
 		}
 	}
 	return len(ports) > 0
-}
-
-func hostsOr(hosts []string) string {
-	if len(hosts) == 0 {
-		return "none"
-	}
-	return strings.Join(hosts, ", ")
 }
 
 func list(ports []uint16) string {

@@ -52,13 +52,6 @@ func (w *Watcher) Begin(granted []string, violated func()) *Call {
 	return c
 }
 
-func (w *Watcher) pending() int {
-	if len(w.active) > 0 {
-		return mostPending
-	}
-	return 1 << 16
-}
-
 // Existing returns the protected paths that exist, canonical and sorted. The slice must not be
 // changed.
 func (c *Call) Existing() []string { return c.existing }

@@ -38,7 +38,11 @@ func (w *Watcher) waiting() uint64 {
 
 // sync handles pending events, but not so many that others wait long.
 func (w *Watcher) sync() {
-	if !w.pump(w.pending()) {
+	most := 1 << 16
+	if len(w.active) > 0 {
+		most = mostPending
+	}
+	if !w.pump(most) {
 		w.behind = true
 	}
 	w.searchLost()
