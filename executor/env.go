@@ -59,7 +59,6 @@ func misread(name, value string) bool {
 
 var unicodeLocale = regexp.MustCompile(`^(?i:C|POSIX|en_[A-Z]+|.*\.utf-?8(@.*)?)$`)
 
-// defaults keep programs from waiting for a person.
 func defaults() map[string]string {
 	return map[string]string{
 		"LANG": "C.UTF-8", "TERM": "xterm-256color", "TMPDIR": "/tmp",

@@ -20,7 +20,6 @@ func NeverPass(o EnvOptions) []string {
 // isDaemons reports whether a variable configures the daemon. Set may give commands such a name.
 func isDaemons(name string) bool { return strings.HasPrefix(name, "TOOLD_") }
 
-// never reports whether a variable is one of neverPrefixes or neverNames.
 func never(name string) bool {
 	starts := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	return slices.ContainsFunc(neverPrefixes, starts) || slices.Contains(neverNames, name)

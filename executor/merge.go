@@ -51,7 +51,6 @@ type merger struct {
 	since   time.Duration
 }
 
-// inflow is the buffered input of one stream.
 type inflow struct {
 	mem   []byte
 	buf   []byte

@@ -123,7 +123,6 @@ func (p *Pool) Close() {
 	p.reports.close()
 }
 
-// note records that a call began or ended.
 func (p *Pool) note(c Command) {
 	shape := c.shape()
 	p.mu.Lock()

@@ -20,7 +20,7 @@ const (
 	starveLooks = 6
 
 	mostWaits = 1000
-	mostEnds  = 10  // ^D keys for a program that reads single keys
+	mostEnds  = 10
 	manyEnds  = 512 // for a program that used up the first few; a terminal queues 4096
 )
 

@@ -63,7 +63,6 @@ func startShell(ctx context.Context, c Command, warm bool, slots *sandbox.Slots)
 	return &shell{c.shape(), streams, process, time.Now()}, nil
 }
 
-// close ends a shell that was not used.
 func (s *shell) close() {
 	s.process.End()
 	s.streams.close()

@@ -100,7 +100,7 @@ func (g *Group) startFrom(cmd *exec.Cmd) error {
 			err = cmd.Start()
 			if write(g.root.location.dir, threads, "0") != nil {
 				started <- err
-				return // the thread ends with the goroutine, still locked
+				return
 			}
 		}
 		runtime.UnlockOSThread()

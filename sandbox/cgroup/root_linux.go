@@ -29,7 +29,6 @@ type Root struct {
 }
 
 const (
-	// rootPrefix begins the name of every daemon's root.
 	rootPrefix = "toold-"
 	home       = "daemon"
 )
@@ -169,7 +168,6 @@ func (r *Root) passes(order []string) bool {
 	return !slices.ContainsFunc(order, func(o string) bool { return !slices.Contains(on, o[1:]) })
 }
 
-// settle enables controllers at the location, which the daemon leaves if necessary.
 func (r *Root) settle(order string) error {
 	err := write(r.location.dir, switches, order)
 	if errors.Is(err, unix.EBUSY) && slices.Equal(words(r.location.dir, processes), []string{strconv.Itoa(os.Getpid())}) {

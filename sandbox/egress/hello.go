@@ -64,7 +64,6 @@ func ended(err error) error {
 	return errEnded
 }
 
-// records joins handshake messages, which may span records.
 type records struct {
 	from io.Reader
 	raw  []byte

@@ -38,7 +38,6 @@ func (t *Tracker) HeldByGit(path string, budget *int64) bool {
 	}
 }
 
-// secret reports whether rules may hide a file from some call.
 func (t *Tracker) secret(path string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

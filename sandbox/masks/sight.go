@@ -92,7 +92,6 @@ func (t *Tracker) Moved(from, to string) bool {
 	return more || t.isWay(to)
 }
 
-// isWay reports whether a rule names something in a directory by its path.
 func (t *Tracker) isWay(path string) bool {
 	_, ok := t.anyone.BlocksBelow(path)
 	return ok && t.root(path) != ""

@@ -111,7 +111,7 @@ func (w *Watcher) handle(e event) {
 		w.tree.gap = w.tree.drains
 	case f == nil:
 	case e.mask&unix.IN_IGNORED != 0:
-		f.wd = -1 // the kernel removed the watch with the directory
+		f.wd = -1
 		delete(w.tree.watch, e.wd)
 		if f.born.IsZero() && f.parent != nil {
 			w.tree.again[f.parent] = struct{}{} // the watch descriptor may be reused
@@ -171,7 +171,6 @@ func (w *Watcher) ordinary(f *directory, name string) bool {
 	return f.kind == plain && !w.matters(f, name) && (len(w.links) == 0 || !w.isNoted(f, name))
 }
 
-// here caches the directory of the latest event.
 type here struct {
 	directory *directory
 	fd        int

@@ -189,7 +189,7 @@ func (w *Watcher) clean(due []*finding) (list []Incident) {
 	if len(due) > 0 {
 		w.existing = nil
 	}
-	if w.more && removed { // found again now that the others are gone
+	if w.more && removed {
 		w.more, w.tree.unseen, w.tree.full = false, slices.Clone(w.tree.roots), true
 	}
 	return list

@@ -266,7 +266,7 @@ func syncDir(dir int) error {
 		unix.Close(fd)
 	}
 	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EROFS) {
-		return nil // the others mean that the file system does not support it
+		return nil
 	}
 	return fmt.Errorf("%w: %w", ErrUnsynced, err)
 }
