@@ -24,6 +24,15 @@ type reports struct {
 	buf [4096]byte
 }
 
+// newReports returns nil if no instance is left.
+func newReports() *reports {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil
+	}
+	return &reports{fd: fd, wds: [2]int{-1, -1}, tty: -1}
+}
+
 // watch starts reporting writes to the streams.
 func (r *reports) watch(streams []*stream) error {
 	for s, o := range streams {
@@ -106,8 +115,8 @@ func (p *reportPool) borrow() *reports {
 		return nil
 	}
 	for !p.filled && len(p.idle) < idleReports {
-		r, err := newReports()
-		if err != nil {
+		r := newReports()
+		if r == nil {
 			break
 		}
 		p.idle = append(p.idle, r)
@@ -117,12 +126,8 @@ func (p *reportPool) borrow() *reports {
 	if n := len(p.idle); n > 0 {
 		r = p.idle[n-1]
 		p.idle = p.idle[:n-1]
-	} else {
-		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-		if err != nil {
-			return nil
-		}
-		r = &reports{fd: fd, wds: [2]int{-1, -1}, tty: -1}
+	} else if r = newReports(); r == nil {
+		return nil
 	}
 	p.out++
 	return r
