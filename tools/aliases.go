@@ -1,20 +1,19 @@
 package tools
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/toold/toold/internal/strict"
 )
 
-// alias is another agent's name for a tool.
 type alias struct {
 	tool string
 	// adapt converts the arguments; nil: none are converted.
-	adapt func([]member) ([]member, error)
+	adapt func([]strict.Member) ([]strict.Member, error)
 }
 
 func aliases() map[string]alias {
@@ -53,10 +52,9 @@ func aliases() map[string]alias {
 	}
 }
 
-// adapted is a tool under an alias with other arguments.
 type adapted struct {
 	Tool
-	adapt func([]member) ([]member, error)
+	adapt func([]strict.Member) ([]strict.Member, error)
 }
 
 func (a adapted) Build(args json.RawMessage) (Invocation, error) {
@@ -67,97 +65,82 @@ func (a adapted) Build(args json.RawMessage) (Invocation, error) {
 	if members, err = a.adapt(members); err != nil {
 		return nil, err
 	}
-	return a.Tool.Build(writeObject(members))
-}
-
-func writeObject(members []member) json.RawMessage {
-	text := []byte{'{'}
+	list := make([][]byte, len(members))
 	for i, m := range members {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		name, err := json.Marshal(m.name)
-		if err != nil {
-			name = []byte(`""`)
-		}
-		text = append(append(append(text, name...), ':'), m.value...)
+		list[i] = slices.Concat(m.Quoted, []byte(":"), m.Value)
 	}
-	return append(text, '}')
+	return a.Tool.Build(slices.Concat([]byte("{"), bytes.Join(list, []byte(",")), []byte("}")))
 }
 
-func has(members []member, names ...string) bool {
-	return slices.ContainsFunc(members, func(m member) bool { return slices.Contains(names, m.name) })
+func has(members []strict.Member, names ...string) bool {
+	return slices.ContainsFunc(members, func(m strict.Member) bool { return slices.Contains(names, m.Name) })
+}
+
+func add(members []strict.Member, name, value string, others ...string) []strict.Member {
+	if has(members, name) || has(members, others...) {
+		return members
+	}
+	return append(members, strict.Member{Name: name, Quoted: []byte(`"` + name + `"`), Value: []byte(value)})
 }
 
 // numbered requests line numbers, the default of Read, and accepts offset 0.
-func numbered(members []member) ([]member, error) {
-	members = slices.DeleteFunc(members, func(m member) bool { return m.name == "offset" && string(m.value) == "0" })
-	if !has(members, "numbered", "encoding") {
-		members = append(members, member{"numbered", json.RawMessage("true")})
-	}
-	return members, nil
+func numbered(members []strict.Member) ([]strict.Member, error) {
+	members = slices.DeleteFunc(members, func(m strict.Member) bool { return m.Name == "offset" && string(m.Value) == "0" })
+	return add(members, "numbered", "true", "encoding"), nil
 }
 
 // filesOnly requests the paths of files, the default of Grep.
-func filesOnly(members []member) ([]member, error) {
-	if !has(members, "mode", "output_mode") {
-		members = append(members, member{"mode", json.RawMessage(`"files"`)})
-	}
-	return members, nil
+func filesOnly(members []strict.Member) ([]strict.Member, error) {
+	return add(members, "mode", `"files"`, "output_mode"), nil
 }
 
-func everyName(members []member) ([]member, error) {
+func everyName(members []strict.Member) ([]strict.Member, error) {
 	if has(members, "pattern") {
 		return nil, &ArgumentError{Field: "pattern", Problem: "unknown argument; glob takes one"}
 	}
-	return append(members, member{"pattern", json.RawMessage(`"*"`)}), nil
+	return add(members, "pattern", `"*"`), nil
 }
 
-// scriptOf converts a command that is a list of words to a script.
-func scriptOf(members []member) ([]member, error) {
-	members = slices.DeleteFunc(members, func(m member) bool {
-		return m.name == "type" && string(m.value) == `"exec"` ||
-			(m.name == "env" || m.name == "user") && (string(m.value) == "{}" || string(m.value) == "null")
+func scriptOf(members []strict.Member) ([]strict.Member, error) {
+	members = slices.DeleteFunc(members, func(m strict.Member) bool {
+		return m.Name == "type" && string(m.Value) == `"exec"` ||
+			(m.Name == "env" || m.Name == "user") && (string(m.Value) == "{}" || string(m.Value) == "null")
 	})
 	for i, m := range members {
-		if m.name != "command" || m.kind() != "an array" {
+		if m.Name != "command" || kind(m.Value) != "an array" {
 			continue
 		}
-		var words []string
-		values, err := strict.Array(m.value, math.MaxInt)
-		if err != nil {
-			return nil, err // cannot happen: it is an array
-		}
-		for _, value := range values {
-			word, ok := member{value: value}.text()
-			if !ok {
-				return nil, &ArgumentError{Field: "command", Problem: "expected an array of strings, or one string"}
-			}
-			words = append(words, word)
+		var words []*string
+		if json.Unmarshal(m.Value, &words) != nil || slices.Contains(words, nil) {
+			return nil, &ArgumentError{Field: "command", Problem: "expected an array of strings, or one string"}
 		}
 		script, err := json.Marshal(commandLine(words))
 		if err != nil {
 			return nil, fmt.Errorf("cannot encode the script: %w", err)
 		}
-		members[i].value = script
+		members[i].Value = script
 	}
 	return members, nil
 }
 
-// commandLine returns the script of a shell command line, or else quotes each word.
-func commandLine(words []string) string {
+func commandLine(words []*string) string {
 	shells := []string{"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"}
-	if len(words) == 3 && slices.Contains(shells, words[0]) && (words[1] == "-c" || words[1] == "-lc") {
-		return words[2]
+	if len(words) == 3 && slices.Contains(shells, *words[0]) && (*words[1] == "-c" || *words[1] == "-lc") {
+		return *words[2]
 	}
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = w
-		if w == "" || strings.ContainsFunc(w, special) {
-			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
+		quoted[i] = Quote(*w)
 	}
 	return strings.Join(quoted, " ")
+}
+
+// Quote returns a word as bash reads it back, in quotes if a character may be special.
+func Quote(word string) string {
+	if word != "" && !strings.ContainsFunc(word, special) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 func special(r rune) bool {

@@ -25,7 +25,7 @@ import (
 //	ignored:"true"    accepted with any value
 //
 // Field types are string, bool, int64, pointers to them (nil: absent), structs of such fields, and
-// slices of strings, int64 and structs. An ignored field may have any type; json.RawMessage keeps
+// slices of strings, int64 and structs; the fields of an embedded struct count as its own. An ignored field may have any type; json.RawMessage keeps
 // the value.
 //
 // Decode rejects what encoding/json accepts (repeated keys, other case, unknown keys, trailing
@@ -53,18 +53,18 @@ type argument struct {
 	required bool
 	ignored  bool
 	enum     []string
-	index    int
+	index    []int
 	given    string // the name under which it came; or ""
 }
 
-func fill(dst reflect.Value, members []member) error {
+func fill(dst reflect.Value, members []strict.Member) error {
 	arguments := argumentsOf(dst.Type())
 	for _, m := range members {
-		a := find(arguments, m.name)
+		a := find(arguments, m.Name)
 		if a == nil {
-			return unknownArgument(arguments, m.name)
+			return unknownArgument(arguments, m.Name)
 		}
-		if err := a.set(dst.Field(a.index), m); err != nil {
+		if err := a.set(dst.FieldByIndex(a.index), m); err != nil {
 			return err
 		}
 	}
@@ -78,13 +78,16 @@ func fill(dst reflect.Value, members []member) error {
 
 func argumentsOf(t reflect.Type) []*argument {
 	var list []*argument
-	for i := range t.NumField() {
-		tag := t.Field(i).Tag
+	for _, field := range reflect.VisibleFields(t) {
+		if field.Anonymous {
+			continue
+		}
+		tag := field.Tag
 		a := &argument{
 			name:     tag.Get("json"),
 			required: tag.Get("required") == "true",
 			ignored:  tag.Get("ignored") == "true",
-			index:    i,
+			index:    field.Index,
 		}
 		a.names = []string{a.name}
 		if alias := tag.Get("alias"); alias != "" {
@@ -107,9 +110,8 @@ func find(arguments []*argument, name string) *argument {
 	return nil
 }
 
-// set stores a member. A second name of an argument must repeat its value.
-func (a *argument) set(field reflect.Value, m member) error {
-	if !a.required && string(m.value) == "null" && !a.ignored {
+func (a *argument) set(field reflect.Value, m strict.Member) error {
+	if !a.required && string(m.Value) == "null" && !a.ignored {
 		return nil
 	}
 	value := reflect.New(field.Type()).Elem()
@@ -117,17 +119,17 @@ func (a *argument) set(field reflect.Value, m member) error {
 		return err
 	}
 	if a.given != "" && !reflect.DeepEqual(field.Interface(), value.Interface()) {
-		return &ArgumentError{Field: m.name, Problem: fmt.Sprintf("contradicts %q, another name of the same argument; send only %q", a.given, a.name)}
+		return &ArgumentError{Field: m.Name, Problem: fmt.Sprintf("contradicts %q, another name of the same argument; send only %q", a.given, a.name)}
 	}
 	field.Set(value)
-	a.given = m.name
+	a.given = m.Name
 	return nil
 }
 
-func (a *argument) parse(dst reflect.Value, m member) error {
+func (a *argument) parse(dst reflect.Value, m strict.Member) error {
 	if a.ignored {
 		if dst.Type() == reflect.TypeFor[json.RawMessage]() {
-			dst.SetBytes(m.value)
+			dst.SetBytes(m.Value)
 		}
 		return nil
 	}
@@ -147,50 +149,50 @@ func (a *argument) parse(dst reflect.Value, m member) error {
 	case reflect.Slice:
 		return a.parseSlice(dst, m)
 	default:
-		return fmt.Errorf("cannot decode argument %q: fields of type %v are not supported", m.name, dst.Type())
+		return fmt.Errorf("cannot decode argument %q: fields of type %v are not supported", m.Name, dst.Type())
 	}
 }
 
-func (a *argument) parseString(dst reflect.Value, m member) error {
-	s, ok := m.text()
-	if !ok {
+func (a *argument) parseString(dst reflect.Value, m strict.Member) error {
+	if kind(m.Value) != "a string" {
 		return wrongType(m, "a string")
 	}
+	s := strict.Text(m.Value)
 	if a.enum != nil && !slices.Contains(a.enum, s) {
-		return &ArgumentError{Field: m.name, Problem: fmt.Sprintf("%q is not one of %s", s, strings.Join(a.enum, ", "))}
+		return &ArgumentError{Field: m.Name, Problem: fmt.Sprintf("%q is not one of %s", s, strings.Join(a.enum, ", "))}
 	}
 	dst.SetString(s)
 	return nil
 }
 
-func (a *argument) parseSlice(dst reflect.Value, m member) error {
-	values, err := strict.Array(m.value, math.MaxInt)
+func (a *argument) parseSlice(dst reflect.Value, m strict.Member) error {
+	values, err := strict.Array(m.Value, math.MaxInt)
 	if err != nil {
 		of := map[reflect.Kind]string{reflect.String: "strings", reflect.Int64: "integers", reflect.Struct: "objects"}
 		return wrongType(m, "an array of "+of[dst.Type().Elem().Kind()])
 	}
 	dst.Set(reflect.MakeSlice(dst.Type(), len(values), len(values)))
 	for i, value := range values {
-		if err := a.parse(dst.Index(i), member{fmt.Sprintf("%s[%d]", m.name, i), value}); err != nil {
+		if err := a.parse(dst.Index(i), strict.Member{Name: fmt.Sprintf("%s[%d]", m.Name, i), Value: value}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func parseObject(dst reflect.Value, m member) error {
-	members, err := readObject(m.value)
+func parseObject(dst reflect.Value, m strict.Member) error {
+	members, err := readObject(m.Value)
 	if err == nil {
 		err = fill(dst, members)
 	}
 	if fault := (*ArgumentError)(nil); errors.As(err, &fault) {
-		fault.Field = strings.TrimSuffix(m.name+"."+fault.Field, ".")
+		fault.Field = strings.TrimSuffix(m.Name+"."+fault.Field, ".")
 	}
 	return err
 }
 
-func parseBool(dst reflect.Value, m member) error {
-	switch string(m.value) {
+func parseBool(dst reflect.Value, m strict.Member) error {
+	switch string(m.Value) {
 	case "true":
 		dst.SetBool(true)
 	case "false":
@@ -200,23 +202,23 @@ func parseBool(dst reflect.Value, m member) error {
 	return nil
 }
 
-func parseInt(dst reflect.Value, m member) error {
-	if m.kind() != "a number" {
+func parseInt(dst reflect.Value, m strict.Member) error {
+	if kind(m.Value) != "a number" {
 		return wrongType(m, "an integer")
 	}
-	if strings.ContainsAny(string(m.value), ".eE") {
-		return &ArgumentError{Field: m.name, Problem: fmt.Sprintf("%s is not an integer written in digits", shorten(string(m.value)))}
+	if strings.ContainsAny(string(m.Value), ".eE") {
+		return &ArgumentError{Field: m.Name, Problem: fmt.Sprintf("%s is not an integer written in digits", shorten(string(m.Value)))}
 	}
-	n, err := strconv.ParseInt(string(m.value), 10, 64)
+	n, err := strconv.ParseInt(string(m.Value), 10, 64)
 	if err != nil {
-		return &ArgumentError{Field: m.name, Problem: shorten(string(m.value)) + " is too large"}
+		return &ArgumentError{Field: m.Name, Problem: shorten(string(m.Value)) + " is too large"}
 	}
 	dst.SetInt(n)
 	return nil
 }
 
-func wrongType(m member, want string) error {
-	return &ArgumentError{Field: m.name, Problem: fmt.Sprintf("expected %s, got %s", want, m.kind())}
+func wrongType(m strict.Member, want string) error {
+	return &ArgumentError{Field: m.Name, Problem: fmt.Sprintf("expected %s, got %s", want, kind(m.Value))}
 }
 
 func shorten(s string) string {
@@ -232,12 +234,17 @@ func unknownArgument(arguments []*argument, name string) error {
 	for _, a := range arguments {
 		own, all = append(own, a.name), append(all, a.names...)
 	}
-	hint := ""
-	if near := spell.Near(shorten(name), all); len(near) > 0 {
-		hint = fmt.Sprintf("did you mean %q? ", near[0])
-		if strings.EqualFold(near[0], name) {
-			hint += "Names are case-sensitive. "
-		}
+	near := spell.Nearest(shorten(name), all)
+	hint := didYouMean(near)
+	if strings.EqualFold(near, name) {
+		hint += "Names are case-sensitive. "
 	}
 	return &ArgumentError{Field: shorten(name), Problem: "unknown argument; " + hint + "The arguments are " + strings.Join(own, ", ")}
+}
+
+func didYouMean(name string) string {
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %q? ", name)
 }

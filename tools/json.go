@@ -19,13 +19,8 @@ import (
 
 const maxDepth = 64
 
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-func (m member) kind() string {
-	switch m.value[0] {
+func kind(value json.RawMessage) string {
+	switch value[0] {
 	case '"':
 		return "a string"
 	case '{':
@@ -41,47 +36,35 @@ func (m member) kind() string {
 	}
 }
 
-func (m member) text() (string, bool) {
-	if m.value[0] != '"' {
-		return "", false
-	}
-	return strict.Text(m.value), true
-}
-
 // FirstText returns the first of the named arguments that is a string and not empty, even if Decode
 // refuses others; "" if there is none, or the arguments are no valid object.
 func FirstText(args json.RawMessage, names ...string) string {
 	members, _ := readObject(args)
 	for _, name := range names {
 		for _, m := range members {
-			if m.name != name {
-				continue
-			}
-			if s, _ := m.text(); s != "" {
-				return s
+			if m.Name == name && len(m.Value) > len(`""`) && m.Value[0] == '"' {
+				return strict.Text(m.Value)
 			}
 		}
 	}
 	return ""
 }
 
-// readObject splits an object into its members. Text that two readers could understand differently
-// is an *ArgumentError.
-func readObject(text json.RawMessage) ([]member, error) {
+// readObject refuses text that two readers could understand differently.
+func readObject(text json.RawMessage) ([]strict.Member, error) {
 	text = bytes.Trim(text, " \t\r\n")
 	if err := checkText(text); err != nil {
 		return nil, err
 	}
 	if text[0] != '{' {
-		return nil, &ArgumentError{Problem: "expected a JSON object, got " + member{value: text}.kind()}
+		return nil, &ArgumentError{Problem: "expected a JSON object, got " + kind(text)}
 	}
-	split, err := strict.Object(text, math.MaxInt)
+	members, err := strict.Object(text, math.MaxInt)
 	if err != nil {
 		return nil, &ArgumentError{Problem: err.Error()}
 	}
-	var members []member
-	seen := make(map[string]bool, len(split))
-	for _, m := range split {
+	seen := make(map[string]bool, len(members))
+	for _, m := range members {
 		if err := checkStrings(m.Quoted); err != nil {
 			return nil, &ArgumentError{Field: shorten(m.Name), Problem: err.Error() + " in the argument's name"}
 		}
@@ -92,7 +75,6 @@ func readObject(text json.RawMessage) ([]member, error) {
 		if err := checkStrings(m.Value); err != nil {
 			return nil, &ArgumentError{Field: shorten(m.Name), Problem: err.Error()}
 		}
-		members = append(members, member{m.Name, m.Value})
 	}
 	return members, nil
 }
@@ -130,15 +112,15 @@ func checkStrings(text []byte) error {
 }
 
 // CanonicalHash returns the hex SHA-256 of the tool's canonical name and the arguments, regardless
-// of white space, order of keys and escapes. What Decode refuses counts byte for byte.
+// of white space, order of keys and escapes.
 func CanonicalHash(tool string, args json.RawMessage) string {
 	h := sha256.New()
 	io.WriteString(h, tool+"\x00")
 	if _, err := readObject(args); err != nil {
 		h.Write(args)
-		return hex.EncodeToString(h.Sum(nil))
+	} else {
+		writeCanonical(h, bytes.TrimSpace(args))
 	}
-	writeCanonical(h, bytes.TrimSpace(args))
 	return hex.EncodeToString(h.Sum(nil))
 }
 

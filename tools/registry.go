@@ -9,15 +9,15 @@ import (
 	"github.com/toold/toold/internal/spell"
 )
 
-// Registry contains the tools of a daemon by name, for concurrent use.
+// Registry contains the tools by name, for concurrent use.
 type Registry struct {
 	order   []Tool
 	byName  map[string]Tool
 	aliases map[string]alias
 }
 
-// NewRegistry returns a Registry. A name must be lower-case letters, digits and underscores, used
-// once, and no alias of another tool.
+// NewRegistry returns a Registry. Names are lower-case letters, digits and underscores, unique, and
+// no aliases.
 func NewRegistry(tools ...Tool) (*Registry, error) {
 	valid := regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 	r := &Registry{byName: make(map[string]Tool), aliases: aliases()}
@@ -66,11 +66,7 @@ func (r *Registry) Unknown(name string) string {
 		}
 	}
 	slices.Sort(all)
-	hint := ""
-	if near := spell.Near(name, all); len(near) > 0 {
-		hint = fmt.Sprintf("did you mean %q? ", near[0])
-	}
-	return fmt.Sprintf("unknown tool %q; %sthe tools are %s", name, hint, strings.Join(own, ", "))
+	return fmt.Sprintf("unknown tool %q; %sthe tools are %s", name, didYouMean(spell.Nearest(name, all)), strings.Join(own, ", "))
 }
 
 // Definitions lists the tools in order of registration.

@@ -1,6 +1,5 @@
 // Package tools defines what a tool is: how a call becomes an Invocation that is judged, shown and
-// run as the same value. It decodes arguments strictly and resolves aliases. It does not depend on
-// the wire, dialects or policy rules.
+// run as the same value. It does not depend on the wire, dialects or policy rules.
 package tools
 
 import (
@@ -24,23 +23,47 @@ type Tool interface {
 	Build(args json.RawMessage) (Invocation, error)
 }
 
-// An Invocation is one parsed call. Its methods never read the text of the call again.
+// Simple is a Tool whose arguments are decoded into an A.
+type Simple[A any] struct {
+	About Definition
+	New   func(A) (Invocation, error)
+}
+
+// Definition returns About.
+func (s Simple[A]) Definition() Definition { return s.About }
+
+// Build decodes the arguments and calls New.
+func (s Simple[A]) Build(args json.RawMessage) (Invocation, error) {
+	a, err := Decode[A](args)
+	if err != nil {
+		return nil, err
+	}
+	return s.New(a)
+}
+
+// Ignored has the arguments that every tool accepts and ignores.
+type Ignored struct {
+	Description   json.RawMessage `json:"description" ignored:"true"`
+	Justification json.RawMessage `json:"justification" ignored:"true"`
+}
+
+// An Invocation is one parsed call. It never reads the text of the call again.
 type Invocation interface {
-	// Effects lists everything the call can do. Never empty: an unknown call is Opaque.
+	// Effects lists everything that the call can do. An unknown call is Opaque.
 	Effects() []policy.Effect
 	// Text describes the call to a person. It is constant.
 	Text() string
 	// Traits are constant.
 	Traits() Traits
-	// Execute runs the call once and returns when none of its processes is left. context.Cause(ctx)
-	// is why it was stopped.
+	// Execute returns when none of the call's processes is left. context.Cause(ctx) is why it was
+	// stopped.
 	Execute(ctx context.Context, io IO) Result
 }
 
 // A Located is a Tool whose calls may name a directory or file.
 type Located interface {
 	Tool
-	// Location returns that path as written, or "". runs reports that a command runs there.
+	// Location returns the path as written, or "". runs reports that a command runs there.
 	Location(args json.RawMessage) (path string, runs bool)
 }
 
@@ -54,13 +77,11 @@ type Traits struct {
 	Elsewhere bool
 }
 
-// A Preparing is an Invocation that can start work before it is certain to run. Execute calls
-// IO.Starting.
+// A Preparing can start work before it is certain to run. Execute calls IO.Starting.
 type Preparing interface {
 	Invocation
-	// Prepare starts what Execute needs, without blocking or running anything of the call. It may
-	// use Profile, Escalation, Approved, Policy and Opened of io. The caller then calls Execute or
-	// Drop.
+	// Prepare starts what Execute needs; nothing of the call runs. It may use Profile, Escalation,
+	// Approved, Policy and Opened. The caller then calls Execute or Drop.
 	Prepare(io IO)
 	// Drop releases what Prepare started.
 	Drop()
@@ -69,14 +90,14 @@ type Preparing interface {
 // A Previewed is an Invocation that shows approvers more than its Text.
 type Previewed interface {
 	Invocation
-	// Preview renders what the call would do now, within ctx. Execute does that or nothing.
+	// Preview renders what the call would do now. Execute does that or nothing.
 	Preview(ctx context.Context) Preview
 }
 
-// A Confined is an Invocation in a sandbox that a person may extend.
+// A Confined has a sandbox that a person may extend.
 type Confined interface {
 	Invocation
-	// EscalationLimits reduces the limits of all calls to those useful for this one.
+	// EscalationLimits reduces the limits to those useful for this call.
 	EscalationLimits(escalation.Limits) escalation.Limits
 }
 
@@ -106,23 +127,15 @@ const (
 
 // String returns the name on the wire.
 func (s Stream) String() string {
-	switch s {
-	case Stderr:
-		return "stderr"
-	case Combined:
-		return "combined"
-	default:
-		return "stdout"
-	}
+	return [...]string{"stdout", "stderr", "combined"}[s]
 }
 
 // IO connects a running Invocation to its caller. The zero value discards output and has no input.
 type IO struct {
-	// Output receives live output, one call at a time. It does not block or retain p.
+	// Output does not block or retain p.
 	Output func(s Stream, p []byte)
-	// Starting is called before anything of the call may have an effect, with the identity of the
-	// process that will run it; again if that process changes. After an error nothing may run. May
-	// be nil.
+	// Starting is called before the call may have an effect, with the identity of the process that
+	// will run it; again if that changes. After an error nothing may run. May be nil.
 	Starting func(identity string) error
 	// Started is called at most once, when a process of the call runs.
 	Started func(Started)
@@ -130,14 +143,14 @@ type IO struct {
 	Waiting func(Waiting)
 	// Input delivers the caller's input; nil or closed if there is no more.
 	Input <-chan Input
-	// Connect decides whether the call may contact a host at one of the ports; nil allows it. It may
-	// wait for a person and is called concurrently. A nil Connect refuses all.
+	// Connect decides whether the call may contact a host at one of the ports. It may wait for a
+	// person and is called concurrently. A nil Connect refuses all.
 	Connect func(ctx context.Context, host string, ports []uint16) error
-	// Revoked waits until an allowed host must not be contacted any more, and returns why, or nil if
-	// ctx ends first.
+	// Revoked returns when an allowed host must not be contacted any more, and why, or nil if ctx
+	// ends.
 	Revoked func(ctx context.Context, host string, port uint16) error
-	// Judge decides an effect that is known only while the call runs. Only what it allows may
-	// happen. It is called concurrently. A nil Judge allows nothing.
+	// Judge decides an effect that becomes known while the call runs, such as a file of a search. It
+	// is called concurrently. A nil Judge allows nothing.
 	Judge func(policy.Effect) policy.Decision
 	// Calls are the other calls of the conversation; may be nil.
 	Calls Calls

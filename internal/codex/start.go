@@ -127,18 +127,12 @@ func script(argv []string) string {
 	}
 	words := make([]string, len(argv))
 	for i, word := range argv {
-		words[i] = word
-		keyword := i == 0 && !strings.Contains(word, "/") // such as time
-		if word == "" || keyword || strings.ContainsFunc(word, special) {
-			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		words[i] = tools.Quote(word)
+		if i == 0 && words[0] == word && !strings.Contains(word, "/") { // it may be a keyword, such as time
+			words[0] = "'" + word + "'"
 		}
 	}
 	return strings.Join(words, " ")
-}
-
-func special(r rune) bool {
-	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-	return !letter && !strings.ContainsRune("0123456789-_./:,+@%", r)
 }
 
 func isBash(program string) bool {

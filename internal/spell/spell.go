@@ -7,45 +7,31 @@ import (
 	"strings"
 )
 
-// Nearest returns the most similar candidate, or "".
+// Nearest returns the first of Near, or "".
 func Nearest(word string, candidates []string) string {
-	best, distance := "", len(word)/3+2
-	for _, c := range candidates {
-		if d := Distance(strings.ToLower(word), c); d < distance {
-			best, distance = c, d
-		}
-	}
-	return best
+	return append(Near(word, candidates), "")[0]
 }
 
 // Near returns up to three similar candidates, the nearest first. Case counts little.
 func Near(word string, candidates []string) []string {
 	const most = 3
-	type scored struct {
-		name     string
-		distance int
-	}
-	var near []scored
+	distances := map[string]int{}
+	var near []string
 	wanted, limit := strings.ToLower(word), min(3, 1+len(word)/3)
 	for _, c := range candidates {
 		if len(c) > len(wanted)+limit || len(wanted) > len(c)+limit {
 			continue
 		}
-		if d := Distance(strings.ToLower(c), wanted); d <= limit {
-			near = append(near, scored{c, d})
+		if distances[c] = distance(strings.ToLower(c), wanted); distances[c] <= limit {
+			near = append(near, c)
 		}
 	}
-	slices.SortStableFunc(near, func(a, b scored) int { return cmp.Compare(a.distance, b.distance) })
-	var list []string
-	for _, c := range near[:min(len(near), most)] {
-		list = append(list, c.name)
-	}
-	return list
+	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distances[a], distances[b]) })
+	return near[:min(len(near), most)]
 }
 
-// Distance counts the insertions, deletions and substitutions of bytes between a and b
-// (Levenshtein).
-func Distance(a, b string) int {
+// distance is the Levenshtein distance in bytes.
+func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
