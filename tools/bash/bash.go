@@ -1,9 +1,9 @@
-// Package bash provides the tool that runs shell commands. Build analyses the script, and Execute
-// runs exactly that script in its sandbox. Effects lists everything that it can do, and none of its
-// processes outlives Execute.
+// Package bash provides the tool that runs shell commands. Effects lists everything that a script
+// can do, Execute runs exactly that script, and none of its processes outlives Execute.
 package bash
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,16 +59,9 @@ type Options struct {
 
 // New returns the tool, for concurrent use.
 func New(o Options) tools.Tool {
-	if o.DefaultTimeout == 0 {
-		o.DefaultTimeout = DefaultTimeout
-	}
-	if o.MaxTimeout == 0 {
-		o.MaxTimeout = MaxTimeout
-	}
-	if o.MaxBackground == 0 {
-		o.MaxBackground = MaxBackground
-	}
-	o.DefaultTimeout = min(o.DefaultTimeout, o.MaxTimeout)
+	o.MaxTimeout = cmp.Or(o.MaxTimeout, MaxTimeout)
+	o.MaxBackground = cmp.Or(o.MaxBackground, MaxBackground)
+	o.DefaultTimeout = min(cmp.Or(o.DefaultTimeout, DefaultTimeout), o.MaxTimeout)
 	if o.Resolver == nil {
 		o.Resolver = shell.Host()
 	}
@@ -91,7 +84,6 @@ func New(o Options) tools.Tool {
 	return t
 }
 
-// protects reports whether commands with a profile can write protected paths.
 func (o Options) protects(p sandbox.Profile) bool {
 	return o.Protect != nil && p.Mode == sandbox.WorkspaceWrite
 }
@@ -112,27 +104,24 @@ type tool struct {
 	analyser *shell.Analyser
 }
 
-// restarted replaces a restart, which other agents' tools offer.
 const restarted = "echo 'There is no shell to restart: every command runs in a fresh one.'"
 
 type arguments struct {
-	Command       string          `json:"command" alias:"cmd"`
-	Restart       bool            `json:"restart"`
-	Dir           string          `json:"cwd" alias:"workdir,dir_path,working_directory"`
-	Timeout       *int64          `json:"timeout" alias:"timeout_ms"`
-	Terminal      *string         `json:"terminal" enum:"split|single|off"`
-	Stdin         *string         `json:"stdin" enum:"open|closed"`
-	Background    bool            `json:"background" alias:"run_in_background,is_background"`
-	Escalate      extraAccess     `json:"escalate"`
-	Description   json.RawMessage `json:"description" ignored:"true"`
-	Justification json.RawMessage `json:"justification" ignored:"true"`
+	Command    string      `json:"command" alias:"cmd"`
+	Restart    bool        `json:"restart"`
+	Dir        string      `json:"cwd" alias:"workdir,dir_path,working_directory"`
+	Timeout    *int64      `json:"timeout" alias:"timeout_ms"`
+	Terminal   *string     `json:"terminal" enum:"split|single|off"`
+	Stdin      *string     `json:"stdin" enum:"open|closed"`
+	Background bool        `json:"background" alias:"run_in_background,is_background"`
+	Escalate   extraAccess `json:"escalate"`
+	tools.Ignored
 }
 
 type extraAccess struct {
 	Read []string `json:"read"`
 }
 
-// Definition describes the tool.
 func (t *tool) Definition() tools.Definition {
 	text := func(s string) map[string]any { return map[string]any{"type": "string", "description": s} }
 	choice := func(s string, values ...string) map[string]any {
@@ -171,12 +160,8 @@ func (t *tool) Definition() tools.Definition {
 	}
 }
 
-// Location returns the directory of a call.
 func (t *tool) Location(args json.RawMessage) (path string, runs bool) {
-	a, err := tools.Decode[arguments](args)
-	if err != nil {
-		return "", true
-	}
+	a, _ := tools.Decode[arguments](args) // zero with an error
 	return a.Dir, true
 }
 

@@ -1,5 +1,5 @@
 // Package calls provides bash_output, bash_kill and list_calls, with which a model follows the other
-// calls of the same conversation.
+// calls of its conversation.
 package calls
 
 import (
@@ -19,25 +19,10 @@ import (
 // New returns the three tools, for concurrent use.
 func New() []tools.Tool {
 	return []tools.Tool{
-		tool[outputArguments]{outputDefinition(), outputArguments.build},
-		tool[killArguments]{killDefinition(), killArguments.build},
-		tool[listArguments]{listDefinition(), listArguments.build},
+		tools.Simple[outputArguments]{About: outputDefinition(), New: outputArguments.build},
+		tools.Simple[killArguments]{About: killDefinition(), New: killArguments.build},
+		tools.Simple[listArguments]{About: listDefinition(), New: listArguments.build},
 	}
-}
-
-type tool[A any] struct {
-	definition tools.Definition
-	build      func(A) (tools.Invocation, error)
-}
-
-func (t tool[A]) Definition() tools.Definition { return t.definition }
-
-func (t tool[A]) Build(args json.RawMessage) (tools.Invocation, error) {
-	a, err := tools.Decode[A](args)
-	if err != nil {
-		return nil, err
-	}
-	return t.build(a)
 }
 
 type invocation struct {
@@ -48,8 +33,7 @@ type invocation struct {
 	run   func(ctx context.Context, io tools.IO) (tools.Result, error)
 }
 
-// Effects lists the tool itself. No rule need allow it, since it affects only calls that were
-// allowed.
+// Effects lists the tool itself. No rule need allow it, since it affects only allowed calls.
 func (v invocation) Effects() []policy.Effect {
 	argv := []policy.Word{{Text: v.name}}
 	if v.id != "" {
@@ -118,9 +102,8 @@ func describe(s tools.CallStatus) string {
 }
 
 type killArguments struct {
-	CallID        string          `json:"call_id" alias:"shell_id,bash_id,task_id" required:"true"`
-	Description   json.RawMessage `json:"description" ignored:"true"`
-	Justification json.RawMessage `json:"justification" ignored:"true"`
+	CallID string `json:"call_id" alias:"shell_id,bash_id,task_id" required:"true"`
+	tools.Ignored
 }
 
 func killDefinition() tools.Definition {
@@ -154,9 +137,8 @@ func (a killArguments) run(ctx context.Context, io tools.IO) (tools.Result, erro
 }
 
 type listArguments struct {
-	All           bool            `json:"all"`
-	Description   json.RawMessage `json:"description" ignored:"true"`
-	Justification json.RawMessage `json:"justification" ignored:"true"`
+	All bool `json:"all"`
+	tools.Ignored
 }
 
 func listDefinition() tools.Definition {

@@ -21,13 +21,12 @@ const (
 )
 
 type outputArguments struct {
-	CallID        string          `json:"call_id" alias:"bash_id,shell_id,task_id" required:"true"`
-	Offset        *int64          `json:"offset"`
-	Limit         *int64          `json:"limit"`
-	Wait          int64           `json:"wait"`
-	Stream        string          `json:"stream" enum:"combined|stdout|stderr"`
-	Description   json.RawMessage `json:"description" ignored:"true"`
-	Justification json.RawMessage `json:"justification" ignored:"true"`
+	CallID string `json:"call_id" alias:"bash_id,shell_id,task_id" required:"true"`
+	Offset *int64 `json:"offset"`
+	Limit  *int64 `json:"limit"`
+	Wait   int64  `json:"wait"`
+	Stream string `json:"stream" enum:"combined|stdout|stderr"`
+	tools.Ignored
 }
 
 func outputDefinition() tools.Definition {
@@ -46,7 +45,7 @@ func outputDefinition() tools.Definition {
 }
 
 func (a outputArguments) build() (tools.Invocation, error) {
-	p := piece{id: a.CallID, offset: -1, limit: usualBytes, wait: time.Duration(a.Wait) * time.Millisecond, stream: streamOf(a.Stream)}
+	p := piece{id: a.CallID, offset: -1, limit: usualBytes, wait: time.Duration(a.Wait) * time.Millisecond, stream: streams[a.Stream]}
 	switch {
 	case a.Offset != nil && *a.Offset < 0:
 		return nil, fault("offset", "%d is negative; bytes are counted from 0", *a.Offset)
@@ -64,16 +63,7 @@ func (a outputArguments) build() (tools.Invocation, error) {
 	return invocation{name: "bash_output", id: a.CallID, text: "Read the output of the call " + a.CallID, reads: true, run: p.run}, nil
 }
 
-func streamOf(name string) tools.Stream {
-	switch name {
-	case "stdout":
-		return tools.Stdout
-	case "stderr":
-		return tools.Stderr
-	default:
-		return tools.Combined
-	}
-}
+var streams = map[string]tools.Stream{"": tools.Combined, "combined": tools.Combined, "stdout": tools.Stdout, "stderr": tools.Stderr}
 
 type piece struct {
 	id            string
@@ -122,7 +112,6 @@ func (p piece) recordable(call tools.OtherCall, data []byte, from int64) []byte 
 	return redact.Part(slices.Concat(before, data, after), len(before), len(before)+len(data))
 }
 
-// await waits for output, the end of the call or the timeout.
 func (p piece) await(ctx context.Context, call tools.OtherCall) (tools.CallStatus, error) {
 	timer := time.NewTimer(p.wait)
 	defer timer.Stop()
@@ -142,7 +131,6 @@ func (p piece) await(ctx context.Context, call tools.OtherCall) (tools.CallStatu
 	}
 }
 
-// header describes the state of the call and the range of bytes.
 func (p piece) header(s tools.CallStatus, from, to int64) string {
 	state := "is " + s.State
 	if s.End != "" {
@@ -156,7 +144,6 @@ func (p piece) header(s tools.CallStatus, from, to int64) string {
 	return text + "]"
 }
 
-// whole cuts an incomplete last line or character.
 func whole(data []byte, from, total int64) []byte {
 	if from+int64(len(data)) >= total {
 		return data

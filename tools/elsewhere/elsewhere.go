@@ -1,5 +1,5 @@
-// Package elsewhere provides the tool judge: it decides and records a call that another program
-// carries out, and runs nothing.
+// Package elsewhere provides the tool judge, which decides and records a call that another program
+// carries out.
 package elsewhere
 
 import (
@@ -21,7 +21,6 @@ func New(registry func() *tools.Registry) tools.Tool { return tool{registry} }
 
 type tool struct{ registry func() *tools.Registry }
 
-// arguments describe the call.
 type arguments struct {
 	Program string          `json:"program"`
 	Tool    string          `json:"tool"`  // its name in Program
@@ -40,7 +39,6 @@ type arguments struct {
 	Harmless bool `json:"harmless"`
 }
 
-// Definition describes the tool; no model sees it.
 func (t tool) Definition() tools.Definition {
 	return tools.Definition{Name: "judge", Description: "Decides a call that another program carries out.", Parameters: json.RawMessage(`{"type":"object"}`), Hidden: true}
 }
@@ -60,11 +58,10 @@ func decode(args json.RawMessage) (a arguments, err error) {
 	return a, nil
 }
 
-// Location returns the directory of a call.
 func (t tool) Location(args json.RawMessage) (path string, runs bool) {
 	a, err := decode(args)
 	if err != nil {
-		return "", true
+		a.Dir = ""
 	}
 	return a.Dir, true
 }
@@ -98,7 +95,6 @@ func (t tool) Build(args json.RawMessage) (tools.Invocation, error) {
 	return v, nil
 }
 
-// part is a call of another tool, whose effects are a part of this call's.
 type part struct {
 	tool      string
 	arguments map[string]any
@@ -111,20 +107,17 @@ func (a arguments) parts() (list []part) {
 		known := func(e *policy.Effect) { e.Absent = false }
 		list = append(list, part{"shell", map[string]any{"command": a.Command, "cwd": a.path(a.In)}, known})
 	}
-	for _, path := range a.Write {
-		list = append(list, part{"write_file", map[string]any{"file_path": a.path(path), "content": ""}, nil})
+	add := func(paths []string, tool, field, value string, change func(*policy.Effect)) {
+		for _, path := range paths {
+			list = append(list, part{tool, map[string]any{"file_path": a.path(path), field: value}, change})
+		}
 	}
-	for _, path := range a.Read {
-		list = append(list, part{"look", map[string]any{"file_path": a.path(path), "op": "stat"}, nil})
-	}
-	for _, path := range a.Search {
-		below := func(e *policy.Effect) { e.Tree, e.Part = true, a.Part }
-		list = append(list, part{"look", map[string]any{"file_path": a.path(path), "op": "list"}, below})
-	}
+	add(a.Write, "write_file", "content", "", nil)
+	add(a.Read, "look", "op", "stat", nil)
+	add(a.Search, "look", "op", "list", func(e *policy.Effect) { e.Tree, e.Part = true, a.Part })
 	return list
 }
 
-// path makes a path independent of toold's directory.
 func (a arguments) path(path string) string {
 	switch {
 	case path == "~":

@@ -127,7 +127,6 @@ func (a *application) replace(ctx context.Context, file target, r sandbox.Replac
 	return a.o.Files.Replace(ctx, a.o.Profile, file.canonical, r)
 }
 
-// restore reverts all writes, the latest first, and adds the outcome to the error.
 func (a *application) restore(ctx context.Context, because error) error {
 	var restored, left []string
 	for i := len(a.undo) - 1; i >= 0; i-- {

@@ -1,12 +1,10 @@
 package files
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -19,13 +17,12 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Limits of diffs.
 const (
 	previewDiff = 256 << 10
 	resultDiff  = 32 << 10
 )
 
-// change changes all its files or none. Like every Invocation here, one goroutine uses it at a time.
+// change changes all its files or none. One goroutine uses it at a time.
 type change struct {
 	o       Options
 	busy    *locks
@@ -34,7 +31,6 @@ type change struct {
 	effects []policy.Effect
 	shown   string // fingerprint of the preview
 
-	// done describes a change of several files; may be nil.
 	done func([]state) string
 }
 
@@ -45,7 +41,7 @@ type step struct {
 	remove bool
 	to     target // new path; zero: not moved
 
-	// unread: the file did not exist when the call was judged, so its read was not judged.
+	// unread: the file did not exist when the call was judged, so no rule has judged its read.
 	unread bool
 
 	compute func(file target, before []byte) (made, error) // nil keeps the content
@@ -56,6 +52,13 @@ func (p step) paths() []target {
 		return []target{p.file, p.to}
 	}
 	return []target{p.file}
+}
+
+func (c *change) paths() (all []target) {
+	for _, p := range c.steps {
+		all = append(all, p.paths()...)
+	}
+	return all
 }
 
 type made struct {
@@ -112,7 +115,6 @@ func (s state) diff(most int) string {
 	return unified(from, to, string(s.before), string(s.after), most)
 }
 
-// diffs returns all diffs, together at most most bytes.
 func diffs(states []state, most int) string {
 	var all strings.Builder
 	for _, s := range states {
@@ -143,21 +145,16 @@ func (c *change) Preview(ctx context.Context) tools.Preview {
 
 func (c *change) names() string {
 	var list []string
-	for _, p := range c.steps {
-		for _, file := range p.paths() {
-			list = append(list, file.name())
-		}
+	for _, file := range c.paths() {
+		list = append(list, file.name())
 	}
 	return strings.Join(list, ", ")
 }
 
-// writable returns why the sandbox forbids writing a file.
 func (c *change) writable() error {
-	for _, p := range c.steps {
-		for _, file := range p.paths() {
-			if err := c.o.Profile.CanWrite(file.canonical); err != nil && file.astray == nil {
-				return err
-			}
+	for _, file := range c.paths() {
+		if err := c.o.Profile.CanWrite(file.canonical); err != nil && file.astray == nil {
+			return err
 		}
 	}
 	return nil
@@ -165,7 +162,6 @@ func (c *change) writable() error {
 
 func (c *change) Traits() tools.Traits { return tools.Traits{} }
 
-// EscalationLimits allows adding the directory of the file.
 func (c *change) EscalationLimits(b escalation.Limits) escalation.Limits {
 	return escalation.Limits{Write: b.Write, Protect: b.Protect}
 }
@@ -209,7 +205,6 @@ func (c *change) describe(result *tools.Result, states []state) {
 	}
 }
 
-// carryOut makes the change. The returned states are closed.
 func (c *change) carryOut(ctx context.Context, io tools.IO) (states []state, err error) {
 	if c.o, err = c.o.masked(io); err != nil {
 		return nil, err
@@ -247,28 +242,22 @@ func (c *change) carryOut(ctx context.Context, io tools.IO) (states []state, err
 	return states, a.apply(ctx)
 }
 
-// permitted returns why a file must not be changed.
 func (c *change) permitted(granted []string) error {
-	for _, p := range c.steps {
-		for _, file := range p.paths() {
-			if err := c.o.limited(file.canonical, true); err != nil {
-				return err
-			}
-			if err := c.protected(file, granted); err != nil {
-				return err
-			}
+	for _, file := range c.paths() {
+		if err := c.o.limited(file.canonical, true); err != nil {
+			return err
+		}
+		if err := c.protected(file, granted); err != nil {
+			return err
 		}
 	}
 	return c.writable()
 }
 
-// acquire locks every file, in the order of their paths.
 func (c *change) acquire(ctx context.Context) (release func(), err error) {
 	var names []string
-	for _, p := range c.steps {
-		for _, file := range p.paths() {
-			names = append(names, file.canonical)
-		}
+	for _, file := range c.paths() {
+		names = append(names, file.canonical)
 	}
 	slices.Sort(names)
 	var held []func()
@@ -299,7 +288,7 @@ func (c *change) protected(file target, granted []string) error {
 	}
 }
 
-// plan reads the files and computes their new content. The caller closes the states, also on error.
+// The caller of plan closes the states, also on error.
 func (c *change) plan(ctx context.Context) (states []state, err error) {
 	for _, p := range c.steps {
 		s, err := c.planOne(ctx, p)
@@ -358,7 +347,6 @@ func (c *change) load(ctx context.Context, s *state) (err error) {
 	return err
 }
 
-// free returns an error if the destination of a move exists.
 func (c *change) free(ctx context.Context, to target) error {
 	there, _, err := c.o.Files.Open(ctx, c.o.Profile, to.canonical)
 	switch {
@@ -369,23 +357,6 @@ func (c *change) free(ctx context.Context, to target) error {
 	}
 	there.Close()
 	return problem("file_path", "nothing can be moved to %s, which exists already; nothing changed", to.name())
-}
-
-// content reads a whole file. size is a hint.
-func (o Options) content(f *os.File, size int64, file target) ([]byte, error) {
-	tooLarge := problem("file_path", "%s has more than the %d bytes that this tool handles; use bash", file.name(), o.MaxWrite)
-	if size > o.MaxWrite {
-		return nil, tooLarge
-	}
-	var data bytes.Buffer
-	data.Grow(int(size) + bytes.MinRead)
-	if _, err := data.ReadFrom(io.LimitReader(f, o.MaxWrite+1)); err != nil {
-		return nil, err
-	}
-	if int64(data.Len()) > o.MaxWrite {
-		return nil, tooLarge
-	}
-	return data.Bytes(), nil
 }
 
 const failure = "error: "

@@ -22,7 +22,6 @@ func Diff(from, to, before, after string) string {
 	return unified(from, to, before, after, math.MaxInt)
 }
 
-// unified returns a unified diff of about most bytes. A notice in it is ignored by patch.
 func unified(from, to, before, after string, most int) string {
 	if before == after {
 		return ""
@@ -38,8 +37,7 @@ func unified(from, to, before, after string, most int) string {
 	return strings.ToValidUTF8(format(u, head, most), "\ufffd")
 }
 
-// trimEqual removes equal lines at both ends, except the context of a diff, and counts those at the
-// beginning.
+// trimEqual removes equal lines at both ends, except the context of a diff.
 func trimEqual(a, b string) (head int, restA, restB string) {
 	n := commonPrefix(a, b)
 	n = strings.LastIndexByte(a[:n], '\n') + 1

@@ -11,17 +11,14 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-type editor struct{ base }
-
 type editArguments struct {
-	FilePath      string          `json:"file_path" alias:"path,filePath" required:"true"`
-	OldString     *string         `json:"old_string" alias:"old_str,oldString"`
-	NewString     *string         `json:"new_string" alias:"new_str,newString"`
-	ReplaceAll    *bool           `json:"replace_all" alias:"replaceAll"`
-	Expected      *int64          `json:"expected_replacements"`
-	Edits         []edit          `json:"edits"`
-	Description   json.RawMessage `json:"description" ignored:"true"`
-	Justification json.RawMessage `json:"justification" ignored:"true"`
+	FilePath   string  `json:"file_path" alias:"path,filePath" required:"true"`
+	OldString  *string `json:"old_string" alias:"old_str,oldString"`
+	NewString  *string `json:"new_string" alias:"new_str,newString"`
+	ReplaceAll *bool   `json:"replace_all" alias:"replaceAll"`
+	Expected   *int64  `json:"expected_replacements"`
+	Edits      []edit  `json:"edits"`
+	tools.Ignored
 }
 
 type edit struct {
@@ -57,50 +54,48 @@ func (a editArguments) list() ([]edit, error) {
 	return []edit{one}, nil
 }
 
-func (e editor) Definition() tools.Definition {
+const editSchema = `"old_string":{"type":"string","minLength":1,"description":"The text to replace, white space included, with enough around it to occur once."},` +
+	`"new_string":{"type":"string","description":"The text to put in its place; may be empty."},` +
+	`"replace_all":{"type":"boolean","description":"Replace every occurrence."}},`
+
+func editDefinition() tools.Definition {
 	return tools.Definition{
 		Name: "edit_file",
 		Description: "Replaces text in a file, atomically. old_string must occur exactly once unless replace_all is set. " +
 			"Only the replaced bytes change; line endings are those of the file (a newline in old_string matches CRLF as well).",
 		Parameters: json.RawMessage(`{"type":"object","properties":{` +
-			`"file_path":{"type":"string","description":"The file, relative to the workspace or absolute. A leading ~/ is the home directory."},` +
-			`"old_string":{"type":"string","minLength":1,"description":"The text to replace, white space included, with enough around it to occur once."},` +
-			`"new_string":{"type":"string","description":"The text to put in its place; may be empty."},` +
-			`"replace_all":{"type":"boolean","description":"Replace every occurrence."}},` +
+			pathSchema +
+			editSchema +
 			`"required":["file_path","old_string","new_string"],"additionalProperties":false}`),
 	}
 }
 
-func (e editor) Build(args json.RawMessage) (tools.Invocation, error) {
-	a, err := tools.Decode[editArguments](args)
-	if err != nil {
-		return nil, err
-	}
+func (b base) edit(a editArguments) (tools.Invocation, error) {
 	edits, err := a.list()
 	if err != nil {
 		return nil, err
 	}
-	return e.build(a.FilePath, edits)
+	return b.edits(a.FilePath, edits)
 }
 
-func (e editor) build(path string, edits []edit) (tools.Invocation, error) {
+func (b base) edits(path string, edits []edit) (tools.Invocation, error) {
 	for i, one := range edits {
 		if err := one.check(); err != nil {
 			return nil, numberEdit(err, i, len(edits))
 		}
 	}
-	file, err := e.o.target(path)
+	file, err := b.o.target(path)
 	if err != nil {
 		return nil, err
 	}
-	return e.o.edit(e.busy, file, func(file target, before []byte) (made, error) {
-		return makeEdits(edits, file, before, e.o.MaxWrite)
+	return b.editing(file, func(file target, before []byte) (made, error) {
+		return makeEdits(edits, file, before, b.o.MaxWrite)
 	}), nil
 }
 
-func (o Options) edit(busy *locks, file target, compute func(target, []byte) (made, error)) *change {
+func (b base) editing(file target, compute func(target, []byte) (made, error)) *change {
 	return &change{
-		o: o, busy: busy, verb: "Edit", steps: []step{{file: file, compute: compute}},
+		o: b.o, busy: b.busy, verb: "Edit", steps: []step{{file: file, compute: compute}},
 		effects: []policy.Effect{file.effect(policy.Read), file.effect(policy.Write)},
 	}
 }
@@ -123,7 +118,6 @@ func numberEdit(err error, i, n int) error {
 	return err
 }
 
-// makeEdits makes the edits in order, each in the result of the one before.
 func makeEdits(edits []edit, file target, content []byte, most int64) (made, error) {
 	if why := notText(content, true); why != "" {
 		return made{}, problem("file_path", "cannot edit %s: %s", file.name(), why)
@@ -175,7 +169,6 @@ func (a edit) spans(f finder, file target, content []byte) ([]extent, error) {
 		len(spans), file.name(), lineList(content, spans))
 }
 
-// lineList lists the lines of the first spans.
 func lineList(content []byte, spans []extent) string {
 	const most = 10
 	var list []string
@@ -190,4 +183,33 @@ func lineList(content []byte, spans []extent) string {
 		list = append(list, fmt.Sprint(line))
 	}
 	return strings.Join(list, ", ")
+}
+
+// multiArguments are those of multi_edit: edit_file with a list of edits.
+type multiArguments struct {
+	FilePath string `json:"file_path" alias:"path,filePath" required:"true"`
+	Edits    []edit `json:"edits" required:"true"`
+	tools.Ignored
+}
+
+func multiDefinition() tools.Definition {
+	return tools.Definition{
+		Name: "multi_edit",
+		Description: "Makes several replacements in one file, in order, each in the result of the one before: all of them or none. " +
+			"Each old_string must occur exactly once then, unless replace_all is set.",
+		Parameters: json.RawMessage(`{"type":"object","properties":{` +
+			pathSchema +
+			`"edits":{"type":"array","minItems":1,"maxItems":100,"items":{"type":"object","properties":{` +
+			editSchema +
+			`"required":["old_string","new_string"],"additionalProperties":false}}},` +
+			`"required":["file_path","edits"],"additionalProperties":false}`),
+	}
+}
+
+func (b base) multiEdit(a multiArguments) (tools.Invocation, error) {
+	edits, err := editArguments{Edits: append([]edit{}, a.Edits...)}.list()
+	if err != nil {
+		return nil, err
+	}
+	return b.edits(a.FilePath, edits)
 }

@@ -1,12 +1,11 @@
-// Package files provides the tools for reading, changing and searching files.
-//
-// It opens and replaces files through sandbox.Files, with the rights of a command, by the canonical
-// path that was judged, and follows no symbolic link. A change affects all its files or none, and is
-// the one that was shown.
+// Package files provides the tools for reading, changing and searching files. They use sandbox.Files
+// with the rights of a command, by the canonical path that was judged, and follow no symbolic link.
+// A change affects all its files or none, and is the one that was shown.
 package files
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -37,7 +36,20 @@ type Options struct {
 // New returns the tools, for concurrent use. Changes of one file are serialised.
 func New(o Options) []tools.Tool {
 	b := base{o.filled(), &locks{held: make(map[string]*lock)}}
-	return []tools.Tool{reader{b}, writer{b}, editor{b}, multiEditor{editor{b}}, textEditor{b}, patcher{b}, grepper{b}, globber{b}}
+	return []tools.Tool{
+		located(b, b.readDefinition(), b.read), located(b, writeDefinition(), b.write), located(b, editDefinition(), b.edit),
+		located(b, multiDefinition(), b.multiEdit), located(b, textEditorDefinition(), b.textEdit),
+		patchTool{located(b, patchDefinition(), b.patch)}, located(b, grepDefinition(), b.grep), located(b, globDefinition(), b.glob),
+	}
+}
+
+type tool[A any] struct {
+	tools.Simple[A]
+	base
+}
+
+func located[A any](b base, about tools.Definition, build func(A) (tools.Invocation, error)) tool[A] {
+	return tool[A]{tools.Simple[A]{About: about, New: build}, b}
 }
 
 type base struct {
@@ -55,7 +67,35 @@ func (o Options) filled() Options {
 	return o
 }
 
-// masked returns the options with the call's masks and limit.
+func (b base) Location(args json.RawMessage) (string, bool) { return b.o.location(args), false }
+
+type patchTool struct{ tool[patchArguments] }
+
+func (p patchTool) Location(args json.RawMessage) (string, bool) {
+	a, err := tools.Decode[patchArguments](args)
+	if err != nil {
+		return "", false
+	}
+	sections, err := a.sections()
+	if err != nil {
+		return "", false
+	}
+	path, err := json.Marshal(map[string]string{"path": sections[0].path})
+	if err != nil {
+		return "", false
+	}
+	return p.o.location(path), false
+}
+
+// location returns the path even if Build refuses the arguments.
+func (o Options) location(args json.RawMessage) string {
+	path := tools.FirstText(args, "file_path", "filePath", "path", "dir_path", "directory")
+	if rest, ok := strings.CutPrefix(path, "~/"); ok && o.Home != "" {
+		return o.Home + "/" + rest
+	}
+	return path
+}
+
 func (o Options) masked(io tools.IO) (Options, error) {
 	var err error
 	o.limit = io.Limit
@@ -63,8 +103,7 @@ func (o Options) masked(io tools.IO) (Options, error) {
 	return o, err
 }
 
-// limited returns why the limit of the call's client forbids an access. The file worker serves other
-// calls too and does not know the limit.
+// limited applies the limit of the call's client, which the shared file worker does not know.
 func (o Options) limited(canonical string, change bool) error {
 	if o.limit.IsZero() {
 		return nil
@@ -144,6 +183,8 @@ func (o Options) astray(asked string, links []string) error {
 	return nil
 }
 
+const pathSchema = `"file_path":{"type":"string","description":"The file, relative to the workspace or absolute. A leading ~/ is the home directory."},`
+
 func endsInDirectory(path string) bool {
 	last := path[strings.LastIndexByte(path, '/')+1:]
 	return last == "" || last == "." || last == ".."
@@ -162,7 +203,6 @@ func (t target) effect(kind policy.Kind) policy.Effect {
 	return policy.Effect{Kind: kind, Path: t.path, Canonical: t.canonical, Source: t.asked}
 }
 
-// report returns held or, if nothing was opened, the daemon's check of the path.
 func (o Options) report(held sandbox.Report) *sandbox.Report {
 	if held.Profile != "" {
 		return &held
@@ -174,7 +214,6 @@ func (o Options) report(held sandbox.Report) *sandbox.Report {
 	return r
 }
 
-// failed returns the result of a failed call.
 func failed(ctx context.Context, err error) tools.Result {
 	result := tools.Result{Text: err.Error(), IsError: true}
 	fault := (*tools.ArgumentError)(nil)

@@ -19,17 +19,14 @@ const (
 	mostFound  = 10_000
 )
 
-type globber struct{ base }
-
 type globArguments struct {
-	Pattern       string          `json:"pattern" required:"true"`
-	Path          string          `json:"path" alias:"dir_path,directory"`
-	Limit         *int64          `json:"limit" alias:"head_limit,max_results"`
-	Description   json.RawMessage `json:"description" ignored:"true"`
-	Justification json.RawMessage `json:"justification" ignored:"true"`
+	Pattern string `json:"pattern" required:"true"`
+	Path    string `json:"path" alias:"dir_path,directory"`
+	Limit   *int64 `json:"limit" alias:"head_limit,max_results"`
+	tools.Ignored
 }
 
-func (g globber) Definition() tools.Definition {
+func globDefinition() tools.Definition {
 	return tools.Definition{
 		Name: "glob",
 		Description: "Lists the files and directories whose path matches a pattern, sorted by path, directories with a slash at the end. " +
@@ -43,12 +40,8 @@ func (g globber) Definition() tools.Definition {
 	}
 }
 
-func (g globber) Build(args json.RawMessage) (tools.Invocation, error) {
-	a, err := tools.Decode[globArguments](args)
-	if err != nil {
-		return nil, err
-	}
-	s := search{o: g.o, text: "List the paths that match " + a.Pattern + " in "}
+func (b base) glob(a globArguments) (_ tools.Invocation, err error) {
+	s := search{o: b.o, text: "List the paths that match " + a.Pattern + " in "}
 	if s.names, err = newPathPattern("pattern", a.Pattern, false); err != nil {
 		return nil, err
 	}
@@ -76,7 +69,7 @@ type search struct {
 	names pathPattern
 	limit int
 	text  string
-	none  string // if nothing was found
+	none  string
 	find  func(ctx context.Context, w *walk, found *findings) error
 }
 
@@ -102,7 +95,7 @@ func (s *search) prepare(path string, limit *int64) (err error) {
 
 func (s search) Traits() tools.Traits { return tools.Traits{ReadOnly: true} }
 
-// Effects lists the read of the directory; Execute has the paths below it judged.
+// Effects lists only the directory; Execute has the paths below it judged.
 func (s search) Effects() []policy.Effect { return []policy.Effect{s.root.effect(policy.Read)} }
 
 func (s search) Text() string { return display.Visible(s.text + s.root.name()) }
@@ -130,7 +123,6 @@ func (s search) Execute(ctx context.Context, io tools.IO) tools.Result {
 	return result
 }
 
-// shown returns a path as a call would name it.
 func (s search) shown(path string) string {
 	return display.Line(s.o.relative(filepath.Join(s.root.path, path)))
 }
@@ -142,7 +134,6 @@ type findings struct {
 	full  bool
 }
 
-// add adds a result, or returns errEnough if it does not fit.
 func (f *findings) add(line string) error {
 	if len(f.lines) >= f.most || f.bytes+len(line) > usualBytes {
 		f.full = true

@@ -25,24 +25,21 @@ const (
 	mostStates  = 5000 // each costs a few ns per byte
 )
 
-type grepper struct{ base }
-
 type grepArguments struct {
-	Pattern       string          `json:"pattern" required:"true"`
-	Path          string          `json:"path" alias:"dir_path,directory"`
-	Glob          string          `json:"glob" alias:"include"`
-	Mode          string          `json:"mode" alias:"output_mode" enum:"content|files|count|files_with_matches"`
-	IgnoreCase    bool            `json:"ignore_case" alias:"-i"`
-	Before        *int64          `json:"before" alias:"-B"`
-	After         *int64          `json:"after" alias:"-A"`
-	Context       *int64          `json:"context" alias:"-C"`
-	Limit         *int64          `json:"limit" alias:"head_limit,max_results"`
-	Numbers       json.RawMessage `json:"-n" ignored:"true"`
-	Description   json.RawMessage `json:"description" ignored:"true"`
-	Justification json.RawMessage `json:"justification" ignored:"true"`
+	Pattern    string          `json:"pattern" required:"true"`
+	Path       string          `json:"path" alias:"dir_path,directory"`
+	Glob       string          `json:"glob" alias:"include"`
+	Mode       string          `json:"mode" alias:"output_mode" enum:"content|files|count|files_with_matches"`
+	IgnoreCase bool            `json:"ignore_case" alias:"-i"`
+	Before     *int64          `json:"before" alias:"-B"`
+	After      *int64          `json:"after" alias:"-A"`
+	Context    *int64          `json:"context" alias:"-C"`
+	Limit      *int64          `json:"limit" alias:"head_limit,max_results"`
+	Numbers    json.RawMessage `json:"-n" ignored:"true"`
+	tools.Ignored
 }
 
-func (g grepper) Definition() tools.Definition {
+func grepDefinition() tools.Definition {
 	return tools.Definition{
 		Name: "grep",
 		Description: "Searches files for lines that match a regular expression (RE2), and returns them as path:line:text, sorted by path. " +
@@ -61,11 +58,7 @@ func (g grepper) Definition() tools.Definition {
 	}
 }
 
-func (g grepper) Build(args json.RawMessage) (tools.Invocation, error) {
-	a, err := tools.Decode[grepArguments](args)
-	if err != nil {
-		return nil, err
-	}
+func (b base) grep(a grepArguments) (_ tools.Invocation, err error) {
 	h := hunt{mode: a.Mode}
 	if h.match, err = compileSearch(a.Pattern, a.IgnoreCase); err != nil {
 		return nil, err
@@ -92,7 +85,7 @@ func (g grepper) Build(args json.RawMessage) (tools.Invocation, error) {
 	if a.Glob == "" {
 		a.Glob = "**"
 	}
-	h.search = search{o: g.o, text: fmt.Sprintf("Search for %s in ", a.Pattern)}
+	h.search = search{o: b.o, text: fmt.Sprintf("Search for %s in ", a.Pattern)}
 	if h.names, err = newPathPattern("glob", a.Glob, true); err != nil {
 		return nil, err
 	}
@@ -173,7 +166,6 @@ func (h hunt) files(ctx context.Context, w *walk, found *findings) error {
 	return err
 }
 
-// file searches one file; "" is the root.
 func (h hunt) file(ctx context.Context, w *walk, path string, found *findings) error {
 	f, err := w.open(ctx, path)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// patched is a file while hunks change it.
 type patched struct {
 	file   target
 	lines  []string
@@ -94,7 +93,6 @@ func (f *patched) change(h hunk, start int) {
 	}
 }
 
-// find returns the line at which a hunk applies, or why there is none.
 func (f *patched) find(h hunk) (start int, why string) {
 	from := f.at
 	for i, anchor := range h.anchors {
@@ -143,8 +141,7 @@ func (f *patched) locate(h hunk, old []string, from int) (start int, why string)
 
 // index returns the first two lines from a line on at which sought is, or -1.
 func (f *patched) index(sought string, from int) (first, second int) {
-	first = f.indexOne(sought, from)
-	if first < 0 {
+	if first = f.indexOne(sought, from); first < 0 {
 		return -1, -1
 	}
 	return first, f.indexOne(sought, first+1)

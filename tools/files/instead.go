@@ -21,7 +21,7 @@ const (
 	shownNames = 20
 )
 
-// instead adds to the error of a file that could not be opened which names this call may read there.
+// instead adds to an error which names this call may read there.
 func (o Options) instead(ctx context.Context, io tools.IO, file target, err error) error {
 	var denied *sandbox.Denial
 	if ctx.Err() != nil || errors.As(err, &denied) {
@@ -44,7 +44,6 @@ func (o Options) instead(ctx context.Context, io tools.IO, file target, err erro
 	return fmt.Errorf("%w; %s. Read a file in it, or list it with glob: {\"path\": %q, \"pattern\": \"*\"}", err, list, file.asked)
 }
 
-// near suggests existing paths similar to a missing one.
 func (o Options) near(ctx context.Context, io tools.IO, file target) string {
 	dir, missing := filepath.Split(file.canonical)
 	names, listed := o.names(ctx, io, filepath.Clean(dir))
@@ -63,7 +62,6 @@ func (o Options) near(ctx context.Context, io tools.IO, file target) string {
 	return fmt.Sprintf("; did you mean %s? %s", strings.Join(near, " or "), find)
 }
 
-// relative makes a path relative to the workspace, if it is inside.
 func (o Options) relative(path string) string {
 	if rest, ok := strings.CutPrefix(path, o.Workspace+"/"); ok {
 		return rest
@@ -71,8 +69,7 @@ func (o Options) relative(path string) string {
 	return path
 }
 
-// names lists what this call may read in a directory. listed reports whether it may read the
-// directory.
+// listed reports whether the call may read the directory.
 func (o Options) names(ctx context.Context, io tools.IO, dir string) (names []string, listed bool) {
 	if !mayRead(io, dir) {
 		return nil, false

@@ -13,10 +13,8 @@ const (
 	// mostScanned bounds the time to find a line: sparse files of terabytes are cheap to make.
 	mostScanned = 8 << 30
 
-	// mostCounted bounds how far the lines after the excerpt are counted.
 	mostCounted = 256 << 20
 
-	// shownOfLine is how many bytes of an overlong line are shown.
 	shownOfLine = 2000
 )
 
@@ -40,7 +38,6 @@ type excerpt struct {
 
 func (e excerpt) more() bool { return e.total < 0 || e.first+e.lines <= e.total }
 
-// notice returns the line that follows an excerpt, if more lines follow.
 func (e excerpt) notice() string {
 	next := e.first + e.lines
 	switch {
@@ -98,7 +95,6 @@ func (l *lineReader) excerpt(ctx context.Context, b bounds, numbered bool) (exce
 	return e, nil
 }
 
-// add appends a line of n bytes, of which line may be the beginning. It reports whether it fits.
 func (e *excerpt) add(line []byte, n int64, b bounds, numbered bool) bool {
 	number, shown, mark := e.first+e.lines, line, ""
 	if n > int64(len(line)) {
@@ -127,8 +123,8 @@ func (b bounds) rest(number, n int64) string {
 	return fmt.Sprintf("for the rest use bash: sed -n %dp FILE | tail -c +%d | head -c 20000", number, shownOfLine+1)
 }
 
-// line reads one line and returns at most most bytes of it, valid until the next call, and its
-// length. io.EOF comes with the last line.
+// line returns at most most bytes of the next line, valid until the next call, and its length.
+// io.EOF comes with the last line.
 func (l *lineReader) line(ctx context.Context, most int64) (kept []byte, n int64, err error) {
 	l.kept = l.kept[:0]
 	for {
@@ -148,7 +144,7 @@ func (l *lineReader) line(ctx context.Context, most int64) (kept []byte, n int64
 	}
 }
 
-// skip skips n lines; io.EOF if there are fewer. Counting in blocks is several times faster.
+// skip skips n lines. Counting in blocks is several times faster.
 func (l *lineReader) skip(ctx context.Context, n int64) error {
 	within := false // a line
 	for n > 0 {

@@ -15,7 +15,7 @@ func TestACallIsLocatedUnderEveryNameOfItsPath(t *testing.T) {
 			t.Errorf("%s has no location", tool.Definition().Name)
 			continue
 		}
-		if _, patches := tool.(patcher); patches {
+		if tool.Definition().Name == "apply_patch" {
 			args, err := json.Marshal(patchOf("*** Delete File: ~/x"))
 			if got, runs := located.Location(args); err != nil || got != "/home/ada/x" || runs {
 				t.Errorf("apply_patch: %q, %t, %v", got, runs, err)

@@ -16,9 +16,11 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// NewLook returns the tool look, with which toold answers reads of other programs' protocols. Its
-// result is a Sight as JSON.
-func NewLook(o Options) tools.Tool { return looker{base{o: o.filled()}} }
+// NewLook returns the tool look, which answers reads of other programs' protocols with a Sight.
+func NewLook(o Options) tools.Tool {
+	b := base{o: o.filled()}
+	return located(b, lookDefinition(), b.look)
+}
 
 // Sight is the result of look.
 type Sight struct {
@@ -39,8 +41,6 @@ type Entry struct {
 	Kind string `json:"kind"` // "file", "directory", "symlink" or "other"
 }
 
-type looker struct{ base }
-
 type lookArguments struct {
 	Op       string `json:"op" enum:"stat|list|read" required:"true"`
 	FilePath string `json:"file_path" required:"true"`
@@ -48,24 +48,19 @@ type lookArguments struct {
 	Limit    *int64 `json:"limit"`
 }
 
-// Definition describes the tool.
-func (l looker) Definition() tools.Definition {
+func lookDefinition() tools.Definition {
 	return tools.Definition{Name: "look", Description: "Looks at a file or directory for another program.", Parameters: json.RawMessage(`{"type":"object"}`), Hidden: true}
 }
 
-func (l looker) Build(args json.RawMessage) (tools.Invocation, error) {
-	a, err := tools.Decode[lookArguments](args)
-	if err != nil {
-		return nil, err
-	}
-	v := look{o: l.o, op: a.Op, limit: -1}
+func (b base) look(a lookArguments) (_ tools.Invocation, err error) {
+	v := look{o: b.o, op: a.Op, limit: -1}
 	if a.Offset != nil {
 		v.offset = max(*a.Offset, 0)
 	}
 	if a.Limit != nil {
 		v.limit = max(*a.Limit, 0)
 	}
-	if v.file, err = l.o.resolve(a.FilePath); err != nil {
+	if v.file, err = b.o.resolve(a.FilePath); err != nil {
 		return nil, err
 	}
 	dir, err := paths.Resolve(filepath.Dir(v.file.path))
@@ -120,17 +115,14 @@ func (v look) sight(ctx context.Context) (s Sight, held sandbox.Report, err erro
 	}
 	switch v.op {
 	case "stat":
-		s, held, err = v.stat(ctx)
+		return v.stat(ctx)
 	case "list":
-		s, held, err = v.list(ctx)
-	default:
-		s, held, err = v.read(ctx)
+		return v.list(ctx)
 	}
-	return s, held, err
+	return v.read(ctx)
 }
 
-// stat opens the path as a command would, following no link. If it cannot be opened, such as a pipe,
-// stat returns the kind.
+// stat follows no link. If the path cannot be opened, such as a pipe, it returns the kind.
 func (v look) stat(ctx context.Context) (s Sight, held sandbox.Report, err error) {
 	if err := v.o.Profile.CanRead(v.file.canonical); err != nil {
 		return s, held, err

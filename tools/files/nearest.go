@@ -3,13 +3,14 @@ package files
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/toold/toold/internal/redact"
 )
 
-// notFound describes for the model what is most like a missing text. It inspects a bounded part.
+// notFound describes what is most like a missing text. It inspects a bounded part.
 func notFound(content []byte, sought string) string {
 	const mostContent, mostLines = 1 << 20, 20
 	content = content[:min(len(content), mostContent)]
@@ -19,13 +20,16 @@ func notFound(content []byte, sought string) string {
 	lines := strings.Split(strings.ToValidUTF8(string(content), "\ufffd"), "\n")
 	wanted := strings.SplitN(strings.Trim(sought, "\r\n"), "\n", mostLines+1)
 	wanted = wanted[:min(len(wanted), mostLines)]
-	if at := alike(lines, wanted, withoutSpace); at >= 0 {
-		return fmt.Sprintf("%s differ from it only in white space: %s", lineRange(at, len(wanted)), quote(lines[at:at+len(wanted)]))
+	for _, only := range []struct {
+		in   string
+		fold func(string) string
+	}{{"white space", withoutSpace}, {"upper and lower case", strings.ToLower}} {
+		if at := alike(lines, wanted, only.fold); at >= 0 {
+			return fmt.Sprintf("%s differ from it only in %s: %s", lineRange(at, len(wanted)), only.in, quote(lines[at:at+len(wanted)]))
+		}
 	}
-	if at := alike(lines, wanted, strings.ToLower); at >= 0 {
-		return fmt.Sprintf("%s differ from it only in upper and lower case: %s", lineRange(at, len(wanted)), quote(lines[at:at+len(wanted)]))
-	}
-	if at := mostSimilar(lines, firstLine(wanted)); at >= 0 {
+	first := slices.IndexFunc(wanted, func(line string) bool { return strings.TrimSpace(line) != "" })
+	if at := mostSimilar(lines, wanted[max(first, 0)]); at >= 0 {
 		return fmt.Sprintf("the nearest is line %d: %s", at+1, quote(lines[at:at+1]))
 	}
 	return "no line of it is similar; read the file again"
@@ -47,15 +51,6 @@ func quote(lines []string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-func firstLine(lines []string) string {
-	for _, line := range lines {
-		if strings.TrimSpace(line) != "" {
-			return line
-		}
-	}
-	return ""
-}
-
 func withoutSpace(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -66,7 +61,7 @@ func withoutSpace(s string) string {
 }
 
 // alike returns the first line at which the lines equal those wanted after folding, or -1. A single
-// line may be part of a longer one.
+// line may be a part.
 func alike(lines, wanted []string, fold func(string) string) int {
 	folded := make([]string, len(wanted))
 	for i, w := range wanted {
@@ -80,24 +75,14 @@ func alike(lines, wanted []string, fold func(string) string) int {
 		run[i] = fold(strings.TrimSuffix(line, "\r"))
 	}
 	for at := 0; at+len(folded) <= len(run); at++ {
-		if len(folded) == 1 && strings.Contains(run[at], folded[0]) || startsWith(run[at:], folded) {
+		if len(folded) == 1 && strings.Contains(run[at], folded[0]) || slices.Equal(run[at:at+len(folded)], folded) {
 			return at
 		}
 	}
 	return -1
 }
 
-func startsWith(lines, wanted []string) bool {
-	for i, w := range wanted {
-		if lines[i] != w {
-			return false
-		}
-	}
-	return true
-}
-
-// mostSimilar returns the line most like the wanted one, or -1 if none shares half. It compares
-// beginnings and ends, in linear time.
+// mostSimilar returns the line most like the wanted one in linear time, or -1 if none shares half.
 func mostSimilar(lines []string, wanted string) int {
 	wanted = strings.TrimSpace(wanted)
 	best, share := -1, 0.5
@@ -115,13 +100,8 @@ func mostSimilar(lines []string, wanted string) int {
 	return best
 }
 
-const stride = 64
-
 func commonPrefix(a, b string) int {
 	n := 0
-	for n+stride <= min(len(a), len(b)) && a[n:n+stride] == b[n:n+stride] {
-		n += stride
-	}
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
 	}
@@ -130,9 +110,6 @@ func commonPrefix(a, b string) int {
 
 func commonSuffix(a, b string) int {
 	n := 0
-	for n+stride <= min(len(a), len(b)) && a[len(a)-n-stride:len(a)-n] == b[len(b)-n-stride:len(b)-n] {
-		n += stride
-	}
 	for n < min(len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {
 		n++
 	}

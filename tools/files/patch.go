@@ -1,9 +1,13 @@
 package files
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
 )
 
 // The markers of the V4A patch format.
@@ -89,7 +93,6 @@ func (p *patchParser) fail(format string, args ...any) error {
 	return problem(p.field, "line %d of the patch: %s", min(p.at, len(p.lines))+1, fmt.Sprintf(format, args...))
 }
 
-// take consumes the next line if it has a prefix, and returns the rest.
 func (p *patchParser) take(prefix string) (rest string, ok bool) {
 	if p.ended() {
 		return "", false
@@ -123,7 +126,6 @@ func (p *patchParser) section() (s section, err error) {
 	return s, p.fail("%s begins no file; one begins with %q, %q or %q", quote(p.lines[p.at:p.at+1]), addFile, updateFile, deleteFile)
 }
 
-// begins reports whether the next line starts another section.
 func (p *patchParser) begins() bool {
 	return p.ended() || strings.HasPrefix(p.lines[p.at], "*** ") && p.lines[p.at] != endOfFile
 }
@@ -190,4 +192,162 @@ func (p *patchParser) hunk(first bool) (h hunk, err error) {
 		return h, p.fail("the preceding change only repeats lines of the file; prefix removed lines with \"-\" and added lines with \"+\"")
 	}
 	return h, nil
+}
+
+type patchArguments struct {
+	Input     *string    `json:"input" alias:"patch,patchText"`
+	Operation *operation `json:"operation"`
+	tools.Ignored
+}
+
+type operation struct {
+	Type string  `json:"type" enum:"create_file|update_file|delete_file" required:"true"`
+	Path string  `json:"path" required:"true"`
+	Diff *string `json:"diff"`
+}
+
+const mostFiles = 100
+
+func patchDefinition() tools.Definition {
+	return tools.Definition{
+		Name: "apply_patch",
+		Description: "Changes several text files atomically. A patch begins with \"*** Begin Patch\" and ends with \"*** End Patch\"; " +
+			"between them come \"*** Add File: PATH\" and its lines prefixed by +, \"*** Delete File: PATH\", or \"*** Update File: PATH\", optionally \"*** Move to: PATH\", and hunks. " +
+			"A hunk begins with @@, or with @@ and a line of the file above the change, and contains unchanged lines prefixed by a space, removed ones by -, added ones by +. " +
+			"The lines of a hunk must occur once; \"*** End of File\" after a hunk says that it is at the end.",
+		Parameters: json.RawMessage(`{"type":"object","properties":{` +
+			`"input":{"type":"string","description":"The whole patch. Paths are relative to the workspace or absolute."}},` +
+			`"required":["input"],"additionalProperties":false}`),
+	}
+}
+
+func (a patchArguments) sections() ([]section, error) {
+	switch {
+	case a.Input != nil && a.Operation != nil:
+		return nil, problem("operation", "given beside input; send one of them")
+	case a.Input != nil:
+		return parsePatch("input", *a.Input)
+	case a.Operation == nil:
+		return nil, problem("input", "missing; it is required")
+	}
+	s, err := a.Operation.section()
+	return []section{s}, err
+}
+
+func (o operation) section() (s section, err error) {
+	s.path = o.Path
+	if o.Type == "delete_file" {
+		if s.header = deleteFile; o.Diff != nil && *o.Diff != "" {
+			err = problem("operation.diff", "given to delete a file; leave it out")
+		}
+		return s, err
+	}
+	if o.Diff == nil {
+		return s, problem("operation.diff", "missing; it is required")
+	}
+	p := newPatchParser("operation.diff", strings.TrimSuffix(*o.Diff, "\n"))
+	if len(p.lines) == 1 && p.lines[0] == "" {
+		p.lines = nil
+	}
+	if o.Type == "create_file" {
+		s.header = addFile
+		s.text, err = p.added()
+	} else {
+		s.header = updateFile
+		s.hunks, err = p.hunks(false)
+	}
+	if err == nil && !p.ended() {
+		err = p.fail("%s does not belong in the patch of one file", quote(p.lines[p.at:p.at+1]))
+	}
+	return s, err
+}
+
+func (b base) patch(a patchArguments) (tools.Invocation, error) {
+	sections, err := a.sections()
+	if err != nil {
+		return nil, err
+	}
+	if len(sections) > mostFiles {
+		return nil, problem("input", "it changes %d files; at most %d can be changed in one call", len(sections), mostFiles)
+	}
+	c := &change{o: b.o, busy: b.busy, verb: "Patch", done: patchedFiles}
+	for _, s := range sections {
+		one, err := b.step(s)
+		if err != nil {
+			return nil, err
+		}
+		c.steps = append(c.steps, one)
+		c.effects = append(c.effects, one.effects()...)
+	}
+	return c, c.distinct()
+}
+
+func (b base) step(s section) (one step, err error) {
+	if one.file, err = b.o.target(s.path); err != nil {
+		return one, inPatch(s.path, err)
+	}
+	if s.to != "" {
+		if one.to, err = b.o.target(s.to); err != nil {
+			return one, inPatch(s.to, err)
+		}
+	}
+	switch s.header {
+	case addFile:
+		one.fresh, one.absent = true, true
+		text := strings.Join(append(s.text, ""), "\n")
+		one.compute = func(target, []byte) (made, error) { return made{after: []byte(text)}, nil }
+	case deleteFile:
+		one.remove = true
+	default:
+		one.compute = func(file target, before []byte) (made, error) {
+			if len(s.hunks) == 0 { // only moved
+				return made{after: before}, nil
+			}
+			return applyHunks(s.hunks, file, before)
+		}
+	}
+	return one, nil
+}
+
+func inPatch(path string, err error) error {
+	return problem("input", "the path %q of the patch: %v", path, err)
+}
+
+func (p step) effects() []policy.Effect {
+	var list []policy.Effect
+	if !p.absent {
+		list = append(list, p.file.effect(policy.Read))
+	}
+	for _, file := range p.paths() {
+		list = append(list, file.effect(policy.Write))
+	}
+	return list
+}
+
+func (c *change) distinct() error {
+	seen := map[string]bool{}
+	for _, file := range c.paths() {
+		if seen[file.canonical] {
+			return problem("input", "the patch names %s twice; put all changes of a file into one section", file.name())
+		}
+		seen[file.canonical] = true
+	}
+	return nil
+}
+
+func patchedFiles(states []state) string {
+	lines := []string{"Applied the patch to " + plural(len(states), "file") + "."}
+	for _, s := range states {
+		switch did := s.did(); did.Operation {
+		case "create":
+			lines = append(lines, "A "+s.file.name())
+		case "remove":
+			lines = append(lines, "D "+s.file.name())
+		case "move":
+			lines = append(lines, fmt.Sprintf("R %s -> %s", s.file.name(), s.to.name()))
+		default:
+			lines = append(lines, "M "+s.file.name())
+		}
+	}
+	return strings.Join(lines, "\n")
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// pathPattern matches paths by *, ?, [a-z], {a,b} and ** for any number of directories.
+// pathPattern is a compiled glob with *, ?, [a-z], {a,b} and **.
 type pathPattern struct {
 	whole *regexp.Regexp
 	fixed []string // leading directories of every match
@@ -106,7 +106,7 @@ func translate(text string) string {
 	return b.String()
 }
 
-// class writes a leading character class and returns its length. An unclosed bracket is literal.
+// class writes a leading character class and returns its length.
 func class(b *strings.Builder, text string) int {
 	end := strings.IndexByte(text[min(2, len(text)):], ']') // the first may be a member
 	if end < 0 {

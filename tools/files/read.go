@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -15,25 +16,22 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-type reader struct{ base }
-
 type readArguments struct {
-	FilePath      string          `json:"file_path" alias:"path" required:"true"`
-	Offset        *int64          `json:"offset"`
-	Limit         *int64          `json:"limit"`
-	Numbered      bool            `json:"numbered"`
-	Encoding      string          `json:"encoding" enum:"utf-8|base64"`
-	Description   json.RawMessage `json:"description" ignored:"true"`
-	Justification json.RawMessage `json:"justification" ignored:"true"`
+	FilePath string `json:"file_path" alias:"path" required:"true"`
+	Offset   *int64 `json:"offset"`
+	Limit    *int64 `json:"limit"`
+	Numbered bool   `json:"numbered"`
+	Encoding string `json:"encoding" enum:"utf-8|base64"`
+	tools.Ignored
 }
 
-func (r reader) Definition() tools.Definition {
+func (b base) readDefinition() tools.Definition {
 	return tools.Definition{
 		Name: "read_file",
 		Description: fmt.Sprintf("Returns the content of a regular text file, byte for byte. At most %d lines and %d KiB, or with limit that many lines and at most %d KiB; "+
-			"if more follows, the last line says how many lines there are and at which offset to continue.", usualLines, usualBytes>>10, r.o.MaxRead>>10),
+			"if more follows, the last line says how many lines there are and at which offset to continue.", usualLines, usualBytes>>10, b.o.MaxRead>>10),
 		Parameters: json.RawMessage(`{"type":"object","properties":{` +
-			`"file_path":{"type":"string","description":"The file, relative to the workspace or absolute. A leading ~/ is the home directory."},` +
+			pathSchema +
 			`"offset":{"type":"integer","minimum":1,"description":"First line to return, counted from 1."},` +
 			`"limit":{"type":"integer","minimum":1,"description":"Number of lines to return. Lines are not cut then."},` +
 			`"numbered":{"type":"boolean","description":"Put the line number and a tab before each line."},` +
@@ -42,18 +40,9 @@ func (r reader) Definition() tools.Definition {
 	}
 }
 
-func (r reader) Build(args json.RawMessage) (tools.Invocation, error) {
-	a, err := tools.Decode[readArguments](args)
-	if err != nil {
-		return nil, err
-	}
-	inv := read{o: r.o, offset: 1, numbered: a.Numbered, base64: a.Encoding == "base64"}
-	if a.Offset != nil {
-		inv.offset = *a.Offset
-	}
-	if a.Limit != nil {
-		inv.limit = *a.Limit
-	}
+func (b base) read(a readArguments) (tools.Invocation, error) {
+	first, usual := int64(1), int64(0)
+	inv := read{o: b.o, offset: *cmp.Or(a.Offset, &first), limit: *cmp.Or(a.Limit, &usual), numbered: a.Numbered, base64: a.Encoding == "base64"}
 	switch {
 	case inv.offset < 1:
 		return nil, problem("offset", "%d is not a line: lines are counted from 1", inv.offset)
@@ -62,7 +51,8 @@ func (r reader) Build(args json.RawMessage) (tools.Invocation, error) {
 	case inv.numbered && inv.base64:
 		return nil, problem("numbered", "lines cannot be numbered in base64; leave one of the two out")
 	}
-	inv.file, err = r.o.resolve(a.FilePath)
+	var err error
+	inv.file, err = b.o.resolve(a.FilePath)
 	return inv, err
 }
 

@@ -32,11 +32,9 @@ func newFinder(content []byte, sought string) finder {
 	}
 }
 
-// original converts an offset in text to one in the file.
 func (f finder) original(at int) int { return at + sort.SearchInts(f.crlf, at) }
 
-// find returns at most most occurrences. If one is wanted, an overlapping occurrence counts as a
-// second, since the choice is ambiguous.
+// find returns at most most occurrences. If one is wanted, an overlapping one is a second choice.
 func (f finder) find(sought string, most int, one bool) []extent {
 	var found []extent
 	for from := 0; len(found) < most; {
@@ -78,8 +76,7 @@ type lineEndings struct {
 	ended   bool
 }
 
-// crlf reports whether the first line that ends at or after p, or else the last one, ends in
-// "\r\n".
+// crlf reports the ending of the first line that ends at or after p, or else of the last one.
 func (e *lineEndings) crlf(p extent) bool {
 	if e.next < p.start && !e.ended {
 		if i := bytes.IndexByte(e.content[p.start:], '\n'); i >= 0 {

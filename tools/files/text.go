@@ -3,12 +3,13 @@ package files
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"os"
 	"unicode/utf8"
 
 	"github.com/toold/toold/internal/redact"
 )
 
-// plural formats a count: "1 byte", "2 bytes".
 func plural[N int | int64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -39,7 +40,6 @@ func countLines(data []byte) int64 {
 	return n
 }
 
-// beginning returns at most most bytes of a longer text; see redact.Part.
 func beginning(text []byte, most int) []byte {
 	n := min(most, max(len(text)-1, 0))
 	for back := 0; back < utf8.UTFMax-1 && n > back; back++ {
@@ -48,4 +48,21 @@ func beginning(text []byte, most int) []byte {
 		}
 	}
 	return redact.Part(text, 0, n)
+}
+
+// content reads a whole file. size is a hint.
+func (o Options) content(f *os.File, size int64, file target) ([]byte, error) {
+	tooLarge := problem("file_path", "%s has more than the %d bytes that this tool handles; use bash", file.name(), o.MaxWrite)
+	if size > o.MaxWrite {
+		return nil, tooLarge
+	}
+	var data bytes.Buffer
+	data.Grow(int(size) + bytes.MinRead)
+	if _, err := data.ReadFrom(io.LimitReader(f, o.MaxWrite+1)); err != nil {
+		return nil, err
+	}
+	if int64(data.Len()) > o.MaxWrite {
+		return nil, tooLarge
+	}
+	return data.Bytes(), nil
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Limits of a search.
 const (
 	mostSearched = 30 * time.Second
 	mostEntries  = 200_000
@@ -27,14 +26,13 @@ const (
 	mostFile     = 10 << 20
 )
 
-// walk visits files in the order of their paths and follows no links. It counts what it omits
-// because the policy or the sandbox forbids it.
+// walk visits files in the order of their paths, follows no links, and counts what it omits.
 type walk struct {
 	o    Options
 	io   tools.IO
 	root target
 	want pathPattern
-	// visit receives each match by its path below root. errEnough ends the walk.
+	// errEnough ends the walk.
 	visit func(ctx context.Context, path string, e fs.DirEntry) error
 
 	report   sandbox.Report // of the worker that opened the files
@@ -80,7 +78,6 @@ func (w *walk) dir(ctx context.Context, rel string) error {
 	return nil
 }
 
-// inTime returns an error if the walk has to end.
 func (w *walk) inTime(ctx context.Context) error {
 	if ctx.Err() == nil && time.Now().After(w.deadline) {
 		return w.stop(fmt.Sprintf("after %s", mostSearched))
@@ -126,7 +123,6 @@ func (w *walk) entry(ctx context.Context, path string, e fs.DirEntry) error {
 	return err
 }
 
-// may reports whether the call may read a path, and counts it if not.
 func (w *walk) may(path string) bool {
 	e := policy.Effect{Kind: policy.Read, Path: filepath.Join(w.root.path, path), Canonical: filepath.Join(w.root.canonical, path)}
 	if w.o.Profile.CanRead(e.Canonical) != nil {
@@ -143,8 +139,8 @@ func (w *walk) may(path string) bool {
 	return d.Action == policy.Allow
 }
 
-// list returns the sorted names in a directory. Parents' lists are in memory too, so all are bounded
-// together.
+// list returns the sorted names. All lists together are bounded, since the parents' remain in
+// memory.
 func (w *walk) list(ctx context.Context, rel string) ([]fs.DirEntry, error) {
 	if w.entries >= w.most {
 		return nil, w.stop(fmt.Sprintf("after %d names", w.most))

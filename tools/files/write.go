@@ -11,33 +11,26 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-type writer struct{ base }
-
 type writeArguments struct {
-	FilePath      string          `json:"file_path" alias:"path" required:"true"`
-	Content       string          `json:"content" alias:"file_text" required:"true"`
-	Description   json.RawMessage `json:"description" ignored:"true"`
-	Justification json.RawMessage `json:"justification" ignored:"true"`
+	FilePath string `json:"file_path" alias:"path" required:"true"`
+	Content  string `json:"content" alias:"file_text" required:"true"`
+	tools.Ignored
 }
 
-func (w writer) Definition() tools.Definition {
+func writeDefinition() tools.Definition {
 	return tools.Definition{
 		Name: "write_file",
 		Description: "Writes a text file, atomically. Missing directories are created. " +
 			"An existing file is replaced and keeps its mode, owner and attributes; a symbolic link is kept and its target is written; other hard links keep the old content.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{` +
-			`"file_path":{"type":"string","description":"The file, relative to the workspace or absolute. A leading ~/ is the home directory."},` +
+			pathSchema +
 			`"content":{"type":"string","description":"The whole new content, written byte for byte."}},` +
 			`"required":["file_path","content"],"additionalProperties":false}`),
 	}
 }
 
-func (w writer) Build(args json.RawMessage) (tools.Invocation, error) {
-	a, err := tools.Decode[writeArguments](args)
-	if err != nil {
-		return nil, err
-	}
-	file, err := w.o.target(a.FilePath)
+func (b base) write(a writeArguments) (tools.Invocation, error) {
+	file, err := b.o.target(a.FilePath)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +41,7 @@ func (w writer) Build(args json.RawMessage) (tools.Invocation, error) {
 		},
 	}
 	c := &change{
-		o: w.o, busy: w.busy, verb: "Write " + plural(len(a.Content), "byte") + " to",
+		o: b.o, busy: b.busy, verb: "Write " + plural(len(a.Content), "byte") + " to",
 		effects: []policy.Effect{file.effect(policy.Write)},
 	}
 	// The result's diff shows the old content, so it is read as well.
