@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -18,14 +19,12 @@ import (
 
 const mostDenials = 16
 
-// refused is what toold itself refused.
 type refused struct {
 	hosts []egress.Refusal
 	seen
 	sockets []string
 }
 
-// addDenials adds toold's own denials and, if the command failed, inferred ones.
 func (v *invocation) addDenials(r *tools.Result, exit executor.Exit, by refused, complaints string) {
 	all := v.exactly(exit, by)
 	if exit.Code != 0 {
@@ -50,7 +49,6 @@ func (v *invocation) addDenials(r *tools.Result, exit executor.Exit, by refused,
 	r.IsError = r.IsError || slices.ContainsFunc(by.taken, protect.Incident.Violation)
 }
 
-// addBlind adds a notice if protected paths could appear unseen.
 func (v *invocation) addBlind(r *tools.Result) {
 	o := v.tool.options
 	if !o.protects(v.profile) || r.Sandbox == nil {
@@ -69,7 +67,6 @@ func addLine(r *tools.Result, line string) {
 	r.Text = strings.TrimPrefix(r.Text+"\n"+line, "\n")
 }
 
-// exactly lists what toold itself refused.
 func (v *invocation) exactly(exit executor.Exit, by refused) (all []sandbox.Denial) {
 	if d, ok := v.metLimit(exit.Limit); ok {
 		all = append(all, d)
@@ -91,7 +88,6 @@ func (v *invocation) exactly(exit executor.Exit, by refused) (all []sandbox.Deni
 	return all
 }
 
-// metLimit returns the denial of a limit that the helper enforces.
 func (v *invocation) metLimit(name string) (d sandbox.Denial, ok bool) {
 	l := v.profile.Limits
 	switch name {
@@ -125,19 +121,13 @@ func refusedHost(h egress.Refusal) sandbox.Denial {
 }
 
 func appeared(i protect.Incident) sandbox.Denial {
-	if i.Rule != "" {
-		return sandbox.Denial{
-			Kind: sandbox.DeniedProtected, Op: "make", Target: i.Path, Exact: true, Setting: i.Rule,
-			Hint: fmt.Sprintf("%s (rule %s); %s", i.Why, i.Rule, became(i)),
-		}
+	hint := fmt.Sprintf("%s (rule %s); %s", i.Why, i.Rule, became(i))
+	if i.Rule == "" {
+		hint = fmt.Sprintf("it appeared while this call ran, and %s; %s. Commands may not create it (sandbox.protect in the configuration); avoid it, or use write_file, which asks the user", i.Why, became(i))
 	}
-	return sandbox.Denial{
-		Kind: sandbox.DeniedProtected, Op: "make", Target: i.Path, Exact: true, Setting: "sandbox.protect",
-		Hint: fmt.Sprintf("it appeared while this call ran, and %s; %s. Commands may not create it (sandbox.protect in the configuration); avoid it, or use write_file, which asks the user", i.Why, became(i)),
-	}
+	return sandbox.Denial{Kind: sandbox.DeniedProtected, Op: "make", Target: i.Path, Exact: true, Setting: cmp.Or(i.Rule, "sandbox.protect"), Hint: hint}
 }
 
-// became says what was done about an incident.
 func became(i protect.Incident) string {
 	switch {
 	case i.Err != nil:
@@ -152,7 +142,6 @@ func became(i protect.Incident) string {
 	return "it is still there: ask the user to check it"
 }
 
-// addProjects lists the protected paths in projects that the call created.
 func addProjects(r *tools.Result, found []protect.Incident) {
 	var own []string
 	for _, i := range found {

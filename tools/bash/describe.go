@@ -69,7 +69,6 @@ func (o Options) describeBackground() string {
 	return text + " While it runs, later calls of the conversation reach its servers at localhost; nothing else does."
 }
 
-// seconds formats a duration without zero units.
 func seconds(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -12,8 +12,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// inferred guesses from the output of a failed command which failures the sandbox caused. It reports
-// only those that the profile confirms.
+// inferred guesses which failures the sandbox caused, and reports only those that the profile
+// confirms.
 func (v *invocation) inferred(exit executor.Exit, text string) []sandbox.Denial {
 	if v.profile.Mode == sandbox.FullAccess {
 		return nil
@@ -21,7 +21,6 @@ func (v *invocation) inferred(exit executor.Exit, text string) []sandbox.Denial 
 	return slices.Concat(v.maskedIn(text), v.deniedLimits(exit, text), v.deniedCalls(text), v.deniedPaths(text), v.deniedSockets(text), v.deniedHosts(text))
 }
 
-// pathsLookedAt bounds the paths that are resolved.
 const pathsLookedAt = 32
 
 func (v *invocation) deniedPaths(text string) (denied []sandbox.Denial) {
@@ -46,7 +45,6 @@ func (v *invocation) deniedPaths(text string) (denied []sandbox.Denial) {
 	return denied
 }
 
-// deniedSockets returns sockets of the machine.
 func (v *invocation) deniedSockets(text string) (denied []sandbox.Denial) {
 	for line := range strings.Lines(text) {
 		m := socketText.FindStringSubmatch(line)
@@ -68,8 +66,7 @@ func deniedSocket(path string, exact bool) sandbox.Denial {
 	}
 }
 
-// deniedHosts returns hosts. If connections go through toold, only ports that it does not serve are
-// unreported by exactly.
+// deniedHosts returns hosts. If connections go through toold, exactly reports the others.
 func (v *invocation) deniedHosts(text string) (denied []sandbox.Denial) {
 	if v.profile.Network {
 		return nil
@@ -102,7 +99,6 @@ func deniedHost(host string) sandbox.Denial {
 	}
 }
 
-// deniedPort returns a connection to a port that toold does not serve.
 func (v *invocation) deniedPort(line string) []sandbox.Denial {
 	m := portText.FindStringSubmatch(line)
 	if m == nil || isOwn(m[1]) || len(m[1]) > 255 {
@@ -118,13 +114,11 @@ func (v *invocation) deniedPort(line string) []sandbox.Denial {
 	}}
 }
 
-// isOwn reports whether a host is the call's loopback.
 func isOwn(host string) bool {
 	a, err := netip.ParseAddr(host)
 	return err == nil && a.IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// deniedCalls returns system calls that the sandbox never allows.
 func (v *invocation) deniedCalls(text string) (denied []sandbox.Denial) {
 	for line := range strings.Lines(text) {
 		m := callText.FindStringSubmatch(line)
@@ -143,7 +137,6 @@ func (v *invocation) deniedCalls(text string) (denied []sandbox.Denial) {
 	return denied
 }
 
-// deniedLimits returns limits that the kernel enforces.
 func (v *invocation) deniedLimits(exit executor.Exit, text string) (denied []sandbox.Denial) {
 	l := v.profile.Limits
 	met := func(limit uint64, setting, op, hint string) {

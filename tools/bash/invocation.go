@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,13 +36,11 @@ func (v *invocation) Effects() []policy.Effect { return v.effects }
 
 func (v *invocation) Traits() tools.Traits { return tools.Traits{Background: v.background} }
 
-// EscalationLimits allows every escalation.
 func (v *invocation) EscalationLimits(b escalation.Limits) escalation.Limits { return b }
 
 // Text returns the script with invisible characters escaped.
 func (v *invocation) Text() string { return display.Visible(v.script) }
 
-// Execute runs the script.
 func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) {
 	defer v.pinned.Close() // allowed on nil
 	if !v.prepared {
@@ -155,16 +154,13 @@ func (v *invocation) longest() time.Duration {
 }
 
 func waitedFor(w executor.Waiting) string {
-	what := map[string]string{"password": "a password or another secret", "tui": "keys"}[w.Kind]
-	if what == "" {
-		what = "a line"
-	}
+	what := cmp.Or(map[string]string{"password": "a password or another secret", "tui": "keys"}[w.Kind], "a line")
 	return fmt.Sprintf("%s waits for %s at the terminal", display.Visible(w.Process.Command), what)
 }
 
 func leftoverNotice(left []tools.Process) string {
 	const shown = 5
-	list := make([]string, 0, shown)
+	var list []string
 	for _, p := range left[:min(len(left), shown)] {
 		list = append(list, display.Visible(p.Command))
 	}
@@ -175,21 +171,15 @@ func leftoverNotice(left []tools.Process) string {
 	return fmt.Sprintf("Background processes do not outlive a call; stopped: %s%s. To keep something running, call bash with background: true.", strings.Join(list, "; "), more)
 }
 
-// failed returns the result of a script that did not run.
 func (v *invocation) failed(r tools.Result, err error) tools.Result {
-	r.IsError = true
-	r.Sandbox = v.unconfined()
+	r.IsError, r.Sandbox = true, v.unconfined()
+	r.Failure, r.Text = tools.Internal, fmt.Sprintf("The command could not be run: %v.", err)
 	if errors.Is(err, sandbox.ErrUnavailable) {
-		r.Failure = tools.SandboxUnavailable
-		r.Text = fmt.Sprintf("The command did not run: %v.", err)
-		return r
+		r.Failure, r.Text = tools.SandboxUnavailable, fmt.Sprintf("The command did not run: %v.", err)
 	}
-	r.Failure = tools.Internal
-	r.Text = fmt.Sprintf("The command could not be run: %v.", err)
 	return r
 }
 
-// unconfined reports that nothing was enforced.
 func (v *invocation) unconfined() *sandbox.Report {
 	p := v.profile
 	return &sandbox.Report{Profile: p.Mode.String(), Enforced: []string{}, Network: p.Network, Tier: "none"}

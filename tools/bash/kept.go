@@ -16,7 +16,7 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Limits of the inspection of what a command removes. Beyond them it counts as lost work.
+// Limits of the inspection; beyond them the work counts as lost.
 const (
 	maxRemoved      = 1 << 11
 	maxRemovedBytes = 32 << 20
@@ -69,12 +69,10 @@ func (t *tool) isAbsent(program policy.Word) bool {
 	return true
 }
 
-// onlyFresh reports whether a command removes only files that the call created.
 func onlyFresh(c *programs.Command) bool {
 	return c.Name == "rm" && len(c.Operands) > 0 && !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return !o.Word.Fresh })
 }
 
-// keeps reports whether everything that a command writes, or moves, can be restored.
 func (t *tool) keeps(c *programs.Command, dir string) bool {
 	l := removal{tool: t, files: maxRemoved, seen: 16 * maxRemoved, bytes: maxRemovedBytes, unpacked: maxUnpacked}
 	some := false
@@ -103,8 +101,8 @@ type removal struct {
 	unpacked int64
 }
 
-// again reports whether a path can be restored, with everything below it whose name ends in part.
-// Case does not count, since find's -iname may be meant.
+// again also considers everything below the path whose name ends in part in any case, as find's
+// -iname.
 func (l *removal) again(path, part string) bool {
 	if l.tool.options.Profile.Scratch(path) && !onHost(path) {
 		return true
@@ -160,7 +158,6 @@ func (l *removal) file(path string, info fs.FileInfo) bool {
 	return l.tool.options.Masks.HeldByGit(path, &l.unpacked)
 }
 
-// isMade reports whether tools recreate a directory.
 func isMade(path string) bool {
 	name := filepath.Base(path)
 	return programs.MadeAgain(name) || strings.Contains(maybeMade, " "+name+" ") && ignored(path)
@@ -186,8 +183,7 @@ func ignored(path string) bool {
 	}
 }
 
-// ignoreFile reads the beginning of a .gitignore. Only regular files count: a call can create
-// others.
+// ignoreFile reads the beginning of a .gitignore, if it is a regular file: a call can create others.
 func ignoreFile(path string) []byte {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -199,4 +195,75 @@ func ignoreFile(path string) []byte {
 	}
 	text, _ := io.ReadAll(io.LimitReader(f, 64<<10))
 	return text
+}
+
+func isSource(o programs.Operand) bool { return o.Kind == programs.Read || o.Link }
+
+// staysAfter reports whether files are moved to a path that outlasts the call. An unknown
+// destination counts only if the sources are unknown too, and the script mentions no temporary
+// files.
+func (t *tool) staysAfter(c *programs.Command, dirs []string, script string, effects []policy.Effect) bool {
+	known := slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return isSource(o) && o.Word.Text != "" })
+	script = strings.ToLower(script)
+	temporary := strings.Contains(script, "tmp") || strings.Contains(script, "mktemp")
+	some := false
+	for _, o := range c.Operands {
+		if isSource(o) || o.Word.Many && !c.Words[len(c.Words)-1].Many {
+			continue
+		}
+		some = true
+		path, stays := o.Word.Text, true
+		switch {
+		case o.Word.Dynamic && path == "":
+			stays = !known && !temporary
+		case filepath.IsAbs(path):
+			stays = !t.endsWithCall(path, o.Word.Dynamic, effects)
+		case len(dirs) == 1:
+			stays = !t.endsWithCall(dirs[0]+"/"+path, o.Word.Dynamic, effects)
+		default:
+			stays = !temporary
+		}
+		if !stays {
+			return false
+		}
+	}
+	return some
+}
+
+func (t *tool) endsWithCall(path string, dynamic bool, effects []policy.Effect) bool {
+	path = filepath.Clean(path)
+	paths := []string{path}
+	for i := range effects {
+		if e := &effects[i]; e.Kind == policy.Write && e.Path == path {
+			paths = append(paths, e.Canonical)
+		}
+	}
+	return slices.ContainsFunc(paths, func(p string) bool {
+		begins := dynamic && (strings.HasPrefix("/tmp/", p) || strings.HasPrefix("/var/tmp/", p))
+		return begins || strings.HasPrefix(p, "/dev/") || t.options.Profile.Scratch(p)
+	})
+}
+
+// ownScratch marks files in the private /tmp of the call, which no rule need allow. A path that
+// exists in the host's /tmp is judged.
+func (t *tool) ownScratch(effects []policy.Effect) {
+	for i := range effects {
+		e := &effects[i]
+		if (e.Kind == policy.Read || e.Kind == policy.Write) && !e.Unknown && e.Canonical == e.Path && t.options.Profile.Scratch(e.Path) && !onHost(e.Path) {
+			e.Possible = true
+		}
+	}
+}
+
+// onHost reports whether the first name below a directory for temporary files exists on the host, or
+// cannot be checked.
+func onHost(path string) bool {
+	for _, dir := range []string{"/var/tmp/", "/tmp/"} {
+		if rest, below := strings.CutPrefix(path, dir); below {
+			first, _, _ := strings.Cut(rest, "/")
+			_, err := os.Lstat(dir + first)
+			return !os.IsNotExist(err)
+		}
+	}
+	return true
 }

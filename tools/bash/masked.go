@@ -39,7 +39,6 @@ func (v *invocation) escalate(e extraAccess) error {
 
 const mostMasked = 4
 
-// maskedIn returns the masks whose paths occur in the output.
 func (v *invocation) maskedIn(text string) (denied []sandbox.Denial) {
 	if v.profile.Masks == nil {
 		return nil
@@ -56,7 +55,7 @@ func (v *invocation) maskedIn(text string) (denied []sandbox.Denial) {
 	return denied
 }
 
-// namedIn returns a path that occurs in a text, in full, relative, or by its last part; "" if none.
+// namedIn returns how a text names a path; "" if it does not.
 func (v *invocation) namedIn(text, path string) string {
 	for _, dir := range []string{v.dir, v.tool.options.Workspace} {
 		if !paths.Within(path, dir) || path == dir {
@@ -72,7 +71,6 @@ func (v *invocation) namedIn(text, path string) string {
 	return ""
 }
 
-// relative makes a path relative to the command's directory, if it is inside.
 func (v *invocation) relative(path string) string {
 	if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(v.dir, "/")+"/"); ok {
 		return rest
@@ -97,7 +95,6 @@ func hasName(text, name string) bool {
 
 func endsInName(before string) bool { return before != "" && inName(before[len(before)-1]) }
 
-// continues reports whether a name continues. A final dot is punctuation.
 func continues(after string) bool {
 	after = strings.TrimPrefix(after, ".")
 	return after != "" && inName(after[0])
