@@ -1,6 +1,5 @@
 // Package spool records the output of calls: head and tail in memory, and all of it up to a limit in
-// files, with secrets replaced. A Capture is written while the call runs; a Spool reads the files
-// after. Writing never waits for a reader and never fails.
+// files, with secrets replaced. Writing never waits for a reader and never fails.
 package spool
 
 import (
@@ -20,9 +19,9 @@ type Options struct {
 	Call       string   // tool_call_id, for notices
 }
 
-// Capture records the output of one call, for concurrent use. Offsets count the bytes after secrets
-// were replaced. Secrets of known shapes (package redact) are masked in the files, and in memory
-// only if the other stream splits one. If the disk fails, Capture only counts.
+// Capture records the output of one call, for concurrent use. Secrets of known shapes (package
+// redact) are masked in the files, and in memory only if the other stream splits one. Offsets count
+// the bytes after other secrets were replaced.
 type Capture struct {
 	dir  string
 	call string
@@ -50,9 +49,7 @@ func NewCapture(o Options) *Capture {
 	for s := range c.windows {
 		c.windows[s].keep = o.Keep
 	}
-	for s := range c.redact {
-		c.redact[s] = newRedactor(o.Redact)
-	}
+	c.redact = [2]redactor{newRedactor(o.Redact), newRedactor(o.Redact)}
 	return c
 }
 
@@ -81,8 +78,8 @@ func (c *Capture) record(s tools.Stream, p []byte) {
 	c.notify()
 }
 
-// maskSplit masks in Combined a secret at an offset of a stream, if the other stream splits it: it
-// could not be recognised there.
+// maskSplit masks in Combined a secret that the other stream splits: it could not be recognised
+// there.
 func (c *Capture) maskSplit(s tools.Stream, offset int64, x redact.Span) {
 	from := offset + int64(x.From)
 	if x.Rest {
@@ -104,7 +101,7 @@ func (c *Capture) notify() {
 	}
 }
 
-// Close ends the output and closes the files. It may be repeated.
+// Close ends the output. It may be repeated.
 func (c *Capture) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,13 +112,12 @@ func (c *Capture) Close() {
 		c.record(tools.Stream(s), c.redact[s].pass(nil, true))
 	}
 	c.spool.close()
-	c.sum = sumOf(&c.spool.sums[tools.Stdout], &c.spool.sums[tools.Stderr], &c.spool.ordered)
+	c.sum = sumOf(c.spool.sums)
 	c.closed = true
 	c.notify()
 }
 
-// Changed returns a channel that is closed when there is more output or Close was called. Call it
-// before Next.
+// Changed returns a channel that is closed at the next output or by Close. Call it before Next.
 func (c *Capture) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,8 +139,7 @@ func (c *Capture) Totals() (stdout, stderr int64, closed bool) {
 	return c.windows[tools.Stdout].total, c.windows[tools.Stderr].total, c.closed
 }
 
-// Text returns a stream for a result: all of it if it has at most limit bytes, else head and tail,
-// at most twice Keep, around a notice that says how to get the rest.
+// Text returns all of a stream up to limit bytes, else head and tail around a notice.
 func (c *Capture) Text(s tools.Stream, limit int) (text []byte, truncated bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,8 +152,8 @@ func (c *Capture) Text(s tools.Stream, limit int) (text []byte, truncated bool) 
 	return append(append(head, notice...), tail...), true
 }
 
-// Next reads live output of a stream into buf: the bytes at offset, or the oldest later ones, from
-// from. It does not cut a character whose rest may come. After Close, no bytes mean the end.
+// Next reads live output into buf: the bytes at offset, or the oldest later ones, from from. It does
+// not cut a character whose rest may come.
 func (c *Capture) Next(s tools.Stream, offset int64, buf []byte) (p []byte, from int64) {
 	p, from, rest, closed := c.read(s, offset, buf)
 	if from > offset {
@@ -172,16 +167,16 @@ func (c *Capture) Next(s tools.Stream, offset int64, buf []byte) (p []byte, from
 	return p[:len(p)-n], from
 }
 
-// Turn returns with which stream Combined continues after the first bytes of each, and for how many
-// bytes; 0: none yet.
+// Turn returns which stream continues Combined after the first bytes of each, and its length; 0:
+// none yet.
 func (c *Capture) Turn(after [2]int64) (s tools.Stream, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.turns.next(after)
 }
 
-// ReadAt returns at most most bytes of a stream at offset or, if those are dropped, the oldest later
-// ones. from is the offset of the first; eof reports that nothing will follow.
+// ReadAt returns at most most bytes at offset or the oldest later ones, which start at from; eof
+// reports that nothing will follow.
 func (c *Capture) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool) {
 	left := c.total(s) - max(offset, 0)
 	p, from, rest, closed := c.read(s, offset, make([]byte, max(0, min(left, int64(most)))))
@@ -194,7 +189,7 @@ func (c *Capture) total(s tools.Stream) int64 {
 	return c.windows[s].total
 }
 
-// read joins the bytes in memory and in files. rest counts the stream's bytes after them.
+// rest counts the stream's bytes after those read.
 func (c *Capture) read(s tools.Stream, offset int64, buf []byte) (p []byte, from, rest int64, closed bool) {
 	from, p = max(offset, 0), buf[:0]
 	for len(p) < len(buf) {
@@ -218,7 +213,7 @@ func (c *Capture) read(s tools.Stream, offset int64, buf []byte) (p []byte, from
 	return p, from, c.windows[s].total - from - int64(len(p)), c.closed
 }
 
-// kept appends to p the bytes in memory at an offset, or returns the oldest later offset in memory.
+// kept appends the bytes in memory at an offset, or returns the oldest later offset in memory.
 func (c *Capture) kept(p []byte, s tools.Stream, at int64, most int) (more []byte, oldest int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

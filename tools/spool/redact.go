@@ -8,8 +8,7 @@ import (
 
 const redacted = "[redacted]"
 
-// Redact replaces every secret by "[redacted]", also the start of one before a mark of omission. The
-// longest match counts.
+// Redact replaces every secret by "[redacted]", also the start of one before a mark of omission.
 func Redact(text string, secrets []string) string {
 	r := newRedactor(secrets)
 	return r.text(text)
@@ -34,7 +33,7 @@ type redactor struct {
 	held    []byte // input that may begin a secret
 }
 
-// alone is the length from which a single line of a secret is redacted: tools print lines
+// alone is the length from which a line of a secret is itself redacted: tools print lines
 // separately.
 const alone = 16
 
@@ -78,7 +77,6 @@ func (r *redactor) text(text string) string {
 	return strings.Join(pieces, "")
 }
 
-// begun returns how many bytes at the end of a text are the start of a secret.
 func (r *redactor) begun(text string) (most int) {
 	for _, s := range r.secrets {
 		for n := min(len(s)-1, len(text)); n > most; n-- {
@@ -90,7 +88,7 @@ func (r *redactor) begun(text string) (most int) {
 	return most
 }
 
-// pass returns the output after input p, which it may alias; last ends the input.
+// pass may return p itself; last ends the input.
 func (r *redactor) pass(p []byte, last bool) []byte {
 	if len(r.secrets) == 0 {
 		return p

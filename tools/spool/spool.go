@@ -13,31 +13,31 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// A spool is the directory of one call: the files "stdout" and "stderr" contain the streams, "order"
+// A spool is the directory of one call: the files "stdout" and "stderr", and "order", which has
 // their order as uvarints: twice the length of a run, plus one for stderr. After the last run stdout
-// comes first; order is written late, and only for both streams.
+// comes first.
 
 const orderName = "order"
 
-// spoolWriter appends to the files of a call. It stops at the first error and at the limit, so that
-// the files contain the beginning of the output.
+// fileNames are the files of a spool: the streams first.
+var fileNames = [3]string{tools.Stdout.String(), tools.Stderr.String(), orderName}
+
+// spoolWriter stops at the first error and at the limit, so that the files contain the beginning.
 type spoolWriter struct {
 	dir     string
 	left    int64 // until the limit
 	stopped bool
 	files   [2]*os.File
-	sums    [2]digest
+	sums    [3]digest // of fileNames
 	sizes   [2]int64
 	passed  [2]int64 // of each stream, recorded or not
 
 	orderFile *os.File
-	ordered   digest
 	order     []byte       // not written yet
 	last      tools.Stream // of the current run
 	run       int64
 }
 
-// write appends p with found masked, also where that starts in earlier bytes.
 func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 	if len(found) > 0 && !w.stopped {
 		p = bytes.Clone(p)
@@ -65,15 +65,14 @@ func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 	w.stopped = w.left <= 0
 }
 
-// maskWritten masks recorded bytes at an offset. The limit may have cut a secret before it was
-// recognised.
+// maskWritten masks recorded bytes. The limit may have cut a secret before it was recognised.
 func (w *spoolWriter) maskWritten(s tools.Stream, offset int64, mask []byte) {
 	mask = mask[:max(0, min(int64(len(mask)), w.sizes[s]-offset))]
 	if len(mask) == 0 {
 		return
 	}
 	if _, err := w.files[s].WriteAt(mask, offset); err != nil {
-		w.stopped, w.sums = true, [2]digest{} // the file's content is unknown now
+		w.stopped, w.sums[0], w.sums[1] = true, digest{}, digest{} // the file's content is unknown now
 	}
 	w.sums[s].mask(offset-w.sizes[s], mask)
 }
@@ -88,8 +87,10 @@ func (w *spoolWriter) tryWrite(s tools.Stream, p []byte) error {
 	}
 	n, err := w.files[s].Write(p)
 	w.sums[s].Write(p[:n])
-	if s != w.last && w.run > 0 {
-		w.endRun()
+	if s != w.last {
+		if w.left -= int64(w.endRun()); len(w.order) >= 4096 {
+			w.flushOrder()
+		}
 	}
 	w.last = s
 	w.run += int64(n)
@@ -104,22 +105,19 @@ func (w *spoolWriter) create(name string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(w.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-func (w *spoolWriter) endRun() {
+// endRun encodes the current run and returns the length of the code.
+func (w *spoolWriter) endRun() int {
 	before := len(w.order)
-	w.order = binary.AppendUvarint(w.order, uint64(w.run)<<1|uint64(w.last))
-	w.run = 0
-	w.left -= int64(len(w.order) - before)
-	if len(w.order) >= 4096 {
-		w.flushOrder()
-	}
-}
-
-// flushOrder writes the order so far. The current run continues as a new one.
-func (w *spoolWriter) flushOrder() {
 	if w.run > 0 {
 		w.order = binary.AppendUvarint(w.order, uint64(w.run)<<1|uint64(w.last))
 		w.run = 0
 	}
+	return len(w.order) - before
+}
+
+// flushOrder writes the order so far. The current run continues as a new one.
+func (w *spoolWriter) flushOrder() {
+	w.endRun()
 	if len(w.order) == 0 {
 		return
 	}
@@ -138,7 +136,7 @@ func (w *spoolWriter) appendOrder() error {
 		w.orderFile = f
 	}
 	n, err := w.orderFile.Write(w.order)
-	w.ordered.Write(w.order[:n])
+	w.sums[2].Write(w.order[:n])
 	return err
 }
 
@@ -155,8 +153,7 @@ func (w *spoolWriter) close() {
 	}
 }
 
-// Spool reads the recorded output of a call that has ended, for concurrent use. It need not be
-// closed.
+// Spool reads the recorded output of a call that has ended, for concurrent use.
 type Spool struct{ dir string }
 
 // Open opens the directory of a Capture. If nothing was recorded, the error is fs.ErrNotExist.
@@ -185,7 +182,6 @@ func (sp *Spool) ReadAt(s tools.Stream, offset int64, most int) (p []byte, eof b
 	return p, len(p) < most
 }
 
-// read appends at most most bytes to p. Errors end the record.
 func (sp *Spool) read(p []byte, s tools.Stream, offset int64, most int) []byte {
 	if most <= 0 || sp.dir == "" {
 		return p
@@ -235,7 +231,6 @@ func (sp *Spool) readCombined(p []byte, offset int64, most int) []byte {
 	return m.out
 }
 
-// merger reads a part of the combined stream.
 type merger struct {
 	files  [2]*os.File
 	used   [2]int64 // bytes already passed

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/toold/toold/tools"
 )
 
 // Info describes the recorded output of one call.
@@ -44,7 +42,7 @@ func List(dir string) ([]Info, error) {
 
 func spoolInfo(dir, name string) Info {
 	i := Info{Name: name}
-	for _, file := range []string{tools.Stdout.String(), tools.Stderr.String(), orderName} {
+	for _, file := range fileNames {
 		info, err := os.Lstat(filepath.Join(dir, name, file))
 		if err != nil {
 			continue
@@ -57,8 +55,8 @@ func spoolInfo(dir, name string) Info {
 	return i
 }
 
-// Remove removes the recorded output of a call, atomically for readers. It first renames it to a
-// name of no call; leftovers of a crash have such names and are removed too.
+// Remove removes the recorded output of a call. For readers it is atomic by renaming to a name of no
+// call; leftovers of a crash have such names.
 func Remove(dir string) error {
 	gone := filepath.Join(filepath.Dir(dir), "-"+strings.TrimPrefix(filepath.Base(dir), "-"))
 	err := os.RemoveAll(gone)

@@ -8,14 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/toold/toold/tools"
 )
 
-// Sum returns a checksum of the files of a call, as Capture.Sum does; "" if there are none.
+// Sum returns the checksum of the files of a call; "" if there are none.
 func Sum(dir string) (string, error) {
 	var all [3]digest
-	for i, name := range []string{tools.Stdout.String(), tools.Stderr.String(), orderName} {
+	for i, name := range fileNames {
 		f, err := os.Open(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -31,22 +29,23 @@ func Sum(dir string) (string, error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return "", nil // it may have been removed meanwhile
 	}
-	return sumOf(&all[0], &all[1], &all[2]), nil
+	return sumOf(all), nil
 }
 
-// Sum returns a checksum of what was written to files; "" if nothing was. Close comes first.
+// Sum returns the checksum of the files, after Close; "" if there are none.
 func (c *Capture) Sum() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sum
 }
 
-func sumOf(stdout, stderr, order *digest) string {
-	if stdout.hash == nil && stderr.hash == nil {
+// sumOf takes the digests of the files in the order of fileNames.
+func sumOf(files [3]digest) string {
+	if files[0].hash == nil && files[1].hash == nil {
 		return ""
 	}
 	all := sha256.New()
-	for _, d := range []*digest{stdout, stderr, order} {
+	for _, d := range files {
 		all.Write(d.sum())
 	}
 	return string(all.Sum(nil))
@@ -55,13 +54,11 @@ func sumOf(stdout, stderr, order *digest) string {
 // maskedLater is the largest distance from the end at which bytes may become part of a secret.
 const maskedLater = 4 << 10
 
-// digest is the SHA-256 of a file whose end may still be overwritten.
 type digest struct {
 	hash hash.Hash // nil before the first byte
 	end  []byte    // not hashed yet
 }
 
-// Write adds bytes to the file.
 func (d *digest) Write(p []byte) (int, error) {
 	if d.hash == nil && len(p) > 0 {
 		d.hash = sha256.New()

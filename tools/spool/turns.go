@@ -9,7 +9,6 @@ import (
 // mostTurns bounds the turns in memory. A reader further behind gets one stream after the other.
 const mostTurns = 4096
 
-// turns records the order of the latest output of both streams.
 type turns struct {
 	list   []turn   // oldest first; the last one grows
 	before [2]int64 // lengths before them
@@ -37,7 +36,7 @@ func (t *turns) add(s tools.Stream, n int64) {
 	t.list = append(t.list, now)
 }
 
-// places maps a range of a stream to Combined: the part in each turn.
+// places maps a range of a stream to Combined.
 func (t *turns) places(s tools.Stream, from, to int64) (parts [][2]int64) {
 	i := sort.Search(len(t.list), func(i int) bool { return t.list[i].end[s] > from })
 	before := t.before

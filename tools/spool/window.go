@@ -7,7 +7,6 @@ import (
 	"github.com/toold/toold/internal/redact"
 )
 
-// window contains the head and the tail of a stream.
 type window struct {
 	keep  int // of head, and of tail
 	head  []byte
@@ -50,7 +49,7 @@ func (w *window) oldest() int64 { return w.total - int64(len(w.tail)) }
 // whole reports whether nothing was dropped.
 func (w *window) whole() bool { return w.oldest() == int64(len(w.head)) }
 
-// appendAt appends to p at most n contiguous bytes from an offset, none if they were dropped.
+// appendAt appends up to n contiguous bytes from an offset, none if they were dropped.
 func (w *window) appendAt(p []byte, offset int64, n int) []byte {
 	switch from := offset - w.oldest(); {
 	case offset < int64(len(w.head)):
@@ -70,8 +69,7 @@ func (w *window) appendTail(p []byte, from, n int) []byte {
 	return append(p, w.tail[:n-len(first)]...)
 }
 
-// cut returns head and tail within a limit, cut between characters, and how many bytes are missing.
-// It masks secrets that the cut splits.
+// cut returns head and tail, cut between characters, with secrets masked that the cut splits.
 func (w *window) cut(limit int) (head, tail []byte, missing int64) {
 	if w.whole() && w.total <= int64(limit) {
 		head = w.appendAt(make([]byte, 0, w.total), 0, w.keep)
@@ -89,7 +87,6 @@ func (w *window) cut(limit int) (head, tail []byte, missing int64) {
 	return head, tail, w.total - int64(len(head)) - int64(len(tail))
 }
 
-// unfinished counts the bytes of an incomplete character at the end of p.
 func unfinished(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		if last := p[len(p)-n:]; utf8.RuneStart(last[0]) {
