@@ -1,10 +1,10 @@
-// Command mutants changes one operator, constant or statement of a package at a time, runs the tests
-// of the package, and prints the mutants that they do not find:
+// Command mutants changes one operator, constant or statement at a time, runs the tests of the
+// package, and prints the mutants that they do not find:
 //
 //	go run ./.ci/mutants [-n 40] [-seed 1] [-find 90] ./policy ./message
 //
-// It exits with 1 if fewer than -find percent are found. A mutant whose tests do not end in ten
-// minutes is found; one that does not compile does not count.
+// It exits with 1 if fewer than -find percent are found. A mutant whose tests run for ten minutes is
+// found; one that does not compile does not count.
 package main
 
 import (
@@ -87,7 +87,6 @@ func try(dir string, n int, random *rand.Rand) (found, made int, err error) {
 
 var errNoMutant = errors.New("it does not compile")
 
-// survives reports whether the tests pass with another text of one file.
 func survives(dir, path string, text []byte) (bool, error) {
 	scratch, err := os.MkdirTemp("", "mutant-")
 	if err != nil {

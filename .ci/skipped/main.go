@@ -1,5 +1,5 @@
-// Command skipped summarises the events of "go test -json": a line for each package, the output of
-// failures, and the skipped tests by reason. It fails if a test fails.
+// Command skipped summarises the events of "go test -json": packages, the output of failures, and
+// the skipped tests by reason. It fails if a test fails.
 package main
 
 import (
@@ -82,7 +82,6 @@ func (r *report) event(e event) {
 	}
 }
 
-// skip records a skipped test with its reason, the last line that it printed.
 func (r *report) skip(e event) {
 	why := "it gives no reason"
 	for line := range strings.Lines(r.output[e.Package+" "+e.Test]) {

@@ -1,5 +1,5 @@
 // Package display makes untrusted text safe to show: Clean and Mark for a model, Visible for an
-// approver, Screen for a terminal. It does not bound the length of a text.
+// approver, Screen for a terminal.
 package display
 
 import (
@@ -30,7 +30,7 @@ func Clean(text []byte) string {
 
 type cleaner struct {
 	out     []byte
-	line    int  // start of the current line
+	line    int
 	rewrite bool // the next text replaces the line
 }
 
@@ -61,7 +61,6 @@ func (c *cleaner) text(runes ...rune) {
 	}
 }
 
-// sequence returns the length of the escape sequence at the start of p.
 func sequence(p []byte) int {
 	if len(p) < 2 {
 		return len(p)
@@ -87,8 +86,7 @@ func span(p []byte, low, high byte) int {
 	return n
 }
 
-// stringEnd returns the length of a control string and its terminator. It ends with the line at the
-// latest.
+// stringEnd returns the length of a control string. It ends with the line at the latest.
 func stringEnd(p []byte) int {
 	for n := 0; n < len(p); n++ {
 		switch {

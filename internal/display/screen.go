@@ -3,7 +3,10 @@ package display
 import (
 	"fmt"
 	"io"
+	"os"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 )
 
 // Screen passes output on to a terminal. Of escape sequences it passes only complete SGR (ECMA-48,
@@ -12,8 +15,7 @@ import (
 //
 // It may be written to in pieces of any size, by one goroutine at a time. Close resets the colours.
 type Screen struct {
-	// Width is the number of columns; 0: any. Longer lines are continued with a mark, so that no
-	// part of one looks like another line.
+	// Width is the number of columns; 0: any. Longer lines are continued with a mark.
 	Width int
 
 	to    io.Writer
@@ -91,7 +93,6 @@ func (s *Screen) next(b byte) {
 	}
 }
 
-// begin enters a state and shows an unfinished character as U+FFFD.
 func (s *Screen) begin(state screenState) {
 	if s.state == inText && len(s.seq) > 0 {
 		s.text("\ufffd")
@@ -144,7 +145,6 @@ func (s *Screen) csi(b byte) {
 	}
 }
 
-// isSGR reports whether the parameters have no private or intermediate bytes.
 func isSGR(params []byte) bool {
 	for _, b := range params {
 		if (b < '0' || b > '9') && b != ';' && b != ':' {
@@ -195,7 +195,6 @@ func (s *Screen) control(b byte) {
 	}
 }
 
-// text writes safe text.
 func (s *Screen) text(t string) {
 	if s.back {
 		s.out, s.back, s.at = append(s.out, "\r\x1b[K"...), false, 0
@@ -209,7 +208,6 @@ func (s *Screen) text(t string) {
 
 const continued = "    | "
 
-// columns returns the maximum width of a text.
 func columns(t string) (n int) {
 	for _, r := range t {
 		switch {
@@ -225,3 +223,21 @@ func columns(t string) (n int) {
 }
 
 func visible(r rune) string { return fmt.Sprintf("⟨U+%04X⟩", r) }
+
+// Columns returns the width of a terminal; 0 for other files.
+func Columns(f *os.File) int {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	columns := 0
+	err = raw.Control(func(fd uintptr) {
+		if size, err := unix.IoctlGetWinsize(int(fd), unix.TIOCGWINSZ); err == nil {
+			columns = int(size.Col)
+		}
+	})
+	if err != nil {
+		return 0
+	}
+	return columns
+}

@@ -49,8 +49,8 @@ func shortened(line string, most int) string {
 	return line
 }
 
-// Quote returns the lines of text, each after indent and "| ", so that none looks like a line of
-// toold. It shortens a long text with a notice that contains all, which says how to see the rest.
+// Quote prefixes each line of text by indent and "| ", so that none looks like a line of toold. It
+// shortens a long text; the notice contains all, which says how to see the rest.
 func Quote(text, indent, all string) string {
 	lines := strings.Split(Visible(text), "\n")
 	var b strings.Builder

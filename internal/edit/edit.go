@@ -22,28 +22,24 @@ const (
 	YAML Format = "yaml"
 )
 
-// A Path is the keys that lead to a setting. In TOML the element "[id=x]" after the name of an array
-// of tables selects the table whose key id is x.
+// A Path is the keys that lead to a setting. In TOML "[id=x]" after the name of an array of tables
+// selects the table with that id.
 type Path []string
 
 // String returns the keys with dots between them.
 func (p Path) String() string { return strings.Join(p, ".") }
 
-// document is a parsed text. Its methods return the changed text.
 type document interface {
 	// get returns the text of a value, and how many leading elements of the path exist.
 	get(p Path) (raw string, depth int, err error)
-	// set sets a value: JSON, or raw text of the format.
 	set(p Path, value string, raw bool) (string, error)
 	remove(p Path) (string, error)
 	// hollow reports whether a path is a table without settings.
 	hollow(p Path) bool
 }
 
-// arrays is a document whose arrays can be changed.
 type arrays interface {
 	items(p Path) ([]string, error)
-	// include appends an item of JSON; exclude removes one by its index.
 	include(p Path, item string) (string, error)
 	exclude(p Path, item int) (string, error)
 }
@@ -160,7 +156,6 @@ func Undo(f Format, text string, done []Done) (after string, kept []Path, err er
 	return text, kept, nil
 }
 
-// undo reverts one change. It reports false if the setting has another value now.
 func (o *Done) undo(f Format, text string) (string, bool, error) {
 	d, err := parse(f, text)
 	if err != nil {
@@ -215,7 +210,7 @@ func same(f Format, a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// value returns the canonical form of a value: JSON with sorted keys.
+// value returns the canonical form: JSON with sorted keys.
 func value(f Format, raw string) (string, error) {
 	if f == YAML {
 		return canonicalYAML(raw)

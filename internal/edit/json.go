@@ -36,7 +36,6 @@ func parseJSON(text string) (document, error) {
 	return &jsonDocument{text, &root}, err
 }
 
-// find returns the value at a path, or nil, and the last table on the way.
 func (d *jsonDocument) find(p Path) (found, above *hujson.Value, depth int, err error) {
 	n := d.root
 	for i, key := range p {
@@ -142,7 +141,6 @@ func (d *jsonDocument) insert(in *hujson.Value, key, value string) string {
 	return head + d.text[after:end] + "\n" + inner + key + d.layout(value, inner) + d.text[end:]
 }
 
-// onlyComment reports whether a line has nothing but a comment that ends in it.
 func onlyComment(rest string) bool {
 	rest = strings.TrimSpace(rest)
 	if rest == "" || strings.HasPrefix(rest, "//") {
@@ -156,7 +154,6 @@ func (d *jsonDocument) indentOf(at int) string {
 	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 }
 
-// unit returns one step of the file's indentation.
 func (d *jsonDocument) unit() string {
 	for _, m := range parts(d.root) {
 		if indent := d.indentOf(m.start); indent != "" && strings.Contains(d.text[:m.start], "\n") {
@@ -166,7 +163,6 @@ func (d *jsonDocument) unit() string {
 	return "  "
 }
 
-// layout writes an object over several lines.
 func (d *jsonDocument) layout(value, indent string) string {
 	var v json.RawMessage = []byte(value)
 	if !strings.HasPrefix(value, "{") {
@@ -188,7 +184,6 @@ func (d *jsonDocument) remove(p Path) (string, error) {
 	return d.cut(above, which), nil
 }
 
-// cut removes one part, with its comma and its line.
 func (d *jsonDocument) cut(in *hujson.Value, which int) string {
 	parts := parts(in)
 	from, to := parts[which].start, parts[which].end

@@ -60,7 +60,6 @@ func parseTOML(text string) (document, error) {
 	return d, p.Error()
 }
 
-// selectedBy reports whether p selects the table, and returns the rest of p.
 func (t *tomlTable) selectedBy(d *tomlDocument, p Path) (rest Path, ok bool) {
 	if len(p) < len(t.path) || !slices.Equal(p[:len(t.path)], t.path) {
 		return nil, false
@@ -91,7 +90,6 @@ func (t *tomlTable) id(d *tomlDocument) string {
 	return ""
 }
 
-// find returns the key at a path and its table, or nil.
 func (d *tomlDocument) find(p Path) (key *tomlKey, in *tomlTable, err error) {
 	for _, t := range d.tables {
 		rest, ok := t.selectedBy(d, p)
@@ -140,7 +138,6 @@ func Tables(text, above string) (names []string) {
 	return names
 }
 
-// clash refuses a path that conflicts with a table.
 func (d *tomlDocument) clash(p Path) error {
 	for _, t := range d.tables {
 		if len(p) <= len(t.path) && slices.Equal(t.path[:len(p)], p) {
@@ -167,13 +164,11 @@ func (d *tomlDocument) get(p Path) (string, int, error) {
 	return "", 0, nil
 }
 
-// hollow reports whether a table of an array has only its id.
 func (d *tomlDocument) hollow(p Path) bool {
 	t := d.table(p)
 	return t != nil && len(t.keys) <= 1 && !strings.Contains(d.text[t.body:t.end(d)], "#")
 }
 
-// table returns the table of an array that a path selects.
 func (d *tomlDocument) table(p Path) *tomlTable {
 	for _, t := range d.tables {
 		if rest, ok := t.selectedBy(d, p); ok && t.array && len(rest) == 0 {

@@ -11,13 +11,11 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// yamlDocument is a text of block mappings.
 type yamlDocument struct {
 	text string
 	keys []yamlKey
 }
 
-// yamlKey is a key and its value: the rest of its line, or the deeper lines below it.
 type yamlKey struct {
 	name             string
 	indent           int
@@ -119,7 +117,6 @@ func withoutComment(line string) string {
 	return line
 }
 
-// find returns the keys on the way to a path, as far as they exist.
 func (d *yamlDocument) find(p Path) (way []yamlKey, err error) {
 	keys := d.keys
 	for i, name := range p {
@@ -189,7 +186,6 @@ func (d *yamlDocument) splice(k yamlKey, value string) string {
 	return d.text[:k.valueAt] + value + d.text[k.valueTo:]
 }
 
-// add adds a missing key below the last existing one on its way.
 func (d *yamlDocument) add(p Path, way []yamlKey, value string) string {
 	text, indent := d.text, 0
 	var at int
@@ -227,7 +223,6 @@ func (d *yamlDocument) add(p Path, way []yamlKey, value string) string {
 	return text[:at] + entry + "\n"
 }
 
-// flow inserts blanks into JSON, as is usual in YAML.
 func flow(value string) string {
 	var b strings.Builder
 	for i := 0; i < len(value); i++ {

@@ -1,5 +1,5 @@
-// Package loopback listens at and dials names of this machine. It never resolves "localhost" and the
-// names below it (RFC 6761, 6.3), which the resolvers of Go and libc may ask a name server about.
+// Package loopback listens at and dials names of this machine without resolving "localhost" and the
+// names below it (RFC 6761, 6.3).
 package loopback
 
 import (
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -16,7 +17,6 @@ func Is(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// addresses replaces a name that Is by the loopback addresses of IPv4 and IPv6.
 func addresses(address string) []string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || !Is(host) {
@@ -47,3 +47,52 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	}
 	return nil, errors.Join(all...)
 }
+
+// A Pipe is a listener for connections within this process.
+type Pipe struct {
+	waiting chan net.Conn
+	closed  chan struct{}
+	once    sync.Once
+}
+
+// NewPipe returns a Pipe. It must be closed.
+func NewPipe() *Pipe {
+	return &Pipe{waiting: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+// Dial connects when Accept is called.
+func (p *Pipe) Dial(ctx context.Context) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.waiting <- far:
+		return near, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Accept waits for a connection.
+func (p *Pipe) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.waiting:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept and Dial, and no connection.
+func (p *Pipe) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+// Addr returns a meaningless address.
+func (p *Pipe) Addr() net.Addr { return pipeAddr{} }
+
+type pipeAddr struct{}
+
+func (pipeAddr) Network() string { return "pipe" }
+func (pipeAddr) String() string  { return "pipe" }

@@ -1,5 +1,4 @@
-// Package paths compares absolute paths and resolves their symbolic links. Its user must verify that
-// a path still means the same when it is opened.
+// Package paths compares absolute paths and resolves their symbolic links.
 package paths
 
 import (
@@ -37,8 +36,8 @@ func Up(path string) iter.Seq[string] {
 	}
 }
 
-// Resolve resolves every symbolic link of an absolute path, component by component, as the kernel
-// does. The part that does not exist remains as written.
+// Resolve resolves every symbolic link as the kernel does, component by component. The part that
+// does not exist remains as written.
 func Resolve(path string) (string, error) {
 	canonical, _, err := ResolveLinks(path)
 	return canonical, err
@@ -57,7 +56,6 @@ func ResolveOutside(path, dir string) (canonical, rest string, outside bool, err
 	return canonical, rest, canonical != dir, err
 }
 
-// resolve resolves a path up to the directory stop and returns the rest.
 func resolve(path, stop string) (canonical, rest string, links []string, err error) {
 	if !filepath.IsAbs(path) {
 		return "", "", nil, fmt.Errorf("cannot resolve %q: the path is not absolute", path)

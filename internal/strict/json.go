@@ -1,6 +1,5 @@
-// Package strict splits JSON without changing or hiding anything: it returns every member,
-// duplicates included, with its exact bytes. Except for TooDeep, Valid and the Skip functions, it
-// requires valid JSON. Results alias the text; time and memory are linear in it.
+// Package strict splits JSON into its exact bytes, duplicates included. Except for TooDeep, Valid and
+// the Skip functions, it requires valid JSON. Results alias the text; time and memory are linear.
 package strict
 
 import (
