@@ -19,9 +19,9 @@ type Options struct {
 	Call       string   // tool_call_id, for notices
 }
 
-// Capture records the output of one call, for concurrent use. Secrets of known shapes (package
-// redact) are masked in the files, and in memory only if the other stream splits one. Offsets count
-// the bytes after other secrets were replaced.
+// Capture records the output of one call, for concurrent use. Offsets count the bytes after secrets
+// were replaced. Those of known shapes (package redact) are masked in the files, and in memory only
+// if the other stream splits one.
 type Capture struct {
 	dir  string
 	call string
@@ -213,7 +213,6 @@ func (c *Capture) read(s tools.Stream, offset int64, buf []byte) (p []byte, from
 	return p, from, c.windows[s].total - from - int64(len(p)), c.closed
 }
 
-// kept appends the bytes in memory at an offset, or returns the oldest later offset in memory.
 func (c *Capture) kept(p []byte, s tools.Stream, at int64, most int) (more []byte, oldest int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

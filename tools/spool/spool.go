@@ -17,25 +17,24 @@ import (
 // their order as uvarints: twice the length of a run, plus one for stderr. After the last run stdout
 // comes first.
 
-const orderName = "order"
+const orderFile = 2 // of fileNames
 
 // fileNames are the files of a spool: the streams first.
-var fileNames = [3]string{tools.Stdout.String(), tools.Stderr.String(), orderName}
+var fileNames = [3]string{tools.Stdout.String(), tools.Stderr.String(), "order"}
 
 // spoolWriter stops at the first error and at the limit, so that the files contain the beginning.
 type spoolWriter struct {
 	dir     string
 	left    int64 // until the limit
 	stopped bool
-	files   [2]*os.File
-	sums    [3]digest // of fileNames
+	files   [3]*os.File // by fileNames
+	sums    [3]digest
 	sizes   [2]int64
 	passed  [2]int64 // of each stream, recorded or not
 
-	orderFile *os.File
-	order     []byte       // not written yet
-	last      tools.Stream // of the current run
-	run       int64
+	order []byte       // not written yet
+	last  tools.Stream // of the current run
+	run   int64
 }
 
 func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
@@ -65,7 +64,7 @@ func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 	w.stopped = w.left <= 0
 }
 
-// maskWritten masks recorded bytes. The limit may have cut a secret before it was recognised.
+// maskWritten masks recorded bytes: a secret may be recognised late.
 func (w *spoolWriter) maskWritten(s tools.Stream, offset int64, mask []byte) {
 	mask = mask[:max(0, min(int64(len(mask)), w.sizes[s]-offset))]
 	if len(mask) == 0 {
@@ -78,15 +77,7 @@ func (w *spoolWriter) maskWritten(s tools.Stream, offset int64, mask []byte) {
 }
 
 func (w *spoolWriter) tryWrite(s tools.Stream, p []byte) error {
-	if w.files[s] == nil {
-		f, err := w.create(s.String())
-		if err != nil {
-			return err
-		}
-		w.files[s] = f
-	}
-	n, err := w.files[s].Write(p)
-	w.sums[s].Write(p[:n])
+	n, err := w.append(int(s), p)
 	if s != w.last {
 		if w.left -= int64(w.endRun()); len(w.order) >= 4096 {
 			w.flushOrder()
@@ -98,11 +89,21 @@ func (w *spoolWriter) tryWrite(s tools.Stream, p []byte) error {
 	return err
 }
 
-func (w *spoolWriter) create(name string) (*os.File, error) {
-	if err := os.MkdirAll(w.dir, 0o700); err != nil {
-		return nil, err
+// append writes to one of fileNames, which it creates.
+func (w *spoolWriter) append(file int, p []byte) (n int, err error) {
+	f := w.files[file]
+	if f == nil {
+		if err := os.MkdirAll(w.dir, 0o700); err != nil {
+			return 0, err
+		}
+		if f, err = os.OpenFile(filepath.Join(w.dir, fileNames[file]), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+			return 0, err
+		}
+		w.files[file] = f
 	}
-	return os.OpenFile(filepath.Join(w.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	n, err = f.Write(p)
+	w.sums[file].Write(p[:n])
+	return n, err
 }
 
 // endRun encodes the current run and returns the length of the code.
@@ -115,29 +116,15 @@ func (w *spoolWriter) endRun() int {
 	return len(w.order) - before
 }
 
-// flushOrder writes the order so far. The current run continues as a new one.
 func (w *spoolWriter) flushOrder() {
 	w.endRun()
 	if len(w.order) == 0 {
 		return
 	}
-	if err := w.appendOrder(); err != nil {
+	if _, err := w.append(orderFile, w.order); err != nil {
 		w.stopped = true
 	}
 	w.order = w.order[:0]
-}
-
-func (w *spoolWriter) appendOrder() error {
-	if w.orderFile == nil {
-		f, err := w.create(orderName)
-		if err != nil {
-			return err
-		}
-		w.orderFile = f
-	}
-	n, err := w.orderFile.Write(w.order)
-	w.sums[2].Write(w.order[:n])
-	return err
 }
 
 func (w *spoolWriter) close() {
@@ -146,7 +133,7 @@ func (w *spoolWriter) close() {
 	}
 	w.stopped = true
 	w.order = nil
-	for _, f := range []*os.File{w.files[tools.Stdout], w.files[tools.Stderr], w.orderFile} {
+	for _, f := range w.files {
 		if f != nil {
 			f.Close()
 		}
@@ -216,7 +203,7 @@ func (sp *Spool) readCombined(p []byte, offset int64, most int) []byte {
 			m.files[s] = f
 		}
 	}
-	if order, err := os.Open(filepath.Join(sp.dir, orderName)); err == nil {
+	if order, err := os.Open(filepath.Join(sp.dir, fileNames[orderFile])); err == nil {
 		defer order.Close()
 		m.follow(bufio.NewReader(order))
 	}

@@ -55,8 +55,8 @@ func spoolInfo(dir, name string) Info {
 	return i
 }
 
-// Remove removes the recorded output of a call. For readers it is atomic by renaming to a name of no
-// call; leftovers of a crash have such names.
+// Remove removes the recorded output of a call, atomically for readers: it renames it to a name of
+// no call, as leftovers of a crash have.
 func Remove(dir string) error {
 	gone := filepath.Join(filepath.Dir(dir), "-"+strings.TrimPrefix(filepath.Base(dir), "-"))
 	err := os.RemoveAll(gone)

@@ -49,7 +49,6 @@ func (w *window) oldest() int64 { return w.total - int64(len(w.tail)) }
 // whole reports whether nothing was dropped.
 func (w *window) whole() bool { return w.oldest() == int64(len(w.head)) }
 
-// appendAt appends up to n contiguous bytes from an offset, none if they were dropped.
 func (w *window) appendAt(p []byte, offset int64, n int) []byte {
 	switch from := offset - w.oldest(); {
 	case offset < int64(len(w.head)):
