@@ -44,8 +44,7 @@ func grepDefinition() tools.Definition {
 		Name: "grep",
 		Description: "Searches files for lines that match a regular expression (RE2), and returns them as path:line:text, sorted by path. " +
 			"Leaves out .git, node_modules, binary files and what the policy does not let you read, and says so; follows no links.",
-		Parameters: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
-			`"pattern":{"type":"string","minLength":1,"description":"The regular expression, matched within each line."},`+
+		Parameters: tools.Schema(`"pattern"`, `"pattern":{"type":"string","minLength":1,"description":"The regular expression, matched within each line."},`+
 			`"path":{"type":"string","description":"The file or directory to search, relative to the workspace or absolute. Default: the workspace."},`+
 			`"glob":{"type":"string","description":"Search only files whose path matches: *.go, src/**/*.{ts,tsx}."},`+
 			`"mode":{"type":"string","enum":["content","files","count"],"description":"content: the lines (default). files: the paths of files with a match. count: matching lines of each file."},`+
@@ -53,8 +52,7 @@ func grepDefinition() tools.Definition {
 			`"before":{"type":"integer","minimum":0,"maximum":%[1]d,"description":"Lines to show before each match."},`+
 			`"after":{"type":"integer","minimum":0,"maximum":%[1]d,"description":"Lines to show after each match."},`+
 			`"context":{"type":"integer","minimum":0,"maximum":%[1]d,"description":"Lines to show before and after."},`+
-			`"limit":{"type":"integer","minimum":1,"maximum":%[2]d,"description":"Number of matches, or paths, to return. Default: %[3]d."}},`+
-			`"required":["pattern"],"additionalProperties":false}`, mostAround, mostFound, usualFound)),
+			`"limit":{"type":"integer","minimum":1,"maximum":%[2]d,"description":"Number of matches, or paths, to return. Default: %[3]d."}`, mostAround, mostFound, usualFound),
 	}
 }
 
@@ -181,10 +179,10 @@ func (h hunt) file(ctx context.Context, w *walk, path string, found *findings) e
 	case w.read > mostRead:
 		return w.stop(fmt.Sprintf("after %d MiB", mostRead>>20))
 	case bytes.IndexByte(data[:min(len(data), sniffed)], 0) >= 0:
-		w.others["binary"]++
+		w.omitted[unsuited("binary")]++
 		return nil
 	case len(data) > mostFile:
-		w.others[fmt.Sprintf("larger than %d MiB; use bash", mostFile>>20)]++
+		w.omitted[unsuited(fmt.Sprintf("larger than %d MiB; use bash", mostFile>>20))]++
 		return nil
 	}
 	return h.text(ctx, w, h.shown(path), data, found)

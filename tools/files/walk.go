@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,21 +41,32 @@ type walk struct {
 	entries  int
 	opened   int
 	read     int64
-	judged   map[string]int // by rule
-	hidden   int            // by the sandbox
-	links    int
-	special  int
-	failed   int
-	others   map[string]int // by reason
+	omitted  map[omission]int
 	usual    bool
 	stopped  string // why it is incomplete
 	deadline time.Time
 }
 
+// omission is why something is not searched. Notes are in the order of rank.
+type omission struct {
+	rank       int
+	thing, why string
+}
+
+var (
+	hidden    = omission{1, "path", "not searched: hidden by the sandbox"}
+	unread    = omission{3, "path", "not searched: cannot be read"}
+	irregular = omission{4, "path", "not searched: not a regular file"}
+	link      = omission{5, "symbolic link", "not followed"}
+)
+
+func byRule(rule string) omission  { return omission{0, "path", "not searched: rule " + rule} }
+func unsuited(why string) omission { return omission{2, "file", "not searched: " + why} }
+
 var errEnough = errors.New("enough was found")
 
 func (w *walk) run(ctx context.Context) error {
-	w.judged, w.others, w.deadline = make(map[string]int), make(map[string]int), time.Now().Add(mostSearched)
+	w.omitted, w.deadline = make(map[omission]int), time.Now().Add(mostSearched)
 	err := w.dir(ctx, "")
 	if errors.Is(err, errEnough) {
 		return nil
@@ -99,10 +111,10 @@ func (w *walk) entry(ctx context.Context, path string, e fs.DirEntry) error {
 		w.usual = true
 		return nil
 	case e.Type()&fs.ModeSymlink != 0:
-		w.links++
+		w.omitted[link]++
 		return nil
 	case !e.IsDir() && !e.Type().IsRegular():
-		w.special++
+		w.omitted[irregular]++
 		return nil
 	case !w.may(path):
 		return nil
@@ -126,7 +138,7 @@ func (w *walk) entry(ctx context.Context, path string, e fs.DirEntry) error {
 func (w *walk) may(path string) bool {
 	e := policy.Effect{Kind: policy.Read, Path: filepath.Join(w.root.path, path), Canonical: filepath.Join(w.root.canonical, path)}
 	if w.o.Profile.CanRead(e.Canonical) != nil {
-		w.hidden++
+		w.omitted[hidden]++
 		return false
 	}
 	d := policy.Decision{Rule: "none"}
@@ -134,7 +146,7 @@ func (w *walk) may(path string) bool {
 		d = w.io.Judge(e)
 	}
 	if d.Action != policy.Allow {
-		w.judged[d.Rule]++
+		w.omitted[byRule(d.Rule)]++
 	}
 	return d.Action == policy.Allow
 }
@@ -175,31 +187,20 @@ func (w *walk) open(ctx context.Context, path string) (*os.File, error) {
 
 func (w *walk) fault(err error) {
 	if denied := (*sandbox.Denial)(nil); errors.As(err, &denied) {
-		w.hidden++
+		w.omitted[hidden]++
 		return
 	}
-	w.failed++
+	w.omitted[unread]++
 }
 
 func (w *walk) notes() (lines []string) {
-	note := func(n int, one, why string) {
-		if n > 0 {
-			lines = append(lines, fmt.Sprintf("[%s %s]", plural(n, one), why))
-		}
-	}
 	if w.stopped != "" {
 		lines = append(lines, fmt.Sprintf("[stopped %s: the search is incomplete; narrow path or the pattern of names]", w.stopped))
 	}
-	for _, rule := range slices.Sorted(maps.Keys(w.judged)) {
-		note(w.judged[rule], "path", "not searched: rule "+rule)
+	inOrder := func(a, b omission) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.why, b.why)) }
+	for _, o := range slices.SortedFunc(maps.Keys(w.omitted), inOrder) {
+		lines = append(lines, fmt.Sprintf("[%s %s]", plural(w.omitted[o], o.thing), o.why))
 	}
-	note(w.hidden, "path", "not searched: hidden by the sandbox")
-	for _, why := range slices.Sorted(maps.Keys(w.others)) {
-		note(w.others[why], "file", "not searched: "+why)
-	}
-	note(w.failed, "path", "not searched: cannot be read")
-	note(w.special, "path", "not searched: not a regular file")
-	note(w.links, "symbolic link", "not followed")
 	if w.usual {
 		lines = append(lines, "[.git, .hg, .svn and node_modules were omitted; name one in path to search it]")
 	}
