@@ -18,23 +18,20 @@ import (
 // Decode reads the arguments of a call into a T, a struct in which every exported field has these
 // tags:
 //
-//	json:"command"    the argument's name, matched exactly, case included
-//	alias:"cmd,foo"   other names for it
+//	json:"command"    the argument's exact name
+//	alias:"cmd,foo"   other names
 //	required:"true"   must be present
-//	enum:"a|b"        the only values of a string
-//	ignored:"true"    accepted with any value
+//	enum:"a|b"        the only values
+//	ignored:"true"    accepted with any value; json.RawMessage keeps it
 //
-// Field types are string, bool, int64, pointers to them (nil: absent), structs of such fields, and
-// slices of strings, int64 and structs; the fields of an embedded struct count as its own. An ignored field may have any type; json.RawMessage keeps
-// the value.
+// Field types are string, bool, int64, pointers to them (nil: absent), structs (embedded, too), and
+// slices of strings, int64 and structs.
 //
-// Decode rejects what encoding/json accepts (repeated keys, other case, unknown keys, trailing
-// data, broken escapes), since the caller and the policy could read it differently. Null for an
-// optional argument means absent, and two names of one argument may repeat its value. An integer
-// has digits only: 1.0 and 1e2 are rejected.
+// Decode rejects what readers understand differently (repeated keys, other case, unknown keys,
+// trailing data, broken escapes). Null for an optional argument means absent, and two names of one
+// argument may repeat its value. An integer has digits only.
 //
-// Every fault of the caller is an *ArgumentError. The value is zero if there is an error. Decode
-// may be called concurrently.
+// Every fault of the caller is an *ArgumentError; the value is zero then.
 func Decode[T any](args json.RawMessage) (T, error) {
 	var v, zero T
 	members, err := readObject(args)

@@ -41,6 +41,13 @@ func (s Simple[A]) Build(args json.RawMessage) (Invocation, error) {
 	return s.New(a)
 }
 
+// Schema returns the JSON Schema of an object. properties is a format for values; required lists
+// quoted names.
+func Schema(required, properties string, values ...any) json.RawMessage {
+	properties = fmt.Sprintf(properties, values...)
+	return json.RawMessage(`{"type":"object","properties":{` + properties + `},"required":[` + required + `],"additionalProperties":false}`)
+}
+
 // Ignored has the arguments that every tool accepts and ignores.
 type Ignored struct {
 	Description   json.RawMessage `json:"description" ignored:"true"`

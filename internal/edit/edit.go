@@ -1,6 +1,5 @@
 // Package edit changes single settings in configuration files of other programs, and keeps comments,
-// order and layout. It reads JSON with comments, TOML, and YAML in block style, and refuses what it
-// could change only by guessing.
+// order and layout. It refuses what it could change only by guessing.
 package edit
 
 import (
@@ -36,12 +35,6 @@ type document interface {
 	remove(p Path) (string, error)
 	// hollow reports whether a path is a table without settings.
 	hollow(p Path) bool
-}
-
-type arrays interface {
-	items(p Path) ([]string, error)
-	include(p Path, item string) (string, error)
-	exclude(p Path, item int) (string, error)
 }
 
 func parse(f Format, text string) (document, error) {
@@ -131,8 +124,8 @@ func (o *Done) apply(f Format, d document, text, value string) (string, error) {
 	return next, err
 }
 
-func (o *Done) find(f Format, d document, value string) (a arrays, at int, err error) {
-	a, ok := d.(arrays)
+func (o *Done) find(f Format, d document, value string) (a *jsonDocument, at int, err error) {
+	a, ok := d.(*jsonDocument)
 	if !ok {
 		return nil, -1, fmt.Errorf("arrays in %s are not changed here", f)
 	}

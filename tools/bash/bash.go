@@ -123,40 +123,19 @@ type extraAccess struct {
 }
 
 func (t *tool) Definition() tools.Definition {
-	text := func(s string) map[string]any { return map[string]any{"type": "string", "description": s} }
-	choice := func(s string, values ...string) map[string]any {
-		return map[string]any{"type": "string", "enum": values, "description": s}
-	}
-	schema, err := json.Marshal(map[string]any{
-		"type": "object", "required": []string{"command"}, "additionalProperties": false,
-		"properties": map[string]any{
-			"command": text("The bash script to run. It is judged as written: literal programs, paths and hosts are decided at once, computed ones may need approval."),
-			"cwd":     text("Directory in which it runs, absolute or relative to the workspace. Default: the workspace."),
-			"timeout": map[string]any{
-				"type": "integer", "minimum": 0, "maximum": max(t.options.MaxTimeout, t.options.MaxBackground).Milliseconds(),
-				"description": fmt.Sprintf("Milliseconds until it is stopped. Default %d; 0 means the maximum, %d. With background, up to %d.", t.options.DefaultTimeout.Milliseconds(), t.options.MaxTimeout.Milliseconds(), t.options.MaxBackground.Milliseconds()),
-			},
-			"terminal": choice("split: a terminal, with separate stderr. single: one terminal for everything. off: pipes, for data.", "split", "single", "off"),
-			"stdin":    choice("open: input can be sent while it runs. closed: it reads the end of input. Default: open in single, else closed.", "open", "closed"),
-			"escalate": map[string]any{
-				"type": "object", "additionalProperties": false,
-				"properties": map[string]any{
-					"read": map[string]any{"type": "array", "items": map[string]any{"type": "string"}, "description": "Files or directories, such as .env, that a program of the script must read although a rule requires approval: the user is asked."},
-				},
-				"description": "What the script needs beyond its sandbox. Send it when a return names it.",
-			},
-			"background": map[string]any{
-				"type":        "boolean",
-				"description": fmt.Sprintf("true: return at once while the script continues, with all that it starts, for at most %s (or its timeout). For servers and watchers.", t.options.MaxBackground),
-			},
-		},
-	})
-	if err != nil {
-		schema = []byte(`{"type":"object"}`) // cannot happen
-	}
+	o := t.options
 	return tools.Definition{
-		Name: "bash", Parameters: schema,
-		Description: t.options.describe(),
+		Name: "bash", Description: o.describe(),
+		Parameters: tools.Schema(`"command"`, `"command":{"type":"string","description":"The bash script to run. It is judged as written: literal programs, paths and hosts are decided at once, computed ones may need approval."},`+
+			`"cwd":{"type":"string","description":"Directory in which it runs, absolute or relative to the workspace. Default: the workspace."},`+
+			`"timeout":{"type":"integer","minimum":0,"maximum":%d,"description":"Milliseconds until it is stopped. Default %d; 0 means the maximum, %d. With background, up to %d."},`+
+			`"terminal":{"type":"string","enum":["split","single","off"],"description":"split: a terminal, with separate stderr. single: one terminal for everything. off: pipes, for data."},`+
+			`"stdin":{"type":"string","enum":["open","closed"],"description":"open: input can be sent while it runs. closed: it reads the end of input. Default: open in single, else closed."},`+
+			`"escalate":{"type":"object","additionalProperties":false,"properties":{"read":{"type":"array","items":{"type":"string"},`+
+			`"description":"Files or directories, such as .env, that a program of the script must read although a rule requires approval: the user is asked."}},`+
+			`"description":"What the script needs beyond its sandbox. Send it when a return names it."},`+
+			`"background":{"type":"boolean","description":"true: return at once while the script continues, with all that it starts, for at most %s (or its timeout). For servers and watchers."}`,
+			max(o.MaxTimeout, o.MaxBackground).Milliseconds(), o.DefaultTimeout.Milliseconds(), o.MaxTimeout.Milliseconds(), o.MaxBackground.Milliseconds(), o.MaxBackground),
 	}
 }
 

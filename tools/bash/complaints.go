@@ -114,7 +114,6 @@ func (c complaint) pathsAbove() (paths []string) {
 
 // Messages of programs when the kernel refuses an access (strerror(3) in the locale C).
 var (
-	// The first group may refuse a read too, the second may mean a hidden path.
 	refusalText = regexp.MustCompile(`(?i)read-only file system|device or resource busy|operation not permitted|invalid cross-device link|(permission denied)|(no such file or directory)`)
 
 	changeWord = regexp.MustCompile(`(?i)\b(?:creat\w*|writ\w*|writing|remov\w*|delet\w*|unlink|mkdir|rmdir|make directory|touch|mov[ei]\w*|renam\w*|overwrite|truncate|append\w*|chmod|chown|symlink|link|lock|save|update|install|mknod|mkfifo|output file)\b`)

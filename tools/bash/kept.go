@@ -101,8 +101,8 @@ type removal struct {
 	unpacked int64
 }
 
-// again also considers everything below the path whose name ends in part in any case, as find's
-// -iname.
+// again reports whether a path can be restored, and everything below it whose name ends in part in
+// any case, as for find's -iname.
 func (l *removal) again(path, part string) bool {
 	if l.tool.options.Profile.Scratch(path) && !onHost(path) {
 		return true

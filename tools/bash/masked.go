@@ -78,7 +78,6 @@ func (v *invocation) relative(path string) string {
 	return path
 }
 
-// hasName reports whether a text contains a name that is not part of a longer one.
 func hasName(text, name string) bool {
 	for at := 0; ; at++ {
 		i := strings.Index(text[at:], name)

@@ -83,22 +83,20 @@ func fault(field, format string, args ...any) error {
 }
 
 func describe(s tools.CallStatus) string {
-	what := ""
-	if s.What != "" {
-		what = ": " + display.Visible(s.What)
-	}
-	since := ""
-	if !s.Started.IsZero() && s.End == "" {
-		since = fmt.Sprintf(" for %s", time.Since(s.Started).Round(time.Second))
-	}
-	kind := ""
-	if s.Background {
-		kind = ", in the background"
-	}
+	text := s.ID + " " + s.State
 	if s.End != "" {
-		return fmt.Sprintf("%s ended (%s)%s, %d bytes of output%s", s.ID, s.End, kind, s.Bytes[tools.Combined], what)
+		text = fmt.Sprintf("%s ended (%s)", s.ID, s.End)
+	} else if !s.Started.IsZero() {
+		text += fmt.Sprintf(" for %s", time.Since(s.Started).Round(time.Second))
 	}
-	return fmt.Sprintf("%s %s%s%s, %d bytes of output%s", s.ID, s.State, since, kind, s.Bytes[tools.Combined], what)
+	if s.Background {
+		text += ", in the background"
+	}
+	text += fmt.Sprintf(", %d bytes of output", s.Bytes[tools.Combined])
+	if s.What != "" {
+		text += ": " + display.Visible(s.What)
+	}
+	return text
 }
 
 type killArguments struct {
@@ -110,9 +108,7 @@ func killDefinition() tools.Definition {
 	return tools.Definition{
 		Name:        "bash_kill",
 		Description: "Stops a running call of this conversation, with all its processes (TERM, then KILL), and returns how it ended.",
-		Parameters: json.RawMessage(`{"type":"object","properties":{` +
-			`"call_id":{"type":"string","description":"The id of the call, as bash or list_calls returned it."}},` +
-			`"required":["call_id"],"additionalProperties":false}`),
+		Parameters:  tools.Schema(`"call_id"`, `"call_id":{"type":"string","description":"The id of the call, as bash or list_calls returned it."}`),
 	}
 }
 

@@ -3,7 +3,6 @@ package calls
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -34,13 +33,11 @@ func outputDefinition() tools.Definition {
 		Name: "bash_output",
 		Description: fmt.Sprintf("Returns the output of a running or ended call of this conversation: its end, or the part from offset on, at most %d bytes. "+
 			"The first line says whether the call still runs or how it ended, and the next offset.", usualBytes),
-		Parameters: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
-			`"call_id":{"type":"string","description":"The id of the call, as bash or list_calls returned it."},`+
+		Parameters: tools.Schema(`"call_id"`, `"call_id":{"type":"string","description":"The id of the call, as bash or list_calls returned it."},`+
 			`"offset":{"type":"integer","minimum":0,"description":"First byte to return. Default: the end of the output."},`+
 			`"limit":{"type":"integer","minimum":1,"maximum":%d,"description":"Number of bytes to return."},`+
 			`"wait":{"type":"integer","minimum":0,"maximum":%d,"description":"Milliseconds to wait for output from offset on, or for the end of the call."},`+
-			`"stream":{"type":"string","enum":["combined","stdout","stderr"],"description":"Default: combined."}},`+
-			`"required":["call_id"],"additionalProperties":false}`, mostBytes, mostWait.Milliseconds())),
+			`"stream":{"type":"string","enum":["combined","stdout","stderr"],"description":"Default: combined."}`, mostBytes, mostWait.Milliseconds()),
 	}
 }
 

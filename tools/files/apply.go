@@ -78,7 +78,7 @@ func (a *application) put(ctx context.Context, file target, s state, r sandbox.R
 	return err
 }
 
-// holds reports whether one of several files has its new content although writing it failed.
+// holds reports whether a file has its new content although writing it failed.
 func (a *application) holds(ctx context.Context, file target, content []byte) bool {
 	f, _, err := a.o.Files.Open(context.WithoutCancel(ctx), a.o.Profile, file.canonical)
 	if err != nil || len(a.states) == 1 {

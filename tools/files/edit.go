@@ -2,7 +2,6 @@ package files
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,17 +55,14 @@ func (a editArguments) list() ([]edit, error) {
 
 const editSchema = `"old_string":{"type":"string","minLength":1,"description":"The text to replace, white space included, with enough around it to occur once."},` +
 	`"new_string":{"type":"string","description":"The text to put in its place; may be empty."},` +
-	`"replace_all":{"type":"boolean","description":"Replace every occurrence."}},`
+	`"replace_all":{"type":"boolean","description":"Replace every occurrence."}`
 
 func editDefinition() tools.Definition {
 	return tools.Definition{
 		Name: "edit_file",
 		Description: "Replaces text in a file, atomically. old_string must occur exactly once unless replace_all is set. " +
 			"Only the replaced bytes change; line endings are those of the file (a newline in old_string matches CRLF as well).",
-		Parameters: json.RawMessage(`{"type":"object","properties":{` +
-			pathSchema +
-			editSchema +
-			`"required":["file_path","old_string","new_string"],"additionalProperties":false}`),
+		Parameters: tools.Schema(`"file_path","old_string","new_string"`, pathSchema+editSchema),
 	}
 }
 
@@ -197,12 +193,8 @@ func multiDefinition() tools.Definition {
 		Name: "multi_edit",
 		Description: "Makes several replacements in one file, in order, each in the result of the one before: all of them or none. " +
 			"Each old_string must occur exactly once then, unless replace_all is set.",
-		Parameters: json.RawMessage(`{"type":"object","properties":{` +
-			pathSchema +
-			`"edits":{"type":"array","minItems":1,"maxItems":100,"items":{"type":"object","properties":{` +
-			editSchema +
-			`"required":["old_string","new_string"],"additionalProperties":false}}},` +
-			`"required":["file_path","edits"],"additionalProperties":false}`),
+		Parameters: tools.Schema(`"file_path","edits"`, pathSchema+`"edits":{"type":"array","minItems":1,"maxItems":100,"items":%s}`,
+			tools.Schema(`"old_string","new_string"`, editSchema)),
 	}
 }
 

@@ -2,7 +2,6 @@ package files
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,11 +31,9 @@ func globDefinition() tools.Definition {
 		Description: "Lists the files and directories whose path matches a pattern, sorted by path, directories with a slash at the end. " +
 			"** stands for any number of directories: **/*.go finds all Go files, *.go those in path itself. " +
 			"Leaves out .git, node_modules and what the policy does not let you read, and follows no links.",
-		Parameters: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
-			`"pattern":{"type":"string","minLength":1,"description":"The pattern, relative to path, with *, ?, [a-z], {a,b} and **."},`+
+		Parameters: tools.Schema(`"pattern"`, `"pattern":{"type":"string","minLength":1,"description":"The pattern, relative to path, with *, ?, [a-z], {a,b} and **."},`+
 			`"path":{"type":"string","description":"The directory to search, relative to the workspace or absolute. Default: the workspace."},`+
-			`"limit":{"type":"integer","minimum":1,"maximum":%d,"description":"Number of paths to return. Default: %d."}},`+
-			`"required":["pattern"],"additionalProperties":false}`, mostFound, usualFound)),
+			`"limit":{"type":"integer","minimum":1,"maximum":%d,"description":"Number of paths to return. Default: %d."}`, mostFound, usualFound),
 	}
 }
 

@@ -77,7 +77,7 @@ func (f *patched) write(line string, crlf bool) {
 	f.out.WriteByte('\n')
 }
 
-// change applies a hunk at line start. New lines get the ending of their neighbours.
+// New lines get the ending of their neighbours.
 func (f *patched) change(h hunk, start int) {
 	f.copyTo(start)
 	for _, line := range h.lines {

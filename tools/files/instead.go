@@ -45,11 +45,11 @@ func (o Options) instead(ctx context.Context, io tools.IO, file target, err erro
 }
 
 func (o Options) near(ctx context.Context, io tools.IO, file target) string {
-	dir, missing := filepath.Split(file.canonical)
-	names, listed := o.names(ctx, io, filepath.Clean(dir))
-	for !listed && filepath.Dir(filepath.Clean(dir)) != filepath.Clean(dir) {
-		dir, missing = filepath.Split(filepath.Clean(dir))
-		names, listed = o.names(ctx, io, filepath.Clean(dir))
+	var names []string
+	dir, missing, listed := file.canonical, "", false
+	for !listed && dir != "/" {
+		dir, missing = filepath.Dir(dir), filepath.Base(dir)
+		names, listed = o.names(ctx, io, dir)
 	}
 	find := fmt.Sprintf("glob finds files by name: {\"pattern\": \"**/%s\"}", filepath.Base(file.path))
 	near := spell.Near(missing, names)

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -215,9 +214,7 @@ func patchDefinition() tools.Definition {
 			"between them come \"*** Add File: PATH\" and its lines prefixed by +, \"*** Delete File: PATH\", or \"*** Update File: PATH\", optionally \"*** Move to: PATH\", and hunks. " +
 			"A hunk begins with @@, or with @@ and a line of the file above the change, and contains unchanged lines prefixed by a space, removed ones by -, added ones by +. " +
 			"The lines of a hunk must occur once; \"*** End of File\" after a hunk says that it is at the end.",
-		Parameters: json.RawMessage(`{"type":"object","properties":{` +
-			`"input":{"type":"string","description":"The whole patch. Paths are relative to the workspace or absolute."}},` +
-			`"required":["input"],"additionalProperties":false}`),
+		Parameters: tools.Schema(`"input"`, `"input":{"type":"string","description":"The whole patch. Paths are relative to the workspace or absolute."}`),
 	}
 }
 

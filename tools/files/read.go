@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,13 +29,11 @@ func (b base) readDefinition() tools.Definition {
 		Name: "read_file",
 		Description: fmt.Sprintf("Returns the content of a regular text file, byte for byte. At most %d lines and %d KiB, or with limit that many lines and at most %d KiB; "+
 			"if more follows, the last line says how many lines there are and at which offset to continue.", usualLines, usualBytes>>10, b.o.MaxRead>>10),
-		Parameters: json.RawMessage(`{"type":"object","properties":{` +
-			pathSchema +
-			`"offset":{"type":"integer","minimum":1,"description":"First line to return, counted from 1."},` +
-			`"limit":{"type":"integer","minimum":1,"description":"Number of lines to return. Lines are not cut then."},` +
-			`"numbered":{"type":"boolean","description":"Put the line number and a tab before each line."},` +
-			`"encoding":{"type":"string","enum":["utf-8","base64"],"description":"base64 returns any bytes, encoded."}},` +
-			`"required":["file_path"],"additionalProperties":false}`),
+		Parameters: tools.Schema(`"file_path"`, pathSchema+
+			`"offset":{"type":"integer","minimum":1,"description":"First line to return, counted from 1."},`+
+			`"limit":{"type":"integer","minimum":1,"description":"Number of lines to return. Lines are not cut then."},`+
+			`"numbered":{"type":"boolean","description":"Put the line number and a tab before each line."},`+
+			`"encoding":{"type":"string","enum":["utf-8","base64"],"description":"base64 returns any bytes, encoded."}`),
 	}
 }
 

@@ -76,7 +76,6 @@ type lineEndings struct {
 	ended   bool
 }
 
-// crlf reports the ending of the first line that ends at or after p, or else of the last one.
 func (e *lineEndings) crlf(p extent) bool {
 	if e.next < p.start && !e.ended {
 		if i := bytes.IndexByte(e.content[p.start:], '\n'); i >= 0 {

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,10 +21,8 @@ func writeDefinition() tools.Definition {
 		Name: "write_file",
 		Description: "Writes a text file, atomically. Missing directories are created. " +
 			"An existing file is replaced and keeps its mode, owner and attributes; a symbolic link is kept and its target is written; other hard links keep the old content.",
-		Parameters: json.RawMessage(`{"type":"object","properties":{` +
-			pathSchema +
-			`"content":{"type":"string","description":"The whole new content, written byte for byte."}},` +
-			`"required":["file_path","content"],"additionalProperties":false}`),
+		Parameters: tools.Schema(`"file_path","content"`, pathSchema+
+			`"content":{"type":"string","description":"The whole new content, written byte for byte."}`),
 	}
 }
 
