@@ -1,10 +1,10 @@
-// Command mutants changes one operator, constant or statement at a time, runs the tests of the
-// package, and prints the mutants that they do not find:
+// Command mutants changes one operator, constant or statement at a time, and prints the changes that
+// the tests of the package do not find:
 //
 //	go run ./.ci/mutants [-n 40] [-seed 1] [-find 90] ./policy ./message
 //
-// It exits with 1 if fewer than -find percent are found. A mutant whose tests run for ten minutes is
-// found; one that does not compile does not count.
+// It exits with 1 if fewer than -find percent are found. Tests that run for ten minutes have found
+// one.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command skipped summarises the events of "go test -json": packages, the output of failures, and
-// the skipped tests by reason. It fails if a test fails.
+// Command skipped summarises the events of "go test -json", with the skipped tests by reason. It
+// fails if a test fails.
 package main
 
 import (

@@ -86,7 +86,6 @@ func span(p []byte, low, high byte) int {
 	return n
 }
 
-// stringEnd returns the length of a control string. It ends with the line at the latest.
 func stringEnd(p []byte) int {
 	for n := 0; n < len(p); n++ {
 		switch {

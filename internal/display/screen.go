@@ -9,11 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Screen passes output on to a terminal. Of escape sequences it passes only complete SGR (ECMA-48,
-// 8.3.117). It removes the others, bells and backspaces, shows other control characters, and
-// replaces invalid UTF-8 by U+FFFD. Text after a carriage return replaces its line.
-//
-// It may be written to in pieces of any size, by one goroutine at a time. Close resets the colours.
+// Screen passes output on to a terminal: of escape sequences only complete SGR (ECMA-48, 8.3.117).
+// It shows other control characters, and replaces invalid UTF-8 by U+FFFD. Text after a carriage
+// return replaces its line. Pieces may have any size. Close resets the colours.
 type Screen struct {
 	// Width is the number of columns; 0: any. Longer lines are continued with a mark.
 	Width int

@@ -49,8 +49,8 @@ func ResolveLinks(path string) (canonical string, links []string, err error) {
 	return canonical, links, err
 }
 
-// ResolveOutside is Resolve, but resolves nothing below dir, an absolute clean path: rest is the
-// part below it, as written. outside reports that the path does not lead into dir.
+// ResolveOutside is Resolve, but resolves nothing below dir: rest is that part, as written. outside
+// reports that the path does not lead into dir.
 func ResolveOutside(path, dir string) (canonical, rest string, outside bool, err error) {
 	canonical, rest, _, err = resolve(path, dir)
 	return canonical, rest, canonical != dir, err
