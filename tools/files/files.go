@@ -39,7 +39,8 @@ func New(o Options) []tools.Tool {
 	return []tools.Tool{
 		located(b, b.readDefinition(), b.read), located(b, writeDefinition(), b.write), located(b, editDefinition(), b.edit),
 		located(b, multiDefinition(), b.multiEdit), located(b, textEditorDefinition(), b.textEdit),
-		patchTool{located(b, patchDefinition(), b.patch)}, located(b, grepDefinition(), b.grep), located(b, globDefinition(), b.glob),
+		patchTool{located(b, patchDefinition(), b.patch)},
+		located(b, grepDefinition(), b.grep), located(b, globDefinition(), b.glob),
 	}
 }
 

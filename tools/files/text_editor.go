@@ -29,8 +29,12 @@ func (a textEditorArguments) check(needs, takes []string) error {
 		name  string
 		given bool
 	}{
-		{"view_range", a.ViewRange != nil}, {"file_text", a.FileText != nil}, {"old_str", a.OldStr != nil},
-		{"new_str", a.NewStr != nil}, {"insert_line", a.InsertLine != nil}, {"insert_text", a.InsertText != nil},
+		{"view_range", a.ViewRange != nil},
+		{"file_text", a.FileText != nil},
+		{"old_str", a.OldStr != nil},
+		{"new_str", a.NewStr != nil},
+		{"insert_line", a.InsertLine != nil},
+		{"insert_text", a.InsertText != nil},
 	} {
 		needed := slices.Contains(needs, argument.name)
 		switch {
