@@ -1,7 +1,6 @@
 package bash_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/toold/toold/policy"
@@ -36,16 +35,8 @@ func TestWhatMktempMadeIsRemovedUnasked(t *testing.T) {
 		`tmp=$(mktemp -d); tmp+=x; rm -rf "$tmp"`:                          false,
 		`IFS=t; tmp=$(mktemp -d); rm -rf $tmp`:                             false,
 	} {
-		args, err := json.Marshal(map[string]string{"command": script})
-		if err != nil {
-			t.Fatal(err)
-		}
-		inv, err := tool.Build(args)
-		if err != nil {
-			t.Fatal(err)
-		}
 		found := false
-		for _, e := range inv.Effects() {
+		for _, e := range build(t, tool, script).Effects() {
 			if e.Kind == policy.Exec && programs.Parse(e.Argv).Loses != "" {
 				found = true
 				if e.Kept != kept {

@@ -55,11 +55,10 @@ func TestADirectoryAddedForOneCallHasItsMasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer grant.Close()
-	var out strings.Builder
 	script := "cd " + added + "; cat open && echo new >made && ! cat deep/key.pem && ! ln deep/key.pem other && ! cat $OLDPWD/key.pem && mv deep moved; cat moved/key.pem"
-	r := v.build(script).Execute(t.Context(), tools.IO{Policy: v.policy, Escalation: grant, Output: func(_ tools.Stream, p []byte) { out.Write(p) }})
-	if r.Exit == nil || strings.Contains(out.String(), "SECRET") || !strings.HasPrefix(out.String(), "open\n") || !strings.Contains(r.Text+out.String(), "denied") {
-		t.Errorf("%+v %s\n%s", r.Exit, r.Text, out.String())
+	r, out := run(t, v.build(script), tools.IO{Policy: v.policy, Escalation: grant})
+	if r.Exit == nil || strings.Contains(out, "SECRET") || !strings.HasPrefix(out, "open\n") || !strings.Contains(r.Text+out, "denied") {
+		t.Errorf("%+v %s\n%s", r.Exit, r.Text, out)
 	}
 	v.person("test $(cat " + added + "/made) = new; test $(cat " + added + "/deep/key.pem) = SECRET")
 	v.fails("cat " + added + "/made/nothing; test -w " + added)

@@ -94,31 +94,41 @@ func (v *vault) person(script string) {
 	}
 }
 
-// build is a call of a script.
-func (v *vault) build(script string) tools.Invocation {
-	v.t.Helper()
+// build builds a call of a script.
+func build(t testing.TB, tool tools.Tool, script string) tools.Invocation {
+	t.Helper()
 	args, err := json.Marshal(map[string]string{"command": script})
 	if err != nil {
-		v.t.Fatal(err)
+		t.Fatal(err)
 	}
-	inv, err := bash.New(v.tool).Build(args)
+	inv, err := tool.Build(args)
 	if err != nil {
-		v.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return inv
 }
 
-// call runs a script as a call, and returns what it printed on both streams.
-func (v *vault) call(script string) (tools.Result, string) {
-	v.t.Helper()
+// run runs a call and returns what it printed on both streams. Without a sandbox it skips the test.
+func run(t testing.TB, inv tools.Invocation, io tools.IO) (tools.Result, string) {
+	t.Helper()
 	var out strings.Builder
-	r := v.build(script).Execute(v.t.Context(), tools.IO{
-		Policy: v.policy, Opened: v.opened, Output: func(_ tools.Stream, p []byte) { out.Write(p) },
-	})
-	if r.Failure == tools.SandboxUnavailable && !strings.Contains(r.Text, "too many files") {
-		v.t.Skip("this machine has no sandbox: " + r.Text)
+	io.Output = func(_ tools.Stream, p []byte) { out.Write(p) }
+	r := inv.Execute(t.Context(), io)
+	if r.Failure == tools.SandboxUnavailable && io.Escalation == nil && !strings.Contains(r.Text, "too many files") {
+		t.Skip("this machine has no sandbox: " + r.Text)
 	}
 	return r, out.String()
+}
+
+func (v *vault) build(script string) tools.Invocation {
+	v.t.Helper()
+	return build(v.t, bash.New(v.tool), script)
+}
+
+// call runs a script as a call.
+func (v *vault) call(script string) (tools.Result, string) {
+	v.t.Helper()
+	return run(v.t, v.build(script), tools.IO{Policy: v.policy, Opened: v.opened})
 }
 
 // succeeds runs a script as a call that has to end with 0, and returns its output.

@@ -2,7 +2,6 @@ package bash_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -84,8 +83,7 @@ func (i *internet) decide(_ context.Context, host string, ports []uint16) error 
 func (i *internet) run(t testing.TB, script string, pool *executor.Pool, change func(*bash.Options, *tools.IO)) (tools.Result, string) {
 	t.Helper()
 	ws := i.workspace
-	var out strings.Builder
-	io := tools.IO{Connect: i.decide, Output: func(_ tools.Stream, p []byte) { out.Write(p) }}
+	io := tools.IO{Connect: i.decide}
 	o := bash.Options{
 		Workspace: ws, Terminal: executor.Off, Pool: pool, Env: executor.BaseEnv(executor.EnvOptions{From: os.Environ()}),
 		Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws, Ports: []uint16{80, 443}},
@@ -94,19 +92,8 @@ func (i *internet) run(t testing.TB, script string, pool *executor.Pool, change 
 	if change != nil {
 		change(&o, &io)
 	}
-	args, err := json.Marshal(map[string]string{"command": "get() { exec 3<>/dev/tcp/$1/${2:-80} && printf 'GET / HTTP/1.0\\r\\nHost: %s\\r\\n\\r\\n' $1 >&3 && sed -n '$p' <&3; }\n" + script})
-	if err != nil {
-		t.Fatal(err)
-	}
-	inv, err := bash.New(o).Build(args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := inv.Execute(t.Context(), io)
-	if r.Failure == tools.SandboxUnavailable {
-		t.Skip("this machine has no sandbox: " + r.Text)
-	}
-	return r, out.String()
+	get := "get() { exec 3<>/dev/tcp/$1/${2:-80} && printf 'GET / HTTP/1.0\\r\\nHost: %s\\r\\n\\r\\n' $1 >&3 && sed -n '$p' <&3; }\n"
+	return run(t, build(t, bash.New(o), get+script), io)
 }
 
 func TestCallsReachHostsByName(t *testing.T) {
