@@ -29,7 +29,7 @@ type tomlKey struct {
 	valueAt, valueTo int
 }
 
-func parseTOML(text string) (document, error) {
+func parseTOML(text string) (*tomlDocument, error) {
 	d := &tomlDocument{text: text, tables: []*tomlTable{{}}}
 	var p unstable.Parser
 	p.Reset(slices.Clip([]byte(blank(text)))) // the parser locates faults by the buffer's address
@@ -125,9 +125,8 @@ func (d *tomlDocument) find(p Path) (key *tomlKey, in *tomlTable, err error) {
 
 // Tables returns the names of the tables below the table above.
 func Tables(text, above string) (names []string) {
-	doc, err := parseTOML(text)
-	d, ok := doc.(*tomlDocument)
-	if err != nil || !ok {
+	d, err := parseTOML(text)
+	if err != nil {
 		return nil
 	}
 	for _, t := range d.tables {
@@ -166,7 +165,7 @@ func (d *tomlDocument) get(p Path) (string, int, error) {
 
 func (d *tomlDocument) hollow(p Path) bool {
 	t := d.table(p)
-	return t != nil && len(t.keys) <= 1 && !strings.Contains(d.text[t.body:t.end(d)], "#")
+	return t != nil && len(t.keys) <= 1 && !strings.Contains(d.text[t.body:t.end()], "#")
 }
 
 func (d *tomlDocument) table(p Path) *tomlTable {
@@ -178,7 +177,7 @@ func (d *tomlDocument) table(p Path) *tomlTable {
 	return nil
 }
 
-func (t *tomlTable) end(*tomlDocument) int {
+func (t *tomlTable) end() int {
 	if len(t.keys) == 0 {
 		return t.body
 	}
@@ -186,10 +185,8 @@ func (t *tomlTable) end(*tomlDocument) int {
 }
 
 func (d *tomlDocument) set(p Path, value string, raw bool) (string, error) {
-	if !raw {
-		if strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[") {
-			return "", errors.New("only single values are written in TOML")
-		}
+	if !raw && strings.ContainsAny(value[:1], "{[") {
+		return "", errors.New("only single values are written in TOML")
 	}
 	k, in, err := d.find(p)
 	if err != nil {
@@ -201,7 +198,7 @@ func (d *tomlDocument) set(p Path, value string, raw bool) (string, error) {
 	line := p[len(p)-1] + " = " + value
 	switch {
 	case in != nil && (in != d.tables[0] || len(in.keys) > 0):
-		at := in.end(d)
+		at := in.end()
 		return d.text[:at] + "\n" + line + d.text[at:], nil
 	case len(p) == 1:
 		gap := "\n"
@@ -223,7 +220,7 @@ func (d *tomlDocument) set(p Path, value string, raw bool) (string, error) {
 
 func (d *tomlDocument) remove(p Path) (string, error) {
 	if t := d.table(p); t != nil {
-		before, after := strings.TrimRight(d.text[:t.start], "\n"), strings.TrimLeft(d.text[t.end(d):], "\n")
+		before, after := strings.TrimRight(d.text[:t.start], "\n"), strings.TrimLeft(d.text[t.end():], "\n")
 		switch {
 		case before == "":
 			return after, nil
@@ -253,11 +250,10 @@ func tomlString(raw string) (string, bool) {
 
 // Only returns a TOML text with only the named settings and tables.
 func Only(text string, names []string) (string, error) {
-	parsed, err := parseTOML(text)
+	d, err := parseTOML(text)
 	if err != nil {
 		return "", err
 	}
-	d := parsed.(*tomlDocument)
 	var b strings.Builder
 	for _, t := range d.tables {
 		whole := len(t.path) > 0
