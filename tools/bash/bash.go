@@ -37,8 +37,6 @@ type Options struct {
 	Env       []string // NAME=value
 	Profile   sandbox.Profile
 	Terminal  executor.Terminal // default of a call
-	Rows      uint16            // of the terminals; 0 = the executor's
-	Cols      uint16
 
 	DefaultTimeout time.Duration // 0 = DefaultTimeout
 	MaxTimeout     time.Duration // 0 = MaxTimeout
@@ -47,8 +45,6 @@ type Options struct {
 
 	ReturnBytes int64 // of each stream in a return, for the description; 0: omitted
 	Background  bool  // for the description
-
-	Resolver shell.Resolver // nil: the host's file system
 
 	Egress  egress.Options   // used if Profile has Ports
 	Masks   *masks.Tracker   // nil: none
@@ -62,16 +58,13 @@ func New(o Options) tools.Tool {
 	o.MaxTimeout = cmp.Or(o.MaxTimeout, MaxTimeout)
 	o.MaxBackground = cmp.Or(o.MaxBackground, MaxBackground)
 	o.DefaultTimeout = min(cmp.Or(o.DefaultTimeout, DefaultTimeout), o.MaxTimeout)
-	if o.Resolver == nil {
-		o.Resolver = shell.Host()
-	}
 	env := make(map[string]string)
 	for _, entry := range o.Env {
 		if name, text, ok := strings.Cut(entry, "="); ok {
 			env[name] = text
 		}
 	}
-	t := &tool{options: o, analyser: shell.New(shell.Options{Workspace: o.Workspace, Env: env, Resolver: o.Resolver})}
+	t := &tool{options: o, analyser: shell.New(shell.Options{Workspace: o.Workspace, Env: env, Resolver: shell.Host()})}
 	if !o.protects(o.Profile) {
 		o.Pool.Prepare(t.usual())
 		return t
@@ -94,7 +87,7 @@ func (t *tool) usual() executor.Command {
 	held, is := pin(o.Workspace)
 	held.Close() // allowed on nil
 	return executor.Command{
-		Dir: o.Workspace, DirIs: is, Env: o.Env, Terminal: o.Terminal, Rows: o.Rows, Cols: o.Cols,
+		Dir: o.Workspace, DirIs: is, Env: o.Env, Terminal: o.Terminal,
 		Stdin: o.Terminal == executor.Single, Sandbox: o.Profile,
 	}
 }
@@ -200,7 +193,7 @@ func (t *tool) directory(dir string) (string, error) {
 	fail := func(why string) error {
 		return &tools.ArgumentError{Field: "cwd", Problem: fmt.Sprintf("%q %s: expected a directory, absolute or relative to the workspace", asked, why)}
 	}
-	path := t.options.Resolver.Canonical(asked)
+	path := shell.Host().Canonical(asked)
 	if path == "" {
 		return "", fail("cannot be resolved")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/shell"
 	"github.com/toold/toold/tools"
 )
 
@@ -25,7 +26,7 @@ func (v *invocation) escalate(e extraAccess) error {
 		if !filepath.IsAbs(path) {
 			path = v.dir + "/" + path
 		}
-		canonical := v.tool.options.Resolver.Canonical(path)
+		canonical := shell.Host().Canonical(path)
 		if asked == "" || canonical == "" {
 			return &tools.ArgumentError{Field: "escalate.read", Problem: fmt.Sprintf("%q cannot be resolved: expected a path, absolute or relative to cwd", asked)}
 		}

@@ -65,7 +65,7 @@ func (v *invocation) env() []string {
 func (v *invocation) command() executor.Command {
 	o := v.tool.options
 	return executor.Command{
-		Script: v.script, Dir: v.dir, DirIs: v.dirIs, Env: v.env(), Terminal: v.terminal, Rows: o.Rows, Cols: o.Cols, Stdin: v.stdin,
+		Script: v.script, Dir: v.dir, DirIs: v.dirIs, Env: v.env(), Terminal: v.terminal, Stdin: v.stdin,
 		Timeout: v.timeout, Grace: o.Grace, Sandbox: v.profile, WaitAll: v.background,
 	}
 }
