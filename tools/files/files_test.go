@@ -60,6 +60,14 @@ func (w workspace) put(name, content string) {
 	}
 }
 
+// link makes a symbolic link to a path.
+func (w workspace) link(to, name string) {
+	w.t.Helper()
+	if err := os.Symlink(to, filepath.Join(w.root, name)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w workspace) content(name string) string {
 	w.t.Helper()
 	data, err := os.ReadFile(filepath.Join(w.root, name))
@@ -157,9 +165,7 @@ func TestReadRefusesWithTheNextStep(t *testing.T) {
 	w.put("utf16", "\xff\xfea\x00\n\x00")
 	w.put("big", strings.Repeat("0123456789\n", 20))
 	w.put("hidden/key", "secret")
-	if err := os.Symlink("hidden/key", w.root+"/innocent"); err != nil {
-		t.Fatal(err)
-	}
+	w.link("hidden/key", "innocent")
 	for _, tc := range []struct {
 		a     args
 		words []string
@@ -232,9 +238,7 @@ func TestWriteRefusesWhatTheProfileDoes(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, func(o *Options) { o.MaxWrite = 10 })
 	outside := filepath.Join(filepath.Dir(w.root), "outside")
-	if err := os.Symlink(outside, w.root+"/link"); err != nil {
-		t.Fatal(err)
-	}
+	w.link(outside, "link")
 	w.put("file", "x")
 	for _, tc := range []struct {
 		a     args
@@ -259,9 +263,7 @@ func TestALinkStaysAndItsTargetIsChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
 	w.put("real/target", "old\n")
-	if err := os.Symlink("real/target", w.root+"/link"); err != nil {
-		t.Fatal(err)
-	}
+	w.link("real/target", "link")
 	w.run("write_file", args{"file_path": "link", "content": "new\n"})
 	got := w.run("edit_file", args{"file_path": "link", "old_string": "new", "new_string": "newer"})
 	if to, err := os.Readlink(w.root + "/link"); err != nil || to != "real/target" {
@@ -278,9 +280,7 @@ func TestLookSaysWhatThingsAre(t *testing.T) {
 	w.put("d/f", "mine\n")
 	w.put("locked", "mine")
 	for link, to := range map[string]string{"to-f": "d/f", "to-d": "d", "to-nothing": "nothing"} {
-		if err := os.Symlink(to, filepath.Join(w.root, link)); err != nil {
-			t.Fatal(err)
-		}
+		w.link(to, link)
 	}
 	if err := errors.Join(os.Chmod(filepath.Join(w.root, "locked"), 0), syscall.Mkfifo(filepath.Join(w.root, "pipe"), 0o600)); err != nil {
 		t.Fatal(err)
@@ -334,9 +334,7 @@ func TestALinkThatAppearsAfterJudgingIsAnError(t *testing.T) {
 	if err := os.Rename(w.root+"/d", w.root+"/d2"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("other", w.root+"/d"); err != nil {
-		t.Fatal(err)
-	}
+	w.link("other", "d")
 	for _, inv := range calls {
 		if got := inv.Execute(t.Context(), tools.IO{}); !got.IsError || !strings.Contains(got.Text, "symbolic link") {
 			t.Errorf("%T: %s", inv, got.Text)
@@ -351,9 +349,7 @@ func TestEffectsNameBothFormsOfThePath(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
 	w.put("real/sub/f", "")
-	if err := os.Symlink("real/sub", w.root+"/link"); err != nil {
-		t.Fatal(err)
-	}
+	w.link("real/sub", "link")
 	effect := func(kind policy.Kind, path, canonical, source string) policy.Effect {
 		return policy.Effect{Kind: kind, Path: w.root + path, Canonical: w.root + canonical, Source: source}
 	}

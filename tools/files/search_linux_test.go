@@ -133,9 +133,7 @@ func TestASearchReadsOnlyWhatThePolicyAllows(t *testing.T) {
 func TestASearchIsAReadOfItsRoot(t *testing.T) {
 	t.Parallel()
 	w := project(t)
-	if err := os.Symlink("lib", w.root+"/link"); err != nil {
-		t.Fatal(err)
-	}
+	w.link("lib", "link")
 	for _, tool := range []string{"grep", "glob"} {
 		inv := w.must(tool, args{"pattern": "x", "path": "link"})
 		want := []policy.Effect{{Kind: policy.Read, Path: w.root + "/link", Canonical: w.root + "/lib", Source: "link"}}
@@ -156,9 +154,7 @@ func TestASearchFollowsNoLinkAndWaitsForNoPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, to := range map[string]string{"out": outside, "file": outside + "/f", "loop": "."} {
-		if err := os.Symlink(to, w.root+"/"+name); err != nil {
-			t.Fatal(err)
-		}
+		w.link(to, name)
 	}
 	if err := syscall.Mkfifo(w.root+"/pipe", 0o600); err != nil {
 		t.Fatal(err)
