@@ -57,10 +57,11 @@ type argument struct {
 func fill(dst reflect.Value, members []strict.Member) error {
 	arguments := argumentsOf(dst.Type())
 	for _, m := range members {
-		a := find(arguments, m.Name)
-		if a == nil {
+		i := slices.IndexFunc(arguments, func(a *argument) bool { return slices.Contains(a.names, m.Name) })
+		if i < 0 {
 			return unknownArgument(arguments, m.Name)
 		}
+		a := arguments[i]
 		if err := a.set(dst.FieldByIndex(a.index), m); err != nil {
 			return err
 		}
@@ -96,15 +97,6 @@ func argumentsOf(t reflect.Type) []*argument {
 		list = append(list, a)
 	}
 	return list
-}
-
-func find(arguments []*argument, name string) *argument {
-	for _, a := range arguments {
-		if slices.Contains(a.names, name) {
-			return a
-		}
-	}
-	return nil
 }
 
 func (a *argument) set(field reflect.Value, m strict.Member) error {

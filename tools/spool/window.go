@@ -50,22 +50,17 @@ func (w *window) oldest() int64 { return w.total - int64(len(w.tail)) }
 func (w *window) whole() bool { return w.oldest() == int64(len(w.head)) }
 
 func (w *window) appendAt(p []byte, offset int64, n int) []byte {
-	switch from := offset - w.oldest(); {
-	case offset < int64(len(w.head)):
+	if offset < int64(len(w.head)) {
 		return append(p, w.head[offset:min(offset+int64(n), int64(len(w.head)))]...)
-	case from < 0 || from >= int64(len(w.tail)):
-		return p
-	default:
-		return w.appendTail(p, int(from), n)
 	}
-}
-
-func (w *window) appendTail(p []byte, from, n int) []byte {
-	n = min(n, len(w.tail)-from)
-	begin := (w.start + from) % len(w.tail)
+	from := offset - w.oldest()
+	if from < 0 || from >= int64(len(w.tail)) {
+		return p
+	}
+	n = min(n, len(w.tail)-int(from))
+	begin := (w.start + int(from)) % len(w.tail)
 	first := w.tail[begin:min(begin+n, len(w.tail))]
-	p = append(p, first...)
-	return append(p, w.tail[:n-len(first)]...)
+	return append(append(p, first...), w.tail[:n-len(first)]...)
 }
 
 // cut returns head and tail, cut between characters, with secrets masked that the cut splits.
