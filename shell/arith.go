@@ -6,8 +6,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// arithmetic follows an expression without computing it. Bash evaluates the contents of variables,
-// so only numbers and variables that are numbers are followed.
+// arithmetic follows an expression without computing it. Bash evaluates the text of variables, so
+// only numbers are followed.
 func (w *walker) arithmetic(x syntax.ArithmExpr, s *state) {
 	if w.steps--; w.steps <= 0 || !w.enter() {
 		return
@@ -39,7 +39,7 @@ func (w *walker) binaryArithmetic(x *syntax.BinaryArithm, s *state) {
 		w.mayStop(s)
 	}
 	switch {
-	case listed("&& || ? :", op): // one side may not be evaluated
+	case listed("&& || ? :", op):
 		left := w.fork(s)
 		w.arithmetic(x.X, left)
 		if x.Op != syntax.TernColon {
@@ -94,7 +94,6 @@ func (w *walker) operand(x *syntax.Word, s *state) {
 	}
 }
 
-// holdsNumber reports whether name, or $name, is empty or certainly a number.
 func (w *walker) holdsNumber(name string, s *state) bool {
 	bare, dollar := strings.CutPrefix(name, "$")
 	switch {
@@ -164,7 +163,7 @@ func (w *walker) binaryCondition(x *syntax.BinaryTest, s *state) {
 	}
 }
 
-// test follows test and [. An unknown word may be -v, which evaluates the following name.
+// test follows test and [: -v evaluates its operand.
 func (w *walker) test(args []word, source string) {
 	for i, a := range args {
 		switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// assign follows one assignment. exported means that commands will see it.
+// assign follows one assignment. exported: commands see it.
 func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 	if as.Name == nil {
 		w.opaque("the name of a variable is computed", w.text(as))
@@ -33,7 +33,7 @@ func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 }
 
 func (w *walker) appended(old variable, v value) value {
-	w.steps -= len(old.text) / 64 // a long value is copied
+	w.steps -= len(old.text) / 64
 	if old.integer || !old.known() || v.glob {
 		return unknown()
 	}
@@ -47,7 +47,7 @@ func (w *walker) setArray(name string, s *state, exported bool) {
 	w.put(s, name, v)
 }
 
-// elements follows the words of x=(…), which may be passed to a program as files.
+// elements follows x=(…), whose words may become files of a program.
 func (w *walker) elements(a *syntax.ArrayExpr, s *state) {
 	for _, e := range a.Elems {
 		if text, plain := plainText(e.Value); plain && e.Index == nil {
@@ -70,7 +70,6 @@ func (w *walker) index(x syntax.ArithmExpr, s *state) {
 	}
 }
 
-// assigned expands the value of an assignment, without splitting and patterns.
 func (w *walker) assigned(wd *syntax.Word, s *state) value {
 	if wd == nil {
 		return value{}
@@ -100,7 +99,6 @@ func (w *walker) assigned(wd *syntax.Word, s *state) value {
 	return b.one()
 }
 
-// setVar records the new value of a variable, and its effects.
 func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	old := s.get(name)
 	if _, inherited := w.env[name]; inherited || exported || old.exported || policy.IsDangerousEnv(name) {
@@ -118,7 +116,7 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	case "OLDPWD":
 		s.left = nil
 	case "PATH":
-		w.put(s, name, variable{value: unknown()}) // see prints
+		w.put(s, name, variable{value: unknown()})
 	}
 	if listed(shellNames, name) || listed(numericNames, name) {
 		return
@@ -132,7 +130,6 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	w.put(s, name, old)
 }
 
-// refusal returns why setting a variable has other effects, or "".
 func refusal(name string, v value, old variable) string {
 	switch {
 	case listed(numericNames, name) && !v.isNumeric():

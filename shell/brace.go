@@ -10,10 +10,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Braces are expanded by bash's own rules (braces.c), not the parser's: for example, a group does
-// not end at a } without a preceding comma.
+// Braces follow bash's braces.c, which differs from the parser: a group needs a comma to end at }.
 
-// unit is a character of a word, or a part that braces do not affect.
+// unit is a character, or a part that braces do not affect.
 type unit struct {
 	char byte // 0 = part
 	part syntax.WordPart
@@ -69,7 +68,6 @@ func (w *walker) units(wd *syntax.Word) (out []unit, why string) {
 	return out, ""
 }
 
-// oddInBraces reports whether bash may expand braces inside of a part of a word.
 func (w *walker) oddInBraces(p syntax.WordPart) (odd bool) {
 	switch p := p.(type) {
 	case *syntax.ExtGlob:
@@ -112,7 +110,7 @@ func join(list []unit) (parts []syntax.WordPart) {
 	return parts
 }
 
-// newName reports whether braces append something to a $ or a $name that changes its name.
+// newName reports whether braces change the name of a $name.
 func newName(parts []syntax.WordPart) bool {
 	for i, p := range parts {
 		last := i+1 == len(parts)
@@ -133,14 +131,12 @@ func newName(parts []syntax.WordPart) bool {
 	return false
 }
 
-// braceExpander expands braces until there are too many alternatives.
 type braceExpander struct {
 	left int // alternatives
 	room int // units of all results
 	why  string
 }
 
-// expand is bash's brace_expand.
 func (e *braceExpander) expand(text []unit) [][]unit {
 	open := 0
 	for {
@@ -211,7 +207,7 @@ func (e *braceExpander) product(a, b [][]unit) [][]unit {
 	return out
 }
 
-// gobble is bash's brace_gobbler: it returns the position of the next effective brace or comma.
+// gobble is bash's brace_gobbler: the position of the next effective brace or comma.
 func gobble(text []unit, i int, satisfy byte) int {
 	level, commas := 0, 1
 	if satisfy == '}' {
@@ -220,7 +216,6 @@ func gobble(text []unit, i int, satisfy byte) int {
 	for ; i < len(text); i++ {
 		c := text[i].char
 		if c == satisfy && level == 0 && commas > 0 {
-			// {} alone, and { alone, are words.
 			last := i+1 == len(text) || text[i+1].char == '}'
 			if c != '{' || i > 0 || !last {
 				return i
@@ -248,7 +243,7 @@ func (e *braceExpander) sequence(amble []unit) (out [][]unit) {
 	var raw strings.Builder
 	for _, u := range amble {
 		if u.char == 0 {
-			raw.WriteString("\x00\x00") // longer than one character
+			raw.WriteString("\x00\x00")
 			continue
 		}
 		raw.WriteByte(u.char)
@@ -296,11 +291,9 @@ func (e *braceExpander) sequence(amble []unit) (out [][]unit) {
 	return out
 }
 
-// plainNumber matches a number in its usual form.
 var plainNumber = regexp.MustCompile(`^(?:0|-?[1-9]\d{0,8})$`)
 
-// letters matches a sequence of letters of one case.
 var letters = regexp.MustCompile(`^(?:[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z])$`)
 
-// oddEnd matches an end of a possible sequence: a character, or a number of another form.
+// oddEnd matches the ends of sequences that are not followed.
 var oddEnd = regexp.MustCompile(`^(?s:[\x01-\x7f]\d*|\d.*)$`)

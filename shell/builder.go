@@ -9,9 +9,9 @@ import (
 type builder struct {
 	fields  []word
 	cur     word
-	present bool // the current field exists, even if only by quotes
-	bracket bool // it has an open [
-	slash   int  // index of a variable's backslash in its pattern, plus one; 0 = none
+	present bool // even if only by quotes
+	bracket bool
+	slash   int // 1 + index of a variable's backslash in the pattern; 0 = none
 	raw     strings.Builder
 	pattern strings.Builder
 }
@@ -47,7 +47,7 @@ func (b *builder) literal(text string, quoted bool) {
 	}
 }
 
-// unknown adds a value known only at run time: any number of words, unless quoted.
+// unknown adds any number of words, one if quoted.
 func (b *builder) unknown(quoted bool) {
 	b.present = true
 	b.cur.many = b.cur.many || !quoted
@@ -78,7 +78,7 @@ func (b *builder) value(v value, quoted bool, s *state) {
 	}
 }
 
-// matched adds one of the names that a pattern matches, with their known prefix.
+// matched adds a name that a pattern matches.
 func (b *builder) matched(v value, quoted bool) {
 	switch prefix := literalPrefix(v.text); {
 	case quoted && prefix == v.text:
@@ -102,7 +102,7 @@ func (b *builder) split(text string) {
 	}
 	for i, field := range strings.FieldsFunc(text, isBlank) {
 		if i > maxWords {
-			return // more makes no difference
+			return
 		}
 		if i > 0 {
 			b.cut()
@@ -136,7 +136,6 @@ func (b *builder) cut() {
 	b.pattern.Reset()
 }
 
-// one ends the word, and returns it if it is exactly one or none.
 func (b *builder) one() value {
 	b.cut()
 	switch len(b.fields) {
@@ -190,7 +189,6 @@ func (w *walker) lit(text string, b *builder, quoted bool) {
 	}
 }
 
-// unescape removes backslashes; in double quotes only those before special characters.
 func unescape(s string, inQuotes bool) string {
 	if !strings.Contains(s, `\`) {
 		return s

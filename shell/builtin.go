@@ -12,7 +12,7 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// builtin follows a builtin. It reports whether the command is fully handled.
+// builtin reports whether the command is fully handled.
 func (w *walker) builtin(args []word, s *state, source string) bool {
 	name, rest := args[0].text, args[1:]
 	switch name {
@@ -26,7 +26,7 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 	case "export", "declare", "typeset", "local", "readonly":
 		w.declareWords(args, s, source)
 	case "let", "enable", "bind", "complete", "compgen", "compopt", "fc", "coproc", "hash", "caller", "history":
-		// These define commands, evaluate their words, or read and write files.
+		// These define commands, evaluate words, or access files.
 		if name != "history" || len(rest) > 0 { // a script has none
 			w.opaque("the builtin `"+name+"` changes how the shell works", source)
 		}
@@ -93,7 +93,7 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 	return true
 }
 
-// countOf returns the number argument of shift, break and continue: 1 without one, -1: unknown.
+// countOf returns a numeric argument: 1 by default, -1 if unknown.
 func countOf(args []word) int {
 	switch {
 	case len(args) == 0:
@@ -122,7 +122,7 @@ func (w *walker) set(args []word, s *state, source string) {
 			w.opaque("`set` changes how the shell reads the rest", source)
 			return
 		}
-		for n := strings.Count(a.text, "o"); n > 0 && i+1 < len(args); n-- { // a name for each
+		for n := strings.Count(a.text, "o"); n > 0 && i+1 < len(args); n-- {
 			if i++; !listed("pipefail errexit nounset xtrace verbose noclobber errtrace functrace noglob", args[i].text) || !args[i].known() {
 				w.opaque("`set` changes how the shell reads the rest", source)
 			}
@@ -138,7 +138,7 @@ func (w *walker) cd(args []word, s *state, source string) {
 	}
 	before, left := s.dirs, s.left
 	s.left = slices.Clone(before)
-	joinDirs(&s.left, left) // it may fail
+	joinDirs(&s.left, left)
 	if w.setDirs(s, next); !certain {
 		s.failed = before
 		return
@@ -149,7 +149,6 @@ func (w *walker) cd(args []word, s *state, source string) {
 	}
 }
 
-// cdTo returns where cd may lead, and whether it certainly succeeds.
 func (w *walker) cdTo(args []word, s *state) (next []string, certain bool) {
 	target, physical, plain := s.cdTarget(args)
 	switch {
@@ -167,8 +166,6 @@ func (w *walker) cdTo(args []word, s *state) (next []string, certain bool) {
 	return next, certain && !slices.ContainsFunc(next, func(dir string) bool { return !w.enterable(dir) })
 }
 
-// cdTarget returns the operand of cd, whether -P is set, and whether it is one known directory
-// name.
 func (s *state) cdTarget(args []word) (target word, physical, plain bool) {
 	for over := false; !over && len(args) > 0 && flagOfCd.MatchString(args[0].text) && args[0].known(); args = args[1:] {
 		physical = physical || strings.Contains(args[0].text, "P")
@@ -183,16 +180,14 @@ func (s *state) cdTarget(args []word) (target word, physical, plain bool) {
 	return target, physical, !elsewhere && target.known() && len(args) <= 1
 }
 
-// enterable reports whether a directory exists that anyone may enter.
 func (w *walker) enterable(dir string) bool {
 	mode, err := w.resolver.Mode(w.resolve(dir))
 	return err == nil && mode.IsDir() && mode.Perm()&0o111 == 0o111
 }
 
-// flagOfCd matches cd's flags, or their end.
 var flagOfCd = regexp.MustCompile(`^-(?:-|[PLe@]+)$`)
 
-// cdProc records that the shell may, or (true) does, enter a directory below /proc.
+// cdProc reports whether cd certainly enters /proc.
 func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
 	for _, a := range args {
 		if a.glob && w.globInProc(a.text, s) {
@@ -212,7 +207,7 @@ func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
 	return enters
 }
 
-// cdFrom returns the target of cd: it resolves .. by name, and the kernel by links.
+// cdFrom returns both readings of ..: by name, and by links.
 func (w *walker) cdFrom(dir, target string, physical bool, s *state) []string {
 	if strings.HasPrefix(target, "/") {
 		dir = ""
@@ -260,10 +255,9 @@ func (w *walker) indirect(args []word, s *state, source string) bool {
 	return true
 }
 
-// valueFlags are the flags of builtins that set variables: with a value, and without.
+// valueFlags are flags of builtins that set variables: with a value, and without.
 var valueFlags = map[string][2]string{"read": {"adinNptu", "ers"}, "mapfile": {"dnOsuCc", "t"}, "readarray": {"dnOsuCc", "t"}, "wait": {"p", "nf"}}
 
-// readVariables follows the builtins that set the variables named by their words.
 func (w *walker) readVariables(name string, args []word, s *state, source string) {
 	if name == "getopts" && len(args) > 0 && args[0].maybe("--") {
 		if !args[0].known() {
@@ -276,7 +270,7 @@ func (w *walker) readVariables(name string, args []word, s *state, source string
 	case name == "getopts":
 		flags = args[:min(2, len(args))]
 	case name == "wait" && len(args) > 0 && args[0].number:
-		return // an operand: no flag follows
+		return
 	case name == "wait":
 		v = value{dynamic: true, number: true, orEmpty: true}
 	}
@@ -292,7 +286,7 @@ func (w *walker) readVariables(name string, args []word, s *state, source string
 	}
 }
 
-// readFlags follows the flags of such a builtin, and returns the words after them.
+// readFlags returns the words after the flags.
 func (w *walker) readFlags(name string, args []word, v value, s *state, source string) []word {
 	takes, plain := valueFlags[name][0], valueFlags[name][1]
 	for len(args) > 0 {

@@ -10,8 +10,7 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// simple follows a simple command in bash's order: words, assignments, redirections, the command.
-// Without a command the assignments change the shell, and redirections see them.
+// simple follows bash's order: words, assignments, redirections, command.
 func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state) {
 	args := w.words(c.Args, s)
 	if len(args) == 0 {
@@ -28,14 +27,14 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 	if w.posix {
 		w.otherShell(args[0].text, len(c.Assigns) > 0, s, w.text(c))
 	}
-	at := w.fork(s) // redirections do not see the assignments
+	at := w.fork(s)
 	saved := w.temporary(c.Assigns, args[0], s)
 	changes := w.changes
 	w.redirections(redirs, at)
 	if s.input, s.shown = at.input, at.shown; w.changes != changes && len(saved) > 0 {
 		w.opaque("a redirection sets a variable", w.text(c))
 	} else if w.changes != changes {
-		w.join(s, at) // those of a program are expanded in its own process
+		w.join(s, at)
 	}
 	var unrun *state
 	if w.mayFail(redirs, s) {
@@ -56,7 +55,7 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 	}
 }
 
-// otherShell records what another shell parses differently, such as x=1 before export.
+// otherShell reports what other shells parse differently.
 func (w *walker) otherShell(name string, assigns bool, s *state, source string) {
 	_, function := s.funcs.get(name)
 	keeps := function || listed(": . break continue eval exec exit export readonly return set shift times trap unset", name)
@@ -87,7 +86,7 @@ func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved
 		changes := w.changes
 		v := w.assigned(as.Value, s)
 		if as.Name.Value == "IFS" && program.is("read") && !other {
-			continue // read only uses it for its input
+			continue
 		}
 		if w.changes != changes {
 			w.opaque("a value sets a variable", w.text(as))
@@ -108,7 +107,7 @@ func (o *override) restore(w *walker, s *state, changed bool) {
 	v := o.before
 	switch {
 	case changed:
-		v = v.or(s.get(o.name)) // including what a declaration has changed
+		v = v.or(s.get(o.name))
 		v.value = unknown()
 		w.put(s, o.name, v)
 	case o.exists:
@@ -131,7 +130,7 @@ func (w *walker) run(args []word, s *state, source string) {
 		if first.glob {
 			w.globbedProgram(args, source)
 		}
-		// What follows may still be a command: deny rules check it.
+		// Deny rules also see the rest as a command.
 		if len(args) > 1 && !args[1].dynamic {
 			w.add(policy.Effect{Kind: policy.Exec, Argv: policyWords(args[1:]), Possible: true, Source: source})
 		}
@@ -161,9 +160,7 @@ func (w *walker) globbedProgram(args []word, source string) {
 	}
 }
 
-// starts follows the commands that a program starts, according to its specification: commands in
-// its words or in those of find's expression, scripts for a shell, its input. It reports whether
-// the program does nothing else.
+// followStarted follows what a program starts. It reports whether the program does nothing else.
 func (w *walker) followStarted(args []word, c *programs.Command, s *state, source string) bool {
 	for _, o := range c.Operands {
 		switch o.Role {
@@ -233,17 +230,15 @@ func (w *walker) start(args []word, run programs.Run, s *state, source string) {
 	}
 }
 
-// startedIn returns the state of a program that starts in another directory.
 func (w *walker) startedIn(dir word, s *state, source string) *state {
 	armed := w.touched.armed
 	w.touched.armed = false
 	s = w.fork(s)
 	w.cd([]word{{text: "--"}, dir}, s, source)
-	w.touched.armed, s.failed = armed, nil // it starts there or not at all
+	w.touched.armed, s.failed = armed, nil
 	return s
 }
 
-// given returns the words of the started command: input appends words, or replaces a mark.
 func (w *walker) startedWords(args []word, run programs.Run) []word {
 	out := make([]word, 0, len(run.Argv)+1)
 	if run.At > 0 {
@@ -266,7 +261,7 @@ func (w *walker) startedWords(args []word, run programs.Run) []word {
 	return out
 }
 
-// programs follows a program named by a path, /bin/../bin/ls, as the program it is.
+// programs resolves paths such as /bin/../bin/ls.
 func (w *walker) programs(args []word, s *state, source string) {
 	name, raws := args[0].text, s.named(args[0].text)
 	other := len(raws) == 0
@@ -285,8 +280,7 @@ func (w *walker) programs(args []word, s *state, source string) {
 	}
 }
 
-// external follows a command that another program starts: no functions, and builtins only as the
-// programs of the same name.
+// external runs no functions; a builtin is the program of the same name.
 func (w *walker) external(args []word, s *state, source string) {
 	if !args[0].known() || args[0].text == "" {
 		w.opaque("the program is known only when it runs", source)
@@ -300,8 +294,7 @@ func (w *walker) external(args []word, s *state, source string) {
 	w.programs(args, s, source)
 }
 
-// child returns the initial state of a started shell: args are $0 and what follows. Whether a
-// variable is exported is not tracked.
+// child returns the initial state of a shell with args as $0 and so on.
 func (w *walker) child(s *state, args []word) *state {
 	inner := w.fork(s)
 	for name, v := range *s.vars.entries {
@@ -318,8 +311,7 @@ func (w *walker) child(s *state, args []word) *state {
 	return inner
 }
 
-// login follows the files that a login shell reads: of the machine, and of the user, which calls
-// cannot write. They may set any variable.
+// login follows the files of a login shell, which may set any variable.
 func (w *walker) login(s, inner *state, source string) {
 	home := s.get("HOME")
 	if home.text == "" || home.value != (value{text: w.env["HOME"]}) {

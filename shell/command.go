@@ -121,7 +121,7 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
 		skipped.fail()
 		s.failed = nil
 		w.stmt(c.Y, s)
-		dirs := s.dirs // if both succeed
+		dirs := s.dirs
 		if s.fail(); s.dead {
 			dirs = skipped.dirs
 		}
@@ -164,12 +164,11 @@ func (w *walker) ifClause(c *syntax.IfClause, s *state) {
 	w.join(s, other)
 }
 
-// caseClause follows every branch of a case. Patterns are expanded until one matches; ;& and ;;&
-// continue in the next branch with the changes of this one.
+// caseClause follows every branch; ;& and ;;& continue in the next one.
 func (w *walker) caseClause(c *syntax.CaseClause, s *state) {
 	w.word(c.Word, s)
 	out := &state{dead: true}
-	falling := &state{dead: true} // from the previous branch, whatever the pattern
+	falling := &state{dead: true}
 	for _, item := range c.Items {
 		if w.steps--; w.steps <= 0 {
 			return
@@ -207,7 +206,6 @@ func (w *walker) caseClause(c *syntax.CaseClause, s *state) {
 	w.join(s, out)
 }
 
-// function records a function; its body is followed at each call.
 func (w *walker) function(c *syntax.FuncDecl, s *state) {
 	if c.Name == nil || len(c.Names) > 0 || listed(reservedNames, c.Name.Value) {
 		w.opaque("a function takes the name of a part of the shell", w.text(c))
@@ -226,8 +224,7 @@ func (w *walker) setFunc(name string, f function, s *state) {
 	w.touch(name + "()")
 }
 
-// isBody reports whether bash, too, parses a statement as the body of a function: for "f() { p; }
-// && f" it runs the second half.
+// isBody reports whether bash parses the same body: for "f() { p; } && f" it runs the second half.
 func isBody(body *syntax.Stmt) bool {
 	switch body.Cmd.(type) {
 	case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.TestClause, *syntax.ArithmCmd:
@@ -237,11 +234,10 @@ func isBody(body *syntax.Stmt) bool {
 	return false
 }
 
-// reservedNames are commands whose meaning the parser or the analysis relies on.
 const reservedNames = "declare typeset local export readonly nameref let time coproc eval exec command builtin cd pushd popd set unset " +
 	"shopt source . trap exit return break continue shift command_not_found_handle"
 
-// maxTurns is how many iterations are followed before changing directories are unknown.
+// maxTurns bounds iterations that change directories.
 const maxTurns = 3
 
 type loop struct {
@@ -249,8 +245,8 @@ type loop struct {
 	breaks, continues *state
 }
 
-// turns follows a loop until another iteration changes nothing. before runs at the start of each
-// iteration and after the last, after at the end of an iteration. Either may be nil.
+// turns follows a loop until an iteration changes nothing. before also runs after the last
+// iteration.
 func (w *walker) turns(s *state, l *loop, before, body, after func(*state)) {
 	l.calls = len(w.calls)
 	w.loops = append(w.loops, l)
@@ -311,7 +307,7 @@ func (w *walker) forClause(c *syntax.ForClause, s *state) {
 
 func (w *walker) forWords(l *syntax.WordIter, body func(*state), s *state) {
 	items := w.words(l.Items, s)
-	if !l.InPos.IsValid() { // for x; do: over the positional parameters
+	if !l.InPos.IsValid() {
 		items = s.params.words
 	}
 	if len(items) > maxItems || !l.InPos.IsValid() && !s.params.known {
@@ -337,7 +333,7 @@ func (w *walker) leaveLoop(name string, args []word, s *state, source string) {
 	w.changes++
 	n := countOf(args)
 	if len(w.loops) == 0 {
-		return // an error that changes nothing, or the end of a separate process
+		return
 	}
 	own := w.loops[len(w.loops)-1].calls == len(w.calls)
 	if n <= 0 || !own {

@@ -13,10 +13,9 @@ type declaration struct {
 	builtin                           string
 	export, readonly, array, integer  bool
 	global, remove, prints, functions bool
-	named                             bool // after a name: no flags follow
+	named                             bool
 }
 
-// declare follows a declaration that the parser recognised.
 func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	d := declaration{builtin: c.Variant.Value}
 	if w.posix {
@@ -39,7 +38,7 @@ func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	}
 }
 
-// declareArg expands an argument, and returns a function that sets it: all are expanded first.
+// declareArg returns a function that sets an argument: all are expanded first.
 func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source string) (set func()) {
 	if words, ok := w.declaredWords(as, s); ok {
 		return func() {
@@ -73,7 +72,6 @@ func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source 
 	}
 }
 
-// declaredWords expands an argument like ordinary words.
 func (w *walker) declaredWords(as *syntax.Assign, s *state) (words []word, ok bool) {
 	switch {
 	case as.Name == nil:
@@ -103,7 +101,6 @@ func (w *walker) declareValue(d *declaration, name string, v value, s *state, so
 	w.mark(d, name, s)
 }
 
-// declareWord follows one word of a declaration: a flag, a name, or NAME=value.
 func (w *walker) declareWord(d *declaration, a word, s *state, source string) {
 	text, rest, assigns := strings.Cut(a.text, "=")
 	flag := a.known() && len(a.text) > 1 && (a.text[0] == '-' || a.text[0] == '+')
@@ -168,7 +165,7 @@ func (w *walker) declareName(d *declaration, name string, s *state) {
 	if d.export || d.builtin == "export" && !d.remove {
 		w.setVar(name, old.value, s, true)
 	} else if scoped {
-		if w.changes++; policy.IsDangerousEnv(name) { // it is empty, as after unset
+		if w.changes++; policy.IsDangerousEnv(name) {
 			w.setVar(name, value{}, s, false)
 		}
 		w.put(s, name, variable{value: old.value.or(value{}), exported: old.exported})
@@ -191,7 +188,7 @@ func (w *walker) mark(d *declaration, name string, s *state) {
 	w.put(s, name, v)
 }
 
-// enterScope makes a variable local if the declaration does that, and reports it.
+// enterScope reports whether the declaration makes the variable local.
 func (w *walker) enterScope(d *declaration, name string, s *state) bool {
 	_, own := s.locals.get(name)
 	if hides := own || w.overridden > 0 || len(w.calls) > 1; hides && d.global {
@@ -230,7 +227,7 @@ func (w *walker) leaveScope(s *state) {
 	}
 }
 
-// declareWords follows a declaration that the parser did not recognise: "command export".
+// declareWords follows declarations unknown to the parser: "command export".
 func (w *walker) declareWords(args []word, s *state, source string) {
 	d := declaration{builtin: args[0].text}
 	if slices.ContainsFunc(args, func(a word) bool { return a.many }) {
@@ -243,7 +240,7 @@ func (w *walker) declareWords(args []word, s *state, source string) {
 	}
 }
 
-// outsideOfFunctions returns what to do after "local", which fails outside of functions.
+// outsideOfFunctions returns what to do after a "local" that fails.
 func (w *walker) outsideOfFunctions(d *declaration, s *state) func() {
 	w.changes++
 	if d.builtin != "local" || len(w.calls) > 0 {

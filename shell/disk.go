@@ -13,17 +13,16 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// disk is what a script may have changed on the disk so far. It only grows.
+// disk is what a script may have changed so far. It only grows.
 type disk struct {
-	made  []string        // symbolic links that the script makes
-	moved []string        // paths where it may have moved existing links
-	marks map[string]mark // by path
-	all   mark            // union of marks
-	ran   bool            // a program ran that may have removed directories
+	made  []string
+	moved []string
+	marks map[string]mark
+	all   mark
+	ran   bool // a program ran that may have removed directories
 	count int
 }
 
-// mark is what a script may have done with a path.
 type mark byte
 
 const (
@@ -57,14 +56,12 @@ func (d *disk) put(name string, m mark) {
 	}
 }
 
-// runs records that something ran that may have removed directories.
 func (d *disk) runs() {
 	if !d.ran {
 		d.ran, d.count = true, d.count+1
 	}
 }
 
-// wrote reports whether a path may have been written.
 func (d *disk) wrote(name string) bool {
 	found := d.marks[name] != 0 && d.marks[name] != repository
 	for ; !found && d.all&writtenTree != 0 && name != "/" && name != "."; name = path.Dir(name) {
@@ -93,8 +90,7 @@ func (d *disk) join(o *disk) (changed bool) {
 	return d.changes() != before
 }
 
-// links follows symbolic links that are created or moved: under another name a link leads to paths
-// that were not judged.
+// links follows created and moved links: their paths were not judged under the new names.
 func (w *walker) links(c *programs.Command, s *state) {
 	gone := func(o programs.Operand) bool { return o.Link && o.Kind == programs.Write }
 	copies := c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "--no-dereference", "--preserve"}, c.MayHave)
@@ -112,7 +108,7 @@ func (w *walker) links(c *programs.Command, s *state) {
 	for _, tree := range w.operandPaths(c, s, from) {
 		var over []string
 		for i := 0; i < len(to) && copies; i++ {
-			if base := path.Base(tree); i < 4 || path.Base(to[i]) == base { // the first are the destination
+			if base := path.Base(tree); i < 4 || path.Base(to[i]) == base {
 				over = append(over, to[i], to[i]+"/"+base)
 			}
 		}
@@ -131,7 +127,6 @@ func (w *walker) links(c *programs.Command, s *state) {
 	}
 }
 
-// operandPaths returns the paths of operands, by all names that the analysis has for them.
 func (w *walker) operandPaths(c *programs.Command, s *state, of func(programs.Operand) bool) (out []string) {
 	for _, o := range c.Operands {
 		if o.Word.Dynamic || !of(o) {
@@ -153,8 +148,7 @@ func (w *walker) isLink(path string, s *state) bool {
 		slices.ContainsFunc(slices.Concat(s.disk.made, s.disk.moved), func(link string) bool { return paths.Within(link, path) })
 }
 
-// holdsLinks reports whether a tree may contain symbolic links. Writes below it would go to paths
-// of the same names below over.
+// holdsLinks reports whether a tree may contain symbolic links. over is where its copies go.
 func (w *walker) holdsLinks(tree string, over []string) (found bool) {
 	if mode, err := w.resolver.Mode(tree); err != nil || !mode.IsDir() {
 		return err == nil && mode&fs.ModeSymlink != 0
@@ -173,7 +167,6 @@ func (w *walker) holdsLinks(tree string, over []string) (found bool) {
 	return found
 }
 
-// overLinks returns the path of a name below each of over, and records that it is a link.
 func (w *walker) overLinks(over []string, name string) []string {
 	below := make([]string, len(over))
 	for i, to := range over {
@@ -185,8 +178,7 @@ func (w *walker) overLinks(over []string, name string) []string {
 	return below
 }
 
-// throughLinks records that a path leads through a moved link, or by .. out of a new one: the
-// result depends on the link's target.
+// throughLinks reports paths through moved links, and by .. out of new ones.
 func (w *walker) throughLinks(raw string, s *state) {
 	for i := 1; i <= len(raw) && len(s.disk.made)+len(s.disk.moved) > 0 && w.steps > 0; i++ {
 		if i < len(raw) && raw[i] != '/' {
@@ -201,7 +193,7 @@ func (w *walker) throughLinks(raw string, s *state) {
 	}
 }
 
-// repository records that git may obey another configuration than the workspace's.
+// repository reports that git may use another configuration than the workspace's.
 func (w *walker) repository(s *state, source string) {
 	if s.dirs == nil {
 		w.code("`git` runs in a directory known only when it runs", source)
@@ -220,8 +212,7 @@ func (w *walker) repository(s *state, source string) {
 	}
 }
 
-// toolchain records that a rustup proxy runs a program that a file near the working directory may
-// choose.
+// toolchain reports that a file near the working directory may choose what a rustup proxy runs.
 func (w *walker) toolchain(name string, s *state, source string) {
 	chosen := s.dirs == nil
 	for _, dir := range s.dirs {
@@ -237,7 +228,7 @@ func (w *walker) toolchain(name string, s *state, source string) {
 	}
 }
 
-// namedRepository records what the words of git name: repositories, REVISION:PATH.
+// namedRepository handles repositories and REVISION:PATH in git's words.
 func (w *walker) namedRepository(args []word, s *state, source string) {
 	for _, a := range args {
 		if strings.HasPrefix(a.text, "--batch") {
@@ -266,7 +257,6 @@ func (w *walker) changedRepository(dir string, s *state) bool {
 	return false
 }
 
-// foreign reports whether git may find another repository than the workspace's there.
 func (w *walker) foreign(dir string) bool {
 	var asked []string
 	found, known := false, false
@@ -326,7 +316,7 @@ func (w *walker) noteWrite(e policy.Effect, s *state) {
 	s.disk.write(e.Canonical, e.Tree)
 }
 
-// configured records the effects of settings on a git command, and checkout of a path.
+// configured adds the effects of git settings, and checkout of a path.
 func (w *walker) configured(c *programs.Command, s *state, source string) {
 	if c.Opaque != "" && !c.Anything {
 		w.opaque(c.Opaque, source)
@@ -347,7 +337,7 @@ func (w *walker) configured(c *programs.Command, s *state, source string) {
 	}
 }
 
-// pushesTo records that git runs the hooks of a repository named by its directory.
+// pushesTo reports that git runs the hooks of a local repository.
 func (w *walker) pushesTo(a policy.Word, s *state, source string) {
 	for _, path := range w.fromDirs(a.Text, s) {
 		if !a.Dynamic && (w.isDir(path) && w.foreign(path) || s.disk.mayBeRepository(path)) {
@@ -375,11 +365,10 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 	}
 }
 
-// readingNames are variables that change how shells parse text, contain code, or change what names
-// match; plainLocale are values of the language variables without such effects.
+// parsingNames are variables that change how shells parse text or what names match. plainLocale are
+// harmless locales.
 const parsingNames = "POSIXLY_CORRECT POSIX_PEDANTIC SHELLOPTS BASHOPTS BASH_COMPAT BASH_CMDS BASH_ALIASES PS4 GLOBIGNORE LOCPATH"
 
 var plainLocale = regexp.MustCompile(`^(?i:|C|POSIX|en_[A-Z]+|.*\.utf-?8)$`)
 
-// scriptNames are variables from which shells and git take commands.
 const scriptNames = "BASH_ENV ENV PS0 PS1 PS4 PROMPT_COMMAND VISUAL EDITOR PAGER GIT_EDITOR GIT_PAGER GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_SSH GIT_PROXY_COMMAND"

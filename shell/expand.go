@@ -24,7 +24,7 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 	case plainExpansion(p):
 		v := w.parameter(name, s)
 		if w.steps -= len(v.text) / 64; w.steps <= 0 {
-			v = unknown() // long values, used often, take time
+			v = unknown()
 		}
 		b.value(v, quoted, s)
 	case p.Length:
@@ -35,7 +35,7 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 		w.expansionParts(p, s)
 		index, ok := p.Index.(*syntax.Word)
 		numbers := !b.present && p.Excl && !w.hashes
-		b.unknown(quoted && name != "@" && !(ok && index.Lit() == "@")) // "${x[@]}" is any number of words
+		b.unknown(quoted && name != "@" && !(ok && index.Lit() == "@"))
 		b.cur.number = numbers
 	}
 }
@@ -60,7 +60,6 @@ func (w *walker) parameter(name string, s *state) value {
 	return v.value
 }
 
-// numericNames and shellNames are variables that the shell sets, to numbers and to texts.
 const (
 	numericNames = "RANDOM SRANDOM SECONDS LINENO UID EUID PPID BASHPID EPOCHSECONDS BASH_SUBSHELL OPTIND HISTCMD"
 	shellNames   = "PWD OLDPWD IFS BASH BASHOPTS SHELLOPTS BASH_VERSION BASH_VERSINFO BASH_ARGV0 BASH_ARGV BASH_ARGC BASH_COMMAND " +
@@ -69,7 +68,6 @@ const (
 		"LINES BASH_ALIASES BASH_CMDS PATH SHELL BASH_LOADABLES_PATH"
 )
 
-// oddExpansion names expansions that evaluate text, or that two parsers parse differently.
 func (w *walker) oddExpansion(p *syntax.ParamExp, s *state) string {
 	named := p.Excl && !keys(p) || p.Names != 0 || p.Width || p.IsSet || len(p.Modifiers) > 0
 	switch {
@@ -86,7 +84,6 @@ func (w *walker) oddExpansion(p *syntax.ParamExp, s *state) string {
 	return ""
 }
 
-// keys reports ${!x[@]}, the indexes of an array.
 func keys(p *syntax.ParamExp) bool {
 	index, ok := p.Index.(*syntax.Word)
 	bare := *p
@@ -94,7 +91,6 @@ func keys(p *syntax.ParamExp) bool {
 	return ok && plainExpansion(&bare) && index.Lit() == "@"
 }
 
-// plainIndex reports whether evaluating an index runs nothing.
 func (w *walker) plainIndex(x syntax.ArithmExpr, s *state) bool {
 	word, ok := x.(*syntax.Word)
 	if !ok {
@@ -112,7 +108,6 @@ func plainExpansion(p *syntax.ParamExp) bool {
 	return !p.Length && !cut
 }
 
-// expansion expands ${x:-y}, ${x%y} and the like.
 func (w *walker) expansion(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 	v, set := w.operandOf(p.Param.Value, s)
 	op := p.Exp.Op.String()
@@ -135,7 +130,6 @@ func (w *walker) expansion(p *syntax.ParamExp, b *builder, s *state, quoted bool
 	}
 }
 
-// answer is whether a parameter exists.
 type answer int
 
 const (
@@ -168,12 +162,11 @@ func (w *walker) operandOf(name string, s *state) (value, answer) {
 	return v, no
 }
 
-// substitute expands ${x-y}, ${x=y} and ${x+y}, with and without a colon.
 func (w *walker) substitute(p *syntax.ParamExp, v value, set answer, b *builder, s *state, quoted bool) {
 	op := p.Exp.Op.String()
 	assigns := strings.HasSuffix(op, "=")
 	there := set == yes && (op[0] != ':' || v.text != "")
-	instead := !there // whether the word replaces the value
+	instead := !there
 	if strings.HasSuffix(op, "+") {
 		instead, v = there, value{}
 	}
@@ -187,7 +180,7 @@ func (w *walker) substitute(p *syntax.ParamExp, v value, set answer, b *builder,
 		w.join(s, branch)
 		b.unknown(quoted && !mayBeNone(p.Exp.Word))
 	case !instead:
-		w.wordInside(p.Exp.Word, w.fork(s)) // its effects are reported anyway
+		w.wordInside(p.Exp.Word, w.fork(s))
 		b.value(v, quoted, s)
 	case assigns:
 		text := w.wordInside(p.Exp.Word, s)
@@ -203,7 +196,6 @@ func (w *walker) substitute(p *syntax.ParamExp, v value, set answer, b *builder,
 	}
 }
 
-// mayBeNone reports whether a word may be any number of words even in quotes.
 func mayBeNone(wd *syntax.Word) (found bool) {
 	if wd == nil {
 		return false
@@ -256,7 +248,7 @@ func (w *walker) expansionParts(p *syntax.ParamExp, s *state) {
 		return
 	}
 	if length, ok := p.Slice.Length.(*syntax.Word); p.Slice.Length != nil && (!ok || !isInteger(length.Lit())) {
-		w.mayStop(s) // it may be too small
+		w.mayStop(s)
 	}
 	for _, x := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
 		if x != nil {
@@ -265,11 +257,11 @@ func (w *walker) expansionParts(p *syntax.ParamExp, s *state) {
 	}
 }
 
-// mayStop records that an expansion may fail here: bash then continues with the next line.
+// mayStop records that bash may fail here and continue with the next line.
 func (w *walker) mayStop(s *state) {
 	failed := w.fork(s)
 	for name, v := range *s.vars.entries {
-		if v.value = unknown(); len(w.calls)+w.overridden > 0 { // a local variable has its previous value
+		if v.value = unknown(); len(w.calls)+w.overridden > 0 { // locals get their previous value
 			w.put(failed, name, v)
 		}
 	}
@@ -300,7 +292,7 @@ func (w *walker) positional(separate bool, b *builder, s *state, quoted bool) {
 				}
 				b.literal(" ", true)
 			} else if i > 0 && !a.many && !words[i-1].many {
-				b.cut() // one that may be none may join its neighbours
+				b.cut()
 			}
 			w.knownWord(a, b, s, quoted, separate)
 		}
@@ -317,7 +309,7 @@ func (w *walker) argument(name string, b *builder, s *state, quoted bool) {
 	}
 	rest := s.params.shift(n - 1)
 	if len(rest.words) == 0 || rest.words[0].many || rest.words[0].glob {
-		b.unknown(quoted) // the preceding arguments may be any number
+		b.unknown(quoted)
 		return
 	}
 	w.steps -= len(rest.words[0].text) / 64
@@ -346,7 +338,7 @@ func (p params) shift(n int) params {
 	case n < 0 || !p.known:
 		return params{}
 	case count >= 0 && n > count:
-		return p // it fails and removes none
+		return p
 	}
 	for i, a := range p.words {
 		if i == n {

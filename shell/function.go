@@ -7,8 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call is a function being followed. A recursive one is followed until neither its entry state nor
-// its exit state changes.
+// call is a function being followed; a recursive one until entry and exit states no longer change.
 type call struct {
 	body     *syntax.Stmt
 	entry    *state // state at the start of the body, for all its calls
@@ -79,11 +78,11 @@ func (w *walker) recurse(c *call, args []word, s *state) {
 func (w *walker) leaveFunction(args []word, s *state) {
 	w.changes++
 	if len(w.calls) == 0 {
-		return // an error that changes nothing
+		return
 	}
 	c := w.calls[len(w.calls)-1]
 	if c.apart != nil {
-		s.dead = true // the end of a separate process
+		s.dead = true
 		return
 	}
 	w.joinInto(&c.returns, s)
@@ -92,7 +91,6 @@ func (w *walker) leaveFunction(args []word, s *state) {
 	}
 }
 
-// plainStatus reports whether exit or return certainly accepts these arguments.
 func plainStatus(args []word) bool {
 	if len(args) == 0 {
 		return true
@@ -100,12 +98,12 @@ func plainStatus(args []word) bool {
 	return len(args) == 1 && !args[0].many && (args[0].number || args[0].known() && isInteger(args[0].text))
 }
 
-// trap follows the text of a trap, which may run anywhere from here to the end.
+// trap follows a text that may run anywhere from here on.
 func (w *walker) trap(args []word, s *state, source string) {
 	if len(args) > 0 && args[0].is("--") {
 		args = args[1:]
 	} else if len(args) > 0 && args[0].known() && strings.HasPrefix(args[0].text, "-") {
-		return // it prints or removes traps
+		return
 	}
 	if len(args) < 2 {
 		return
@@ -120,7 +118,7 @@ func (w *walker) trap(args []word, s *state, source string) {
 	if !slices.ContainsFunc(args[1:], func(signal word) bool { return !signal.known() || !listed("EXIT 0", signal.text) }) {
 		return
 	}
-	// A signal may run it at any point: it must not change what follows.
+	// A signal must not change what follows.
 	changes := w.changes
 	w.runTrap(args[0].text, s)
 	if w.changes != changes {
@@ -134,7 +132,7 @@ func (w *walker) runTraps(s *state) {
 	}
 }
 
-// runTrap follows a trap in all the states in which it may run.
+// runTrap follows a trap in all possible states.
 func (w *walker) runTrap(text string, s *state) {
 	now := w.fork(s)
 	now.dead = false

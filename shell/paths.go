@@ -12,20 +12,18 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// neutralPaths can be read and written by anyone, and store nothing.
+// neutralPaths store nothing.
 var neutralPaths = map[string]bool{
 	"/dev/null": true, "/dev/tty": true, "/dev/zero": true, "/dev/random": true, "/dev/urandom": true, "/dev/full": true,
-	procSubst: true, // opened by nothing else: see redirect
+	procSubst: true,
 }
 
 func (w *walker) path(kind programs.Kind, wd word, s *state, source string) {
 	w.operandPath(programs.Operand{Kind: kind, Word: policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob}}, s, source)
 }
 
-// sockets are the paths with which bash opens /dev/tcp/host/port.
 var sockets = []string{"/dev/tcp/", "/dev/udp/"}
 
-// mayBeSocket reports whether a target with this prefix may be one.
 func mayBeSocket(before string) bool {
 	return slices.ContainsFunc(sockets, func(name string) bool { return strings.HasPrefix(before, name) || strings.HasPrefix(name, before) })
 }
@@ -68,7 +66,6 @@ func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 	}
 }
 
-// pathEffects resolves a literal path from every directory the shell may be in.
 func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq[policy.Effect] {
 	return func(yield func(policy.Effect) bool) {
 		if neutralPaths[text] {
@@ -94,7 +91,6 @@ func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq[p
 	}
 }
 
-// linkItself resolves all of a path but its last component.
 func (w *walker) linkItself(path string) string {
 	dir := w.resolve(filepath.Dir(path))
 	if dir == "" {
@@ -103,36 +99,31 @@ func (w *walker) linkItself(path string) string {
 	return filepath.Join(dir, filepath.Base(path))
 }
 
-// A process finds files of itself and others below /proc. The kernel resolves such a name for the
-// opening process, so the daemon's result is useless.
+// Names below /proc refer to the process that opens them, so the daemon cannot resolve them.
 
 const procDir = "/proc"
 
-// procKind is what a name below /proc refers to.
 type procKind int
 
 const (
 	procPlain     procKind = iota // the same file for all
 	procAny                       // any file of the machine
-	procDirectory                 // a directory with entries for files of processes
-	procCwd                       // the working directory
-	procRoot                      // the root directory
-	procInput                     // standard input
-	procOutput                    // standard output or standard error
+	procDirectory                 // with entries for files of processes
+	procCwd
+	procRoot
+	procInput
+	procOutput
 )
 
-// procLinks lists the symbolic links in /proc to names below it.
 var procLinks = map[string]string{"thread-self": "self/task/self", "net": "self/net", "mounts": "self/mounts"}
 
-// procOwn lists entries of a process's own directory.
 var procOwn = map[string]procKind{"cwd": procCwd, "root": procRoot, "fd/0": procInput, "fd/1": procOutput, "fd/2": procOutput}
 
-// devLinks lists the names in /dev that lead into /proc, links or not.
+// devLinks are names in /dev that lead into /proc.
 var devLinks = map[string]string{"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2"}
 
 func inProc(canonical string) bool { return paths.Within(canonical, procDir) }
 
-// procKindOf returns what a canonical path, possibly below /proc, refers to.
 func procKindOf(canonical string) procKind {
 	if !inProc(canonical) {
 		return procPlain
@@ -141,7 +132,7 @@ func procKindOf(canonical string) procKind {
 	return kind
 }
 
-// procPath resolves a path below /proc; after procCwd and procRoot path is relative to them.
+// procPath resolves a path below /proc. After procCwd and procRoot, path is relative to them.
 func procPath(below string) (kind procKind, path string) {
 	var names []string
 	for rest := below; rest != ""; {
@@ -171,7 +162,6 @@ func procPath(below string) (kind procKind, path string) {
 	return procName(names), strings.Join(append([]string{procDir}, names...), "/")
 }
 
-// procName returns what the names below /proc refer to.
 func procName(names []string) procKind {
 	if len(names) == 0 {
 		return procDirectory
@@ -182,7 +172,7 @@ func procName(names []string) procKind {
 	}
 	names = names[1:]
 	for len(names) > 1 && names[0] == "task" {
-		names = names[2:] // a thread has the names of its process
+		names = names[2:]
 	}
 	file := strings.Join(names, "/")
 	switch {
@@ -196,7 +186,6 @@ func procName(names []string) procKind {
 	return procPlain
 }
 
-// procEffects yields the effects on a path below /proc, to which asked resolved.
 func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yield func(policy.Effect) bool) bool {
 	if !w.enter() {
 		return false
@@ -228,7 +217,7 @@ func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yi
 	return yield(e)
 }
 
-// guardProc records that a tree, or the rest of a path, may be any file through /proc.
+// guardProc reports that an unknown path or a tree may reach any file through /proc.
 func (w *walker) guardProc(o programs.Operand, s *state, source string) {
 	if !o.Word.Dynamic && (!o.Tree || o.Part == policy.PartNames) {
 		return
@@ -243,12 +232,10 @@ func (w *walker) guardProc(o programs.Operand, s *state, source string) {
 	}
 }
 
-// beginsProc reports whether a path with this prefix may lead into /proc.
 func beginsProc(canonical string) bool {
 	return len(canonical) > 1 && strings.HasPrefix(procDir, canonical) || len(canonical) > len("/d") && strings.HasPrefix("/dev/fd", canonical)
 }
 
-// fromDirs returns the canonical paths that a text names in the directories of s.
 func (w *walker) fromDirs(text string, s *state) (out []string) {
 	for _, raw := range s.named(text) {
 		if text != "" || inProc(strings.TrimSuffix(raw, "/")) {
@@ -259,7 +246,6 @@ func (w *walker) fromDirs(text string, s *state) (out []string) {
 	return out
 }
 
-// named returns the unresolved paths that a text names in the directories of s.
 func (s *state) named(text string) (raws []string) {
 	if strings.HasPrefix(text, "/") {
 		return []string{text}
@@ -270,7 +256,7 @@ func (s *state) named(text string) (raws []string) {
 	return raws
 }
 
-// canonicalPath resolves a path. A path through /dev into /proc is returned below /proc.
+// canonicalPath returns paths through /dev into /proc by their name there.
 func (w *walker) canonicalPath(raw string) string {
 	canonical := w.resolve(raw)
 	if !strings.HasPrefix(canonical, "/dev/") {
@@ -284,7 +270,6 @@ func (w *walker) canonicalPath(raw string) string {
 	return canonical
 }
 
-// globInProc reports whether a pattern may match names below /proc.
 func (w *walker) globInProc(pattern string, s *state) bool {
 	before := pattern[:strings.IndexAny(pattern+"*", `*?[\`)]
 	before = before[:strings.LastIndexByte(before, '/')+1]

@@ -37,7 +37,6 @@ func (w *walker) program(args []word, s *state, source string) {
 		w.toolchain(c.Name, s, source)
 	}
 	if c.Name != "" && w.followStarted(args, &c, s, source) {
-		// A rule may still match the program itself.
 		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Follow: true, Source: source})
 		if len(c.Sub) == 0 && !slices.ContainsFunc(c.Runs, func(r programs.Run) bool { return r.Language != "" }) {
 			w.operands(&c, args, s, source)
@@ -103,7 +102,7 @@ func (w *walker) operands(c *programs.Command, args []word, s *state, source str
 			continue
 		}
 		w.operandPath(o, s, source)
-		if strings.Contains(o.Word.Text, "/") && o.Word.Dynamic { // it may be something in that directory
+		if strings.Contains(o.Word.Text, "/") && o.Word.Dynamic {
 			w.possible(kindOf(o.Kind), o.Word.Text+"…", s, source)
 		}
 		if o.Word.Dynamic && o.Kind == programs.Read && w.xargs > 0 {
@@ -112,7 +111,7 @@ func (w *walker) operands(c *programs.Command, args []word, s *state, source str
 	}
 }
 
-// treesWritten records that a command that writes a tree may write one anywhere: "cp -r a b".
+// treesWritten marks all destinations of commands that write trees, such as "cp -r a b".
 func (w *walker) treesWritten(c *programs.Command, s *state) {
 	if !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return o.Tree }) {
 		return
@@ -127,7 +126,7 @@ func (w *walker) treesWritten(c *programs.Command, s *state) {
 	}
 }
 
-// fromPipe adds, for ask and deny rules, the names that a pipe passes to xargs' program.
+// fromPipe adds possible effects for names piped to xargs.
 func (w *walker) fromPipe(s *state, source string) {
 	for i, name := range strings.Fields(s.input) {
 		if i < maxNames {
@@ -152,7 +151,7 @@ func (w *walker) mayRead(name string, s *state, source string) {
 	w.possible(policy.Read, name, s, source)
 }
 
-// possible adds, for ask and deny rules, that a path may be read or written.
+// possible adds an effect that only ask and deny rules see.
 func (w *walker) possible(kind policy.Kind, name string, s *state, source string) {
 	for e := range w.pathEffects(kind, name, s) {
 		e.Possible, e.Source = true, source
@@ -160,7 +159,6 @@ func (w *walker) possible(kind policy.Kind, name string, s *state, source string
 	}
 }
 
-// expanded replaces patterns by themselves and by the names they match now.
 func (w *walker) expanded(args []word, s *state) []policy.Word {
 	out := make([]policy.Word, 0, len(args))
 	for i, a := range args {
@@ -180,7 +178,6 @@ func (w *walker) expanded(args []word, s *state) []policy.Word {
 	return out
 }
 
-// matches appends the names that a pattern matches now.
 func (w *walker) matches(out []policy.Word, pattern string, s *state) []policy.Word {
 	dirs := s.dirs
 	if strings.HasPrefix(pattern, "/") {
@@ -236,7 +233,7 @@ func operandText(name string) string {
 	return name
 }
 
-// suspect adds, for ask and deny rules, what the words of an unknown program may name.
+// suspect adds possible effects of the words of an unknown program.
 func (w *walker) suspect(args []policy.Word, s *state, source string) {
 	for _, a := range args {
 		for _, text := range mayBePaths(a.Text) {
@@ -252,7 +249,7 @@ func (w *walker) suspect(args []policy.Word, s *state, source string) {
 	}
 }
 
-// mayBePaths returns the parts of a word that may be a path: in -ofile/x file/x, in -rf/x also /x.
+// mayBePaths returns the parts of a word that may be paths: file/x and /x of -rfile/x.
 func mayBePaths(text string) (paths [2]string) {
 	if _, value, ok := strings.Cut(text, "="); ok {
 		return [2]string{value, value[strings.LastIndexAny(value, ":,=")+1:]}

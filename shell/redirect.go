@@ -29,7 +29,7 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 		}
 	}
 	if r.Word == nil || here {
-		return // the word is only the delimiter
+		return
 	}
 	wd := w.single(r.Word, s)
 	if r.Op == syntax.WordHdoc && first {
@@ -41,7 +41,6 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 	w.target(r.Op, wd, s, w.text(r))
 }
 
-// document follows the expansions in a here-document, and returns its known text.
 func (w *walker) document(doc *syntax.Word, s *state) string {
 	b := &builder{}
 	for _, p := range doc.Parts {
@@ -50,15 +49,15 @@ func (w *walker) document(doc *syntax.Word, s *state) string {
 	return b.raw.String()
 }
 
-// endOfDocument checks that a here-document ends at the first line that is its delimiter, as in
-// bash. The parser's node includes that line; an empty document has no node.
+// endOfDocument checks that a here-document ends where bash ends it: at the first line that is its
+// delimiter.
 func (w *walker) endOfDocument(r *syntax.Redirect) {
 	found := delimiters.FindStringSubmatch(w.text(r.Word))
 	ok, body, rest := found != nil, "", ""
 	if from := int(r.Word.End().Offset()); r.Hdoc == nil {
 		_, rest, _ = strings.Cut(w.source[min(from, len(w.source)):], "\n")
 		body, _, _ = strings.Cut(rest, "\n")
-		rest = "" // the previous documents may be there
+		rest = ""
 		ok = ok && strings.Contains(w.source[min(from, len(w.source)):], "\n")
 	} else {
 		body = w.text(r.Hdoc)
@@ -77,7 +76,6 @@ func (w *walker) endOfDocument(r *syntax.Redirect) {
 	}
 }
 
-// delimiters matches the forms of a delimiter, with and without quotes, that are followed.
 var delimiters = regexp.MustCompile(`^(?:\\?([\w.,:@%+!/-]+)|'([^'\n]*)'|"([^"\n$\\` + "`" + `]*)")$`)
 
 func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source string) {
@@ -85,7 +83,6 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 		return
 	}
 	if wd.dynamic && !wd.glob && mayBeSocket(wd.text) {
-		// It is reported after the file that is probably meant.
 		defer w.add(policy.Effect{Kind: policy.Net, Source: source})
 	}
 	if wd.text == "" {
@@ -115,10 +112,8 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 	}
 }
 
-// descriptor matches a descriptor after >& and <&, to be closed with a -.
 var descriptor = regexp.MustCompile(`^(?:\d+-?|-)$`)
 
-// mayFail reports whether a redirection may fail, so that its command does not run.
 func (w *walker) mayFail(redirs []*syntax.Redirect, s *state) bool {
 	for _, r := range redirs {
 		text := ""
@@ -141,9 +136,6 @@ func (w *walker) mayFail(redirs []*syntax.Redirect, s *state) bool {
 	}
 	return false
 }
-
-// Code that a program reads from standard input is unknown. The known part is still followed, for
-// deny rules.
 
 func (w *walker) fromInput(s *state) {
 	text := s.input
@@ -176,7 +168,6 @@ func (w *walker) say(args []word, s *state) {
 	}
 }
 
-// inputByDetour records that a program reads code from an open file by an unusual name.
 func (w *walker) inputByDetour(args []word, s *state, source string) {
 	argv := policyWords(args)
 	found := false
@@ -198,8 +189,7 @@ func (w *walker) inputByDetour(args []word, s *state, source string) {
 	}
 }
 
-// scan records, for deny rules, what could be commands in a text that is not followed: its words
-// between all possible separators, without quotes.
+// scan records possible commands in a text that is not followed, for deny rules.
 func (w *walker) scan(text string) {
 	parts := func(r rune) bool { return strings.ContainsRune(";\n|&()`{}", r) }
 	for segment := range strings.FieldsFuncSeq(text, parts) {
@@ -225,8 +215,7 @@ func (w *walker) scanSegment(segment string) {
 
 var withoutQuotes = strings.NewReplacer(`'`, "", `"`, "", `\`, "")
 
-// spend charges the steps of a command. Beyond the bounds the command is recorded for deny rules,
-// and not followed.
+// spend charges a command. Beyond the bounds only deny rules see it.
 func (w *walker) spend(args []word, source string, wrapped int) bool {
 	if w.steps -= 1 + len(args)/4; w.steps > 0 && wrapped < maxInner {
 		return true
@@ -236,7 +225,7 @@ func (w *walker) spend(args []word, source string, wrapped int) bool {
 	return false
 }
 
-// unknownProgram returns the start of a command of which any word may be a command.
+// unknownProgram starts a command of which any word may be a command.
 func unknownProgram(n int) []policy.Word {
 	return append(make([]policy.Word, 0, n+1), policy.Word{Text: "?"})
 }

@@ -10,13 +10,11 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Texts that bash and the parser, or people, read differently are not analysed. Each case was
-// observed with bash 5.2 and mvdan.cc/sh v3.14.
+// Texts that bash and the parser, or people, read differently are refused. Each case was observed
+// with bash 5.2 and mvdan.cc/sh v3.14.
 
-// maxScript bounds the text that is analysed.
 const maxScript = 64 << 10
 
-// refuse returns why a text must not be analysed, or "".
 func refuse(script, veiled string) string {
 	switch {
 	case len(script) > maxScript:
@@ -42,8 +40,7 @@ func refuse(script, veiled string) string {
 	return ""
 }
 
-// syntaxErrors are parser errors for texts that bash rejects as well, wherever they end; endErrors
-// for those that do not end. bashPlain matches unambiguous text.
+// syntaxErrors are parser errors that bash also reports; endErrors those of unfinished texts.
 var (
 	syntaxErrors = regexp.MustCompile("can only immediately follow a statement$|must be followed by|can only be used (?:to|in)")
 	endErrors    = regexp.MustCompile("^reached EOF without|statement must end with")
@@ -51,7 +48,6 @@ var (
 	notPlain     = regexp.MustCompile(`\b(?:case|coproc|declare|esac|export|for|function|let|local|readonly|select|time|typeset)\b`)
 )
 
-// bashRefuses reports whether bash certainly finds an error here, too, and runs nothing more.
 func bashRefuses(problem, rest string) bool {
 	read := bashPlain.FindString(rest)
 	if len(rest) >= 1<<10 || notPlain.MatchString(read) {
@@ -60,12 +56,11 @@ func bashRefuses(problem, rest string) bool {
 	if refused := syntaxErrors.MatchString(problem); !refused || read == rest {
 		return refused || read == rest && endErrors.MatchString(problem)
 	}
-	// The text after an error is not read. The error is certain if an appended word does not change it.
+	// The parser stops at an error. It is certain if an appended word does not change it.
 	_, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(read+" x"), "")
 	return err != nil && strings.HasSuffix(err.Error(), ": "+problem)
 }
 
-// oddCharacter names characters that are invisible, move text, or separate words for some readers.
 func oddCharacter(r rune) string {
 	switch {
 	case r == '\n' || r == '\t' || r >= ' ' && r < 0x7f:
@@ -78,20 +73,15 @@ func oddCharacter(r rune) string {
 	return ""
 }
 
-// blankLetters are invisible letters and symbols.
 const blankLetters = "\u034f\u115f\u1160\u3164\uffa0\u2800"
 
-// oddContinuation matches a backslash before a line break that two parsers read differently: in
-// comments, or in the middle of a word.
+// oddContinuation matches line continuations in comments and inside words.
 var oddContinuation = regexp.MustCompile(`(?:\A|[^ \t])\\\n|#[^\n]*\\\n`)
 
-// bracesAfterName matches $name{…}: bash expands $name{1,2} to $name1 $name2.
 var bracesAfterName = regexp.MustCompile(`\$(?:\w+|[-@*#?$!])\{`)
 
-// maxParens bounds open brackets, since the parser is recursive.
 const maxParens = 100
 
-// deepAt returns where too many brackets are open, or -1.
 func deepAt(script string) int {
 	depth := 0
 	for i := range len(script) {
@@ -108,10 +98,9 @@ func deepAt(script string) int {
 	return -1
 }
 
-// writes matches a line that only writes the following quoted document into a file.
+// writes matches a line that only writes a quoted document to a file.
 var writes = regexp.MustCompile(`^(?:` + harmless + ` && )*cat (?:>>? ?` + plainPath + ` <<(?:'(\w+)'|"(\w+)")|<<(?:'(\w+)'|"(\w+)") >>? ?` + plainPath + `)$`)
 
-// before matches a line that may precede such a line.
 var before = regexp.MustCompile(`^(?:|set -[eux]+(?:o pipefail)?|` + harmless + `(?: && ` + harmless + `)*)$`)
 
 const (
@@ -119,14 +108,13 @@ const (
 	harmless  = `(?:mkdir|touch|cd|rm|ls|echo|pwd)(?: [A-Za-z0-9_./@%+:,=-]+)*`
 )
 
-// Bounds of the lines examined, without documents, and of their length.
 const (
 	maxVeiling = 64
 	maxVeiled  = 1 << 10
 )
 
-// veil replaces the here-documents at the start of a script that only cat reads by dots: the shell
-// uses nothing in them, and two parsers may differ in where they end.
+// veil replaces the contents of here-documents that are only written, since parsers differ in where
+// they end.
 func veil(script string) string {
 	lines := strings.Split(script, "\n")
 	for i, looked := 0, 0; i < len(lines) && looked < maxVeiling && len(lines[i]) <= maxVeiled; i, looked = i+1, looked+1 {
@@ -147,10 +135,9 @@ func veil(script string) string {
 	return strings.Join(lines, "\n")
 }
 
-// documentOf returns the delimiter of such a line's document, or "".
 func documentOf(line string) string {
 	if found := writes.FindStringSubmatch(line); found != nil {
-		return strings.Join(found[1:], "") // one of them is not empty
+		return strings.Join(found[1:], "")
 	}
 	return ""
 }

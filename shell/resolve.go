@@ -12,14 +12,14 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// Resolver answers all questions about the machine. All paths are absolute.
+// Resolver answers questions about the file system. All paths are absolute.
 type Resolver interface {
-	// Canonical resolves the symbolic links of a path as the kernel does. Missing components are kept,
-	// and so is what follows /proc/. "" is an error.
+	// Canonical resolves symbolic links as the kernel does. Missing components and what follows
+	// /proc/ are kept; "" is an error.
 	Canonical(path string) string
-	// Glob lists what a pattern matches now, at most limit names.
+	// Glob lists at most limit names that match a pattern.
 	Glob(pattern string, limit int) (names []string, complete bool)
-	// Mode returns the type of a path. It follows no link.
+	// Mode follows no link.
 	Mode(path string) (fs.FileMode, error)
 }
 
@@ -28,7 +28,7 @@ type hostResolver struct{}
 // Host returns the resolver for the host's file system.
 func Host() Resolver { return hostResolver{} }
 
-// Canonical resolves path like the file tools, so that one rule applies to both.
+// Canonical resolves like the file tools, so that one rule applies to both.
 func (hostResolver) Canonical(path string) string {
 	canonical, rest, outside, err := paths.ResolveOutside(path, procDir)
 	switch {
@@ -55,7 +55,6 @@ func (hostResolver) Glob(pattern string, limit int) ([]string, bool) {
 	return names, true
 }
 
-// matchIn lists what one component of a pattern matches. * matches no leading dot.
 func matchIn(dir, part string, limit int) []string {
 	if !strings.ContainsAny(part, `*?[\`) {
 		path := filepath.Join(dir, part)
@@ -65,12 +64,11 @@ func matchIn(dir, part string, limit int) []string {
 		return []string{path}
 	}
 	part = widened(part)
-	f, err := os.Open(strings.TrimSuffix(dir, "/") + "/") // opens only directories: a pipe would block
+	f, err := os.Open(strings.TrimSuffix(dir, "/") + "/") // a pipe would block
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	// More names are cut off: see Glob.
 	all, _ := f.Readdirnames(20 * maxGlob)
 	sort.Strings(all)
 	var out []string
@@ -85,10 +83,8 @@ func matchIn(dir, part string, limit int) []string {
 	return out
 }
 
-// brackets matches character sets, which bash and path/filepath may read differently.
 var brackets = regexp.MustCompile(`\[[\]!^]?(?:\[[:.=][^\]]*\]|[^\]])*\]`)
 
-// plainSet matches one that both read alike, in every language.
 var plainSet = regexp.MustCompile(`^\[(?:[A-Za-z0-9_]|0-9)+\]$`)
 
 // widened returns a pattern that matches at least what bash's does.
@@ -129,10 +125,10 @@ func (w *walker) resolve(path string) string {
 	return canonical
 }
 
-// maxPath is the longest name that the kernel opens (PATH_MAX, limits.h(0p)).
+// maxPath is PATH_MAX of limits.h(0p).
 const maxPath = 4096
 
-// lookUp resolves a path with few queries: most are in few directories, and no links.
+// lookUp resolves a path with few system calls.
 func (w *walker) lookUp(path string) string {
 	i := strings.LastIndexByte(path, '/')
 	switch path[i+1:] {
@@ -161,10 +157,9 @@ func (w *walker) lookUp(path string) string {
 	return w.follow(here)
 }
 
-// follow resolves a path component by component.
 func (w *walker) follow(path string) string {
 	n := strings.Count(path, "/")
-	w.steps -= n/2 + n*n>>9 // a long path is read again at each query
+	w.steps -= n/2 + n*n>>9
 	return w.resolver.Canonical(path)
 }
 

@@ -19,17 +19,17 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Bounds of an analysis. What exceeds them is Opaque, never skipped.
+// Bounds of an analysis. What exceeds them is Opaque.
 const (
-	maxSteps  = 3000    // statements, including iterations of loops; long ones count more
+	maxSteps  = 3000    // statements, with iterations
 	maxDepth  = 60      // of nested syntax
 	maxInner  = 12      // nested scripts: bash -c, eval, functions
-	maxWords  = 1024    // of one command, after expansion
+	maxWords  = 1024    // of one command
 	maxBraces = 256     // alternatives of one word
 	maxItems  = 24      // iterations of a for loop that are followed one by one
 	maxDirs   = 8       // directories the shell may be in
-	maxGlob   = 200     // names a pattern matches now
-	maxPaths  = 1 << 18 // total length of all paths
+	maxGlob   = 200     // names of one pattern
+	maxPaths  = 1 << 18 // length of all paths
 	maxLinks  = 64      // symbolic links that are created or moved
 	maxNames  = 32      // trees whose names go through a pipe
 )
@@ -62,15 +62,14 @@ func New(o Options) *Analyser {
 	return &Analyser{workspace: o.Workspace, env: o.Env, vars: vars, resolver: o.Resolver}
 }
 
-// Effects lists everything that a script started in dir can do, as far as known before it runs. The
-// list is never empty.
+// Effects lists all that a script started in dir can do. The list is never empty.
 func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
-	room := len(script) / 32 // contents of a long text
+	room := len(script) / 32
 	w := &walker{
 		Analyser: a, steps: maxSteps, paths: maxPaths, found: make([]policy.Effect, 0, 2*room), seen: make(map[uint64]bool, room),
 		touched: touched{names: make(map[string]bool)}, canonical: make(map[string]string, room), globs: make(map[string]globbed), scanned: make(map[string]struct{}), repositories: make(map[string]bool),
 	}
-	// A panic of the parser on a hostile text makes the text unknown.
+	// The parser may panic on hostile text.
 	defer func() {
 		if r := recover(); r != nil {
 			w.opaque(fmt.Sprintf("its analysis failed (%v)", r), "")
@@ -95,13 +94,12 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	return w.found
 }
 
-// walker walks one script in bash's order.
 type walker struct {
 	*Analyser
 	found   []policy.Effect // in order, each once
 	seen    map[uint64]bool // by hash
-	steps   int             // remaining
-	paths   int             // remaining total length of reported paths
+	steps   int
+	paths   int
 	depth   int
 	inner   int
 	wrapped int    // nesting of programs that run programs
@@ -110,22 +108,21 @@ type walker struct {
 	xargs   int    // how many of wrapped are xargs
 	beside  int    // processes that run concurrently with the statement
 	source  string // the text being followed
-	changes int    // changes of variables, directories and functions so far
-	first   []word // the first command, if it is a builtin without effects
+	changes int
+	first   []word // the first command
 
-	loops []*loop  // around the current statement, in this process
-	calls []*call  // functions being followed, in this process
-	exits []*state // states in which bash may continue with the next line
+	loops []*loop  // of this process
+	calls []*call  // of this process
+	exits []*state // states that continue with the next line
 
-	overridden int // variables that are set for one command
+	overridden int
 	touched    touched
 
-	said    string             // known output of the left side of a pipe
-	printed []programs.Operand // trees whose names the left side of a pipe prints
+	said    string // known output of the left side of a pipe
+	printed []programs.Operand
 
-	// Caches of the file system's answers, and of scanned texts.
 	canonical    map[string]string
-	repositories map[string]bool // directories in which git finds another repository than the workspace's
+	repositories map[string]bool // whether git finds a foreign repository there
 	globs        map[string]globbed
 	scanned      map[string]struct{}
 }
@@ -137,7 +134,6 @@ type globbed struct {
 
 func listed(words, text string) bool { return programs.IsField(words, text) }
 
-// idle is the command for a script without effects.
 func (w *walker) idle() []policy.Word {
 	if len(w.first) > 0 && listed("exit return break continue shift wait : true false", w.first[0].text) {
 		return policyWords(w.first)
@@ -145,7 +141,7 @@ func (w *walker) idle() []policy.Word {
 	return []policy.Word{{Text: ":"}}
 }
 
-// script follows a text up to a syntax error: bash, too, runs what precedes it.
+// script follows a text up to a syntax error, as bash does.
 func (w *walker) script(text string, s *state) {
 	veiled := text
 	if w.inner == 0 {
@@ -157,13 +153,13 @@ func (w *walker) script(text string, s *state) {
 	if w.posix && differsFromBash(text) {
 		w.opaque(otherShell, "")
 	}
-	text = strings.ToValidUTF8(veiled[:min(len(veiled), maxScript)], "?") // a refused text is still scanned
+	text = strings.ToValidUTF8(veiled[:min(len(veiled), maxScript)], "?") // refused texts are scanned, too
 	if n := deepAt(text); n >= 0 {
 		w.scan(text[n:]) // deep nesting would overflow the parser
 		text = text[:n]
 	}
 	if w.inner > 0 {
-		w.steps -= len(text) / 48 // the text is parsed once more
+		w.steps -= len(text) / 48
 	}
 	if w.inner >= maxInner {
 		w.opaque("scripts within scripts go too deep", "")
@@ -175,7 +171,6 @@ func (w *walker) script(text string, s *state) {
 	w.inner, w.source = w.inner-1, outer
 }
 
-// parse walks the statements of a text one by one.
 func (w *walker) parse(text string, s *state) {
 	parser := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
 	var line, ended uint // where the previous statement ended
@@ -213,7 +208,7 @@ func (w *walker) parse(text string, s *state) {
 	w.exits = exits
 }
 
-// nextLine joins the states in which an earlier line may have failed.
+// nextLine joins the states of failed expansions.
 func (w *walker) nextLine(s *state) {
 	for _, failed := range w.exits {
 		w.join(s, failed)
@@ -221,7 +216,6 @@ func (w *walker) nextLine(s *state) {
 	w.exits = nil
 }
 
-// text returns the part of the script that a node represents, for people.
 func (w *walker) text(n syntax.Node) string {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if from < 0 || to > len(w.source) || from > to {
@@ -233,7 +227,7 @@ func (w *walker) text(n syntax.Node) string {
 func (w *walker) enter() bool {
 	if w.depth >= maxDepth {
 		w.opaque("it nests too deeply", "")
-		w.steps = 0 // what is not entered is scanned with the rest
+		w.steps = 0
 		return false
 	}
 	w.depth++
@@ -242,10 +236,9 @@ func (w *walker) enter() bool {
 
 func (w *walker) leave() { w.depth-- }
 
-// seed prevents chosen hash collisions of effects.
+// seed is random: hashes cannot be chosen.
 var seed = sync.OnceValue(maphash.MakeSeed)
 
-// hashOf hashes an effect without its source.
 func hashOf(e *policy.Effect) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed())
@@ -268,12 +261,11 @@ func (w *walker) add(e policy.Effect) {
 	}
 }
 
-// opaque records that something is unknown.
 func (w *walker) opaque(why, source string) {
 	w.add(policy.Effect{Kind: policy.Opaque, Why: why, Source: source})
 }
 
-// code records that a named program receives unknown code.
+// code reports that a named program runs unknown code.
 func (w *walker) code(why, source string) {
 	w.add(policy.Effect{Kind: policy.Opaque, Why: why, Source: source, Code: true})
 }

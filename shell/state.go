@@ -8,34 +8,33 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// state is all that is known at one point of a script. join must handle every field; a test checks
-// that.
+// state is what is known at one point of a script. join handles every field.
 type state struct {
-	dead       bool // unreachable; joining such a state changes nothing
+	dead       bool
 	vars       table[variable]
 	funcs      table[function]
 	params     params
-	locals     table[local]       // variables of the function being followed
-	dirs       []string           // possible working directories; nil = unknown
-	failed     []string           // possible working directories if the last command failed, if different
-	left       []string           // possible values of OLDPWD; nil = unknown
-	split      bool               // IFS may have changed: words are split differently
-	noglobs    bool               // a pattern without matches may expand to no word
-	closed     bool               // a descriptor may have been closed
-	strange    bool               // unknown variables may be set
-	input      string             // known standard input of the next command
-	shown      bool               // standard output may be a terminal
-	pipedNames []programs.Operand // trees whose names are on standard input
-	traps      []string           // of this process, as texts
-	disk       *disk              // what the script has changed on the disk
+	locals     table[local] // of the current function
+	dirs       []string     // nil = unknown
+	failed     []string     // directories if the last command failed
+	left       []string     // OLDPWD; nil = unknown
+	split      bool         // IFS may have changed
+	noglobs    bool         // nullglob may be set
+	closed     bool
+	strange    bool
+	input      string
+	shown      bool
+	pipedNames []programs.Operand
+	traps      []string // of this process
+	disk       *disk
 }
 
-// function is the body of a function, or nil if it may be one of several, or none.
+// function has no body if it may be one of several, or none.
 type function struct{ body *syntax.Stmt }
 
 type params struct {
 	words []word
-	known bool // whether words are complete
+	known bool
 }
 
 type local struct {
@@ -44,10 +43,10 @@ type local struct {
 	unsure bool // it may not be local
 }
 
-// touched lists what has changed since a trap was set, which may run at any time.
+// touched is what has changed since a trap was set.
 type touched struct {
 	armed        bool
-	names        map[string]bool // variables, and functions as "f()"
+	names        map[string]bool // functions as "f()"
 	dirs, params bool
 }
 
@@ -57,7 +56,7 @@ func (w *walker) fork(s *state) *state {
 	return &c
 }
 
-// join makes s the state when either s or o holds, and reports a change.
+// join makes s the union of both states, and reports a change.
 func (w *walker) join(s, o *state) (changed bool) {
 	if o == nil || o.dead {
 		return false
@@ -95,7 +94,6 @@ func joinFlag(s *bool, o bool) (changed bool) {
 	return changed
 }
 
-// joinList appends what s lacks.
 func joinList[T comparable](s *[]T, o []T) (changed bool) {
 	if len(o) > 0 && len(*s) == len(o) && &(*s)[0] == &o[0] {
 		return false
@@ -155,7 +153,6 @@ func (p *params) join(o params) (changed bool) {
 	return changed
 }
 
-// joinDirs adds possible working directories. nil is any.
 func joinDirs(s *[]string, o []string) (changed bool) {
 	if *s == nil {
 		return false
@@ -167,7 +164,7 @@ func joinDirs(s *[]string, o []string) (changed bool) {
 	return changed
 }
 
-// fail makes s the state after a failure of the last command.
+// fail continues after a failed command.
 func (s *state) fail() {
 	if len(s.failed) > 0 {
 		s.dirs = s.failed
@@ -175,7 +172,7 @@ func (s *state) fail() {
 	s.failed = nil
 }
 
-// settle is called after a command if the next runs in any case.
+// settle continues whether or not the last command failed.
 func (s *state) settle() {
 	if len(s.failed) > 0 {
 		joinDirs(&s.dirs, s.failed)
@@ -218,15 +215,13 @@ func (w *walker) drop(s *state, name string) {
 	w.touch(name)
 }
 
-// alongside follows a separate process that runs concurrently.
 func (w *walker) alongside(s *state, walk func(*state)) {
 	w.beside++
 	w.apart(s, walk)
 	w.beside--
 }
 
-// apart follows a separate process: it ends only itself, and its changes stay its own, except for
-// the disk.
+// apart follows a subshell: only its changes on the disk remain.
 func (w *walker) apart(s *state, walk func(*state)) {
 	loops, calls, exits, armed := w.loops, w.calls, w.exits, w.touched.armed
 	w.loops, w.exits, w.touched.armed = nil, nil, false

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// ansiC decodes the text of $'…'. ok is false if bash's result may differ.
 func ansiC(s string) (text string, ok bool) {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -32,7 +31,6 @@ func ansiC(s string) (text string, ok bool) {
 	return out.String(), true
 }
 
-// number returns the digits of \xHH, \uHHHH, \UHHHHHHHH and \NNN without the backslash.
 func number(s string) (digits string, base int) {
 	most, base := 3, 8
 	if i := strings.IndexByte("xuU", s[0]); i >= 0 {
@@ -45,10 +43,8 @@ func number(s string) (digits string, base int) {
 	return s[:n], base
 }
 
-// maxTrim bounds the texts for which ${x%y} is computed: each end is tried.
 const maxTrim = 256
 
-// trim computes ${x#y} and ${x%y}, single and double, in simple cases.
 func trim(op string, v, pattern value) (text string, ok bool) {
 	simple := v.known() && pattern.known() && !strings.ContainsAny(pattern.text, `[]\()|`)
 	both := v.text + pattern.text
@@ -64,7 +60,7 @@ func trim(op string, v, pattern value) (text string, ok bool) {
 	}
 	whole := regexp.MustCompile("(?s)^(?:" + expr.String() + ")$")
 	for i := range len(v.text) + 1 {
-		n := i // number of characters cut off
+		n := i
 		if len(op) == 2 {
 			n = len(v.text) - i
 		}

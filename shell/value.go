@@ -6,26 +6,24 @@ import (
 )
 
 type value struct {
-	text    string // the value, or its known prefix if dynamic
+	text    string // the known prefix if dynamic
 	dynamic bool
-	glob    bool // text is a pattern, and the value one of the names it matches
-	number  bool // an unknown number; implies dynamic
-	orEmpty bool // a number or empty
-	fresh   bool // the path of a file or directory that mktemp made, or empty; implies dynamic
+	glob    bool // text is a pattern of file names
+	number  bool // unknown; implies dynamic
+	orEmpty bool // may be empty
+	fresh   bool // a path made by mktemp, or empty; implies dynamic
 }
 
 func unknown() value { return value{dynamic: true} }
 
 func someNumber() value { return value{dynamic: true, number: true} }
 
-// isNumeric reports whether a value is empty or certainly a number.
 func (v value) isNumeric() bool {
 	return v.number || v.known() && (v.text == "" || isInteger(strings.TrimPrefix(v.text, "-")))
 }
 
 func (v value) known() bool { return !v.dynamic && !v.glob }
 
-// or returns a value that is either of the two.
 func (v value) or(o value) value {
 	if v == o {
 		return v
@@ -36,14 +34,14 @@ func (v value) or(o value) value {
 	return value{dynamic: true, number: number, orEmpty: number && blank, fresh: fresh}
 }
 
-// variable is a value with its attributes. Each attribute may hold.
+// variable is a value with attributes that may be set.
 type variable struct {
 	value
 	readonly bool
 	array    bool
 	integer  bool
 	exported bool
-	unset    bool // it is declared without a value
+	unset    bool
 }
 
 func (v variable) or(o variable) variable {
@@ -53,22 +51,19 @@ func (v variable) or(o variable) variable {
 	}
 }
 
-// orUnset returns a variable that may also be unset, and then empty.
 func (v variable) orUnset() variable { return v.or(variable{unset: true}) }
 
-// isInteger reports whether bash reads a text as the decimal number that it shows. A number with a
-// leading zero is octal, or an error.
+// isInteger reports whether bash reads s as this decimal number: a leading zero means octal.
 func isInteger(s string) bool {
 	return isNumber(s) && len(s) <= 18 && (s[0] != '0' || len(s) == 1)
 }
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// table maps names to states. Copies share their entries until one of them changes, since most
-// branches of a script change little.
+// table is a map that is copied when a shared one changes.
 type table[T comparable] struct {
 	entries *map[string]T
-	shared  *bool // set once another table has the same entries
+	shared  *bool
 }
 
 func newTable[T comparable]() table[T] {
@@ -114,8 +109,7 @@ func (t *table[T]) drop(name string) int {
 	return n
 }
 
-// join makes t the table when either t or o holds. or joins two entries; missing joins an entry
-// that only one of them has. It reports whether t changed.
+// join makes t the union of both tables. missing joins an entry that only one of them has.
 func (t *table[T]) join(o table[T], or func(a, b T) T, missing func(T) T) (changed bool, cost int) {
 	if t.entries == o.entries {
 		return false, 0

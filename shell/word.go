@@ -12,16 +12,15 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// word is one word after all expansions but that of patterns. It is exactly one word, unless many
-// is set.
+// word is a word after all expansions but those of patterns.
 type word struct {
-	text    string // the value, or its known prefix if dynamic
+	text    string // the known prefix if dynamic
 	dynamic bool
-	many    bool // any number of words, or none; it is then dynamic, or a glob
-	number  bool // an unknown number; implies dynamic
-	orEmpty bool // or that, or empty
-	fresh   bool // as in value
-	glob    bool // text is a pattern of file names, with quoted characters escaped
+	many    bool // any number of words
+	number  bool // unknown; implies dynamic
+	orEmpty bool // may be empty
+	fresh   bool
+	glob    bool // a pattern, with quoted characters escaped
 }
 
 func wordOf(v value) word {
@@ -68,7 +67,7 @@ func (w *walker) words(list []*syntax.Word, s *state) []word {
 	return out
 }
 
-// single expands a word where the shell takes exactly one, or fails.
+// single expands a word where exactly one is allowed.
 func (w *walker) single(wd *syntax.Word, s *state) word {
 	switch out := w.word(wd, s); {
 	case len(out) == 1 && !out[0].glob:
@@ -78,10 +77,9 @@ func (w *walker) single(wd *syntax.Word, s *state) word {
 	case len(out) == 1 && w.globInProc(out[0].text, s):
 		w.opaque("a pattern may match any file below /proc", w.text(wd))
 	}
-	return word{dynamic: true, glob: true} // an existing file, or an error
+	return word{dynamic: true, glob: true}
 }
 
-// word expands one word: braces first, then everything else.
 func (w *walker) word(wd *syntax.Word, s *state) []word {
 	if wd == nil {
 		return nil
@@ -98,7 +96,7 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 	alternatives, why := w.braces(wd)
 	if why != "" {
 		w.opaque(why, w.text(wd))
-		for _, p := range wd.Parts { // commands in it run anyway
+		for _, p := range wd.Parts {
 			w.part(p, &builder{}, s, false)
 		}
 		return []word{{dynamic: true, many: true}}
@@ -110,10 +108,8 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 	return out
 }
 
-// sequence matches a brace sequence of numbers without leading zeros.
 var sequence = regexp.MustCompile(`^\{(0|[1-9]\d{0,8})\.\.(0|[1-9]\d{0,8})\}$`)
 
-// plainText returns the text of a word that needs no expansion: most do not.
 func plainText(wd *syntax.Word) (text string, ok bool) {
 	if wd == nil || len(wd.Parts) != 1 {
 		return "", false
@@ -125,7 +121,6 @@ func plainText(wd *syntax.Word) (text string, ok bool) {
 	return lit.Value, true
 }
 
-// literalOf returns the text of a literal part, or "".
 func literalOf(p syntax.WordPart) string {
 	if lit, ok := p.(*syntax.Lit); ok {
 		return lit.Value
@@ -133,7 +128,6 @@ func literalOf(p syntax.WordPart) string {
 	return ""
 }
 
-// hasBraces reports whether a word has an unquoted brace.
 func hasBraces(wd *syntax.Word) bool {
 	if wd == nil {
 		return false
@@ -161,8 +155,7 @@ func (w *walker) parts(parts []syntax.WordPart, s *state) []word {
 	return b.fields
 }
 
-// assignmentTilde expands name=~ in a word that only looks like an assignment, as bash does outside
-// of POSIX mode: "dd if=~/x" reads in the home directory.
+// assignmentTilde expands name=~ in words that look like assignments: dd if=~/x.
 func (w *walker) assignmentTilde(text string, alone bool, b *builder, s *state) bool {
 	name, rest, ok := strings.Cut(text, "=")
 	tilde := strings.HasPrefix(rest, "~") || strings.Contains(rest, ":~")
@@ -179,8 +172,7 @@ func (w *walker) assignmentTilde(text string, alone bool, b *builder, s *state) 
 	return true
 }
 
-// tilde expands ~ and ~/ at the start of a word. Other forms depend on users and on previous
-// directories.
+// tilde expands ~ and ~/ only.
 func (w *walker) tilde(text string, alone bool, b *builder, s *state) {
 	rest, slash := strings.CutPrefix(text[1:], "/")
 	home := s.get("HOME")
@@ -260,15 +252,13 @@ func (w *walker) doubleQuoted(p *syntax.DblQuoted, b *builder, s *state) {
 
 var temporary = regexp.MustCompile(`^mktemp( (-[dq]+|--directory|--quiet|-d?t [\w.]+|/tmp/[\w.]+))*( 2> ?/dev/null)?$`)
 
-// lookups matches commands that print the path of a program; "command -v" may print the name of a
-// builtin.
+// lookups print the path of a program.
 var lookups = regexp.MustCompile(`^(?:(?:which|type -P) ([\w.+-]+)|command -v ((?:python|node|pip|go|cargo|java|php|ruby|perl)[\d.]*))(?: 2> ?/dev/null)?$`)
 
-// counts matches commands that print a number, or nothing; nproc and getconf always print one.
+// counts print a number or nothing.
 var counts = regexp.MustCompile(`^(?:wc -[clmw](?: ?< ?"?[\w./$-]+"?)?|nproc|getconf _NPROCESSORS_ONLN|date \+%s|id -[gu])(?: 2> ?/dev/null)?$`)
 
-// prints returns what a substitution certainly prints: the path of a new file or directory, or of a
-// program of the system.
+// prints returns the known output of a substitution.
 func (w *walker) prints(p *syntax.CmdSubst, s *state) value {
 	text := strings.Trim(w.text(p), "$()` ")
 	if len(p.Stmts) != 1 {
@@ -309,7 +299,6 @@ func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted b
 		w.opaque("this substitution runs in the shell itself", w.text(p))
 	}
 	text := w.text(p)
-	// Bash finds the second backquote before it parses quotes.
 	odd := strings.Count(text, "`") > 2 || strings.Contains(text, "<<") || strings.Contains(text, `\`)
 	if p.Backquotes && (odd || quoted && strings.Contains(text, `"`)) {
 		w.opaque("quotes and here-documents inside backquotes are read differently by bash", text)
@@ -321,9 +310,8 @@ func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted b
 	b.value(w.prints(p, s), quoted, s)
 }
 
-// alone reports whether a substitution is one simple command. Bash 5.2 prints what it has parsed in
-// $(…) and parses it again; "cat <<E; p; q" becomes "p q". One command with its here-document is
-// printed unchanged.
+// alone reports whether a substitution is one simple command. Bash 5.2 prints and reparses others:
+// "cat <<E; p; q" becomes "p q".
 func alone(stmts []*syntax.Stmt) bool {
 	if len(stmts) != 1 || stmts[0].Background || stmts[0].Negated {
 		return false
@@ -332,7 +320,6 @@ func alone(stmts []*syntax.Stmt) bool {
 	return simple
 }
 
-// procSubst represents the name that bash gives a process substitution.
 const procSubst = "/dev/fd/63"
 
 func policyWords(words []word) []policy.Word {
@@ -344,7 +331,7 @@ func appendWords(out []policy.Word, words []word) []policy.Word {
 		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob, Many: wd.many, Number: wd.number, Fresh: wd.fresh}
 		if wd.glob {
 			pw.Text = literalPrefix(wd.text)
-			// The matches of a pattern share its prefix: none is a flag unless the prefix may be one.
+			// The prefix decides whether a match may be a flag.
 			pw.Many = wd.many || pw.Text == "" || pw.Text[0] == '-'
 		}
 		out = append(out, pw)
