@@ -182,36 +182,6 @@ func printed(operands []Operand) (out []Operand) {
 	return out
 }
 
-// special describes commands whose arguments are a language.
-func special(c *Command, s *spec, r *reader, own []Word) bool {
-	switch attribute := s.root().special; attribute {
-	case "find":
-		c.find(r.words)
-	case "sed":
-		c.sed(own)
-	case "awk":
-		c.awk(own)
-	case "tar":
-		c.tar(own)
-	case "test":
-		c.test(own)
-		r.byParser(c, s, own)
-	case "ln":
-		r.byParser(c, s, own)
-		c.links(own)
-	case "mktemp":
-		c.temporary()
-	case "git":
-		return c.gitRemote(s, own)
-	case "copies":
-		c.Known = true
-		c.Operands = append(c.copies(), c.valueFiles()...)
-	default:
-		return false
-	}
-	return true
-}
-
 // suspects returns the words after the program that may be paths: all but the names of subcommands,
 // modules and packages, and URLs.
 func suspects(argv []Word) []Word {

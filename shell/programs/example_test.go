@@ -2,6 +2,7 @@ package programs
 
 import (
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -92,25 +93,48 @@ func facts(argv []Word, c Command) (out []string) {
 	return out
 }
 
+// TestTheExamplesOfAllSpecificationsHold checks the example lines, of which each program has one.
 func TestTheExamplesOfAllSpecificationsHold(t *testing.T) {
 	t.Parallel()
-	for _, s := range everyProgram() {
-		checkExamples(t, s)
+	exemplified := make(map[string]bool)
+	files, err := fs.Glob(texts, "specs/*.txt")
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func checkExamples(t *testing.T, s *spec) {
-	for _, e := range s.examples {
-		argv := words(e.command)
-		got := facts(argv, Parse(argv))
-		for want := range strings.SplitSeq(e.want, ";") {
-			text, not := strings.CutPrefix(strings.TrimSpace(want), "not ")
-			if slices.Contains(got, text) == not {
-				t.Errorf("%s: %s: %q is wrong:\n  %s", e.file, e.command, strings.TrimSpace(want), strings.Join(got, "\n  "))
+	for _, file := range files {
+		text, err := texts.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for line := range strings.Lines(string(text)) {
+			key, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+			switch key {
+			case "program":
+				names = strings.Split(rest, ",")
+			case "example":
+				checkExample(t, file, rest)
+				for _, name := range names {
+					exemplified[name] = true
+				}
 			}
 		}
 	}
-	for _, sub := range s.subs {
-		checkExamples(t, sub)
+	for name := range library() {
+		if program(name).as == nil && !exemplified[name] {
+			t.Errorf("%s has no example", name)
+		}
+	}
+}
+
+func checkExample(t *testing.T, file, example string) {
+	command, wants, _ := strings.Cut(example, " -> ")
+	argv := words(command)
+	got := facts(argv, Parse(argv))
+	for want := range strings.SplitSeq(wants, ";") {
+		text, not := strings.CutPrefix(strings.TrimSpace(want), "not ")
+		if slices.Contains(got, text) == not {
+			t.Errorf("%s: %s: %q is wrong:\n  %s", file, command, strings.TrimSpace(want), strings.Join(got, "\n  "))
+		}
 	}
 }

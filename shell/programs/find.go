@@ -5,21 +5,11 @@ import (
 	"strings"
 )
 
-// findTests are the parts of find's expression that change nothing, with their number of arguments.
-var findTests = map[string]int{
-	"-name": 1, "-iname": 1, "-path": 1, "-ipath": 1, "-wholename": 1, "-iwholename": 1, "-regex": 1, "-iregex": 1, "-regextype": 1,
-	"-type": 1, "-xtype": 1, "-size": 1, "-mtime": 1, "-mmin": 1, "-atime": 1, "-amin": 1, "-ctime": 1, "-cmin": 1, "-used": 1,
-	"-maxdepth": 1, "-mindepth": 1, "-perm": 1, "-user": 1, "-group": 1, "-uid": 1, "-gid": 1, "-links": 1, "-inum": 1,
-	"-lname": 1, "-ilname": 1, "-fstype": 1, "-context": 1, "-printf": 1, "-D": 1, "-samefile": 1, "-anewer": 1, "-cnewer": 1,
-	"-print": 0, "-print0": 0, "-ls": 0, "-empty": 0, "-prune": 0, "-depth": 0, "-d": 0, "-xdev": 0, "-mount": 0,
-	"-not": 0, "!": 0, "(": 0, ")": 0, "-o": 0, "-or": 0, "-a": 0, "-and": 0, ",": 0, "-true": 0, "-false": 0, "-quit": 0,
-	"-readable": 0, "-writable": 0, "-executable": 0, "-nouser": 0, "-nogroup": 0, "-daystart": 0, "-noleaf": 0,
-	"-ignore_readdir_race": 0, "-noignore_readdir_race": 0, "-warn": 0, "-nowarn": 0, "-help": 0, "--help": 0, "-version": 0, "--version": 0,
-	"-follow": 0, "-L": 0, "-H": 0, "-P": 0, "-E": 0, "--": 0, "-O1": 0, "-O2": 0, "-O3": 0,
-}
+// findOperators join the tests of find's expression.
+const findOperators = "-not ! ( ) -o -or -a -and ,"
 
 func (c *Command) find(words []Word) {
-	f := findReader{safe: true, lists: []findList{{}}}
+	f := findReader{tests: program("find").tests, safe: true, lists: []findList{{}}}
 	isTree := func(o Operand) bool { return o.Tree }
 	for i := 0; i < len(words); i++ {
 		i += f.word(words, i)
@@ -60,6 +50,7 @@ func (c *Command) find(words []Word) {
 }
 
 type findReader struct {
+	tests        map[string]*flag
 	operands     []Operand
 	started      []Run
 	opaque       bool // a word may belong to the structure
@@ -219,15 +210,19 @@ func (f *findReader) add(w Word, kind Kind) {
 // word handles words[i] and returns the number of its arguments.
 func (f *findReader) word(words []Word, i int) int {
 	w := words[i]
-	takes, known := findTests[w.Text]
+	test, operator := f.tests[w.Text], IsField(findOperators, w.Text)
+	known := test != nil || operator
 	flag := known || strings.HasPrefix(w.Text, "-")
 	switch {
 	case w.Many || w.Dynamic && (w.Text == "" || flag):
 		f.safe, f.opaque = false, true
 		f.add(w, Read)
+	case operator:
+		f.inExpression = true
+		f.operator(w.Text)
 	case known:
 		f.test(words, i)
-		return f.takes(words, i, takes)
+		return f.takes(words, i, len(test.values))
 	case flag || f.inExpression:
 		return f.action(words, i)
 	default:
@@ -258,10 +253,6 @@ func (f *findReader) test(words []Word, i int) {
 		if name == "-L" {
 			f.add(Word{Dynamic: true}, Read)
 		}
-		return
-	case "-not", "!", "(", ")", "-o", "-or", "-a", "-and", ",":
-		f.inExpression = true
-		f.operator(name)
 		return
 	case "-follow":
 		f.add(Word{Dynamic: true}, Read)

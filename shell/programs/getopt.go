@@ -256,18 +256,9 @@ func (s *spec) abbreviates(name string) (out []string) {
 
 func abbreviatedIn(out []string, flags map[string]*flag, name string) []string {
 	for full, f := range flags {
-		if strings.HasPrefix(full, name) && !contains(out, f.name) {
+		if strings.HasPrefix(full, name) && !slices.Contains(out, f.name) {
 			out = append(out, f.name)
 		}
 	}
 	return out
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }

@@ -8,7 +8,7 @@ import (
 
 // gitRemote describes git's subcommands with a repository argument. It reports whether it is one.
 func (c *Command) gitRemote(s *spec, words []Word) bool {
-	if len(c.Sub) == 0 || !s.remote() {
+	if len(c.Sub) == 0 || !s.inherits("remote") {
 		return false
 	}
 	sub := c.Sub[0]
@@ -29,16 +29,6 @@ func (c *Command) gitRemote(s *spec, words []Word) bool {
 	}
 	c.Known = len(c.Operands) > 0
 	return c.Known
-}
-
-// remote reports whether the subcommand has a repository argument.
-func (s *spec) remote() bool {
-	for ; s != nil; s = s.parent {
-		if s.has("remote") {
-			return true
-		}
-	}
-	return false
 }
 
 // harmlessGlobals reports whether the options before git's subcommand change nothing.

@@ -9,18 +9,14 @@ import (
 // something, which flags must be named, and whether it contains code.
 func (r *reader) marks(c *Command, s *spec) {
 	for at := s; at != nil; at = at.parent {
-		for i := range at.loses {
-			if c.Loses == "" && at.loses[i].holds(c) {
-				c.Loses = at.loses[i].text
-			}
+		if m := holding(at.loses, c); m != nil && c.Loses == "" {
+			c.Loses = m.text
 		}
-		for i := range at.moves {
-			if c.Loses == "" && at.moves[i].holds(c) {
-				c.Loses, c.Moves = at.moves[i].text, true
-			}
+		if m := holding(at.moves, c); m != nil && c.Loses == "" {
+			c.Loses, c.Moves = m.text, true
 		}
-		c.Leaves = c.Leaves || anyHolds(at.leaves, c)
-		c.Network = c.Network || anyHolds(at.network, c)
+		c.Leaves = c.Leaves || holding(at.leaves, c) != nil
+		c.Network = c.Network || holding(at.network, c) != nil
 	}
 	if stays(c.Operands) {
 		c.Leaves, c.Network = false, false
@@ -58,8 +54,14 @@ func (r *reader) started(c *Command, run Run) {
 	}
 }
 
-func anyHolds(marks []mark, c *Command) bool {
-	return slices.ContainsFunc(marks, func(m mark) bool { return m.holds(c) })
+// holding returns the first mark that applies to a command, or nil.
+func holding(marks []mark, c *Command) *mark {
+	for i := range marks {
+		if marks[i].holds(c) {
+			return &marks[i]
+		}
+	}
+	return nil
 }
 
 // holds reports whether a mark applies to a command. Unknown parts may match.

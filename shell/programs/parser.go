@@ -4,11 +4,27 @@ import (
 	"strings"
 )
 
-// The marks of a flag; see specs/README.
+// flagMarks may follow a flag; see specs/README. The first ones are those of traits, in order.
 const (
-	valueMarks = ":<>@#$|;'()["
-	flagMarks  = valueMarks + "/%^~!+&=*?\""
+	traitMarks = "/%^~=?!\""
+	flagMarks  = traitMarks + ":<>@#$|;'()[+&*"
 )
+
+// traits are what a flag does to the operands of its command.
+type traits byte
+
+const (
+	tree        traits = 1 << iota // operands are whole trees
+	write                          // operands are written
+	replace                        // it replaces the first (or, for into, the last) operand
+	follows                        // links with any target
+	directories                    // the written files keep the directories of the sources
+	named                          // it writes a file named by another machine
+	needed                         // the parser requires one of these flags
+	uncovered                      // no preset covers it
+)
+
+func (t traits) has(trait traits) bool { return t&trait != 0 }
 
 // parser is compiled from one line of a specification: the flags with which a preset covers the
 // command, and the roles of its operands.
@@ -25,18 +41,11 @@ type parser struct {
 
 // option is what a parser knows about one flag.
 type option struct {
-	values      string
-	others      string // values of the other flags that it may be
-	optional    bool   // its value is in the same word only
-	tree        bool   // operands are whole trees
-	write       bool   // operands are written
-	replace     bool   // it replaces the first (or, for into, the last) operand
-	follows     bool   // links with any target
-	needed      bool
-	directories bool // the written files keep the directories of the sources
-	named       bool // it writes a file named by another machine
-	uncovered   bool // no preset covers it
-	filter      byte // '+' = only files with these names, '&' = all but these
+	traits
+	values   string
+	others   string // values of the other flags that it may be
+	optional bool   // its value is in the same word only
+	filter   byte   // '+' = only files with these names, '&' = all but these
 }
 
 // newParser parses "FLAGS | ROLES".
@@ -57,7 +66,10 @@ func newParser(level, text string) *parser {
 	for token := range strings.FieldsSeq(flags) {
 		names := strings.TrimRight(token, flagMarks)
 		v := newOption(token[len(names):])
-		f.required = f.required || v.needed
+		if v.optional && v.values == "" {
+			v.values = ":"
+		}
+		f.required = f.required || v.has(needed)
 		for name := range strings.SplitSeq(names, ",") {
 			f.flags[name] = v
 			f.listed = append(f.listed, name)
@@ -69,33 +81,16 @@ func newParser(level, text string) *parser {
 // newOption parses the marks of a flag.
 func newOption(marks string) (v option) {
 	for _, mark := range marks {
-		switch mark {
-		case '/':
-			v.tree = true
-		case '%':
-			v.write = true
-		case '^':
-			v.replace = true
-		case '~':
-			v.follows = true
-		case '+', '&':
+		switch i := strings.IndexRune(traitMarks, mark); {
+		case i >= 0:
+			v.traits |= 1 << i
+		case mark == '+' || mark == '&':
 			v.filter = byte(mark)
-		case '=':
-			v.directories = true
-		case '?':
-			v.named = true
-		case '"':
-			v.uncovered = true
-		case '*':
+		case mark == '*':
 			v.optional = true
-		case '!':
-			v.needed = true
 		default:
 			v.values += string(mark)
 		}
-	}
-	if v.optional && v.values == "" {
-		v.values = ":"
 	}
 	return v
 }
@@ -160,17 +155,13 @@ type parsed struct {
 
 // parseState is the state of a parser.
 type parseState struct {
-	form             *parser
-	out              parsed
-	words            []Word // operands without roles yet
-	tree, write      bool
-	follows          bool
-	replaced, needed bool
-	directories      bool
-	named            bool     // files are written by the names that they have elsewhere
-	unlistedRead     bool     // an unlisted flag may name a file
-	parts            []string // name endings of files that are read below a tree
-	whole            bool     // unknown which part of a tree is excluded
+	traits       // of the flags so far
+	form         *parser
+	out          parsed
+	words        []Word   // operands without roles yet
+	unlistedRead bool     // an unlisted flag may name a file
+	parts        []string // name endings of files that are read below a tree
+	whole        bool     // unknown which part of a tree is excluded
 }
 
 func (f *parser) parse(words []Word) parsed {
@@ -191,12 +182,12 @@ func (f *parser) parse(words []Word) parsed {
 			i += r.short(w, words[i+1:])
 		}
 	}
-	if f.required && !r.needed {
+	if f.required && !r.has(needed) {
 		r.out.covered = false
 	}
 	r.assignRoles()
 	r.narrow()
-	if r.unlistedRead || r.follows {
+	if r.unlistedRead || r.has(follows) {
 		r.add(Word{Dynamic: true}, Operand{Kind: Read})
 	}
 	return r.out
@@ -209,7 +200,7 @@ func (r *parseState) unknownWord(w Word) {
 		r.out.covered = false
 	}
 	for _, v := range r.form.flags {
-		r.tree = r.tree || v.tree
+		r.traits |= v.traits & tree
 		r.unlistedRead = r.unlistedRead || !r.form.describe && strings.Contains(v.values, "<")
 	}
 }
@@ -265,8 +256,7 @@ func (f *parser) abbreviated(name string) (all option, ok bool) {
 		if kind := v.values[:min(1, len(v.values))]; !strings.Contains(all.others, kind) {
 			all.others += kind
 		}
-		all.tree, all.write, all.follows = all.tree || v.tree, all.write || v.write, all.follows || v.follows
-		all.replace, all.needed, all.named = all.replace || v.replace, all.needed || v.needed, all.named || v.named
+		all.traits |= v.traits
 		ok = true
 	}
 	for full, v := range f.flags {
@@ -363,15 +353,9 @@ func isLetterOrDigit(c byte) bool {
 
 // apply records what a flag does to the operands.
 func (r *parseState) apply(v option) {
-	r.tree = r.tree || v.tree
-	r.write = r.write || v.write
-	r.follows = r.follows || v.follows
-	r.replaced = r.replaced || v.replace
-	r.directories = r.directories || v.directories
-	r.needed = r.needed || v.needed
-	r.out.covered = r.out.covered && !v.uncovered
-	if v.named {
-		r.named = true
+	r.traits |= v.traits
+	r.out.covered = r.out.covered && !v.has(uncovered)
+	if v.has(named) {
 		r.add(Word{Dynamic: true}, Operand{Kind: Write})
 	}
 }
@@ -397,7 +381,7 @@ func (r *parseState) value(kind byte, w Word) {
 	case '>':
 		// It may be a directory for all sources.
 		if w != (Word{Text: "-"}) {
-			r.add(w, Operand{Kind: Write, Tree: r.replaced || r.tree})
+			r.add(w, Operand{Kind: Write, Tree: r.has(replace | tree)})
 		}
 	case '$':
 		r.add(w, Operand{Kind: Net})

@@ -1,14 +1,12 @@
 package programs
 
-import (
-	"strings"
-)
+import "strings"
 
 // assignRoles assigns roles to the operands: fixed ones from both ends, a starred one to those
 // between.
 func (r *parseState) assignRoles() {
 	roles := r.form.roles
-	if r.replaced && len(roles) > 0 {
+	if r.has(replace) && len(roles) > 0 {
 		if roles[len(roles)-1] == "into" {
 			roles = roles[:len(roles)-1]
 		} else {
@@ -81,67 +79,61 @@ func (r *parseState) roleAt(roles []string, star int, at position, w Word, words
 
 // defaultOperand adds the working directory for commands that walk it by default.
 func (r *parseState) defaultOperand(roles []string) {
-	if len(roles) == 0 || len(r.words) >= len(roles) || r.write {
+	if len(roles) == 0 || len(r.words) >= len(roles) || r.has(write) {
 		return
 	}
 	switch last := roles[len(roles)-1]; {
-	case last == "names*" || last == "entry*" || last == "list*" && r.tree:
+	case last == "names*" || last == "entry*" || last == "list*" && r.has(tree):
 		r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true, Part: PartNames})
-	case last == "tree*" || r.tree:
+	case last == "tree*" || r.has(tree):
 		r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true})
 	}
 }
 
+// roleOperands are the operands that a word with a role is, below which a flag for trees adds all.
+var roleOperands = map[string][]Operand{
+	"read":     {{Kind: Read}},
+	"tree":     {{Kind: Read, Tree: true}},
+	"list":     {{Kind: Read, Part: PartNames}},
+	"names":    {{Kind: Read, Tree: true, Part: PartNames}},
+	"gotree":   {{Kind: Read, Tree: true, Part: ".go"}},
+	"write":    {{Kind: Write}},
+	"entry":    {{Kind: Read, Tree: true, Link: true, Part: PartNames}},
+	"moved":    {{Kind: Read, Tree: true, Link: true}, {Kind: Write, Tree: true, Link: true}}, // it can be read at its destination
+	"gone":     {{Kind: Write, Tree: true, Link: true}},
+	"link":     {{Kind: Read, Tree: true}, {Kind: Write, Tree: true}},
+	"script":   {{Kind: Read, Role: "script"}},
+	"variable": {{Role: "variable"}},
+}
+
 func (r *parseState) role(role string, w Word, before []Word) {
+	for _, o := range roleOperands[role] {
+		if o.Tree = o.Tree || r.has(tree); role == "tree" && r.has(write) {
+			o.Kind = Write
+		}
+		r.add(w, o)
+	}
 	switch role {
 	case "read":
-		r.add(w, Operand{Kind: Read, Tree: r.tree})
 		if file, ok := strings.CutPrefix(w.Text, "@"); ok { // for some, a file with more words
 			r.add(Word{Text: file, Dynamic: w.Dynamic}, Operand{Kind: Read})
 			r.unlistedRead = r.unlistedRead || r.form.spec.root().has("options")
 			r.out.covered = r.out.covered && !r.unlistedRead
 		}
-	case "tree":
-		kind := Read
-		if r.write {
-			kind = Write
-		}
-		r.add(w, Operand{Kind: kind, Tree: true})
-	case "list":
-		r.add(w, Operand{Kind: Read, Tree: r.tree, Part: PartNames})
-	case "names":
-		r.add(w, Operand{Kind: Read, Tree: true, Part: PartNames})
 	case "gotree":
-		r.add(w, Operand{Kind: Read, Tree: true, Part: ".go"})
-		if r.write {
+		if r.has(write) {
 			r.add(w, Operand{Kind: Write, Tree: true, Part: ".go"})
 		}
 	case "chart":
 		r.chart(w)
 	case "gitread":
 		r.gitRevision(w)
-	case "write":
-		r.add(w, Operand{Kind: Write, Tree: r.tree})
-	case "entry":
-		r.add(w, Operand{Kind: Read, Tree: true, Link: true, Part: PartNames})
-	case "moved": // it can be read at its destination
-		r.add(w, Operand{Kind: Read, Tree: true, Link: true})
-		r.add(w, Operand{Kind: Write, Tree: true, Link: true})
-	case "gone":
-		r.add(w, Operand{Kind: Write, Tree: true, Link: true})
-	case "link":
-		r.add(w, Operand{Kind: Read, Tree: true})
-		r.add(w, Operand{Kind: Write, Tree: true})
 	case "host", "saved":
 		r.host(role, w)
-	case "script":
-		r.add(w, Operand{Kind: Read, Role: "script"})
-	case "variable":
-		r.add(w, Operand{Role: "variable"})
 	case "into":
 		r.into(w, before)
 	default:
-		r.out.covered = r.out.covered && harmlessWord(role, w)
+		r.out.covered = r.out.covered && (roleOperands[role] != nil || harmlessWord(role, w))
 	}
 }
 
@@ -166,17 +158,17 @@ func (r *parseState) into(w Word, before []Word) {
 	r.add(w, Operand{Kind: Write})
 	for _, source := range before {
 		name := baseName(strings.TrimRight(source.Text, "/"))
-		if source.Dynamic || r.directories || name == "." || name == ".." {
+		if source.Dynamic || r.has(directories) || name == "." || name == ".." {
 			r.add(w, Operand{Kind: Write, Tree: true})
 			continue
 		}
-		r.add(Word{Text: w.Text + "/" + name, Dynamic: w.Dynamic}, Operand{Kind: Write, Tree: r.tree})
+		r.add(Word{Text: w.Text + "/" + name, Dynamic: w.Dynamic}, Operand{Kind: Write, Tree: r.has(tree)})
 	}
 }
 
 // gitRevision handles a word that is a revision, a path, or a path in a revision.
 func (r *parseState) gitRevision(w Word) {
-	r.add(w, Operand{Kind: Read, Tree: r.tree})
+	r.add(w, Operand{Kind: Read, Tree: r.has(tree)})
 	if strings.ContainsAny(w.Text, "*?[") { // a pattern of paths, in which a wildcard crosses directories
 		for _, part := range nameEnds(w) {
 			r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true, Part: part})
@@ -228,7 +220,7 @@ func (r *parseState) host(role string, w Word) {
 		return
 	}
 	r.add(w, Operand{Kind: Net})
-	if role == "saved" || r.named {
+	if role == "saved" || r.has(named) {
 		_, rest, _ := strings.Cut(w.Text, "://")
 		if name := rest[strings.LastIndexByte(rest, '/')+1:]; name != "" && name != rest && !w.Dynamic {
 			r.out.suspects = append(r.out.suspects, Word{Text: name})

@@ -79,7 +79,7 @@ func (g *getopt) replaced(run *Run) {
 // directory returns the directory in which the command runs, from the last flag for it.
 func (c *Command) directory() Word {
 	for _, f := range slices.Backward(c.Flags) {
-		if f.spec != nil && contains(f.spec.all, "--chdir") {
+		if f.spec != nil && slices.Contains(f.spec.all, "--chdir") {
 			return f.Value
 		}
 	}

@@ -12,7 +12,7 @@ import (
 var texts embed.FS
 
 // library contains the specifications by program name. Each is parsed on first use, and immutable.
-var library = sync.OnceValue(func() map[string]func() *spec { return readAll(texts) })
+var library = sync.OnceValue(readAll)
 
 // program returns the specification of a program, nil if there is none.
 func program(name string) *spec {
@@ -33,6 +33,7 @@ type spec struct {
 	forms    []*parser
 	flags    map[string]*flag // by every spelling
 	globals  map[string]*flag // flags before the subcommand
+	tests    map[string]*flag // parts of an expression that change nothing
 	harmless string           // globals that presets cover
 	unsafe   []string         // flags that an allow rule must name
 	safe     string           // one-letter flags of the program that are harmless here
@@ -41,7 +42,6 @@ type spec struct {
 	input    string           // what keeps it from running its input; see runsInput
 	fetches  string           // flags with which it only fetches
 	settings string           // flags that read settings from "-"
-	starts   string           // subcommands that start a program by its name
 	deeper   string           // subcommands with nested ones
 	obeys    string           // files of the working directory that determine what it runs
 	depth    int              // number of words of the subcommand
@@ -53,13 +53,14 @@ type spec struct {
 	moves    []mark
 	leaves   []mark
 	network  []mark
-	examples []example
 }
 
-// example is a test line of a specification.
-type example struct{ file, command, want string }
-
 func (s *spec) has(attribute string) bool { return s != nil && IsField(s.is, attribute) }
+
+// inherits reports whether the subcommand has an attribute, or one that it is part of, or the program.
+func (s *spec) inherits(attribute string) bool {
+	return s != nil && (s.has(attribute) || s.parent.inherits(attribute))
+}
 
 type flag struct {
 	name   string
@@ -79,23 +80,17 @@ type mark struct {
 	text    string
 }
 
-// stanza is a section of a file for some programs.
-type stanza struct{ file, text string }
-
-func readAll(fs embed.FS) map[string]func() *spec {
-	stanzas := make(map[string][]stanza)
+func readAll() map[string]func() *spec {
+	stanzas := make(map[string][]string)
 	all := make(map[string]func() *spec)
-	entries, _ := fs.ReadDir("specs")
+	entries, _ := texts.ReadDir("specs")
 	for _, e := range entries {
-		text, _ := fs.ReadFile("specs/" + e.Name())
-		_, rest, found := strings.Cut("\n"+string(text), "\nprogram ")
-		for found {
-			var this string
-			this, rest, found = strings.Cut(rest, "\nprogram ")
+		text, _ := texts.ReadFile("specs/" + e.Name())
+		for _, this := range strings.Split("\n"+string(text), "\nprogram ")[1:] {
 			heading, lines, _ := strings.Cut(this, "\n")
 			names := strings.Split(strings.TrimSpace(heading), ",")
 			for _, name := range names {
-				stanzas[name] = append(stanzas[name], stanza{e.Name(), lines})
+				stanzas[name] = append(stanzas[name], lines)
 			}
 			for line := range strings.Lines(lines) {
 				if others, ok := strings.CutPrefix(line, "alias "); ok {
@@ -113,14 +108,14 @@ func readAll(fs embed.FS) map[string]func() *spec {
 }
 
 // parseSpec parses the specification of a program.
-func parseSpec(name string, stanzas []stanza) *spec {
+func parseSpec(name string, stanzas []string) *spec {
 	s := newSpec(name, nil)
-	for _, st := range stanzas {
+	for _, stanza := range stanzas {
 		open := []*spec{s} // which the next lines belong to
-		for line := range strings.Lines(st.text) {
+		for line := range strings.Lines(stanza) {
 			key, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 			switch rest = strings.TrimSpace(rest); key {
-			case "", "#", "alias":
+			case "", "#", "alias", "example":
 			case "sub":
 				open = nil
 				for path := range strings.SplitSeq(rest, ",") {
@@ -128,7 +123,7 @@ func parseSpec(name string, stanzas []stanza) *spec {
 				}
 			default:
 				for _, s := range open {
-					s.directive(st.file, key, rest)
+					s.directive(key, rest)
 				}
 			}
 		}
@@ -138,7 +133,7 @@ func parseSpec(name string, stanzas []stanza) *spec {
 }
 
 func newSpec(name string, parent *spec) *spec {
-	return &spec{name: name, parent: parent, subs: make(map[string]*spec), names: make(map[string][]string), flags: make(map[string]*flag), globals: make(map[string]*flag)}
+	return &spec{name: name, parent: parent, subs: make(map[string]*spec), names: make(map[string][]string), flags: make(map[string]*flag), globals: make(map[string]*flag), tests: make(map[string]*flag)}
 }
 
 func (s *spec) sub(path []string) *spec {
@@ -151,17 +146,14 @@ func (s *spec) sub(path []string) *spec {
 	return s
 }
 
-func (s *spec) directive(file, key, rest string) {
+func (s *spec) directive(key, rest string) {
 	switch key {
 	case "read", "read!", "write", "none":
 		s.forms = append(s.forms, newParser(key, rest))
-	case "flags":
+	case "flags", "globals", "tests":
+		to := map[string]map[string]*flag{"flags": s.flags, "globals": s.globals, "tests": s.tests}[key]
 		for _, f := range flagList(rest) {
-			s.addFlag(s.flags, f)
-		}
-	case "globals":
-		for _, f := range flagList(rest) {
-			s.addFlag(s.globals, f)
+			s.addFlag(to, f)
 		}
 	case "names":
 		list := strings.Fields(rest)
@@ -170,55 +162,28 @@ func (s *spec) directive(file, key, rest string) {
 		}
 	case "kinds":
 		s.kinds = addKinds(s.kinds, strings.Fields(rest))
-	case "loses":
-		s.loses = append(s.loses, newMark(rest))
-	case "moves":
-		s.moves = append(s.moves, newMark(rest))
-	case "leaves":
-		s.leaves = append(s.leaves, newMark(rest))
-	case "network":
-		s.network = append(s.network, newMark(rest))
-	case "example":
-		command, want, _ := strings.Cut(rest, " -> ")
-		s.examples = append(s.examples, example{file, command, want})
-	case "unsafe":
-		s.unsafe = append(s.unsafe, strings.Fields(rest)...)
-	case "code":
-		s.code = append(s.code, strings.Fields(rest)...)
 	case "depth":
 		s.depth, _ = strconv.Atoi(rest)
 	default:
-		s.text(key, rest)
+		s.field(key, rest)
 	}
 }
 
-func (s *spec) text(key, rest string) {
-	switch key {
-	case "as":
-		s.as = strings.Fields(rest)
-	case "harmless":
-		s.harmless = rest
-	case "safe":
-		s.safe = rest
-	case "inline":
-		s.inline = rest
-	case "input":
-		s.input = rest
-	case "fetches":
-		s.fetches = rest
-	case "settings":
-		s.settings = rest
-	case "starts":
-		s.starts = rest
-	case "deeper":
-		s.deeper = rest
-	case "obeys":
-		s.obeys = rest
-	case "special":
-		s.special = rest
-	case "is":
-		s.is = strings.TrimSpace(s.is + " " + rest)
-	default:
+// field sets a field that has the name of its line: a text, a list, or marks.
+func (s *spec) field(key, rest string) {
+	texts := map[string]*string{
+		"harmless": &s.harmless, "safe": &s.safe, "inline": &s.inline, "input": &s.input, "fetches": &s.fetches,
+		"settings": &s.settings, "deeper": &s.deeper, "obeys": &s.obeys, "special": &s.special, "is": &s.is,
+	}
+	lists := map[string]*[]string{"as": &s.as, "unsafe": &s.unsafe, "code": &s.code}
+	marks := map[string]*[]mark{"loses": &s.loses, "moves": &s.moves, "leaves": &s.leaves, "network": &s.network}
+	if text := texts[key]; text != nil {
+		*text = strings.TrimSpace(*text + " " + rest)
+	} else if list := lists[key]; list != nil {
+		*list = append(*list, strings.Fields(rest)...)
+	} else if list := marks[key]; list != nil {
+		*list = append(*list, newMark(rest))
+	} else {
 		panic("programs: unknown line " + key + " " + rest)
 	}
 }
@@ -238,8 +203,8 @@ func addKinds(kinds map[string]string, names []string) map[string]string {
 func flagList(text string) (out []*flag) {
 	for token := range strings.FieldsSeq(text) {
 		names := strings.TrimRight(token, flagMarks)
-		f := &flag{}
-		f.setMarks(token[len(names):])
+		v := newOption(token[len(names):])
+		f := &flag{values: v.values, only: v.optional}
 		for _, name := range strings.Split(names, ",") {
 			if other, ok := strings.CutPrefix(name, "="); ok {
 				f.sets = append(f.sets, other)
@@ -255,16 +220,6 @@ func flagList(text string) (out []*flag) {
 		out = append(out, f)
 	}
 	return out
-}
-
-// setMarks sets the marks for a flag's values.
-func (f *flag) setMarks(marks string) {
-	for _, mark := range marks {
-		if strings.ContainsRune(valueMarks, mark) {
-			f.values += string(mark)
-		}
-		f.only = f.only || mark == '*'
-	}
 }
 
 // addFlag adds a flag under its spellings. Marks of one line apply to all.

@@ -5,27 +5,35 @@ import (
 	"strings"
 )
 
-// unsafe finds the flags that run another program, write elsewhere, or load code. A listed name
-// ending in * is a prefix; a word without "-" is an operand.
+// unsafe finds the flags that run another program, write elsewhere, or load code.
 func (r *reader) unsafe(c *Command, s *spec) {
-	root := s.root()
-	if len(root.unsafe)+len(s.unsafe) == 0 {
-		return
-	}
-	after := r.subcommandAt(c)
-	for i := 1; i < len(r.argv); i++ {
-		w := r.argv[i]
-		if w.Dynamic && (w.Text == "" || w.Text[0] == '-') || w.Many {
+	matches := r.listed(c, s, func(s *spec) []string { return s.unsafe })
+	for i, w := range r.argv {
+		unknown := w.Dynamic && (w.Text == "" || w.Text[0] == '-') || w.Many
+		if i > 0 && matches != nil && (unknown || matches(i)) {
 			c.Unsafe = append(c.Unsafe, i)
-			continue
 		}
+	}
+}
+
+// listed returns a function that reports whether a word of argv is a flag in a list of the program
+// or its subcommand, nil if these are empty. A listed name ending in * is a prefix; a word without
+// "-" is an operand.
+func (r *reader) listed(c *Command, s *spec, list func(*spec) []string) func(i int) bool {
+	root, after := s.root(), r.subcommandAt(c)
+	names := list(root)
+	if s != root {
+		names = slices.Concat(names, list(s))
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return func(i int) bool {
 		safe := ""
-		if i > after && after > 0 {
+		if after > 0 && i > after {
 			safe = s.safeLetters()
 		}
-		if root.isUnsafe(root.unsafe, w.Text, safe) || s != root && root.isUnsafe(s.unsafe, w.Text, safe) {
-			c.Unsafe = append(c.Unsafe, i)
-		}
+		return root.isUnsafe(names, r.argv[i].Text, safe)
 	}
 }
 
@@ -212,13 +220,8 @@ func camel(flag string) string {
 // carriesCode reports whether a command contains code that no rule has seen.
 func (r *reader) carriesCode(c *Command, s *spec) bool {
 	root := s.root()
-	for at := s; at != nil; at = at.parent {
-		if at.has("code") {
-			return true
-		}
-	}
 	switch {
-	case r.runsFlag(c, s) || r.takesInput(c, root):
+	case s.inherits("code") || r.runsFlag(c, s) || r.takesInput(c, root):
 		return true
 	case root.special == "sed":
 		return c.Code
@@ -243,17 +246,9 @@ func (r *reader) carriesCode(c *Command, s *spec) bool {
 
 // runsFlag reports whether a flag of the command has a command as value.
 func (r *reader) runsFlag(c *Command, s *spec) bool {
-	root := s.root()
-	if len(root.code)+len(s.code) == 0 {
-		return false
-	}
-	after := r.subcommandAt(c)
-	for i, w := range r.argv[1:] {
-		safe := ""
-		if i+1 > after && after > 0 {
-			safe = s.safeLetters()
-		}
-		if slices.Contains(root.code, "*") || root.isUnsafe(root.code, w.Text, safe) || s != root && root.isUnsafe(s.code, w.Text, safe) {
+	matches := r.listed(c, s, func(s *spec) []string { return s.code })
+	for i := 1; i < len(r.argv) && matches != nil; i++ {
+		if matches(i) {
 			return true
 		}
 	}

@@ -7,15 +7,6 @@ import (
 	"testing"
 )
 
-func TestEverySpecificationHasAnExample(t *testing.T) {
-	t.Parallel()
-	for name, s := range everyProgram() {
-		if s.as == nil && !exemplified(s) {
-			t.Errorf("%s has no example", name)
-		}
-	}
-}
-
 // everyProgram returns the specifications by the names of their programs.
 func everyProgram() map[string]*spec {
 	all := make(map[string]*spec)
@@ -23,10 +14,6 @@ func everyProgram() map[string]*spec {
 		all[name] = program(name)
 	}
 	return all
-}
-
-func exemplified(s *spec) bool {
-	return len(s.examples) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(s.subs)), exemplified)
 }
 
 // TestUnknownWordsAreNoStructure puts, at each flag of each specification, a word that

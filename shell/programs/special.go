@@ -1,0 +1,268 @@
+package programs
+
+import (
+	"slices"
+	"strings"
+)
+
+// special describes commands whose arguments are a language.
+func special(c *Command, s *spec, r *reader, own []Word) bool {
+	switch attribute := s.root().special; attribute {
+	case "find":
+		c.find(r.words)
+	case "sed":
+		c.sed(own)
+	case "awk":
+		c.awk(own)
+	case "tar":
+		c.tar(own)
+	case "test":
+		c.test(own)
+		r.byParser(c, s, own)
+	case "ln":
+		r.byParser(c, s, own)
+		c.links()
+	case "mktemp":
+		c.temporary()
+	case "git":
+		return c.gitRemote(s, own)
+	case "copies":
+		c.Known = true
+		c.Operands = append(c.copies(), c.valueFiles()...)
+	default:
+		return false
+	}
+	return true
+}
+
+// test handles the words of test and [. A word that may be an operator makes it opaque: some
+// evaluate their operand.
+func (c *Command) test(words []Word) {
+	const binary = "= == != < > -nt -ot -ef -eq -ne -lt -le -gt -ge"
+	operator := func(i int) bool {
+		return i >= 0 && i < len(words) && !words[i].Dynamic && IsField(binary, words[i].Text)
+	}
+	unary := func(i int) bool {
+		return i >= 0 && !words[i].Dynamic && len(words[i].Text) == 2 && strings.HasPrefix(words[i].Text, "-")
+	}
+	if n := len(words); n > 0 && words[n-1] == (Word{Text: "]"}) {
+		words = words[:n-1]
+	}
+	for i, w := range words {
+		operand := operator(i-1) || operator(i+1) || unary(i-1) || len(words) == 1
+		if w.Many || w.Dynamic && !operand {
+			c.Opaque, c.Anything = unknownPart("test"), true
+		}
+	}
+}
+
+// temporary handles mktemp: without a template, or with -t, the file is in the temporary directory,
+// /tmp unless TMPDIR is set.
+func (c *Command) temporary() {
+	c.Known = true
+	dir, below := Word{}, false
+	many := slices.ContainsFunc(c.Words, func(w Word) bool { return w.Many })
+	covered := len(c.Words) < 2
+	for _, f := range c.Flags {
+		switch {
+		case f.Dynamic || f.spec == nil:
+			return
+		case (f.Name == "-p" || f.Name == "--tmpdir") && f.HasValue:
+			dir = f.Value
+			covered = covered && !dir.Dynamic
+		}
+		many = many || f.Value.Many
+		below = below || f.Name == "-t" || f.Name == "-p" || f.Name == "--tmpdir"
+	}
+	template := Word{Text: "tmp.XXXXXXXXXX"}
+	if len(c.Words) > 0 {
+		template = c.Words[len(c.Words)-1]
+	} else {
+		below = true
+	}
+	if dir.Text == "" && below {
+		dir.Text = "/tmp"
+	}
+	if dir.Text != "" {
+		template = Word{Text: dir.Text + "/" + template.Text, Dynamic: template.Dynamic || dir.Dynamic}
+	}
+	c.Operands = []Operand{{Word: template, Kind: Write}}
+	if covered && !many {
+		c.Covers = CoversWrite
+	}
+}
+
+func (c *Command) awk(words []Word) {
+	c.Known = true
+	safe, program := true, false
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case w.Many || w.Dynamic && (w.Text == "" || w.Text[0] == '-'):
+			safe = false
+			c.Operands = append(c.Operands, Operand{Word: w, Kind: Read})
+		case !program && (w.Text == "-F" || w.Text == "-v"):
+			i++
+			if safe = safe && i < len(words) && !words[i].Dynamic; i < len(words) && words[i].Many {
+				c.Operands = append(c.Operands, Operand{Word: Word{Dynamic: true}, Kind: Read})
+			}
+		case !program && strings.HasPrefix(w.Text, "-F"):
+		case !program && strings.HasPrefix(w.Text, "-"):
+			safe = false
+		case !program:
+			program = true
+			safe = safe && safeAwkProgram(w)
+		default:
+			// name=value between files is an assignment; it is judged as a path, too.
+			c.Operands = append(c.Operands, Operand{Word: w, Kind: Read})
+		}
+	}
+	if safe && program {
+		c.Covers = CoversRead
+	}
+}
+
+// safeAwkProgram reports whether an awk program neither runs commands nor names files. Text inside
+// quotes counts like code: a false alarm costs a question.
+func safeAwkProgram(w Word) bool {
+	if w.Dynamic {
+		return false
+	}
+	for _, bad := range []string{"system", "getline", "ENVIRON", "PROCINFO", "ARGV", "FILENAME=", "@", "`"} {
+		if strings.Contains(w.Text, bad) {
+			return false
+		}
+	}
+	code := strings.NewReplacer("||", "", ">=", "").Replace(w.Text)
+	if strings.Contains(code, "|") {
+		return false
+	}
+	// After print, > writes a file; before any print it can only compare.
+	printed := strings.Index(code, "print")
+	return printed < 0 || !strings.Contains(code[printed:], ">")
+}
+
+// links resolves the relative targets of symbolic links: relative to the directory of the link, or
+// the last operand if that is a directory.
+func (c *Command) links() {
+	operands := c.Operands
+	if !c.hasFlag("-s") || c.hasFlag("-r") {
+		return
+	}
+	links := linksMade(operands)
+	directories := outermost(links)
+	c.Operands = make([]Operand, 0, 2*len(operands))
+	for _, o := range operands {
+		if links[o.Word] || strings.HasPrefix(o.Word.Text, "/") {
+			c.Operands = append(c.Operands, o)
+			continue
+		}
+		for _, target := range fromLinks(o.Word, directories) {
+			o.Word = target
+			c.Operands = append(c.Operands, o)
+		}
+	}
+}
+
+// linksMade returns the operands that are written, and are no targets.
+func linksMade(operands []Operand) map[Word]bool {
+	links := make(map[Word]bool)
+	for _, o := range operands {
+		if o.Kind == Write {
+			links[o.Word] = true
+		}
+	}
+	for _, o := range operands {
+		if o.Kind == Read {
+			delete(links, o.Word)
+		}
+	}
+	return links
+}
+
+// outermost returns the links in order, without those that are the name of a target in the
+// directory that another one may be.
+func outermost(links map[Word]bool) (out []Word) {
+	for l := range links {
+		dir, _, ok := cutLast(l.Text)
+		if !ok || !links[Word{Text: dir, Dynamic: false}] && !links[Word{Text: dir, Dynamic: true}] {
+			out = append(out, l)
+		}
+	}
+	slices.SortFunc(out, func(a, b Word) int { return strings.Compare(a.Text, b.Text) })
+	return out
+}
+
+// maxFolders bounds the directories to which the targets of one ln may be relative.
+const maxFolders = 8
+
+// fromLinks returns the possible paths of a target: relative to the directory of a link, and to the
+// link if that is a directory.
+func fromLinks(target Word, links []Word) []Word {
+	var out []Word
+	add := func(w Word) {
+		if !slices.Contains(out, w) {
+			out = append(out, w)
+		}
+	}
+	if len(links) > maxFolders {
+		return []Word{{Dynamic: true}}
+	}
+	for _, l := range links {
+		if l.Dynamic {
+			add(Word{Dynamic: true})
+			continue
+		}
+		if dir, _, ok := cutLast(l.Text); !ok {
+			add(Word{Text: "./" + target.Text, Dynamic: target.Dynamic})
+		} else if !strings.HasSuffix(l.Text, "/") {
+			add(Word{Text: dir + "/" + target.Text, Dynamic: target.Dynamic})
+		}
+		add(Word{Text: strings.TrimRight(l.Text, "/") + "/" + target.Text, Dynamic: target.Dynamic})
+	}
+	if len(links) == 0 {
+		add(target)
+	}
+	return out
+}
+
+func cutLast(path string) (dir, name string, ok bool) {
+	i := strings.LastIndexByte(path, '/')
+	if i < 0 {
+		return "", path, false
+	}
+	return path[:i], path[i+1:], true
+}
+
+// objects replaces the kind of the object of a command by its first name: "pod/x", "pods x" and "po
+// x" are equal. Each of several kinds is another way to parse it.
+func (s *spec) objects(c *Command) {
+	at := len(c.Sub)
+	w := c.Words[at]
+	if w.Dynamic {
+		return
+	}
+	rest := c.Words[at+1:]
+	for i, name := range strings.Split(strings.ToLower(w.Text), ",") {
+		if i > maxReadings {
+			return
+		}
+		words := append([]Word{}, c.Words[:at]...)
+		kind, object, split := strings.Cut(name, "/")
+		kind, _, _ = strings.Cut(kind, ".") // deployments.apps
+		if first := s.kinds[kind]; first != "" {
+			kind = first
+		}
+		words = append(words, Word{Text: kind})
+		if split {
+			words = append(words, Word{Text: object})
+		}
+		if words = append(words, rest...); i == 0 {
+			c.Words = words
+			continue
+		}
+		other := *c
+		other.Words = words
+		c.Or = &other
+	}
+}
