@@ -51,15 +51,14 @@ func (r *reader) describe(c *Command, s *spec, own []Word) {
 	}
 }
 
-// carries reports whether any of the words may start a command that runs.
+// carries reports whether any word may start a command that runs.
 func (r *reader) carries(s *spec) bool {
 	root := s.root()
 	known := r.trusted && r.specified && !root.bare()
 	return !known || root.has("runs") || root.has("carries") || s.has("carries") || s.has("code")
 }
 
-// MayRun returns words of a command of which each suffix may be a command that it runs: all of
-// them, or those after flags with a command.
+// MayRun returns words of which each suffix may be a command that runs.
 func (c *Command) MayRun(argv []Word) (words []Word) {
 	root := c.spec.root()
 	if c.Carries {
@@ -81,7 +80,7 @@ func (c *Command) MayRun(argv []Word) (words []Word) {
 	return words
 }
 
-// module adds the arguments of a Python module: files that it may read.
+// module adds files that a Python module may read.
 func (r *reader) module(c *Command, s *spec) {
 	for _, run := range c.Runs {
 		if inner := Parse(run.Argv); !inner.Known {
@@ -91,13 +90,12 @@ func (r *reader) module(c *Command, s *spec) {
 	}
 }
 
-// bare reports whether the specification only names a program: its words may be anything.
+// bare reports whether the specification only names a program.
 func (s *spec) bare() bool {
 	return len(s.forms)+len(s.subs)+len(s.unsafe)+len(s.globals) == 0 && s.special == ""
 }
 
-// coversNone reports whether an option before the subcommand, or an unknown part of the command,
-// keeps presets from covering it.
+// coversNone reports whether an option before the subcommand keeps presets from covering it.
 func (s *spec) coversNone(c *Command) bool {
 	if s == nil || c.Opaque != "" || len(c.Runs) > 0 && s.special == "" {
 		return true
@@ -110,7 +108,6 @@ func (s *spec) coversNone(c *Command) bool {
 	})
 }
 
-// byParser describes a command by the parsers of its specification.
 func (r *reader) byParser(c *Command, s *spec, own []Word) {
 	if s.forms == nil && s.parent != nil {
 		r.withoutParser(c, s, own)
@@ -126,8 +123,8 @@ func (r *reader) byParser(c *Command, s *spec, own []Word) {
 		if p.covered && !f.describe && (c.Covers == CoversNone || f.level < c.Covers) {
 			c.Covers = f.level
 		}
-		// The parser for writing knows the most flags. One that requires a flag, such as "unzip -l", does
-		// not apply without it.
+		// The writing parser knows the most flags. One that requires a flag does not apply without
+		// it.
 		if best != nil && f.required && !p.covered {
 			continue
 		}
@@ -139,7 +136,7 @@ func (r *reader) byParser(c *Command, s *spec, own []Word) {
 	switch {
 	case best == nil:
 		c.Operands = append(c.Operands, hosts(r.argv)...)
-	case best.required: // such as "npm --version": with other words it does more
+	case best.required: // such as "npm --version"
 		c.Known, c.Suspects = true, suspects(r.argv)
 		c.Operands = slices.Concat(c.Operands, hosts(r.argv), best.parse(c.Suspects).operands)
 	default:
@@ -148,8 +145,7 @@ func (r *reader) byParser(c *Command, s *spec, own []Word) {
 	}
 }
 
-// withoutParser describes a subcommand of which only the flags are known: its operands may be files
-// that it reads.
+// withoutParser describes a subcommand of which only the flags are known.
 func (r *reader) withoutParser(c *Command, s *spec, own []Word) {
 	c.Operands = hosts(r.argv)
 	if c.Known = len(s.root().forms) > 0; !c.Known {
@@ -167,7 +163,7 @@ func (r *reader) withoutParser(c *Command, s *spec, own []Word) {
 	c.Operands = append(c.Operands, f.parse(own).operands...)
 }
 
-// printed returns the trees that a command lists or searches, with all their contents.
+// printed returns the trees that a command lists.
 func printed(operands []Operand) (out []Operand) {
 	for _, o := range operands {
 		if o.Kind != Read || !o.Tree && o.Part == "" {
@@ -182,8 +178,7 @@ func printed(operands []Operand) (out []Operand) {
 	return out
 }
 
-// suspects returns the words after the program that may be paths: all but the names of subcommands,
-// modules and packages, and URLs.
+// suspects returns the words that may be paths.
 func suspects(argv []Word) []Word {
 	if len(argv) == 0 {
 		return nil
@@ -200,7 +195,6 @@ func suspects(argv []Word) []Word {
 			i++
 			continue
 		case s.has("packages") && w.Text != "" && w.Text[0] != '-' && !w.Dynamic:
-			// The package is a program with its own words.
 			return append(out, suspects(Unversioned(argv[i:]))...)
 		}
 		out = append(out, w)
@@ -213,7 +207,6 @@ func suspects(argv []Word) []Word {
 	return out
 }
 
-// flagBeginnings returns the prefixes of flags whose value follows in the same word.
 func (s *spec) flagBeginnings() (out []string) {
 	if s == nil {
 		return nil
@@ -226,8 +219,7 @@ func (s *spec) flagBeginnings() (out []string) {
 	return out
 }
 
-// named returns the words that name what a program should do: the index of the first, and their
-// number.
+// named returns the position and number of the words that name what a program should do.
 func (s *spec) named(argv []Word) (first, count int) {
 	if s == nil || s.has("packages") {
 		return 0, 0
@@ -246,7 +238,7 @@ func (s *spec) named(argv []Word) (first, count int) {
 	} else if start = slices.IndexFunc(argv[1:], func(w Word) bool { return w.Dynamic || !strings.HasPrefix(w.Text, "-") }); start < 0 {
 		start = len(argv) - 1
 	} else if start > 0 && !strings.Contains(argv[start].Text, "=") {
-		return 0, 0 // it may be the value of an option
+		return 0, 0
 	}
 	rest := argv[1+start:]
 	for i, w := range rest {
@@ -261,7 +253,6 @@ func (s *spec) named(argv []Word) (first, count int) {
 	return 1 + start, count
 }
 
-// isSubcommand reports whether a word looks like a name and not like a path.
 func isSubcommand(w Word) bool {
 	if w.Dynamic || w.Text == "" || w.Text[0] == '-' {
 		return false
@@ -274,7 +265,7 @@ func isSubcommand(w Word) bool {
 	return true
 }
 
-// Unversioned removes the version of the package to run: prisma@latest runs prisma.
+// Unversioned turns prisma@latest into prisma.
 func Unversioned(words []Word) []Word {
 	if len(words) == 0 {
 		return words

@@ -1,24 +1,18 @@
-// Package programs parses commands: what a well-known program does with its words.
-//
-// The knowledge is data, one stanza for a program or a family of programs in specs/*.txt (for the
-// format see specs/README). Go code remains for words that are a language: those of sed, awk, find,
-// tar, and git's configuration.
-//
-// Parse never fails and reads no files. A program outside of PATH and the system directories, or a
-// word that may become several and so change the structure of the command, makes a Command that is
-// not Known, or Opaque: rules must not allow these.
+// Package programs parses commands by specifications, one stanza for each program or family of
+// programs in specs/*.txt (see specs/README). Words in languages are parsed in Go: those of sed,
+// awk, find, tar and git's settings. Parse never fails and reads no files. A Command that is
+// Opaque, or not Known, must not be allowed by rules.
 package programs
 
-// Word is one word of a command as far as it is known before it runs.
+// Word is a word of a command, as far as it is known before it runs.
 type Word struct {
-	Text    string `json:"text"`              // the value, or its known prefix if Dynamic
-	Dynamic bool   `json:"dynamic,omitempty"` // the rest of the value is known only at run time
-	Many    bool   `json:"many,omitempty"`    // it may become any number of words; implies Dynamic
-	Number  bool   `json:"-"`                 // the unknown rest is digits, with an optional sign
-	Fresh   bool   `json:"-"`                 // the path of a file that mktemp made in the same script, or that tools recreate, or nothing; implies Dynamic
+	Text    string `json:"text"`              // the known prefix if Dynamic
+	Dynamic bool   `json:"dynamic,omitempty"` // the rest is known only at run time
+	Many    bool   `json:"many,omitempty"`    // any number of words; implies Dynamic
+	Number  bool   `json:"-"`                 // the rest is digits, with an optional sign
+	Fresh   bool   `json:"-"`                 // a path made by mktemp or recreated by tools, or nothing; implies Dynamic
 }
 
-// flagLike reports whether the word is a flag, or may become one.
 func (w Word) flagLike() bool {
 	if w.Dynamic {
 		return w.Text == "" || w.Text[0] == '-'
@@ -31,98 +25,94 @@ type Kind int
 
 // The kinds of operand.
 const (
-	None  Kind = iota // neither a file nor a host
-	Read              // a file or a directory is read
-	Write             // a path is created, changed, renamed or removed
-	Net               // a host is contacted
+	None  Kind = iota
+	Read       // a file or a directory
+	Write      // a path is created, changed, renamed or removed
+	Net        // a host is contacted
 )
 
-// PartNames is the Part of a tree of which only directories are read: names, not the content of
-// files.
+// PartNames is the Part of a tree of which only names are read.
 const PartNames = "names"
 
-// PartSome is the Part of a tree of which only some files are changed, with any names.
+// PartSome is the Part of a tree of which some files are changed.
 const PartSome = "*"
 
-// Operand is a part of a command that names a file or a host.
+// Operand is a file or a host in a command.
 type Operand struct {
 	Word Word
 	Kind Kind
-	Tree bool   // everything below it as well
-	Part string // of the tree: PartNames, PartSome, or a file name ending; "" = everything
-	Link bool   // the link itself, not its target
-	Role string // another role: "variable" for an assignment of env, "script" for a file that is run
+	Tree bool   // with everything below
+	Part string // PartNames, PartSome, or a file name ending; "" = everything
+	Link bool   // not its target
+	Role string // "variable" for an assignment of env, "script" for a file that is run
 }
 
-// Level is which preset covers a command with exactly its flags.
+// Level is a preset that covers a command with its flags.
 type Level int
 
 // The levels.
 const (
 	CoversNone  Level = iota
 	CoversRead        // it only reads
-	CoversWrite       // it changes only what it names
+	CoversWrite       // it changes only its operands
 )
 
-// Flag is one flag of a command.
 type Flag struct {
-	Name     string // the first spelling in the specification; as written if unknown
+	Name     string // as first in the specification, or as written
 	Value    Word
 	HasValue bool
-	At       int  // the index of its word in argv
-	Dynamic  bool // which flag it is is known only at run time
+	At       int  // index in argv
+	Dynamic  bool // the name is known only at run time
 
 	spec *flag
-	also []string // other meanings: longer flags that it abbreviates
+	also []string // flags that it may abbreviate
 }
 
 // Run is something that a command starts.
 type Run struct {
-	Argv     []Word // a command; beside a Script, its arguments
-	At       int    // index of these in the command's words; 0: not among them
+	Argv     []Word // a command, or the arguments of Script
+	At       int    // index of Argv in the command; 0 = none
 	Script   Word
-	Language string // of Script: the name of a shell; "text" if it is parsed otherwise; "" = Argv is the command
-	Login    bool   // the shell reads login files first
-	Dir      Word   // its working directory; unchanged if empty, unknown if Dynamic
-	Adds     bool   // its input appends words, as with xargs
-	Replaces string // the mark in the words that the input replaces
-	Found    Word   // the known part of the input
+	Language string // a shell; "text" = parsed otherwise; "" = Argv is a command
+	Login    bool   // it reads login files
+	Dir      Word   // empty = unchanged, Dynamic = unknown
+	Adds     bool   // its input appends words
+	Replaces string // what its input replaces
+	Found    Word   // known part of its input
 }
 
-// Followed reports whether the started command is known word for word, so that it can be judged
-// instead.
+// Followed reports whether the started command can be judged instead.
 func (c *Command) Followed() bool { return c.Through || c.Base == "find" }
 
-// Command is what a program does with its words.
 type Command struct {
-	Name     string // canonical name of the program; "" outside of PATH and the system directories
-	Base     string // canonical name of the program in any directory
-	Known    bool   // it has a specification with this subcommand
+	Name     string // "" outside of PATH and the system directories
+	Base     string // name in any directory
+	Known    bool   // the specification has its subcommand
 	Sub      []string
 	Flags    []Flag
-	Words    []Word // the subcommand and the operands, by their canonical names
+	Words    []Word // subcommand and operands, by canonical names
 	Operands []Operand
-	Suspects []Word // words that may be paths that it writes or reads, since its effects are not fully known
+	Suspects []Word // possible paths
 	Runs     []Run
 	Prints   []Operand // trees whose names it prints
 	Opaque   string    // why its structure is unknown, or ""
-	Anything bool      // it is Opaque, and may run any program or subcommand
+	Anything bool      // it is Opaque and may run anything
 	Covers   Level
-	Through  bool     // it only does what the started command does
-	Fetches  bool     // it only fetches from the hosts that it names
+	Through  bool     // it only runs another command
+	Fetches  bool     // it only fetches from its hosts
 	Input    bool     // it is a shell that runs its input
-	Loses    string   // which irrecoverable work it destroys, or ""
-	Moves    bool     // Loses applies only if what it moves is removed with its call
-	Leaves   bool     // it sends something off this machine
-	Network  bool     // it needs the network; Leaves implies it
-	Unsafe   []int    // indexes in argv of flags that run another program, write elsewhere, load code
-	Code     bool     // it contains code that no rule sees, or reads some from its input
+	Loses    string   // the irrecoverable work that it destroys, or ""
+	Moves    bool     // Loses applies only if its destination is removed with the call
+	Leaves   bool     // it sends data off this machine
+	Network  bool     // implied by Leaves
+	Unsafe   []int    // indexes in argv that an allow rule must name
+	Code     bool     // it runs code that no rule sees
 	HasSub   bool     // its first operand is a subcommand
-	Carries  bool     // any of its words may start a command that it runs; see MayRun
-	OneDash  bool     // its long flags have one dash or two
+	Carries  bool     // any word may start a command; see MayRun
+	OneDash  bool     // long flags have one dash or two
 	Or       *Command // another way to parse it, or nil
 
-	wordAt []int // the indexes of the operands in argv
+	wordAt []int // indexes of operands in argv
 	spec   *spec
-	before int // how many of the flags are before the subcommand
+	before int // number of flags before the subcommand
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// findOperators join the tests of find's expression.
 const findOperators = "-not ! ( ) -o -or -a -and ,"
 
 func (c *Command) find(words []Word) {
@@ -53,31 +52,30 @@ type findReader struct {
 	tests        map[string]*flag
 	operands     []Operand
 	started      []Run
-	opaque       bool // a word may belong to the structure
+	opaque       bool // an unknown word may be an operator or action
 	safe         bool
 	deletes      bool
-	runs         bool // commands that may read the found files
+	runs         bool // commands read the found files
 	rooted       bool
 	inExpression bool
 
-	lists []findList // open ones, outermost first
-	names []string   // full names in tests
+	lists []findList // outermost first
+	names []string   // exact names
 
 	// Name endings of what is printed, read by commands, and deleted.
 	printed, ran, deleted []string
 }
 
-// findNames describes the files for which a part of the expression is true.
+// findNames describes the files that reach a part of the expression.
 type findNames struct {
-	ends      []string // name endings; nil = any
-	extension bool     // the names have an extension
-	files     bool     // they are regular files
-	empty     bool     // they are empty
-	again     bool     // their names are those of what tools recreate
+	ends      []string // nil = any
+	extension bool
+	files     bool
+	empty     bool
+	again     bool // tools recreate them
 }
 
-// and describes the files for which both hold. The first test determines the names; others may
-// exclude more.
+// and returns the files of both: the first test determines the names.
 func (n findNames) and(o findNames) findNames {
 	if n.ends == nil {
 		n.ends, n.extension = o.ends, o.extension
@@ -86,7 +84,6 @@ func (n findNames) and(o findNames) findNames {
 	return n
 }
 
-// or describes the files for which either holds.
 func (n findNames) or(o findNames) findNames {
 	ends := slices.Concat(n.ends, o.ends)
 	if n.ends == nil || o.ends == nil || len(ends) > maxParts {
@@ -95,8 +92,7 @@ func (n findNames) or(o findNames) findNames {
 	return findNames{ends, n.extension && o.extension, n.files && o.files, n.empty && o.empty, n.again && o.again}
 }
 
-// read returns the name endings of what commands read that receive them. Below a found directory
-// there are others.
+// read returns the endings of what is read: found directories contain other names.
 func (n findNames) read() []string {
 	if !n.files && !n.extension {
 		return nil
@@ -104,12 +100,12 @@ func (n findNames) read() []string {
 	return n.ends
 }
 
-// findList is a list in find's expression, in brackets or all of it: the state at its start, at
-// this point, and after the previous alternatives.
+// findList is a list in the expression: the files at its start, here, and after previous
+// alternatives.
 type findList struct {
 	begin, here, before findNames
-	some                bool // there are previous alternatives
-	not                 bool // the next test is negated
+	some                bool
+	not                 bool
 }
 
 func (l *findList) all() findNames {
@@ -126,7 +122,6 @@ func (l *findList) narrow(n findNames) {
 	l.not = false
 }
 
-// operator handles an operator of the expression.
 func (f *findReader) operator(name string) {
 	l := &f.lists[len(f.lists)-1]
 	switch name {
@@ -145,7 +140,6 @@ func (f *findReader) operator(name string) {
 	}
 }
 
-// close closes the innermost bracket.
 func (f *findReader) close() {
 	if n := len(f.lists) - 1; n > 0 {
 		all := f.lists[n].all()
@@ -154,10 +148,8 @@ func (f *findReader) close() {
 	}
 }
 
-// here describes the files for which the next part is evaluated.
 func (f *findReader) here() findNames { return f.lists[len(f.lists)-1].here }
 
-// exact returns the files with the full names in tests, as if they were in the roots.
 func (f *findReader) exact(roots []Operand) (list []Operand) {
 	for _, name := range f.names {
 		for _, root := range roots {
@@ -173,27 +165,26 @@ func (f *findReader) name(w Word, exactly bool) (n findNames) {
 	if !w.Dynamic && len(f.names) < maxNested && !strings.ContainsAny(w.Text, "*?[\\/") {
 		f.names = append(f.names, w.Text)
 		if folded := strings.ToLower(w.Text); !exactly && folded != w.Text {
-			f.names = append(f.names, folded) // as most files and rules spell them
+			f.names = append(f.names, folded)
 		}
 	}
 	n.extension, n.again = strings.HasPrefix(w.Text, "*."), exactly && !w.Dynamic && MadeAgain(w.Text)
 	for _, end := range nameEnds(w) {
 		if end == PartNames || !strings.Contains(end, ".") || strings.HasSuffix(strings.ToLower(end), ".git") {
-			end = "" // equivalent to any
+			end = ""
 		}
 		n.ends = append(n.ends, end)
 	}
 	return n
 }
 
-// together returns the names to which an action applies: those of all actions of one kind, unless
-// one of them applies to all.
+// together joins the names of several actions; "" = any.
 func together(before, ends []string) []string {
 	if len(ends) == 0 || len(before) > maxParts {
 		return []string{""}
 	}
 	if n := len(before) - len(ends); n >= 0 && slices.Equal(before[n:], ends) {
-		return before // many actions for the same names
+		return before
 	}
 	for _, end := range ends {
 		if !slices.Contains(before, end) {
@@ -207,7 +198,7 @@ func (f *findReader) add(w Word, kind Kind) {
 	f.operands = append(f.operands, Operand{Word: w, Kind: kind, Tree: true})
 }
 
-// word handles words[i] and returns the number of its arguments.
+// word returns the number of arguments of words[i].
 func (f *findReader) word(words []Word, i int) int {
 	w := words[i]
 	test, operator := f.tests[w.Text], IsField(findOperators, w.Text)
@@ -232,7 +223,6 @@ func (f *findReader) word(words []Word, i int) int {
 	return 0
 }
 
-// takes handles n values of words[i], and returns their number.
 func (f *findReader) takes(words []Word, i, n int) int {
 	for _, w := range words[i+1 : min(i+1+n, len(words))] {
 		if w.Many {
@@ -269,7 +259,6 @@ func (f *findReader) test(words []Word, i int) {
 	f.lists[len(f.lists)-1].narrow(n)
 }
 
-// action handles an action, or an unknown part.
 func (f *findReader) action(words []Word, i int) (taken int) {
 	f.inExpression = true
 	switch name := words[i].Text; {
@@ -288,14 +277,13 @@ func (f *findReader) action(words []Word, i int) (taken int) {
 		taken = f.file(words, i, Write, 2)
 	case IsField("-fprint -fprint0 -fls", name):
 		taken = f.file(words, i, Write, 1)
-	default: // the number of arguments of an unknown part is unknown
+	default:
 		f.safe, f.opaque = false, f.opaque || strings.HasPrefix(name, "-")
 	}
 	f.lists[len(f.lists)-1].narrow(findNames{})
 	return taken
 }
 
-// file handles an action whose first argument is a file.
 func (f *findReader) file(words []Word, i int, kind Kind, values int) int {
 	if f.safe = false; i+1 < len(words) {
 		f.operands = append(f.operands, Operand{Word: words[i+1], Kind: kind})
@@ -303,7 +291,6 @@ func (f *findReader) file(words []Word, i int, kind Kind, values int) int {
 	return f.takes(words, i, values)
 }
 
-// delete records that what was found so far is deleted.
 func (f *findReader) delete() {
 	here := f.here()
 	ends := slices.Clone(here.ends)
@@ -318,7 +305,7 @@ func (f *findReader) delete() {
 	f.deletes, f.deleted = true, together(f.deleted, ends)
 }
 
-// command handles the command after -exec, at an index of argv, and returns its number of words.
+// command handles -exec and returns its number of words.
 func (f *findReader) command(words []Word, at int) int {
 	end := 1
 	for end < len(words) && words[end].Text != ";" && (words[end].Text != "+" || words[end-1].Text != "{}") {
@@ -326,7 +313,7 @@ func (f *findReader) command(words []Word, at int) int {
 		end++
 	}
 	if end < len(words) && words[end].Text == "+" && strings.HasPrefix(words[0].Text, "-ok") {
-		f.opaque = true // if it is a further word of the command, that continues
+		f.opaque = true // otherwise the command continues
 	}
 	run := Run{Argv: words[1:end], At: at + 1, Replaces: "{}", Found: Word{Fresh: f.here().again}}
 	if strings.HasSuffix(words[0].Text, "dir") {
@@ -341,8 +328,7 @@ func (f *findReader) command(words []Word, at int) int {
 	return end
 }
 
-// found sets what a command receives: a name in its working directory, or one below the root, if
-// there is one.
+// found sets the path that a command receives.
 func (f *findReader) found(run *Run, roots []Operand) {
 	switch run.Found = (Word{Dynamic: true, Fresh: run.Found.Fresh}); {
 	case run.Dir.Dynamic:
@@ -352,18 +338,16 @@ func (f *findReader) found(run *Run, roots []Operand) {
 	}
 }
 
-// MadeAgain reports whether tools recreate directories with a name.
+// MadeAgain reports whether tools recreate directories of this name.
 func MadeAgain(name string) bool {
 	return IsField("node_modules __pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox .gradle .next .nuxt .turbo .parcel-cache .terraform .eggs htmlcov", name)
 }
 
-// unknownPart is the message for a word that may belong to the structure of a command.
 func unknownPart(program string) string {
 	return "a word of " + program + " that is known only when it runs may be a part of its structure"
 }
 
-// removesFiles reports whether a command removes the files that it receives, and no directories:
-// for all files of a tree the effect is the same.
+// removesFiles reports whether a command removes files and no directories.
 func removesFiles(argv []Word) bool {
 	return IsField("rm unlink", baseName(argv[0].Text)) && !slices.ContainsFunc(argv[1:], func(w Word) bool {
 		return strings.HasPrefix(w.Text, "--r") || strings.HasPrefix(w.Text, "-") && strings.ContainsAny(w.Text, "rR") && !strings.HasPrefix(w.Text, "--")

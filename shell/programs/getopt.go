@@ -11,10 +11,9 @@ type getopt struct {
 	spec     *spec
 	stop     int // number of operands before a command; -1: no command
 	operands int
-	between  []Word // options between the words of the subcommand
+	between  []Word // options inside the subcommand
 }
 
-// stopsAt returns the number of operands before the command that a program starts, or -1.
 func (s *spec) stopsAt() int {
 	if s.has("shell") {
 		return 0
@@ -29,11 +28,10 @@ func (s *spec) stopsAt() int {
 	return -1
 }
 
-// read parses words. shift is the index of the first in argv. It returns how many belong to the
-// program itself: the others are a command that it starts.
+// read parses words from index shift of argv. It returns the number before a started command.
 func (g *getopt) read(words []Word, shift int) int {
 	variables := g.spec.has("variables")
-	if g.stop < 0 { // otherwise most of them are another command's
+	if g.stop < 0 {
 		g.c.Words = slices.Grow(g.c.Words, len(words))
 		g.c.Flags = slices.Grow(g.c.Flags, min(flagsIn(words), maxFlags/4))
 	}
@@ -78,14 +76,14 @@ func (g *getopt) read(words []Word, shift int) int {
 	return len(words)
 }
 
-// several records that the word at an index of argv may become any flags and operands.
+// several records that a word may become any flags and operands.
 func (g *getopt) several(at int) {
 	g.c.Flags = append(g.c.Flags, Flag{At: at, Dynamic: true})
 	g.c.Words = append(g.c.Words, Word{Dynamic: true, Many: true})
 	g.operands++
 }
 
-// flagsIn returns the maximum number of flags in the words: one, or one for each letter.
+// flagsIn bounds the number of flags: one for each letter.
 func flagsIn(words []Word) (n int) {
 	for _, w := range words {
 		switch {
@@ -98,7 +96,6 @@ func flagsIn(words []Word) (n int) {
 	return n
 }
 
-// literal handles operands after "--" up to the started command.
 func (g *getopt) literal(words []Word, i int) int {
 	for ; i < len(words) && g.operands < g.stop; i++ {
 		g.c.Words = append(g.c.Words, words[i])
@@ -107,23 +104,20 @@ func (g *getopt) literal(words []Word, i int) int {
 	return i
 }
 
-// opaque records why the structure of the command is unknown.
 func (g *getopt) opaque(why string) {
 	if g.c.Opaque == "" {
 		g.c.Opaque = why
 	}
 }
 
-// maxFlags bounds the recorded flags of one command.
 const maxFlags = 2048
 
-// flag parses words[0]. It returns how many words after it are its values, and whether a command
-// follows these.
+// flag parses words[0]. It returns the number of its values, and whether a command follows.
 func (g *getopt) flag(words []Word, at int) (n int, started bool) {
 	w := words[0]
 	if len(g.c.Flags) >= maxFlags {
 		if g.opaque("it has too many flags"); len(g.c.Flags) == maxFlags {
-			g.c.Flags = append(g.c.Flags, Flag{At: at, Dynamic: true}) // any of the following
+			g.c.Flags = append(g.c.Flags, Flag{At: at, Dynamic: true})
 		}
 		return 0, false
 	}
@@ -152,7 +146,6 @@ func (g *getopt) named(name string) *flag {
 	return g.spec.flag(name)
 }
 
-// valued records a flag with its values in the words after it.
 func (g *getopt) valued(f Flag, rest []Word) (n int, started bool) {
 	switch {
 	case f.spec != nil:
@@ -177,7 +170,6 @@ func (g *getopt) valued(f Flag, rest []Word) (n int, started bool) {
 	return n, started
 }
 
-// take assigns values to a flag: an attached one, then words.
 func (g *getopt) take(f *Flag, values string, rest []Word) (n int, started bool) {
 	if values == "" || f.spec.only {
 		return 0, false
@@ -202,8 +194,7 @@ func (g *getopt) take(f *Flag, values string, rest []Word) (n int, started bool)
 	return n, false
 }
 
-// many records that a value at an index of argv may become several words: further ones may be
-// options or operands.
+// many records that a value may become further options or operands.
 func (g *getopt) many(f *Flag, value Word, at int) {
 	if !value.Many {
 		return
@@ -215,7 +206,6 @@ func (g *getopt) many(f *Flag, value Word, at int) {
 	g.several(at)
 }
 
-// bundle parses one-letter flags in one word.
 func (g *getopt) bundle(w Word, rest []Word, at int) (n int, started bool) {
 	if isNumber(w.Text[1:]) {
 		g.c.Flags = append(g.c.Flags, Flag{Name: w.Text, At: at})
@@ -243,7 +233,7 @@ func (g *getopt) bundle(w Word, rest []Word, at int) (n int, started bool) {
 	return 0, false
 }
 
-// abbreviates returns the long flags that a flag may abbreviate, each by its first spelling.
+// abbreviates returns the possible long flags by their first spelling.
 func (s *spec) abbreviates(name string) (out []string) {
 	for at := s; at != nil; at = at.parent {
 		out = abbreviatedIn(out, at.flags, name)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// gitRemote describes git's subcommands with a repository argument. It reports whether it is one.
+// gitRemote reports whether the subcommand has a repository argument, and describes it.
 func (c *Command) gitRemote(s *spec, words []Word) bool {
 	if len(c.Sub) == 0 || !s.inherits("remote") {
 		return false
@@ -31,7 +31,6 @@ func (c *Command) gitRemote(s *spec, words []Word) bool {
 	return c.Known
 }
 
-// harmlessGlobals reports whether the options before git's subcommand change nothing.
 func harmlessGlobals(s *spec, c *Command) bool {
 	return !slices.ContainsFunc(c.Flags, func(f Flag) bool {
 		if f.spec == nil || s.globals[f.Name] != f.spec || IsField(s.harmless, f.Name) {
@@ -42,8 +41,7 @@ func harmlessGlobals(s *spec, c *Command) bool {
 	})
 }
 
-// verifies reports whether a word but the first may be a format that checks signatures, using
-// gpg.program.
+// verifies reports whether a word may be a format that runs gpg.program.
 func verifies(argv []Word, i int) bool {
 	named := func(w Word) bool {
 		return strings.HasPrefix(w.Text, "--format") || strings.HasPrefix(w.Text, "--pretty")
@@ -53,8 +51,7 @@ func verifies(argv []Word, i int) bool {
 
 var signatures = regexp.MustCompile(`%[-+ ]?G|%\(signature`)
 
-// gitConfigured handles the settings before git's subcommand: commands in them, and whether they
-// change the meaning of the words.
+// gitConfigured handles settings before the subcommand that run commands.
 func (c *Command) gitConfigured(root *spec) {
 	for _, f := range c.Flags {
 		name, value, _ := strings.Cut(f.Value.Text, "=")
@@ -77,7 +74,7 @@ func (c *Command) gitConfigured(root *spec) {
 	}
 }
 
-// pushed adds the flags that refspecs of a push imply: +a overwrites, and :a removes.
+// pushed adds the flags that refspecs imply: +a overwrites, :a removes.
 func (c *Command) pushed(s *spec, argv []Word) {
 	if len(c.Sub) == 0 || c.Sub[0] != "push" {
 		return
@@ -93,14 +90,12 @@ func (c *Command) pushed(s *spec, argv []Word) {
 	}
 }
 
-// isLocal reports whether a repository is named by its path.
 func isLocal(w Word) bool {
 	_, isFile := fileURL(w)
 	return isFile || w.Text != "" && strings.IndexByte("./~", w.Text[0]) >= 0
 }
 
-// clonedTo returns the directory that "git clone" or "git submodule add" creates: its last operand,
-// or if there is only the repository, the last part of its name.
+// clonedTo returns the directory that is created: the last operand, or the name of the repository.
 func clonedTo(operands []Word) []Operand {
 	if len(operands) == 0 {
 		return nil
@@ -114,7 +109,7 @@ func clonedTo(operands []Word) []Operand {
 	return []Operand{{Word: w, Kind: Write, Tree: true}}
 }
 
-// gitSettings returns the hosts before git's subcommand, as in -c url.https://….
+// gitSettings returns hosts in options such as -c url.https://….
 func gitSettings(words, own []Word) (out []Operand) {
 	for _, w := range words[:max(len(words)-len(own), 0)] {
 		out = append(out, hostWords(w)...)
@@ -122,14 +117,13 @@ func gitSettings(words, own []Word) (out []Operand) {
 	return out
 }
 
-// harmlessGitSetting reports whether a -c setting can run nothing.
+// harmlessGitSetting reports whether a setting can run nothing.
 func harmlessGitSetting(s string) bool {
 	name, value, _ := strings.Cut(strings.ToLower(s), "=")
 	return strings.HasPrefix(name, "color.") || name == "core.quotepath" || name == "core.pager" && value == "cat"
 }
 
-// setsGit reports whether git's configuration is changed in a way that may make it run something:
-// everything but user, color and similar settings.
+// setsGit reports whether the configuration may then run something.
 func setsGit(words []Word) bool {
 	var operands []string
 	for _, w := range words {
@@ -145,7 +139,7 @@ func setsGit(words []Word) bool {
 		}
 	}
 	if len(operands) < 2 {
-		return false // it shows or removes a setting
+		return false
 	}
 	section, _, _ := strings.Cut(operands[0], ".")
 	return !IsField("user author committer color advice pull push branch init fetch rebase merge", section) ||

@@ -9,16 +9,14 @@ import (
 	"strings"
 )
 
-// isURL reports whether a word is a URL, or a flag with one, and not a path: it does not lead out
-// of a directory called "https:".
+// isURL reports whether a word is a URL and cannot be a path.
 func isURL(s string) bool {
 	return strings.Contains(s, "://") && !strings.Contains(s, "..") && len(urls(s)) > 0
 }
 
-// hosts returns the hosts in the words of a program that may connect to them.
 func hosts(argv []Word) (out []Operand) {
 	if name, _ := System(argv[0].Text); name == "git" {
-		return nil // its connecting subcommands are known
+		return nil
 	}
 	proxy := false
 	for _, w := range argv[1:] {
@@ -37,14 +35,12 @@ func hosts(argv []Word) (out []Operand) {
 	return out
 }
 
-// namesHost reports whether the value of a flag may be a host without a scheme.
 func namesHost(flag string) bool {
 	return IsField("--proxy --https-proxy --http-proxy --registry --index-url --extra-index-url --find-links --trusted-host", flag) ||
 		strings.HasPrefix(flag, "--@") && strings.HasSuffix(flag, ":registry")
 }
 
-// hostWords returns the hosts that a word names by URLs, as user@host:path, or as
-// github:owner/name.
+// hostWords returns the hosts in URLs, user@host:path and github:owner/name.
 func hostWords(w Word) (out []Operand) {
 	found := urls(w.Text)
 	if len(found) > maxURLs {
@@ -52,7 +48,7 @@ func hostWords(w Word) (out []Operand) {
 	}
 	for _, u := range found {
 		if file, ok := fileURL(Word{Text: u, Dynamic: w.Dynamic}); ok {
-			_, path, _ := strings.Cut(u, "://") // aws reads it from the working directory
+			_, path, _ := strings.Cut(u, "://") // for aws
 			if !strings.HasPrefix(path, "/") {
 				out = append(out, Operand{Word: Word{Text: path, Dynamic: w.Dynamic}, Kind: Read})
 			}
@@ -72,14 +68,14 @@ func hostWords(w Word) (out []Operand) {
 	case host != "":
 		out = append(out, Operand{Word: Word{Text: "https://" + host + "/"}, Kind: Net})
 	case IsField("http https ftp ftps ws wss git+ssh git+https git+http", before):
-		out = append(out, Operand{Word: Word{Dynamic: true}, Kind: Net}) // for some, https:host is one
+		out = append(out, Operand{Word: Word{Dynamic: true}, Kind: Net})
 	case strings.IndexByte(before, '@') > 0 && alias != "" && !IsField("npm workspace file link patch portal", alias):
 		out = append(out, Operand{Word: Word{Text: text, Dynamic: w.Dynamic}, Kind: Net})
 	}
 	return out
 }
 
-// fileURL returns the file that a URL names: file:///a, file://localhost/a, file:/a.
+// fileURL returns the file of file:///a, file://localhost/a and file:/a.
 func fileURL(w Word) (file Word, ok bool) {
 	scheme, path, _ := strings.Cut(w.Text, ":")
 	if !strings.EqualFold(scheme, "file") || !strings.HasPrefix(path, "/") {
@@ -90,7 +86,7 @@ func fileURL(w Word) (file Word, ok bool) {
 		if i < 0 {
 			return Word{Dynamic: true}, true
 		}
-		path = rest[i:] // local, whatever host it names
+		path = rest[i:]
 	}
 	if plain, err := url.PathUnescape(path); err == nil {
 		path = plain
@@ -98,14 +94,11 @@ func fileURL(w Word) (file Word, ok bool) {
 	return Word{Text: path, Dynamic: w.Dynamic}, true
 }
 
-// forges are names that package managers use for hosts of repositories.
 var forges = map[string]string{"github": "github.com", "gitlab": "gitlab.com", "bitbucket": "bitbucket.org", "gist": "gist.github.com"}
 
-// maxURLs bounds the URLs searched in one word.
 const maxURLs = 16
 
-// urls returns the URLs in a word, at most maxURLs+1. Those in the middle of prose are text: "see
-// https://example.org".
+// urls returns at most maxURLs+1 URLs of a word, none from the middle of prose.
 func urls(s string) (out []string) {
 	at, blank := 0, strings.IndexAny(s, " \t\n")
 	for len(out) <= maxURLs {
@@ -129,7 +122,6 @@ func urls(s string) (out []string) {
 	return out
 }
 
-// oneURL cuts a URL before the next one of a list.
 func oneURL(s string) string {
 	for _, sep := range ",|;\n\t" {
 		before, after, _ := strings.Cut(s, string(sep))
@@ -140,7 +132,6 @@ func oneURL(s string) string {
 	return s
 }
 
-// isSchemeByte reports whether a byte may be in the scheme of a URL.
 func isSchemeByte(c byte) bool { return isLetterOrDigit(c) || c == '+' || c == '-' }
 
 // remotePath splits host:path and URLs like git and scp.
@@ -159,13 +150,13 @@ func remotePath(s string) (host string, isHost bool, path string) {
 	return before[strings.LastIndexByte(before, '@')+1:], true, path
 }
 
-// copies describes the operands of scp and rsync: the last is the destination.
+// copies describes the operands of scp and rsync.
 func (c *Command) copies() (out []Operand) {
 	if len(c.Words) == 0 {
 		return nil
 	}
 	into, sources := c.Words[len(c.Words)-1], c.Words[:len(c.Words)-1]
-	if into.Many { // it may include sources, or the last of these may be the destination
+	if into.Many {
 		out = append(out, Operand{Word: into, Kind: Read, Tree: true}, Operand{Word: into, Kind: Write, Tree: true})
 		if n := len(sources); n > 0 {
 			out = append(out, Operand{Word: sources[n-1], Kind: Write, Tree: true})
@@ -208,7 +199,6 @@ func (c *Command) valueFiles() (out []Operand) {
 	return out
 }
 
-// globalFiles returns the files in options before the subcommand.
 func (c *Command) globalFiles(root *spec) (out []Operand) {
 	if root == nil {
 		return nil
@@ -223,8 +213,7 @@ func (c *Command) globalFiles(root *spec) (out []Operand) {
 	return out
 }
 
-// copied returns what is written when a source is copied into a directory: its name there, or the
-// whole directory if the source's contents are copied.
+// copied returns what is written when a source is copied into a directory.
 func copied(source, into Word, keepsDirs bool) []Operand {
 	name := baseName(strings.TrimRight(source.Text, "/"))
 	all := source.Dynamic || strings.HasSuffix(source.Text, "/") || name == "" || name == "." || name == ".."
@@ -234,15 +223,14 @@ func copied(source, into Word, keepsDirs bool) []Operand {
 	return []Operand{{Word: into, Kind: Write}, {Word: Word{Text: into.Text + "/" + name, Dynamic: into.Dynamic}, Kind: Write, Tree: true}}
 }
 
-// keepsDirs reports whether flags of rsync may keep the directories of its sources, or name more of
-// them.
+// keepsDirs reports whether rsync may keep the directories of its sources.
 func (c *Command) keepsDirs() bool {
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
 		return f.Dynamic || f.Name == "-R" || strings.HasPrefix(f.Name, "--rel") || f.Name == "--files-from"
 	})
 }
 
-// Contact returns what a program connects to at a URL or user@host:path; host is "" if unknown.
+// Contact parses a URL or user@host:path; host is "" if unknown.
 func Contact(target Word, program string) (scheme, host string, port int) {
 	name, _ := System(program)
 	text := target.Text
@@ -275,10 +263,10 @@ func hostOfURL(text string) (string, int) {
 	return CleanHost(u.Hostname()), port
 }
 
-// plainUser matches URLs in which every program ends the user at the same @.
+// plainUser matches URLs with an unambiguous user.
 var plainUser = regexp.MustCompile(`^[^:]*://[\w.~%+=!*,:-]*@[^@?#/]*(?:/|$)`)
 
-// plainHost matches hosts in plain notation, unlike 0x7f.1 and 2130706433.
+// plainHost excludes 0x7f.1 and 2130706433.
 var plainHost = regexp.MustCompile(`^(?:[a-z0-9-]*\.)*[a-z-][a-z0-9-]*$`)
 
 // CleanHost normalises a host; "" if it is not in plain notation.

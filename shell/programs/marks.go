@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// marks sets the properties of a command besides its operands: what it loses, whether it sends
-// something, which flags must be named, and whether it contains code.
+// marks sets what a command loses, sends and runs, and which flags must be named.
 func (r *reader) marks(c *Command, s *spec) {
 	for at := s; at != nil; at = at.parent {
 		if m := holding(at.loses, c); m != nil && c.Loses == "" {
@@ -44,7 +43,6 @@ func (r *reader) marks(c *Command, s *spec) {
 	}
 }
 
-// started adds the properties of a started command.
 func (r *reader) started(c *Command, run Run) {
 	inner := parse(run.Argv, r.nested+1, &memory{})
 	c.Leaves, c.Network = c.Leaves || inner.Leaves, c.Network || inner.Network
@@ -54,7 +52,6 @@ func (r *reader) started(c *Command, run Run) {
 	}
 }
 
-// holding returns the first mark that applies to a command, or nil.
 func holding(marks []mark, c *Command) *mark {
 	for i := range marks {
 		if marks[i].holds(c) {
@@ -64,7 +61,7 @@ func holding(marks []mark, c *Command) *mark {
 	return nil
 }
 
-// holds reports whether a mark applies to a command. Unknown parts may match.
+// holds reports whether a mark applies; unknown parts may match.
 func (m *mark) holds(c *Command) bool {
 	for _, name := range m.without {
 		name, value, valued := strings.Cut(name, "=")
@@ -93,7 +90,7 @@ func (m *mark) holds(c *Command) bool {
 	})
 }
 
-// hasOnly reports whether the command certainly has a flag with this value, and with no other.
+// hasOnly reports whether the command certainly has a flag with only this value.
 func (c *Command) hasOnly(name, value string) bool {
 	found := false
 	for _, f := range c.Flags {
@@ -108,8 +105,7 @@ func (c *Command) hasOnly(name, value string) bool {
 	return found
 }
 
-// MayHave reports whether the command may have a flag: for -a=x with a value that the pattern x
-// matches.
+// MayHave reports whether the command may have a flag; -a=x matches its value with the pattern x.
 func (c *Command) MayHave(name string) bool {
 	name, value, valued := strings.Cut(name, "=")
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
@@ -120,16 +116,15 @@ func (c *Command) MayHave(name string) bool {
 	})
 }
 
-// blanks are written as _ in the patterns of marks.
 var blanks = strings.NewReplacer(" ", "_", "\t", "_", "\n", "_")
 
-// mayBe reports whether the word is, or could become, what a pattern matches, ignoring case.
+// mayBe ignores case.
 func (w Word) mayBe(pattern string) bool {
 	w.Text = blanks.Replace(strings.ToLower(w.Text))
 	return w.MayMatch(pattern)
 }
 
-// MayMatch reports whether the word is, or could become, what a pattern matches.
+// MayMatch reports whether the word may match a pattern.
 func (w Word) MayMatch(pattern string) bool {
 	if !w.Dynamic {
 		return Matches(pattern, w.Text)
@@ -141,8 +136,7 @@ func (w Word) MayMatch(pattern string) bool {
 	return strings.HasPrefix(before, w.Text) || star && strings.HasPrefix(w.Text, before)
 }
 
-// Matches matches a pattern in which * is any text. It only backtracks to the last *, so that its
-// time grows with the product of the lengths.
+// Matches matches a pattern in which * is any text, in quadratic time at most.
 func Matches(pattern, s string) bool {
 	t, i, star, mark := 0, 0, -1, 0
 	for i < len(s) {
@@ -163,7 +157,6 @@ func Matches(pattern, s string) bool {
 	return strings.Trim(pattern[t:], "*") == ""
 }
 
-// stays reports whether all hosts of a command are this machine.
 func stays(operands []Operand) bool {
 	some := false
 	for _, o := range operands {
@@ -183,7 +176,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || host == "[::1]" || strings.HasPrefix(host, "127.") && strings.Trim(host, "0123456789.") == ""
 }
 
-// hostOf returns the host of a URL, or of host:port/path; "" if unknown.
+// hostOf returns the host of a URL or host:port/path; "" if unknown.
 func hostOf(w Word) string {
 	_, rest, ok := strings.Cut(w.Text, "://")
 	if !ok {
@@ -200,7 +193,7 @@ func hostOf(w Word) string {
 	return strings.ToLower(host)
 }
 
-// undone reports whether a flag may be reverted by its opposite: --no-dry-run.
+// undone reports whether a flag may be reverted: --no-dry-run.
 func (c *Command) undone(name string) bool {
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
 		spellings := []string{name}

@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// MayBe reports whether a flag of a command may be f, a flag of a pattern: by another spelling,
-// abbreviated, or known only at run time.
+// MayBe reports whether a flag g of a command may be f, a flag of a pattern.
 func (f Flag) MayBe(g Flag) bool {
 	switch {
 	case g.Dynamic:
@@ -19,13 +18,12 @@ func (f Flag) MayBe(g Flag) bool {
 	case g.spec != nil && slices.Contains(g.spec.all, f.Name), f.spec != nil && slices.Contains(f.spec.all, g.Name):
 		return true
 	}
-	// An abbreviation counts as its flag; it may be ambiguous.
+	// An abbreviation counts even if it is ambiguous.
 	short := strings.HasPrefix(g.Name, "--") && len(g.Name) > 2 && g.spec == nil
 	return short && f.hasSpelling(func(s string) bool { return strings.HasPrefix(s, g.Name) })
 }
 
-// Words returns how many words of its command the flag takes with its value; 0 if its word is
-// shared, or ambiguous.
+// Words returns the number of words of the flag and its value; 0 if they are shared or ambiguous.
 func (f Flag) Words(argv []Word) int {
 	word := argv[f.At].Text
 	spelled := func(name string) bool { return f.hasSpelling(func(s string) bool { return s == name }) }
@@ -44,7 +42,7 @@ func (f Flag) Words(argv []Word) int {
 	return 0
 }
 
-// Together returns lists of flags: all of one list together mean f.
+// Together returns lists of flags that together mean f.
 func (f Flag) Together() (lists [][]Flag) {
 	if f.spec == nil {
 		return nil
@@ -63,20 +61,19 @@ func (f Flag) hasSpelling(matches func(string) bool) bool {
 	return matches(f.Name) || f.spec != nil && slices.ContainsFunc(f.spec.all, matches)
 }
 
-// KnowsFlags reports whether the spellings of the flags of a program are known.
+// KnowsFlags reports whether the flags of a program are known.
 func KnowsFlags(program string) bool {
 	s, _ := find([]Word{{Text: program}})
 	return s != nil && (len(s.flags) > 0 || s.has("go"))
 }
 
-// Judged reports whether it is known which flags of a program an allow rule must name.
+// Judged reports whether a program's unsafe flags are known.
 func Judged(program string) bool {
 	s, _ := find([]Word{{Text: program}})
 	return s != nil && (len(s.unsafe)+len(s.forms) > 0 || s.special != "" || len(s.as) > 0)
 }
 
-// RunsAnything reports whether a program runs its arguments, or has effects beyond what a rule can
-// express. An allow rule with a wildcard allows more than it names.
+// RunsAnything reports whether a program runs its arguments, or does more than a rule can express.
 func RunsAnything(program string) bool {
 	s, _ := find([]Word{{Text: program}})
 	if s == nil {
@@ -86,7 +83,6 @@ func RunsAnything(program string) bool {
 	return far || s.inline != ""
 }
 
-// known are the names of all programs, in order.
 var known = sync.OnceValue(func() (names []string) {
 	for name := range library() {
 		names = append(names, name)
@@ -95,8 +91,7 @@ var known = sync.OnceValue(func() (names []string) {
 	return names
 })
 
-// Near returns the well-known program with a name one typo away from an unknown one, or "": two
-// letters swapped, or one missing, added or changed. It is for warnings.
+// Near returns the well-known program with a name one typo away from an unknown one, or "".
 func Near(name string) string {
 	if s, _ := find([]Word{{Text: name}}); s != nil {
 		return ""
@@ -109,7 +104,6 @@ func Near(name string) string {
 	return ""
 }
 
-// swapped reports whether two names differ in the order of two neighbours.
 func swapped(a, b string) bool {
 	for i := range max(len(a)-1, 0) {
 		if len(a) == len(b) && a[i] != b[i] {
@@ -119,7 +113,6 @@ func swapped(a, b string) bool {
 	return false
 }
 
-// oneApart reports whether two names differ in one letter.
 func oneApart(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a

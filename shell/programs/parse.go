@@ -7,11 +7,9 @@ import (
 	"sync"
 )
 
-// systemDirs hold programs that an ordinary user cannot replace.
 const systemDirs = "/bin/ /usr/bin/ /usr/local/bin/ /sbin/ /usr/sbin/ /usr/local/sbin/ /opt/homebrew/bin/ /usr/lib/git-core/ /usr/libexec/git-core/"
 
-// System returns the base name of a program that is found by PATH or is in a system directory. ok
-// is false for others.
+// System returns the base name of a program in PATH or a system directory.
 func System(program string) (name string, ok bool) {
 	i := strings.LastIndexByte(program, '/') + 1
 	if i > 0 && !IsField(systemDirs, program[:i]) {
@@ -22,22 +20,19 @@ func System(program string) (name string, ok bool) {
 
 func baseName(program string) string { return program[strings.LastIndexByte(program, '/')+1:] }
 
-// Parse parses a command by the specification of its program. It never fails: the result marks what
-// is unknown.
+// Parse parses a command. The result marks what is unknown.
 func Parse(argv []Word) Command {
 	return parse(argv, 0, &memory{})
 }
 
-// Spell parses a command only as far as ask and deny rules need it: its program, subcommand, flags
-// and operands by their canonical names, and what it starts.
+// Spell parses names, flags, operands and started commands only.
 func Spell(argv []Word) Command {
 	return new(Speller).Spell(argv)
 }
 
-// Speller parses many commands in the same memory: each is valid until the next.
+// Speller reuses its memory: a Command is valid until the next.
 type Speller struct{ memory memory }
 
-// memory is a buffer for the flags and words of a command.
 type memory struct {
 	flags []Flag
 	words []Word
@@ -48,16 +43,14 @@ func (s *Speller) Spell(argv []Word) Command {
 	return parse(argv, spelled, &s.memory)
 }
 
-// spelled is the depth at which a command is not described.
 const spelled = -1
 
-// maxNested bounds commands that start commands, maxStarted the words of these.
+// maxNested bounds started commands, maxStarted the words of each.
 const (
 	maxNested  = 4
 	maxStarted = 256
 )
 
-// maxReadings bounds the ways to parse one command.
 const maxReadings = 64
 
 func parse(argv []Word, nested int, m *memory) Command {
@@ -84,10 +77,9 @@ func parse(argv []Word, nested int, m *memory) Command {
 	return c
 }
 
-// unknown is the specification of an unknown program.
 var unknown = sync.OnceValue(func() *spec { return newSpec("", nil) })
 
-// Canonical returns the name by which rules about a program are found, for any directory.
+// Canonical returns the name by which rules about a program are found.
 func Canonical(program string) string {
 	if s, _ := find([]Word{{Text: program}}); s != nil {
 		return s.name
@@ -95,14 +87,13 @@ func Canonical(program string) string {
 	return baseName(program)
 }
 
-// Classed reports whether a program may lose work, or send something off this machine.
+// Classed reports whether a program may lose work or send data off this machine.
 func Classed(program string) bool {
 	s, _ := find([]Word{{Text: program}})
 	return s != nil && s.classed
 }
 
-// find returns the specification of a program, and its words. An alias for another program with its
-// subcommand is expanded.
+// find returns the specification of a program, with aliases expanded.
 func find(argv []Word) (*spec, []Word) {
 	words := argv[1:]
 	name := baseName(argv[0].Text)
@@ -129,17 +120,15 @@ func find(argv []Word) (*spec, []Word) {
 }
 
 type reader struct {
-	argv, words []Word // words are those after the program
+	argv, words []Word // words are without the program
 	nested      int
-	trusted     bool // the program is in PATH or a system directory
-	specified   bool // it has a specification
+	trusted     bool // it is in PATH or a system directory
+	specified   bool
 }
 
-// hasSubcommands reports whether the first operand is a subcommand.
 func (s *spec) hasSubcommands() bool { return len(s.globals)+len(s.subs)+len(s.names) > 0 }
 
-// subcommandIndexes returns the possible indexes of the subcommand. An unknown option may take the
-// word after it.
+// subcommandIndexes returns all possible indexes: an unknown option may take a value.
 func (r *reader) subcommandIndexes(s *spec) (out []int) {
 	if !s.hasSubcommands() {
 		return []int{0}
@@ -165,7 +154,7 @@ func (r *reader) subcommandIndexes(s *spec) (out []int) {
 		case has:
 		case f != nil && f.values != "" && !f.only:
 			if i++; i < len(r.words) && r.words[i].Many {
-				out = append(out, i) // the subcommand may be among its words
+				out = append(out, i)
 			}
 		case next && isTruth(r.words[i+1]):
 			i++
@@ -178,10 +167,8 @@ func (r *reader) subcommandIndexes(s *spec) (out []int) {
 	return append(out, len(r.words))
 }
 
-// isTruth reports whether a word is the value of a boolean option.
 func isTruth(w Word) bool { return !w.Dynamic && (w.Text == "true" || w.Text == "false") }
 
-// attached reports whether a word is a one-letter global option with its value.
 func (s *spec) attached(text string) bool {
 	if len(text) < 2 || text[1] == '-' || s.has("go") {
 		return false
@@ -190,7 +177,6 @@ func (s *spec) attached(text string) bool {
 	return f != nil && (f.values != "" || f.only)
 }
 
-// at parses the command with its subcommand at one of the words.
 func (r *reader) at(s *spec, start int, m *memory) Command {
 	g := getopt{reader: *r, spec: s, stop: -1}
 	c := &g.c
@@ -207,7 +193,7 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 	}
 	g.read(r.words[:start], len(r.argv)-len(r.words))
 	c.before = len(c.Flags)
-	c.Words, g.operands = c.Words[:0], 0 // they belong to unknown options
+	c.Words, g.operands = c.Words[:0], 0
 	if slices.ContainsFunc(r.words[:start], func(w Word) bool { return w.Many }) {
 		c.Opaque, c.Anything = "the subcommand of "+s.name+" is known only when it runs", true
 	}
@@ -240,8 +226,7 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 	return g.c
 }
 
-// subcommand parses the subcommand, and returns its canonical name. An alias for another program
-// continues with the specification of that: npm exec is npx.
+// subcommand follows aliases for other programs: npm exec is npx.
 func (g *getopt) subcommand(s *spec, words []Word) (*spec, []Word) {
 	for s, words = g.descend(s, words); s.as != nil; s, words = g.descend(s, words) {
 		path := s.as[1:]
@@ -258,7 +243,6 @@ func (g *getopt) subcommand(s *spec, words []Word) (*spec, []Word) {
 	return s, words
 }
 
-// descend parses the words of a subcommand, up to an alias.
 func (g *getopt) descend(s *spec, words []Word) (*spec, []Word) {
 	if len(words) == 0 {
 		return s, words
@@ -289,8 +273,7 @@ func (g *getopt) descend(s *spec, words []Word) (*spec, []Word) {
 	return s, words
 }
 
-// joined parses options between the first two words of a subcommand, and returns the words without
-// them: docker compose -f x down.
+// joined parses and removes options inside a subcommand: docker compose -f x down.
 func (g *getopt) joined(s *spec, words []Word) []Word {
 	if len(words) < 3 || words[0].Dynamic || !strings.HasPrefix(words[1].Text, "-") {
 		return words
@@ -322,7 +305,6 @@ func (g *getopt) joined(s *spec, words []Word) []Word {
 	return append([]Word{words[0]}, words[i:]...)
 }
 
-// canonical returns the words with the canonical name of the subcommand.
 func (s *spec) canonical(words []Word) []Word {
 	for n := min(2, len(words)); n > 0; n-- {
 		name := joined(words[:n])
@@ -345,7 +327,6 @@ func (s *spec) canonical(words []Word) []Word {
 	return words
 }
 
-// joined joins known words with spaces; "" if one is unknown.
 func joined(words []Word) string {
 	var b strings.Builder
 	for i, w := range words {
@@ -360,7 +341,6 @@ func joined(words []Word) string {
 	return b.String()
 }
 
-// prepend puts the words of a name before others.
 func prepend(path []string, rest []Word) []Word {
 	out := make([]Word, 0, len(rest)+len(path))
 	for _, word := range path {
@@ -385,7 +365,7 @@ func (s *spec) abbreviated(text string) (path []string) {
 	return path
 }
 
-// kebab converts runScript to run-script, which npm treats alike.
+// kebab converts runScript to run-script, as npm does.
 func kebab(s string) string {
 	if strings.ToLower(s) == s {
 		return s

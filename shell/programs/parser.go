@@ -4,51 +4,47 @@ import (
 	"strings"
 )
 
-// flagMarks may follow a flag; see specs/README. The first ones are those of traits, in order.
+// The marks of flags; see specs/README. traitMarks are in the order of traits.
 const (
 	traitMarks = "/%^~=?!\""
 	flagMarks  = traitMarks + ":<>@#$|;'()[+&*"
 )
 
-// traits are what a flag does to the operands of its command.
 type traits byte
 
 const (
 	tree        traits = 1 << iota // operands are whole trees
 	write                          // operands are written
-	replace                        // it replaces the first (or, for into, the last) operand
-	follows                        // links with any target
-	directories                    // the written files keep the directories of the sources
-	named                          // it writes a file named by another machine
-	needed                         // the parser requires one of these flags
+	replace                        // it replaces the first operand, or into
+	follows                        // links are followed to any target
+	directories                    // copies keep the directories of their sources
+	named                          // another machine names the written file
+	needed                         // the parser requires one
 	uncovered                      // no preset covers it
 )
 
 func (t traits) has(trait traits) bool { return t&trait != 0 }
 
-// parser is compiled from one line of a specification: the flags with which a preset covers the
-// command, and the roles of its operands.
+// parser is compiled from one line of a specification.
 type parser struct {
 	level    Level
-	describe bool // no preset covers it: it only describes the operands
+	describe bool // no preset covers it
 	anyFlags bool // unlisted flags do no more
 	flags    map[string]option
-	required bool // one of the flags marked ! is required
+	required bool
 	roles    []string
-	listed   []string // the flags, in order
+	listed   []string
 	spec     *spec
 }
 
-// option is what a parser knows about one flag.
 type option struct {
 	traits
 	values   string
 	others   string // values of the other flags that it may be
-	optional bool   // its value is in the same word only
-	filter   byte   // '+' = only files with these names, '&' = all but these
+	optional bool
+	filter   byte // '+' = only these names, '&' = all others
 }
 
-// newParser parses "FLAGS | ROLES".
 func newParser(level, text string) *parser {
 	flags, roles, _ := strings.Cut(" "+text, " | ")
 	f := &parser{flags: make(map[string]option), roles: strings.Fields(roles), anyFlags: level == "read!"}
@@ -78,7 +74,6 @@ func newParser(level, text string) *parser {
 	return f
 }
 
-// newOption parses the marks of a flag.
 func newOption(marks string) (v option) {
 	for _, mark := range marks {
 		switch i := strings.IndexRune(traitMarks, mark); {
@@ -109,10 +104,10 @@ func (f *parser) find(name string) (v option, listed, known bool) {
 	return v, false, false
 }
 
-// oneDash reports whether long flags have one dash, or two, and letters cannot be bundled.
+// oneDash reports whether long flags have one dash.
 func (f *parser) oneDash() bool { return f.spec.root().has("go") }
 
-// spread copies the option of a listed flag to its other spellings.
+// spread copies options to the other spellings of their flags.
 func (f *parser) spread(s *spec) {
 	f.spec = s
 	for at := s; at != nil; at = at.parent {
@@ -130,7 +125,7 @@ func (f *parser) spread(s *spec) {
 	}
 }
 
-// inherit copies the flags of a command's reading parser to its writing parser.
+// inherit copies the flags of reading parsers to writing ones.
 func inherit(forms []*parser) {
 	for _, w := range forms {
 		for _, r := range forms {
@@ -146,22 +141,20 @@ func inherit(forms []*parser) {
 	}
 }
 
-// parsed is the result of one parser.
 type parsed struct {
-	covered  bool // the parser has every flag and the number of operands
+	covered  bool
 	operands []Operand
-	suspects []Word // what unknown flags may read or write
+	suspects []Word // files of unknown flags
 }
 
-// parseState is the state of a parser.
 type parseState struct {
-	traits       // of the flags so far
+	traits
 	form         *parser
 	out          parsed
-	words        []Word   // operands without roles yet
+	words        []Word   // without roles
 	unlistedRead bool     // an unlisted flag may name a file
-	parts        []string // name endings of files that are read below a tree
-	whole        bool     // unknown which part of a tree is excluded
+	parts        []string // endings of files read in trees
+	whole        bool     // the read part of trees is unknown
 }
 
 func (f *parser) parse(words []Word) parsed {
@@ -193,7 +186,6 @@ func (f *parser) parse(words []Word) parsed {
 	return r.out
 }
 
-// unknownWord handles a word that could be anything: an operand, or a flag.
 func (r *parseState) unknownWord(w Word) {
 	r.words, r.whole = append(r.words, w), true
 	if !r.form.anyFlags {
@@ -205,13 +197,13 @@ func (r *parseState) unknownWord(w Word) {
 	}
 }
 
-// long handles a flag with --. It returns how many of the following words are its values.
+// long returns how many of the following words are values.
 func (r *parseState) long(w Word, rest []Word) int {
 	name, value, has := strings.Cut(w.Text, "=")
 	v, listed, ok := r.form.find(name)
 	_, _, lists := r.form.find("--files0-from")
 	if strings.HasPrefix(name, "--files0") || !ok && lists && len(name) > 2 && strings.HasPrefix("--files0-from", name) {
-		r.unlistedRead = true // it reads the files listed there
+		r.unlistedRead = true
 	}
 	r.out.covered = r.out.covered && (listed || r.form.anyFlags)
 	if !ok && len(name) > 2 && !r.form.oneDash() {
@@ -236,7 +228,7 @@ func (r *parseState) long(w Word, rest []Word) int {
 	case has && v.values != "":
 		r.filter(v, Word{Text: value, Dynamic: w.Dynamic})
 		r.value(v.values[0], Word{Text: value, Dynamic: w.Dynamic, Many: w.Many})
-	case has: // a flag listed without a value takes none that matters
+	case has:
 		r.out.covered = r.out.covered && (r.form.anyFlags || !w.Dynamic)
 	case !v.optional:
 		return r.values(v, rest)
@@ -244,7 +236,7 @@ func (r *parseState) long(w Word, rest []Word) int {
 	return 0
 }
 
-// abbreviated returns the combined options of the known flags that a long flag may abbreviate.
+// abbreviated combines the options of all flags with a prefix.
 func (f *parser) abbreviated(name string) (all option, ok bool) {
 	take := func(full string, v option) {
 		if !strings.HasPrefix(full, name) {
@@ -272,7 +264,7 @@ func (f *parser) abbreviated(name string) (all option, ok bool) {
 	return all, ok
 }
 
-// suspect handles an unknown flag: its value, or the next word, may be a file that it writes.
+// suspect records that an unknown flag may write its value.
 func (r *parseState) suspect(w Word, rest []Word) {
 	if r.form.anyFlags {
 		return
@@ -283,7 +275,6 @@ func (r *parseState) suspect(w Word, rest []Word) {
 	}
 }
 
-// short handles a word of bundled one-letter flags.
 func (r *parseState) short(w Word, rest []Word) int {
 	if v, listed, ok := r.form.find(w.Text); ok && !w.Dynamic {
 		r.out.covered = r.out.covered && (listed || r.form.anyFlags)
@@ -294,7 +285,7 @@ func (r *parseState) short(w Word, rest []Word) int {
 		return r.values(v, rest)
 	}
 	if w.Dynamic {
-		// Letters may follow: it is judged by its known prefix, and not covered.
+		// Letters may follow the known prefix.
 		r.unlisted(w, "", false)
 	}
 	for i := 1; i < len(w.Text); i++ {
@@ -335,14 +326,13 @@ func (r *parseState) unlisted(w Word, value string, has bool) {
 		return
 	}
 	r.add(Word{Text: value, Dynamic: w.Dynamic}, Operand{Kind: Read})
-	// Another path may begin after a character such as : or @.
+	// Another path may begin after characters such as : and @.
 	i := strings.IndexByte(value, '/')
 	if i > 0 && !isNameByte(value[i-1]) && !strings.HasPrefix(value[i-1:], "://") {
 		r.add(Word{Text: value[i:], Dynamic: w.Dynamic}, Operand{Kind: Read})
 	}
 }
 
-// isNameByte reports whether a byte before a slash belongs to the name of a directory.
 func isNameByte(c byte) bool {
 	return isLetterOrDigit(c) || c == '_' || c == '-' || c == '.'
 }
@@ -351,7 +341,6 @@ func isLetterOrDigit(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// apply records what a flag does to the operands.
 func (r *parseState) apply(v option) {
 	r.traits |= v.traits
 	r.out.covered = r.out.covered && !v.has(uncovered)
@@ -360,7 +349,6 @@ func (r *parseState) apply(v option) {
 	}
 }
 
-// values handles the values of a flag in the words after it.
 func (r *parseState) values(v option, rest []Word) int {
 	for i := range len(v.values) {
 		if i >= len(rest) {
@@ -397,7 +385,7 @@ func (r *parseState) value(kind byte, w Word) {
 		}
 	}
 	switch {
-	case w.Many: // further words may be anything
+	case w.Many:
 		r.unknownWord(w)
 	case w.Dynamic && w.Text == "" && !r.form.anyFlags:
 		r.out.covered = r.out.covered && kind == ':'

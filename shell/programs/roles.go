@@ -2,8 +2,7 @@ package programs
 
 import "strings"
 
-// assignRoles assigns roles to the operands: fixed ones from both ends, a starred one to those
-// between.
+// assignRoles assigns fixed roles from both ends, and a starred one between.
 func (r *parseState) assignRoles() {
 	roles := r.form.roles
 	if r.has(replace) && len(roles) > 0 {
@@ -33,11 +32,9 @@ func (r *parseState) assignRoles() {
 	r.defaultOperand(roles)
 }
 
-// position is the number of operands before one, and after it.
 type position struct{ before, after int }
 
-// span is the number of operands that some words may be: those that may become any number of words
-// count as none, or as many as there are roles.
+// span bounds the number of some operands.
 type span struct{ least, most int }
 
 func (s *span) add(w Word, roles, sign int) {
@@ -48,7 +45,6 @@ func (s *span) add(w Word, roles, sign int) {
 	s.least, s.most = s.least+sign, s.most+sign
 }
 
-// positions returns the possible positions of an operand, as far as they matter.
 func positions(before, after span, w Word, roles int) (out []position) {
 	if w.Many {
 		before.most, after.most = before.most+roles, after.most+roles
@@ -62,7 +58,7 @@ func positions(before, after span, w Word, roles int) (out []position) {
 }
 
 func (r *parseState) roleAt(roles []string, star int, at position, w Word, words []Word) {
-	fixed := max(len(roles)-star-1, 0) // after the star
+	fixed := max(len(roles)-star-1, 0)
 	switch {
 	case star < len(roles) && at.after < fixed:
 		r.role(roles[len(roles)-at.after-1], w, words)
@@ -77,7 +73,6 @@ func (r *parseState) roleAt(roles []string, star int, at position, w Word, words
 	}
 }
 
-// defaultOperand adds the working directory for commands that walk it by default.
 func (r *parseState) defaultOperand(roles []string) {
 	if len(roles) == 0 || len(r.words) >= len(roles) || r.has(write) {
 		return
@@ -90,7 +85,7 @@ func (r *parseState) defaultOperand(roles []string) {
 	}
 }
 
-// roleOperands are the operands that a word with a role is, below which a flag for trees adds all.
+// roleOperands are the operands of a word with a role.
 var roleOperands = map[string][]Operand{
 	"read":     {{Kind: Read}},
 	"tree":     {{Kind: Read, Tree: true}},
@@ -99,7 +94,7 @@ var roleOperands = map[string][]Operand{
 	"gotree":   {{Kind: Read, Tree: true, Part: ".go"}},
 	"write":    {{Kind: Write}},
 	"entry":    {{Kind: Read, Tree: true, Link: true, Part: PartNames}},
-	"moved":    {{Kind: Read, Tree: true, Link: true}, {Kind: Write, Tree: true, Link: true}}, // it can be read at its destination
+	"moved":    {{Kind: Read, Tree: true, Link: true}, {Kind: Write, Tree: true, Link: true}},
 	"gone":     {{Kind: Write, Tree: true, Link: true}},
 	"link":     {{Kind: Read, Tree: true}, {Kind: Write, Tree: true}},
 	"script":   {{Kind: Read, Role: "script"}},
@@ -115,7 +110,7 @@ func (r *parseState) role(role string, w Word, before []Word) {
 	}
 	switch role {
 	case "read":
-		if file, ok := strings.CutPrefix(w.Text, "@"); ok { // for some, a file with more words
+		if file, ok := strings.CutPrefix(w.Text, "@"); ok {
 			r.add(Word{Text: file, Dynamic: w.Dynamic}, Operand{Kind: Read})
 			r.unlistedRead = r.unlistedRead || r.form.spec.root().has("options")
 			r.out.covered = r.out.covered && !r.unlistedRead
@@ -137,23 +132,21 @@ func (r *parseState) role(role string, w Word, before []Word) {
 	}
 }
 
-// harmlessWord reports whether a command is still covered with an operand that is no file.
 func harmlessWord(role string, w Word) bool {
 	switch role {
 	case "mode":
 		return plainMode(w)
-	case "plus": // date: anything but a format sets the clock
+	case "plus": // others set the clock
 		return strings.HasPrefix(w.Text, "+")
-	case "setting": // naming one shows it; a word without a dot is a subcommand
+	case "setting": // a word without a dot is a subcommand
 		return !w.Dynamic && strings.Contains(w.Text, ".")
-	case "jq": // a program with imports reads files
+	case "jq": // imports read files
 		return !w.Dynamic && !strings.Contains(w.Text, "import") && !strings.Contains(w.Text, "include")
 	}
 	return role == "word"
 }
 
-// into handles a destination that may be a directory: the file written is it, or in it by the name
-// of a source.
+// into handles a file, or a directory that receives the sources.
 func (r *parseState) into(w Word, before []Word) {
 	r.add(w, Operand{Kind: Write})
 	for _, source := range before {
@@ -166,10 +159,10 @@ func (r *parseState) into(w Word, before []Word) {
 	}
 }
 
-// gitRevision handles a word that is a revision, a path, or a path in a revision.
+// gitRevision handles a revision, a path, or REVISION:PATH.
 func (r *parseState) gitRevision(w Word) {
 	r.add(w, Operand{Kind: Read, Tree: r.has(tree)})
-	if strings.ContainsAny(w.Text, "*?[") { // a pattern of paths, in which a wildcard crosses directories
+	if strings.ContainsAny(w.Text, "*?[") {
 		for _, part := range nameEnds(w) {
 			r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true, Part: part})
 		}
@@ -178,12 +171,11 @@ func (r *parseState) gitRevision(w Word) {
 	if !ok {
 		return
 	}
-	if before == "" && strings.HasPrefix(path, "(") { // :(top,icase)PATTERN
+	if before == "" && strings.HasPrefix(path, "(") {
 		r.add(Word{Dynamic: true}, Operand{Kind: Read})
 	}
 	if before == "" {
-		path = strings.TrimLeft(path, "/") // a commit message search, or a path from the top
-		// :0:path is a stage of the index
+		path = strings.TrimLeft(path, "/")
 		if len(path) > 2 && path[1] == ':' && path[0] >= '0' && path[0] <= '3' {
 			path = path[2:]
 		}
@@ -191,7 +183,7 @@ func (r *parseState) gitRevision(w Word) {
 	r.add(Word{Text: path, Dynamic: w.Dynamic}, Operand{Kind: Read})
 }
 
-// chart handles a chart of helm: a directory, or a reference to another machine.
+// chart handles a local or remote chart of helm.
 func (r *parseState) chart(w Word) {
 	if strings.Contains(w.Text, "://") {
 		r.out.covered = false
@@ -201,7 +193,7 @@ func (r *parseState) chart(w Word) {
 	r.add(w, Operand{Kind: Read, Tree: true})
 }
 
-// plainMode reports whether a chmod mode sets no set-id or sticky bit.
+// plainMode excludes set-id and sticky bits.
 func plainMode(w Word) bool {
 	if w.Dynamic || w.Text == "" {
 		return false
@@ -212,8 +204,7 @@ func plainMode(w Word) bool {
 	return strings.Trim(w.Text, "ugoa+-=rwxX,") == ""
 }
 
-// host handles a host, or a file URL. saved: its file is written to the working directory, by the
-// last part of its name, unless an option says otherwise.
+// host handles a host or file URL; saved writes its file to the working directory.
 func (r *parseState) host(role string, w Word) {
 	if file, ok := fileURL(w); ok {
 		r.value('<', file)
@@ -228,8 +219,7 @@ func (r *parseState) host(role string, w Word) {
 	}
 }
 
-// fileIn handles a file in the value of a flag: for @ after an @ or <, for ( after the last =, for
-// ) the value unless it has a =, for [ a tree before the colon.
+// fileIn handles a file inside the value of a flag; see specs/README.
 func (r *parseState) fileIn(kind byte, w Word) {
 	o := Operand{Kind: Read}
 	switch text, file, found := strings.Cut(w.Text, "@"); {
@@ -262,10 +252,7 @@ func (r *parseState) fileIn(kind byte, w Word) {
 	}
 }
 
-// Commands that read a tree may read only files with certain names.
-
-// filter handles a flag that selects files of a tree. If the first such flag excludes files, these
-// are excluded.
+// filter handles a flag that selects files by name.
 func (r *parseState) filter(v option, w Word) {
 	switch {
 	case v.filter == '+' && !strings.HasPrefix(w.Text, "!"):
@@ -275,8 +262,7 @@ func (r *parseState) filter(v option, w Word) {
 	}
 }
 
-// nameEnds returns the endings of the names that a pattern matches, "" for any. A long pattern, or
-// one with many alternatives, counts as any, to save time.
+// nameEnds returns endings of the names that a pattern matches, "" for any.
 func nameEnds(w Word) []string {
 	long := len(w.Text) > 200 || strings.Count(w.Text, "{") > 2 || strings.Count(w.Text, ",") > 24
 	if w.Dynamic || long || strings.ContainsRune(w.Text, '\\') {
@@ -289,7 +275,7 @@ func nameEnds(w Word) []string {
 	return choices
 }
 
-// alternatives expands the first braces of a glob: a{b,c}d is abd and acd.
+// alternatives expands a glob's first braces: a{b,c}d is abd and acd.
 func alternatives(s string) (out []string) {
 	before, rest, open := strings.Cut(s, "{")
 	inside, after, closed := strings.Cut(rest, "}")
@@ -302,18 +288,15 @@ func alternatives(s string) (out []string) {
 	return out
 }
 
-// narrow sets which part of the trees is read.
 func (r *parseState) narrow() {
 	if !r.whole && len(r.parts) > 0 {
 		r.out.operands = inParts(r.out.operands, r.parts, func(o Operand) bool { return o.Tree && o.Part == "" })
 	}
 }
 
-// maxParts bounds the trees that are split by name endings.
 const maxParts = 512
 
-// inParts replaces some of the read trees by their parts with certain name endings. If there are
-// too many it keeps the whole trees.
+// inParts splits read trees by name endings, unless there are too many.
 func inParts(trees []Operand, ends []string, some func(Operand) bool) []Operand {
 	if len(ends) > 1 && len(trees)*len(ends) > maxParts {
 		ends = []string{""}

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// runs records what a command starts. own are the program's words, started those of the command
-// after them.
+// runs records what a command starts with the words after its own.
 func (g *getopt) runs(own, started []Word) {
 	s, c := g.spec, &g.c
 	root := s.root()
@@ -17,7 +16,7 @@ func (g *getopt) runs(own, started []Word) {
 	if s.has("module") && len(started) > 0 {
 		if name, rest, _ := strings.Cut(started[0].Text, "."); strings.HasPrefix(rest, "_") {
 			started = slices.Clone(started)
-			started[0].Text = name // pip.__main__ is pip
+			started[0].Text = name
 		}
 	}
 	for i := range own {
@@ -60,13 +59,13 @@ func (g *getopt) runs(own, started []Word) {
 	c.Runs = append(c.Runs, run)
 }
 
-// replaced finds the mark that xargs replaces by its input: the last one counts.
+// replaced finds the last mark that xargs replaces.
 func (g *getopt) replaced(run *Run) {
 	for _, f := range g.c.Flags {
 		switch f.Name {
 		case "-I":
 			run.Replaces = f.Value.Text
-		case "-i": // -I{} without a value
+		case "-i":
 			run.Replaces = cmp.Or(f.Value.Text, "{}")
 		case "-L", "-l", "-n":
 			if one := f.Name == "-n" && f.Value == (Word{Text: "1"}); run.Replaces != "" && !one {
@@ -76,7 +75,6 @@ func (g *getopt) replaced(run *Run) {
 	}
 }
 
-// directory returns the directory in which the command runs, from the last flag for it.
 func (c *Command) directory() Word {
 	for _, f := range slices.Backward(c.Flags) {
 		if f.spec != nil && slices.Contains(f.spec.all, "--chdir") {
@@ -90,8 +88,7 @@ func (c *Command) hasFlag(name string) bool {
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Name == name })
 }
 
-// shell handles a shell: a script after -c, or a file, or its input. Unknown flags may change how
-// it reads these.
+// shell handles a script after -c, a file, or its input. Unknown flags may change which.
 func (g *getopt) shell(started []Word) {
 	c, first := &g.c, Word{}
 	c.Words = append(c.Words, started...)

@@ -31,12 +31,12 @@ func (c *Command) sed(words []Word) {
 type sedReader struct {
 	files   []Word
 	safe    bool
-	script  bool // a flag set the script
+	script  bool
 	inPlace bool
-	suffix  string // of the backups of -i
+	suffix  string
 }
 
-// word handles words[i] and returns how many words after it belong to it.
+// word returns the number of values of words[i].
 func (s *sedReader) word(words []Word, i int) int {
 	w := words[i]
 	switch {
@@ -89,7 +89,6 @@ func (s *sedReader) addScript(w Word) {
 	s.safe = s.safe && safeSedScript(w)
 }
 
-// isSedFlag reports whether a flag of sed neither runs nor writes anything.
 func isSedFlag(s string) bool {
 	switch s {
 	case "--quiet", "--silent", "--regexp-extended", "--separate", "--unbuffered", "--null-data", "--posix", "--debug":
@@ -98,8 +97,7 @@ func isSedFlag(s string) bool {
 	return s[1] != '-' && strings.Trim(s[1:], "nrEsuz") == "" || s[1] != '-' && strings.Trim(s[1:len(s)-1], "nrEsuz") == "" && s[len(s)-1] == 'e'
 }
 
-// safeSedScript reports whether a sed script only selects, prints and edits lines: no command that
-// runs a program or names a file.
+// safeSedScript reports whether no command runs a program or names a file.
 func safeSedScript(w Word) bool {
 	if w.Dynamic {
 		return false
@@ -120,7 +118,6 @@ func safeSedScript(w Word) bool {
 	}
 }
 
-// sedAddress skips an address: numbers, $, /re/, with commas, ~, + and !.
 func sedAddress(s string) (rest string, ok bool) {
 	for s != "" {
 		switch c := s[0]; {
@@ -139,16 +136,14 @@ func sedAddress(s string) (rest string, ok bool) {
 	return "", true
 }
 
-// sedDelimited returns the text up to an unescaped delimiter and what follows. It rejects line
-// breaks: sed may parse them differently.
+// sedDelimited cuts at an unescaped delimiter. Line breaks are ambiguous.
 func sedDelimited(s string, delimiter byte) (text, rest string, ok bool) {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '\\':
 			i++
 		case '\n', '[':
-			// A delimiter inside brackets may end the text, depending on version and context; a bracket closed
-			// before any delimiter is unambiguous.
+			// A delimiter in brackets is ambiguous.
 			if s[i] == '\n' {
 				return "", "", false
 			}
@@ -163,8 +158,8 @@ func sedDelimited(s string, delimiter byte) (text, rest string, ok bool) {
 	return "", "", false
 }
 
-// sedBracket returns where the brackets that begin before s end, or -1. In []x] and [^]x] the first
-// ] is a member; [:alpha:], [=x=] and [.x.] end with their own mark.
+// sedBracket returns the end of brackets that begin before s, or -1: a first ] is a member, and
+// classes end with their own mark.
 func sedBracket(s string) int {
 	i := 0
 	if strings.HasPrefix(s, "^") {
@@ -201,7 +196,6 @@ func sedCommand(s string) (rest string, ok bool) {
 	return "", false
 }
 
-// sedSubstitute skips the two texts and the flags of s and y.
 func sedSubstitute(s string, flags bool) (rest string, ok bool) {
 	if s == "" || s[0] == '\\' || s[0] == '\n' || s[0] >= 0x80 || s[0] == '[' {
 		return "", false
@@ -219,7 +213,6 @@ func sedSubstitute(s string, flags bool) (rest string, ok bool) {
 	return sedEnd(s)
 }
 
-// sedEnd checks that a command ends here.
 func sedEnd(s string) (rest string, ok bool) {
 	s = strings.TrimLeft(s, " \t")
 	if s == "" || strings.IndexByte(";\n}", s[0]) >= 0 {

@@ -11,10 +11,9 @@ import (
 //go:embed specs/*.txt
 var texts embed.FS
 
-// library contains the specifications by program name. Each is parsed on first use, and immutable.
+// library contains the specifications by program name, parsed on first use.
 var library = sync.OnceValue(readAll)
 
-// program returns the specification of a program, nil if there is none.
 func program(name string) *spec {
 	if parse := library()[name]; parse != nil {
 		return parse()
@@ -22,32 +21,31 @@ func program(name string) *spec {
 	return nil
 }
 
-// spec is the specification of a program, or of one of its subcommands.
 type spec struct {
 	name     string
-	parent   *spec // nil for a program
+	parent   *spec
 	as       []string
 	subs     map[string]*spec
-	names    map[string][]string // aliases of a subcommand: its canonical words
-	firsts   []string            // the first words of all names, sorted
+	names    map[string][]string // alias: canonical words
+	firsts   []string            // sorted first words of names
 	forms    []*parser
-	flags    map[string]*flag // by every spelling
-	globals  map[string]*flag // flags before the subcommand
-	tests    map[string]*flag // parts of an expression that change nothing
+	flags    map[string]*flag
+	globals  map[string]*flag // before the subcommand
+	tests    map[string]*flag // of find's expression
 	harmless string           // globals that presets cover
 	unsafe   []string         // flags that an allow rule must name
-	safe     string           // one-letter flags of the program that are harmless here
-	code     []string         // flags with a command as value
-	inline   string           // flags of an interpreter with code as value
-	input    string           // what keeps it from running its input; see runsInput
+	safe     string           // letters excluded from unsafe
+	code     []string         // flags with a command
+	inline   string           // flags with code
+	input    string           // see runsInput
 	fetches  string           // flags with which it only fetches
-	settings string           // flags that read settings from "-"
-	deeper   string           // subcommands with nested ones
-	obeys    string           // files of the working directory that determine what it runs
-	depth    int              // number of words of the subcommand
-	is       string           // attributes
-	classed  bool             // it, or a subcommand, may be in a class
-	special  string           // the name of its parser in Go
+	settings string
+	deeper   string
+	obeys    string // files that determine what it runs
+	depth    int
+	is       string // attributes
+	classed  bool
+	special  string // its parser in Go
 	kinds    map[string]string
 	loses    []mark
 	moves    []mark
@@ -57,26 +55,25 @@ type spec struct {
 
 func (s *spec) has(attribute string) bool { return s != nil && IsField(s.is, attribute) }
 
-// inherits reports whether the subcommand has an attribute, or one that it is part of, or the program.
 func (s *spec) inherits(attribute string) bool {
 	return s != nil && (s.has(attribute) || s.parent.inherits(attribute))
 }
 
 type flag struct {
 	name   string
-	values string     // one of valueMarks for each following value; see specs/README
-	sets   []string   // flags of which it is another value
-	only   bool       // its value is optional, and in the same word
-	all    []string   // its spellings
-	both   [][]string // flags with the same meaning together
+	values string // a mark for each value; see specs/README
+	sets   []string
+	only   bool // a value is in the same word
+	all    []string
+	both   [][]string // flags that together mean it
 }
 
-// mark is a condition under which a command loses work, or sends something.
+// mark is a condition for losing work or sending data.
 type mark struct {
-	with    [][]string // requires one of these sets of flags
-	without []string   // and none of these
-	args    []string   // patterns, one of which must match an operand
-	least   int        // minimum number of operands
+	with    [][]string // one of these sets of flags
+	without []string   // none of these
+	args    []string   // patterns of which an operand matches one
+	least   int        // number of operands
 	text    string
 }
 
@@ -107,11 +104,10 @@ func readAll() map[string]func() *spec {
 	return all
 }
 
-// parseSpec parses the specification of a program.
 func parseSpec(name string, stanzas []string) *spec {
 	s := newSpec(name, nil)
 	for _, stanza := range stanzas {
-		open := []*spec{s} // which the next lines belong to
+		open := []*spec{s}
 		for line := range strings.Lines(stanza) {
 			key, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 			switch rest = strings.TrimSpace(rest); key {
@@ -169,7 +165,7 @@ func (s *spec) directive(key, rest string) {
 	}
 }
 
-// field sets a field that has the name of its line: a text, a list, or marks.
+// field appends to the field named like its line.
 func (s *spec) field(key, rest string) {
 	texts := map[string]*string{
 		"harmless": &s.harmless, "safe": &s.safe, "inline": &s.inline, "input": &s.input, "fetches": &s.fetches,
@@ -188,7 +184,6 @@ func (s *spec) field(key, rest string) {
 	}
 }
 
-// addKinds maps each name of a kind of object to the first one.
 func addKinds(kinds map[string]string, names []string) map[string]string {
 	if kinds == nil {
 		kinds = make(map[string]string)
@@ -199,7 +194,6 @@ func addKinds(kinds map[string]string, names []string) map[string]string {
 	return kinds
 }
 
-// flagList parses flags: spellings separated by commas, then marks.
 func flagList(text string) (out []*flag) {
 	for token := range strings.FieldsSeq(text) {
 		names := strings.TrimRight(token, flagMarks)
@@ -222,7 +216,6 @@ func flagList(text string) (out []*flag) {
 	return out
 }
 
-// addFlag adds a flag under its spellings. Marks of one line apply to all.
 func (s *spec) addFlag(to map[string]*flag, f *flag) {
 	for _, name := range f.all {
 		if known := to[name]; known != nil {
@@ -235,8 +228,7 @@ func (s *spec) addFlag(to map[string]*flag, f *flag) {
 	}
 }
 
-// newMark parses "CONDITIONS : text". a+b needs both, !a excludes, =x is an operand, #2 a number of
-// operands.
+// newMark parses "CONDITIONS : text"; see specs/README.
 func newMark(text string) (m mark) {
 	conditions, why, _ := strings.Cut(" "+text, " : ")
 	m.text = strings.TrimSpace(why)
@@ -255,7 +247,6 @@ func newMark(text string) (m mark) {
 	return m
 }
 
-// settle completes a specification after its last line.
 func (s *spec) settle() {
 	for _, f := range s.forms {
 		for name, v := range f.flags {
@@ -283,7 +274,6 @@ func (s *spec) settle() {
 	s.firsts = slices.Compact(s.firsts)
 }
 
-// root returns the specification of the program.
 func (s *spec) root() *spec {
 	for s.parent != nil {
 		s = s.parent
@@ -291,7 +281,6 @@ func (s *spec) root() *spec {
 	return s
 }
 
-// flag finds a flag of the subcommand or of its program.
 func (s *spec) flag(name string) *flag {
 	for at := s; at != nil; at = at.parent {
 		if f := at.flags[name]; f != nil {

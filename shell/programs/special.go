@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// special describes commands whose arguments are a language.
+// special describes commands whose words are a language.
 func special(c *Command, s *spec, r *reader, own []Word) bool {
 	switch attribute := s.root().special; attribute {
 	case "find":
@@ -35,8 +35,7 @@ func special(c *Command, s *spec, r *reader, own []Word) bool {
 	return true
 }
 
-// test handles the words of test and [. A word that may be an operator makes it opaque: some
-// evaluate their operand.
+// test is opaque if a word may be an operator that evaluates its operand.
 func (c *Command) test(words []Word) {
 	const binary = "= == != < > -nt -ot -ef -eq -ne -lt -le -gt -ge"
 	operator := func(i int) bool {
@@ -56,8 +55,7 @@ func (c *Command) test(words []Word) {
 	}
 }
 
-// temporary handles mktemp: without a template, or with -t, the file is in the temporary directory,
-// /tmp unless TMPDIR is set.
+// temporary handles mktemp, which uses /tmp without a template or with -t.
 func (c *Command) temporary() {
 	c.Known = true
 	dir, below := Word{}, false
@@ -113,7 +111,7 @@ func (c *Command) awk(words []Word) {
 			program = true
 			safe = safe && safeAwkProgram(w)
 		default:
-			// name=value between files is an assignment; it is judged as a path, too.
+			// name=value is judged as a path, too.
 			c.Operands = append(c.Operands, Operand{Word: w, Kind: Read})
 		}
 	}
@@ -122,8 +120,8 @@ func (c *Command) awk(words []Word) {
 	}
 }
 
-// safeAwkProgram reports whether an awk program neither runs commands nor names files. Text inside
-// quotes counts like code: a false alarm costs a question.
+// safeAwkProgram reports whether a program neither runs commands nor names files. Text in quotes
+// counts like code.
 func safeAwkProgram(w Word) bool {
 	if w.Dynamic {
 		return false
@@ -137,13 +135,12 @@ func safeAwkProgram(w Word) bool {
 	if strings.Contains(code, "|") {
 		return false
 	}
-	// After print, > writes a file; before any print it can only compare.
+	// After print, > writes a file.
 	printed := strings.Index(code, "print")
 	return printed < 0 || !strings.Contains(code[printed:], ">")
 }
 
-// links resolves the relative targets of symbolic links: relative to the directory of the link, or
-// the last operand if that is a directory.
+// links makes targets of symbolic links relative to these.
 func (c *Command) links() {
 	operands := c.Operands
 	if !c.hasFlag("-s") || c.hasFlag("-r") {
@@ -164,7 +161,6 @@ func (c *Command) links() {
 	}
 }
 
-// linksMade returns the operands that are written, and are no targets.
 func linksMade(operands []Operand) map[Word]bool {
 	links := make(map[Word]bool)
 	for _, o := range operands {
@@ -180,8 +176,7 @@ func linksMade(operands []Operand) map[Word]bool {
 	return links
 }
 
-// outermost returns the links in order, without those that are the name of a target in the
-// directory that another one may be.
+// outermost returns sorted links, without names of targets inside other links.
 func outermost(links map[Word]bool) (out []Word) {
 	for l := range links {
 		dir, _, ok := cutLast(l.Text)
@@ -193,11 +188,9 @@ func outermost(links map[Word]bool) (out []Word) {
 	return out
 }
 
-// maxFolders bounds the directories to which the targets of one ln may be relative.
 const maxFolders = 8
 
-// fromLinks returns the possible paths of a target: relative to the directory of a link, and to the
-// link if that is a directory.
+// fromLinks returns targets relative to each link's directory, and to the link as a directory.
 func fromLinks(target Word, links []Word) []Word {
 	var out []Word
 	add := func(w Word) {
@@ -234,8 +227,7 @@ func cutLast(path string) (dir, name string, ok bool) {
 	return path[:i], path[i+1:], true
 }
 
-// objects replaces the kind of the object of a command by its first name: "pod/x", "pods x" and "po
-// x" are equal. Each of several kinds is another way to parse it.
+// objects replaces kinds by their first names: pod/x, pods x and po x are equal.
 func (s *spec) objects(c *Command) {
 	at := len(c.Sub)
 	w := c.Words[at]

@@ -6,17 +6,15 @@ import (
 	"strings"
 )
 
-// maxSpellings bounds the spellings of one command.
 const maxSpellings = 64
 
-// Spellings returns other ways to write a command, by the specification of its program: each alias
-// of its subcommand, each other spelling of its flags, and an option of the program before the
-// subcommand. It is for testing rules.
+// Spellings returns equivalent commands with other aliases, flags and global options, to test
+// rules.
 func Spellings(words []string) (list [][]string) {
 	argv := Words(words)
 	s, rest := find(argv)
 	if s == nil || len(rest) != len(words)-1 {
-		return nil // another program's words, or unknown
+		return nil
 	}
 	list = append(list, s.otherNames(words)...)
 	c := Spell(argv)
@@ -31,7 +29,7 @@ func Spellings(words []string) (list [][]string) {
 	return list[:min(len(list), maxSpellings)]
 }
 
-// Words converts strings to known words of a command.
+// Words converts strings to known words.
 func Words(texts []string) []Word {
 	argv := make([]Word, len(texts))
 	for i, text := range texts {
@@ -40,7 +38,6 @@ func Words(texts []string) []Word {
 	return argv
 }
 
-// otherNames replaces the subcommand.
 func (s *spec) otherNames(words []string) (list [][]string) {
 	for _, name := range slices.Sorted(maps.Keys(s.names)) {
 		canonical, other := s.names[name], strings.Fields(name)
@@ -52,10 +49,9 @@ func (s *spec) otherNames(words []string) (list [][]string) {
 	return list
 }
 
-// otherSpellings replaces a flag, with its value attached and separate.
 func (f Flag) otherSpellings(words []string) (list [][]string) {
 	if f.spec == nil || !slices.Contains(f.spec.all, strings.SplitN(words[f.At], "=", 2)[0]) {
-		return nil // in a bundle
+		return nil
 	}
 	end := f.At + 1
 	_, _, attached := strings.Cut(words[f.At], "=")
@@ -83,7 +79,6 @@ func (f Flag) otherSpellings(words []string) (list [][]string) {
 	return list
 }
 
-// anyGlobal returns an option of the program, with a value, that changes little.
 func (s *spec) anyGlobal() []string {
 	for _, name := range slices.Sorted(maps.Keys(s.globals)) {
 		if f := s.globals[name]; f.values == ":" && !f.only {

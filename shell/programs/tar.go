@@ -10,8 +10,7 @@ func (c *Command) tar(words []Word) {
 	}
 }
 
-// listsArchive reports whether tar only lists an archive: "tar tf name". A colon in the name would
-// mean another host.
+// listsArchive accepts "tar tf name". A colon would name another host.
 func listsArchive(words []Word) bool {
 	if len(words) < 2 || words[0].Dynamic || words[1].Dynamic || strings.Contains(words[1].Text, ":") {
 		return false
@@ -28,8 +27,7 @@ func listsArchive(words []Word) bool {
 	return true
 }
 
-// tarOperands returns the operands of tar as files that may be read or written. The first word may
-// be flags without a dash.
+// tarOperands takes operands for files that are read or written.
 func tarOperands(words []Word) (out []Operand) {
 	if out, ok := packs(words); ok {
 		return out
@@ -52,7 +50,7 @@ func tarOperands(words []Word) (out []Operand) {
 			}
 		default:
 			if host, _, ok := strings.Cut(w.Text, ":"); ok && host != "" && !strings.Contains(host, "/") {
-				out = append(out, Operand{Word: w, Kind: Net}) // an archive on another machine
+				out = append(out, Operand{Word: w, Kind: Net})
 			}
 			out = append(out, Operand{Word: w, Kind: kind, Tree: true}, Operand{Word: w, Kind: Read, Tree: true})
 		}
@@ -60,8 +58,7 @@ func tarOperands(words []Word) (out []Operand) {
 	return out
 }
 
-// packs describes a tar that only packs: it reads its operands and writes the archive. ok is false
-// for one that may do more.
+// packs describes a tar that only packs; ok is false for one that may do more.
 func packs(words []Word) (out []Operand, ok bool) {
 	p := packer{create: len(words) > 0 && !strings.HasPrefix(words[0].Text, "-")}
 	for i := 0; i < len(words); i++ {
@@ -69,7 +66,7 @@ func packs(words []Word) (out []Operand, ok bool) {
 		switch {
 		case w.Many || w.Dynamic && (w.Text == "" || w.Text[0] == '-'):
 			return nil, false
-		case i == 0 && p.create: // letters without a dash
+		case i == 0 && p.create:
 			p.create = false
 			if !p.letters(w.Text) {
 				return nil, false
@@ -95,12 +92,12 @@ type packer struct {
 	create  bool
 	removes bool
 	archive *Word
-	dir     string // of -C
+	dir     string
 	pending string // letters whose values follow
 	members []Word
 }
 
-// letters handles bundled flags. It reports whether all of them only pack.
+// letters reports whether bundled flags only pack.
 func (p *packer) letters(s string) bool {
 	if s == "" || strings.Trim(s, "cvzjJaphfC") != "" {
 		return false
@@ -134,7 +131,6 @@ func (p *packer) long(s string) bool {
 	return true
 }
 
-// values handles the words after a flag that are its values.
 func (p *packer) values(words []Word) (taken int) {
 	for _, letter := range p.pending {
 		if taken >= len(words) || words[taken].Many {
@@ -145,7 +141,7 @@ func (p *packer) values(words []Word) (taken int) {
 		if letter == 'f' {
 			p.archive = &w
 		} else {
-			p.dir = p.in(w).Text // a directory known only at run time is no operand: see result
+			p.dir = p.in(w).Text
 			if w.Dynamic {
 				p.members = append(p.members, w)
 			}
@@ -155,7 +151,6 @@ func (p *packer) values(words []Word) (taken int) {
 	return taken
 }
 
-// in returns the path of a word relative to tar's directory.
 func (p *packer) in(w Word) Word {
 	if p.dir != "" && !strings.HasPrefix(w.Text, "/") {
 		w.Text = p.dir + "/" + w.Text

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// unsafe finds the flags that run another program, write elsewhere, or load code.
 func (r *reader) unsafe(c *Command, s *spec) {
 	matches := r.listed(c, s, func(s *spec) []string { return s.unsafe })
 	for i, w := range r.argv {
@@ -16,9 +15,8 @@ func (r *reader) unsafe(c *Command, s *spec) {
 	}
 }
 
-// listed returns a function that reports whether a word of argv is a flag in a list of the program
-// or its subcommand, nil if these are empty. A listed name ending in * is a prefix; a word without
-// "-" is an operand.
+// listed returns a function that reports whether argv[i] is in a list of the program or its
+// subcommand. x* is a prefix; a word without "-" is an operand.
 func (r *reader) listed(c *Command, s *spec, list func(*spec) []string) func(i int) bool {
 	root, after := s.root(), r.subcommandAt(c)
 	names := list(root)
@@ -37,8 +35,7 @@ func (r *reader) listed(c *Command, s *spec, list func(*spec) []string) func(i i
 	}
 }
 
-// unnamed adds the words that contain code, or a setting that runs some. A wildcard of a rule is
-// for operands: "awk **" allows printing columns, not everything in awk's language.
+// unnamed adds words that contain code or settings: wildcards in rules are for operands.
 func (r *reader) unnamed(c *Command, s *spec) {
 	root, said := s.root(), 0
 	if s != root && s.has("code") {
@@ -54,7 +51,6 @@ func (r *reader) unnamed(c *Command, s *spec) {
 			r.scripts(c, map[string]string{"awk": "Fv"}[root.special])
 		}
 	case "tar":
-		// The first word may be flags without a dash.
 		if len(words) > 1 && !strings.HasPrefix(words[1].Text, "-") && strings.ContainsAny(words[1].Text, "PIF") {
 			said = 1
 		}
@@ -87,8 +83,7 @@ func (r *reader) unnamed(c *Command, s *spec) {
 	}
 }
 
-// targets adds the targets that send or lose something: "mvn test **" is not meant to allow "mvn
-// test deploy".
+// targets adds targets that send or lose something.
 func (r *reader) targets(c *Command, root *spec) {
 	for i, w := range r.argv[1:] {
 		for _, m := range slices.Concat(root.leaves, root.loses) {
@@ -99,23 +94,21 @@ func (r *reader) targets(c *Command, root *spec) {
 	}
 }
 
-// refspecs adds the operands of a push or fetch whose branch names differ, or that overwrite a
-// branch.
+// refspecs adds operands that overwrite or rename branches.
 func (r *reader) refspecs(c *Command, at int) {
 	for i := at + 1; i < len(r.argv); i++ {
 		text := r.argv[i].Text
 		remote := strings.Contains(text, "://") || i == at+1 && strings.Contains(text, "@")
-		local := isLocal(r.argv[i]) || strings.HasPrefix(text, "--repo=") || text == "--repo" // its hooks run
+		local := isLocal(r.argv[i]) || strings.HasPrefix(text, "--repo=") || text == "--repo"
 		if local || strings.HasPrefix(text, "+") || strings.Contains(text, ":") && !remote && !strings.HasPrefix(text, "-") {
 			c.Unsafe = append(c.Unsafe, i)
 		}
 	}
 }
 
-// scripts adds the script of sed or awk, and the flags that may add another. values are the letters
-// of flags whose value is no script.
+// scripts adds scripts of sed or awk. values are letters whose value is no script.
 func (r *reader) scripts(c *Command, values string) {
-	named := false // the script, from a flag or the first operand
+	named := false
 	for i := 1; i < len(r.argv); i++ {
 		w := r.argv[i]
 		flag := len(w.Text) > 1 && w.Text[0] == '-'
@@ -138,11 +131,10 @@ func (r *reader) scripts(c *Command, values string) {
 	}
 }
 
-// codeModules are modules of Python that run code in their arguments, or from their input.
+// codeModules run code from their arguments or input.
 const codeModules = "timeit code asyncio pdb idlelib cProfile"
 
-// isCodeWord reports whether a word of an interpreter brings code that no rule sees: a flag
-// followed by code, its input under a file name, or a module that runs some.
+// isCodeWord reports whether a word brings code that no rule sees.
 func (s *spec) isCodeWord(argv []Word, i int) bool {
 	before, text := argv[i-1].Text, argv[i].Text
 	if s.has("modules") && strings.HasSuffix(before, "m") && IsField(codeModules, text) {
@@ -155,7 +147,7 @@ func (s *spec) isCodeWord(argv []Word, i int) bool {
 	return runs && (mayNameInput(argv[i]) || strings.HasPrefix(text, "data:"))
 }
 
-// subcommandAt returns the index of the subcommand in argv; 0 if it is uncertain or missing.
+// subcommandAt returns 0 if the subcommand is uncertain or missing.
 func (r *reader) subcommandAt(c *Command) int {
 	if len(c.Sub) == 0 {
 		return 0
@@ -168,7 +160,7 @@ func (r *reader) subcommandAt(c *Command) int {
 	return 0
 }
 
-// safeLetters returns the one-letter flags with another meaning than before the subcommand.
+// safeLetters have another meaning than before the subcommand.
 func (s *spec) safeLetters() string {
 	for ; s != nil; s = s.parent {
 		if s.safe != "" {
@@ -178,7 +170,6 @@ func (s *spec) safeLetters() string {
 	return ""
 }
 
-// isUnsafe reports whether a word is one of some listed flags, except for some letters.
 func (s *spec) isUnsafe(list []string, word, safe string) bool {
 	return slices.ContainsFunc(list, func(f string) bool {
 		return s.isListed(f, word) && !(len(f) == 2 && strings.Contains(safe, f[1:]))
@@ -207,7 +198,7 @@ func (s *spec) isListed(flag, word string) bool {
 	return false
 }
 
-// camel converts a long flag: --set-up to --setUp.
+// camel converts --set-up to --setUp.
 func camel(flag string) string {
 	name, value, _ := strings.Cut(flag[2:], "=")
 	words := strings.Split(name, "-")
@@ -217,7 +208,6 @@ func camel(flag string) string {
 	return "--" + strings.Join(words, "") + "=" + value
 }
 
-// carriesCode reports whether a command contains code that no rule has seen.
 func (r *reader) carriesCode(c *Command, s *spec) bool {
 	root := s.root()
 	switch {
@@ -238,13 +228,12 @@ func (r *reader) carriesCode(c *Command, s *spec) bool {
 		case root.isCodeFlag(w.Text):
 			return true
 		case !strings.HasPrefix(w.Text, "-"):
-			return false // what follows belongs to the started program
+			return false
 		}
 	}
 	return root.has("stdin")
 }
 
-// runsFlag reports whether a flag of the command has a command as value.
 func (r *reader) runsFlag(c *Command, s *spec) bool {
 	matches := r.listed(c, s, func(s *spec) []string { return s.code })
 	for i := 1; i < len(r.argv) && matches != nil; i++ {
@@ -255,8 +244,7 @@ func (r *reader) runsFlag(c *Command, s *spec) bool {
 	return false
 }
 
-// isCodeFlag reports whether a word is a flag with code: followed by it, with the code attached, or
-// bundled with other letters.
+// isCodeFlag reports whether a word is a flag with code, attached or bundled.
 func (s *spec) isCodeFlag(word string) bool {
 	for f := range strings.FieldsSeq(s.inline) {
 		switch {
@@ -273,11 +261,8 @@ func (s *spec) isCodeFlag(word string) bool {
 	return false
 }
 
-// Code may come from a file that is no regular file: standard input, another descriptor, or a
-// process substitution. No rule sees its content.
+// Code may come from standard input, another descriptor, or a process substitution.
 
-// takesInput reports whether a command reads code, or settings that may contain some, from an open
-// file that its words name, or from its standard input.
 func (r *reader) takesInput(c *Command, s *spec) bool {
 	if s.runsInput(r.words, c) {
 		return true
@@ -289,7 +274,7 @@ func (r *reader) takesInput(c *Command, s *spec) bool {
 		at[i] = true
 	}
 	for i, w := range r.argv[1:] {
-		flag := at[i] && strings.HasPrefix(r.argv[i].Text, "-") // the previous word
+		flag := at[i] && strings.HasPrefix(r.argv[i].Text, "-")
 		mayBeCode := takes || script || !known || flag || at[i+1]
 		switch {
 		case takes && (w.Many || w.Dynamic && w.Text == "" && !w.Number || namesDash(w.Text)), mayBeCode && mayNameInput(w):
@@ -297,14 +282,14 @@ func (r *reader) takesInput(c *Command, s *spec) bool {
 		case namesDash(w.Text) && i > 0 && IsField(s.settings, r.argv[i].Text):
 			return true
 		case script && !flag && w.Text != "" && w.Text[0] != '-':
-			return false // what follows belongs to the script
+			return false
 		}
 	}
 	return false
 }
 
-// runsInput reports whether a program with these words runs its standard input. It does unless it
-// has one of some words, or, for a number, as many operands.
+// runsInput reports that a program has none of the words in input, or fewer operands than its
+// number.
 func (s *spec) runsInput(words []Word, c *Command) bool {
 	if s.input == "" {
 		return false
@@ -319,15 +304,14 @@ func (s *spec) runsInput(words []Word, c *Command) bool {
 	return enough == 0 || len(c.Words) < enough
 }
 
-// namesDash reports whether a word is "-", or a flag with that as its value.
 func namesDash(text string) bool {
 	return text == "-" || strings.HasSuffix(text, "=-") || len(text) == 3 && text[0] == '-' && text[1] != '-' && text[2] == '-'
 }
 
-// inputNames are the names of open files, each exact or a prefix that ends in "/".
+// inputNames are exact, or prefixes that end in "/".
 const inputNames = "/dev/stdin /dev/fd/ /proc/self/fd/ /proc/thread-self/fd/"
 
-// mayNameInput reports whether a word is, ends in, or may become the name of an open file.
+// mayNameInput reports whether a word names or may become an open file.
 func mayNameInput(w Word) bool {
 	if !w.Dynamic && !strings.Contains(w.Text, "/") {
 		return false
