@@ -44,12 +44,13 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 	w.overridden += len(saved)
 	w.run(args, s, w.text(c))
 	w.overridden -= len(saved)
-	for _, v := range saved {
-		v.restore(w, s, w.changes != changes)
+	for _, o := range saved {
+		o.saved.unsure = w.changes != changes
+		w.restore(o.name, o.saved, s)
 	}
 	if unrun != nil {
-		for _, v := range saved {
-			v.restore(w, unrun, false)
+		for _, o := range saved {
+			w.restore(o.name, o.saved, unrun)
 		}
 		w.join(s, unrun)
 	}
@@ -66,13 +67,13 @@ func (w *walker) otherShell(name string, assigns bool, s *state, source string) 
 
 const otherShell = "another shell than bash may read it differently"
 
+// override is a variable that is set for one command.
 type override struct {
-	name   string
-	before variable
-	exists bool
+	name  string
+	saved local
 }
 
-func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved []*override) {
+func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved []override) {
 	_, other := s.funcs.get("read")
 	for _, as := range list {
 		if w.steps <= 0 {
@@ -91,30 +92,15 @@ func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved
 		if w.changes != changes {
 			w.opaque("a value sets a variable", w.text(as))
 		}
-		o := &override{name: as.Name.Value}
-		o.before, o.exists = s.vars.get(o.name)
+		before, exists := s.vars.get(as.Name.Value)
 		if as.Append {
-			v = w.appended(o.before, v)
+			v = w.appended(before, v)
 		}
-		saved = append(saved, o)
-		w.setVar(o.name, v, s, true)
+		saved = append(saved, override{as.Name.Value, local{before: before, unset: !exists}})
+		w.setVar(as.Name.Value, v, s, true)
 	}
 	slices.Reverse(saved)
 	return saved
-}
-
-func (o *override) restore(w *walker, s *state, changed bool) {
-	v := o.before
-	switch {
-	case changed:
-		v = v.or(s.get(o.name))
-		v.value = unknown()
-		w.put(s, o.name, v)
-	case o.exists:
-		w.put(s, o.name, v)
-	default:
-		w.drop(s, o.name)
-	}
 }
 
 func (w *walker) run(args []word, s *state, source string) {

@@ -213,17 +213,21 @@ func (w *walker) enterScope(d *declaration, name string, s *state) bool {
 
 func (w *walker) leaveScope(s *state) {
 	for name, l := range *s.locals.entries {
-		switch {
-		case l.unsure:
-			now := s.get(name)
-			v := now.or(l.before)
-			v.value = unknown()
-			w.put(s, name, v)
-		case l.unset:
-			w.drop(s, name)
-		default:
-			w.put(s, name, l.before)
-		}
+		w.restore(name, l, s)
+	}
+}
+
+// restore gives a variable its value outside of a function, or before a command.
+func (w *walker) restore(name string, l local, s *state) {
+	switch {
+	case l.unsure:
+		v := s.get(name).or(l.before)
+		v.value = unknown()
+		w.put(s, name, v)
+	case l.unset:
+		w.drop(s, name)
+	default:
+		w.put(s, name, l.before)
 	}
 }
 
