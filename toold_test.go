@@ -49,7 +49,7 @@ var layers = []row{
 	{"internal/race", nil, nil},
 	{"internal/redact", nil, nil},
 	{"message", []string{"internal/spell", "internal/strict"}, []string{"jsonschema-go"}},
-	{"shell/programs", nil, nil},
+	{"shell/programs", []string{"internal/spell"}, nil},
 	{"policy", []string{"internal/redact", "shell/programs"}, []string{"shlex", "doublestar"}},
 	{"sandbox/internal/nofollow", nil, []string{"x/sys"}},
 	{"policy/check", []string{"policy", "shell/programs"}, nil},

@@ -118,7 +118,10 @@ const (
 func veil(script string) string {
 	lines := strings.Split(script, "\n")
 	for i, looked := 0, 0; i < len(lines) && looked < maxVeiling && len(lines[i]) <= maxVeiled; i, looked = i+1, looked+1 {
-		word := documentOf(lines[i])
+		word := ""
+		if found := writes.FindStringSubmatch(lines[i]); found != nil {
+			word = strings.Join(found[1:], "")
+		}
 		if word == "" && before.MatchString(lines[i]) {
 			continue
 		}
@@ -133,11 +136,4 @@ func veil(script string) string {
 		i += 1 + end
 	}
 	return strings.Join(lines, "\n")
-}
-
-func documentOf(line string) string {
-	if found := writes.FindStringSubmatch(line); found != nil {
-		return strings.Join(found[1:], "")
-	}
-	return ""
 }

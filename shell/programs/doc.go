@@ -57,6 +57,7 @@ const (
 	CoversWrite       // it changes only its operands
 )
 
+// Flag is a flag of a command, with its first value.
 type Flag struct {
 	Name     string // as first in the specification, or as written
 	Value    Word
@@ -84,6 +85,7 @@ type Run struct {
 // Followed reports whether the started command can be judged instead.
 func (c *Command) Followed() bool { return c.Through || c.Base == "find" }
 
+// Command is a parsed command.
 type Command struct {
 	Name     string // "" outside of PATH and the system directories
 	Base     string // name in any directory

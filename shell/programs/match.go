@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/toold/toold/internal/spell"
 )
 
 // MayBe reports whether a flag g of a command may be f, a flag of a pattern.
@@ -97,7 +99,7 @@ func Near(name string) string {
 		return ""
 	}
 	for _, other := range known() {
-		if swapped(name, other) || min(len(name), len(other)) > 3 && oneApart(name, other) {
+		if swapped(name, other) || min(len(name), len(other)) > 3 && spell.Distance(name, other) == 1 {
 			return other
 		}
 	}
@@ -111,16 +113,4 @@ func swapped(a, b string) bool {
 		}
 	}
 	return false
-}
-
-func oneApart(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	for i := range len(a) {
-		if a[i] != b[i] {
-			return a[i:] == b[i+1:] || len(a) == len(b) && a[i+1:] == b[i+1:]
-		}
-	}
-	return len(a)+1 == len(b)
 }

@@ -87,18 +87,17 @@ func (r *parseState) defaultOperand(roles []string) {
 
 // roleOperands are the operands of a word with a role.
 var roleOperands = map[string][]Operand{
-	"read":     {{Kind: Read}},
-	"tree":     {{Kind: Read, Tree: true}},
-	"list":     {{Kind: Read, Part: PartNames}},
-	"names":    {{Kind: Read, Tree: true, Part: PartNames}},
-	"gotree":   {{Kind: Read, Tree: true, Part: ".go"}},
-	"write":    {{Kind: Write}},
-	"entry":    {{Kind: Read, Tree: true, Link: true, Part: PartNames}},
-	"moved":    {{Kind: Read, Tree: true, Link: true}, {Kind: Write, Tree: true, Link: true}},
-	"gone":     {{Kind: Write, Tree: true, Link: true}},
-	"link":     {{Kind: Read, Tree: true}, {Kind: Write, Tree: true}},
-	"script":   {{Kind: Read, Role: "script"}},
-	"variable": {{Role: "variable"}},
+	"read":   {{Kind: Read}},
+	"tree":   {{Kind: Read, Tree: true}},
+	"list":   {{Kind: Read, Part: PartNames}},
+	"names":  {{Kind: Read, Tree: true, Part: PartNames}},
+	"gotree": {{Kind: Read, Tree: true, Part: ".go"}},
+	"write":  {{Kind: Write}},
+	"entry":  {{Kind: Read, Tree: true, Link: true, Part: PartNames}},
+	"moved":  {{Kind: Read, Tree: true, Link: true}, {Kind: Write, Tree: true, Link: true}},
+	"gone":   {{Kind: Write, Tree: true, Link: true}},
+	"link":   {{Kind: Read, Tree: true}, {Kind: Write, Tree: true}},
+	"script": {{Kind: Read, Role: "script"}},
 }
 
 func (r *parseState) role(role string, w Word, before []Word) {

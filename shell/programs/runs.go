@@ -46,9 +46,7 @@ func (g *getopt) runs(own, started []Word) {
 	if s.has("again") {
 		started, run.At = prepend([]string{root.name}, started), 0
 	}
-	if run.Argv = started; s.has("elsewhere") {
-		run.Dir = Word{Dynamic: true}
-	}
+	run.Argv = started
 	if run.Adds {
 		run.Found = Word{Dynamic: true}
 		g.replaced(&run)

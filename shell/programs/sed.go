@@ -1,6 +1,9 @@
 package programs
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 func (c *Command) sed(words []Word) {
 	s := sedReader{safe: true}
@@ -70,13 +73,13 @@ func (s *sedReader) flag(words []Word, i int) int {
 	}
 	short := text[1] != '-'
 	if text == "--expression" || short && strings.HasSuffix(text, "e") {
-		s.safe = s.safe && (text == "--expression" || isSedFlag(text))
+		s.safe = s.safe && (text == "--expression" || sedFlags.MatchString(text))
 		if i+1 < len(words) {
 			s.addScript(words[i+1])
 		}
 		return 1
 	}
-	s.safe = s.safe && isSedFlag(text)
+	s.safe = s.safe && sedFlags.MatchString(text)
 	s.inPlace = s.inPlace || short && strings.Contains(text, "i")
 	return 0
 }
@@ -89,13 +92,8 @@ func (s *sedReader) addScript(w Word) {
 	s.safe = s.safe && safeSedScript(w)
 }
 
-func isSedFlag(s string) bool {
-	switch s {
-	case "--quiet", "--silent", "--regexp-extended", "--separate", "--unbuffered", "--null-data", "--posix", "--debug":
-		return true
-	}
-	return s[1] != '-' && strings.Trim(s[1:], "nrEsuz") == "" || s[1] != '-' && strings.Trim(s[1:len(s)-1], "nrEsuz") == "" && s[len(s)-1] == 'e'
-}
+// sedFlags match flags that neither run nor write anything.
+var sedFlags = regexp.MustCompile(`^(?:-[nrEsuz]*e?|--(?:quiet|silent|regexp-extended|separate|unbuffered|null-data|posix|debug))$`)
 
 // safeSedScript reports whether no command runs a program or names a file.
 func safeSedScript(w Word) bool {

@@ -157,7 +157,13 @@ func (s *spec) directive(key, rest string) {
 			s.names[strings.ReplaceAll(name, "/", " ")] = strings.Split(list[0], "/")
 		}
 	case "kinds":
-		s.kinds = addKinds(s.kinds, strings.Fields(rest))
+		if s.kinds == nil {
+			s.kinds = make(map[string]string)
+		}
+		list := strings.Fields(rest)
+		for _, name := range list {
+			s.kinds[name] = list[0]
+		}
 	case "depth":
 		s.depth, _ = strconv.Atoi(rest)
 	default:
@@ -182,16 +188,6 @@ func (s *spec) field(key, rest string) {
 	} else {
 		panic("programs: unknown line " + key + " " + rest)
 	}
-}
-
-func addKinds(kinds map[string]string, names []string) map[string]string {
-	if kinds == nil {
-		kinds = make(map[string]string)
-	}
-	for _, name := range names {
-		kinds[name] = names[0]
-	}
-	return kinds
 }
 
 func flagList(text string) (out []*flag) {

@@ -143,7 +143,10 @@ func safeAwkProgram(w Word) bool {
 // links makes targets of symbolic links relative to these.
 func (c *Command) links() {
 	operands := c.Operands
-	if !c.hasFlag("-s") || c.hasFlag("-r") {
+	symbolic := slices.ContainsFunc(c.Flags, func(f Flag) bool {
+		return f.Name == "-s" || f.Dynamic && len(f.Name) > 2 && strings.HasPrefix("--symbolic", f.Name)
+	})
+	if !symbolic || c.hasFlag("-r") {
 		return
 	}
 	links := linksMade(operands)
