@@ -71,7 +71,7 @@ func BenchmarkAnalyse(b *testing.B) {
 func BenchmarkHostile(b *testing.B) {
 	ws, _ := workspace(b)
 	a := newAnalyser(ws)
-	scripts := hostileScripts()
+	scripts := hostileScripts(b)
 	for _, rules := range []int{10, 1000} {
 		p := judging(b, ws, rules)
 		b.Run(fmt.Sprint(rules, " rules"), func(b *testing.B) {

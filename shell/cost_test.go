@@ -35,7 +35,7 @@ func TestNoTextCostsTooMuch(t *testing.T) {
 	const questions, effects, megabytes, pieces = 3000, 10000, 32, 250000
 	ws, _ := workspace(t)
 	p := judging(t, ws, 100)
-	for name, script := range hostileScripts() {
+	for name, script := range hostileScripts(t) {
 		a := newAnalyser(ws)
 		files := &counted{Resolver: a.resolver}
 		a.resolver = files

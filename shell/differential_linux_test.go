@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell"
 )
@@ -178,30 +177,6 @@ type comparison struct {
 	*machine
 	analysis
 	rules *policy.Policy
-}
-
-// strictRules is the policy of "policy init --strict".
-func strictRules(t testing.TB, workspace string) *policy.Policy {
-	t.Helper()
-	return starterRules(t, "strict", workspace)
-}
-
-// starterRules is a policy that comes with toold.
-func starterRules(t testing.TB, name, workspace string) *policy.Policy {
-	t.Helper()
-	text, err := config.StarterPolicy(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, err := config.LoadPolicy(file, policy.Options{Workspace: workspace, Home: filepath.Dir(workspace) + "/home", Tmp: "/tmp"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
 
 // carries reports whether an effect may run code that the analysis need not follow,

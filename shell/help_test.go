@@ -37,6 +37,28 @@ func workspace(t testing.TB) (ws, out string) {
 	return ws, out
 }
 
+// scriptCase is a line of a file of cases, and the section that it is in.
+type scriptCase struct{ section, text string }
+
+// cases reads a file of testdata: sections begin with "== NAME", comments with "# ".
+func cases(t testing.TB, file string) (list []scriptCase) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if name, ok := strings.CutPrefix(line, "== "); ok {
+			section = name
+		} else if line != "" && !strings.HasPrefix(line, "# ") {
+			list = append(list, scriptCase{section, strings.ReplaceAll(line, "⏎", "\n")})
+		}
+	}
+	return list
+}
+
 // environment is what commands of the tests see.
 func environment() map[string]string {
 	return map[string]string{"HOME": "/home/u", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "USER": "u", "TERM": "dumb"}

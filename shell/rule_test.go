@@ -186,3 +186,65 @@ func TestAVersionOfRustIsNotAskedOfAProgramOfTheProject(t *testing.T) {
 		want(command, policy.Ask)
 	}
 }
+
+// TestWhatAPipeNamesIsReadByXargs allows paths that are known only at run time, and
+// denies some files: what the left side of a pipe names is known well enough.
+func TestWhatAPipeNamesIsReadByXargs(t *testing.T) {
+	t.Parallel()
+	decide := judge(t, policy.File{
+		Defaults: policy.Defaults{Bash: policy.Allow, Read: policy.Allow, Write: policy.Allow, UnknownRead: policy.Allow, Unanalysable: policy.Ask},
+		Paths:    []policy.Rule{{ID: "secrets", Action: policy.Deny, Paths: []string{"${workspace}/.env", "${workspace}/src/*.pem"}}},
+	})
+	for script, want := range map[string]policy.Action{
+		"find . | xargs cat":                       policy.Ask,
+		"find . -type f -print0 | xargs -0 cat":    policy.Ask,
+		"find . | sort | head -3 | xargs -n1 cat":  policy.Ask,
+		"find . | (sort | xargs cat)":              policy.Ask,
+		"find . | xargs -I% cat %":                 policy.Ask,
+		"find . | xargs env nice cat":              policy.Ask,
+		"cd src; find .. -newer x | xargs cat":     policy.Ask,
+		"ls -a | xargs cat":                        policy.Ask,
+		"rg -l x | xargs cat":                      policy.Ask,
+		"f() { find .; }; f | xargs cat":           policy.Ask,
+		"find . -name '*.pem' | xargs cat":         policy.Ask,
+		"find . -name '*.go' | xargs wc -l":        policy.Allow,
+		"find src/deep | xargs cat":                policy.Allow,
+		"find . | xargs echo":                      policy.Allow,
+		"find . | wc -l; echo a.txt | xargs cat":   policy.Allow,
+		"find . | wc -l | xargs cat":               policy.Ask, // the pipe is not followed so closely
+		"(find . | wc -l); echo a.txt | xargs cat": policy.Allow,
+	} {
+		if d := decide(script); d.Action != want {
+			t.Errorf("%s: %v by %s (%v), want %v", script, d.Action, d.Rule, d.Effect, want)
+		}
+	}
+}
+
+// TestNothingHidesInWhatLooksHarmless plays scripts that hide a command, a path or
+// a host, under a policy that allows the everyday commands with any words, and
+// everything in the workspace.
+func TestNothingHidesInWhatLooksHarmless(t *testing.T) {
+	t.Parallel()
+	var everyday []string
+	for name := range strings.FieldsSeq("git find tar sed awk gawk sort wc du dd tee install cp mv ln split csplit rsync ssh scp curl wget make rg fd jq xxd grep cat ls echo printf " +
+		"test cut tail head diff less man zip unzip gcc node python3 go npm cargo date touch truncate shuf uniq base64 chmod rm patch iconv xargs env") {
+		everyday = append(everyday, name+" **")
+	}
+	decide := judge(t, policy.File{
+		Defaults: policy.Defaults{Bash: policy.Ask, Read: policy.Ask, Write: policy.Ask, Net: policy.Ask, UnknownRead: policy.Ask, UnknownWrite: policy.Ask, Unanalysable: policy.Ask},
+		Presets:  []string{"shell-readonly", "shell-workspace"},
+		Commands: []policy.Rule{{ID: "everyday", Action: policy.Allow, Run: everyday}},
+		Paths:    []policy.Rule{{ID: "workspace", Action: policy.Allow, Paths: []string{"${workspace}/**"}}},
+		Net:      []policy.Rule{{ID: "known", Action: policy.Allow, Hosts: []string{"a.test"}}},
+	})
+	hiding, err := os.ReadFile("testdata/hiding.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(hiding)) {
+		script := strings.ReplaceAll(strings.TrimSuffix(line, "\n"), `\n`, "\n")
+		if d := decide(script); d.Action == policy.Allow {
+			t.Errorf("%s: allowed by %s", script, d.Rule)
+		}
+	}
+}
