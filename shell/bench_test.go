@@ -12,8 +12,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// everyday are commands as agents give them; what they name is looked up on a real
-// file system.
 var everyday = []string{
 	"ls -la",
 	"grep -rn x src/main.go | sort -u | head -20",
@@ -27,8 +25,7 @@ var everyday = []string{
 	"git status --short && git diff --stat",
 }
 
-// BenchmarkDecide shows what an everyday command costs from its text to the
-// decision, its paths resolved, with few and with many rules.
+// BenchmarkDecide measures everyday commands from text to decision.
 func BenchmarkDecide(b *testing.B) {
 	ws, _ := workspace(b)
 	a := newAnalyser(ws)
@@ -49,7 +46,6 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkAnalyse shows what the effects of one everyday command cost.
 func BenchmarkAnalyse(b *testing.B) {
 	ws, _ := workspace(b)
 	a := newAnalyser(ws)
@@ -62,12 +58,9 @@ func BenchmarkAnalyse(b *testing.B) {
 	}
 }
 
-// BenchmarkHostile shows what texts of 64 KiB that are made to cost work cost, from
-// the text to the decision, with few and with many rules: processor time, the best
-// of three for each. Those that take more than slowShape are tried three times more,
-// each time later, since a busy neighbour slows some down for a while; those that
-// still do are named. The floor is what the parser alone takes for a list of plain
-// commands of that size.
+// BenchmarkHostile measures the processor time of hostile texts, the best of three. Slow ones are
+// retried three times, since neighbours slow some down. The floor is the parser's time for plain
+// commands.
 func BenchmarkHostile(b *testing.B) {
 	ws, _ := workspace(b)
 	a := newAnalyser(ws)
@@ -105,15 +98,13 @@ func BenchmarkHostile(b *testing.B) {
 	}
 }
 
-// slowShape is the time of a hostile text that is worth a look.
 const slowShape = 15 * time.Millisecond
 
-// bestOfThree returns the least of three processor times, those of collecting the
-// garbage of the work included.
+// bestOfThree includes the collection of the work's garbage.
 func bestOfThree(work func()) time.Duration {
 	var best time.Duration
 	for i := range 3 {
-		runtime.GC() // what was there before is not of this work
+		runtime.GC()
 		begun := processorTime()
 		work()
 		if took := processorTime() - begun; i == 0 || took < best {
@@ -123,7 +114,6 @@ func bestOfThree(work func()) time.Duration {
 	return best
 }
 
-// parseOnly parses a text and does nothing with it.
 func parseOnly(b *testing.B, script string) {
 	b.Helper()
 	if _, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), ""); err != nil {
@@ -131,7 +121,6 @@ func parseOnly(b *testing.B, script string) {
 	}
 }
 
-// report prints the middle and the slow end of some times.
 func report(b *testing.B, took []time.Duration) {
 	b.Helper()
 	slices.Sort(took)

@@ -9,8 +9,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// TestBracesAreReadAsBashReadsThem expands random words with braces in bash and here.
-// What is Opaque here is not compared.
+// TestBracesAreReadAsBashReadsThem compares random words that are not Opaque.
 func TestBracesAreReadAsBashReadsThem(t *testing.T) {
 	t.Parallel()
 	bash, err := exec.LookPath("bash")
@@ -18,7 +17,7 @@ func TestBracesAreReadAsBashReadsThem(t *testing.T) {
 		t.Skip("there is no bash to compare with")
 	}
 	const count = 3000
-	r := rand.New(rand.NewPCG(rand.Uint64(), 1)) // what fails is shown
+	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
 	pieces := []string{"{", "{", "{", "}", "}", "}", ",", ",", ",", "a", "b", "..", "1", "3", "'q'", `"r"`, `\,`, `\{`, `\}`, "$x", "${x}", "{}", "a..c", `"{"`, "'}'", "-", ".", "$(echo s)", "=", "x="}
 	words := make([]string, count)
 	for i := range words {
@@ -61,7 +60,6 @@ func TestBracesAreReadAsBashReadsThem(t *testing.T) {
 	}
 }
 
-// plainArgv returns the words of the only command of a script, if all is known.
 func plainArgv(effects []policy.Effect, program string) (argv []string, known bool) {
 	for _, e := range effects {
 		if e.Kind == policy.Opaque {

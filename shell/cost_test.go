@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// counted counts the questions to the file system.
 type counted struct {
 	Resolver
 	asked int
@@ -27,10 +26,8 @@ func (c *counted) Mode(path string) (fs.FileMode, error) {
 	return c.Resolver.Mode(path)
 }
 
-// TestNoTextCostsTooMuch counts what hostile texts make the analysis and the
-// decision do, which is the same on every machine: questions to the file system,
-// effects, memory and the pieces of it. It runs alone, since memory is counted for
-// all of the process.
+// TestNoTextCostsTooMuch counts system calls, effects and memory, which are the same on every
+// machine. It runs alone, since memory is counted for the process.
 func TestNoTextCostsTooMuch(t *testing.T) {
 	const questions, effects, megabytes, pieces = 3000, 10000, 32, 250000
 	ws, _ := workspace(t)

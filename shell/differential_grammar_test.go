@@ -10,26 +10,22 @@ import (
 	"testing"
 )
 
-// grammar is what random scripts are made of; testdata/differential.grammar tells
-// how it is written.
+// grammar is described in testdata/differential.grammar.
 type grammar struct {
 	rules map[string]*rule
 }
 
-// rule is the alternatives of one name.
 type rule struct {
 	choices [][]piece
 	turns   []int // the choices by index, the likely ones more often
 }
 
-// piece is a text, or the name of a rule.
 type piece struct {
 	text string
 	rule *rule
 }
 
-// maxDepth is how deep rules are within each other before only the first of the
-// alternatives are taken, and maxLength how long scripts are before that.
+// maxDepth and maxLength bound scripts: beyond, only first alternatives are taken.
 const (
 	maxDepth  = 9
 	maxLength = 300
@@ -62,7 +58,6 @@ func readGrammar(t testing.TB) grammar {
 	return g
 }
 
-// named returns the rule of a name, which need not have been read yet.
 func (g grammar) named(name string) *rule {
 	if g.rules[name] == nil {
 		g.rules[name] = new(rule)
@@ -70,7 +65,6 @@ func (g grammar) named(name string) *rule {
 	return g.rules[name]
 }
 
-// add reads one alternative.
 func (r *rule) add(g grammar, choice string) {
 	times := 1
 	if number, rest, ok := strings.Cut(choice, "* "); ok {
@@ -94,7 +88,6 @@ func (r *rule) add(g grammar, choice string) {
 	r.choices = append(r.choices, pieces)
 }
 
-// script makes the script of a number.
 func (g grammar) script(seed, number uint64) string {
 	m := maker{random: rand.New(rand.NewPCG(seed, number))}
 	m.out = &m.text
@@ -103,15 +96,13 @@ func (g grammar) script(seed, number uint64) string {
 	return m.text.String()
 }
 
-// maker makes one script.
 type maker struct {
 	random *rand.Rand
 	text   bytes.Buffer
-	out    *bytes.Buffer // text, or a part that comes later
-	later  []string      // behind the next end of a line
+	out    *bytes.Buffer
+	later  []string // after the next end of a line
 }
 
-// make adds what a rule may be.
 func (m *maker) make(r *rule, depth int) {
 	choice := r.choices[0]
 	if depth < maxDepth && m.text.Len() < maxLength {
@@ -128,7 +119,6 @@ func (m *maker) make(r *rule, depth int) {
 	}
 }
 
-// letter adds a letter, or does what it stands for.
 func (m *maker) letter(letter rune) {
 	switch letter {
 	case '⏎':
@@ -145,7 +135,6 @@ func (m *maker) letter(letter rune) {
 	}
 }
 
-// line ends a line: always, or only if something waits for that.
 func (m *maker) line(always bool) {
 	if m.out != &m.text {
 		m.out.WriteByte('\n')
@@ -161,11 +150,9 @@ func (m *maker) line(always bool) {
 	m.later = nil
 }
 
-// mostTries bounds how often a script is made shorter.
 const mostTries = 500
 
-// shrink returns a script that still does the same and is shorter by what can be
-// left out of it: first long parts, then single letters.
+// shrink removes parts, long ones first, as long as same holds.
 func shrink(script string, same func(string) bool) string {
 	tries := 0
 	for size := len(script) / 2; size > 0; {
@@ -187,7 +174,6 @@ func shrink(script string, same func(string) bool) string {
 	return script
 }
 
-// number reads a number from the environment.
 func number(t testing.TB, name string, otherwise uint64) uint64 {
 	t.Helper()
 	text := os.Getenv(name)

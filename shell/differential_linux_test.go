@@ -18,11 +18,8 @@ import (
 	"github.com/toold/toold/shell"
 )
 
-// analysis is what is tested: it tells what a script may do that starts in dir with
-// that environment.
 type analysis func(script, dir string, env []string) ([]policy.Effect, error)
 
-// predict is the analysis of this package.
 func predict(script, dir string, env []string) ([]policy.Effect, error) {
 	o := shell.Options{Workspace: dir, Env: make(map[string]string)}
 	for _, entry := range env {
@@ -35,7 +32,6 @@ func predict(script, dir string, env []string) ([]policy.Effect, error) {
 // leastAnalysed is the share of random scripts that must not be Opaque.
 const leastAnalysed = 0.6
 
-// fixture is what random scripts find; see newWatcher.
 func fixture() map[string]string {
 	return map[string]string{
 		"w/": "", "home/": "", "out/": "", "w/sub/": "", "w/.git/": "", "w/a.t": "p q\n", "w/b.t": "-exec\n", "w/.h.t": "", "w/sub/c.t": "a[$(r)]\n", "w/.git/HEAD": "ref: refs/heads/main\n",
@@ -44,25 +40,22 @@ func fixture() map[string]string {
 	}
 }
 
-// procSubst stands for the name bash gives a process substitution.
 const procSubst = "/dev/fd/63"
 
 var descriptor = regexp.MustCompile("^/dev/fd/[0-9]+")
 
-// TestBashDoesNothingThatWasNotPredicted runs random scripts in bash and compares
-// what they did with what the analysis said: every program that ran, every file
-// that was read and every one that was written is an effect, or the script is
-// Opaque. TOOLD_SCRIPTS and TOOLD_SEED choose how many and which: the tests always run
-// the same, .ci/stress others each time.
+// TestBashDoesNothingThatWasNotPredicted runs random scripts in bash: every program that ran, and
+// every file that was read or written, must be an effect, or the script Opaque. TOOLD_SCRIPTS and
+// TOOLD_SEED choose how many and which.
 func TestBashDoesNothingThatWasNotPredicted(t *testing.T) {
 	seed, count := number(t, "TOOLD_SEED", 1), number(t, "TOOLD_SCRIPTS", 20000)
 	shown := int64(number(t, "TOOLD_SHOWN", 20))
 	g := readGrammar(t)
 	var next, known, cut, unconfirmed, failures atomic.Int64
 	var workers sync.WaitGroup
-	var found sync.Map // the minimised scripts
+	var found sync.Map
 	why := reasons{counts: make(map[string]int)}
-	for range 2 * runtime.GOMAXPROCS(0) { // while one waits for bash another analyses
+	for range 2 * runtime.GOMAXPROCS(0) {
 		m := newMachine(t, fixture())
 		c := comparison{m, predict, strictRules(t, m.base+"/w")}
 		// Ends when all scripts are taken.
@@ -114,7 +107,7 @@ func TestBashDoesNothingThatWasNotPredicted(t *testing.T) {
 		seed, count, known.Load(), known.Load()*100/max(next.Load()-1, 1), cut.Load(), unconfirmed.Load(), &why)
 }
 
-// TestScriptsThatOnceHidSomething plays what random scripts have found.
+// TestScriptsThatOnceHidSomething plays earlier findings.
 func TestScriptsThatOnceHidSomething(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/differential.txt")
@@ -142,7 +135,6 @@ func TestScriptsThatOnceHidSomething(t *testing.T) {
 	}
 }
 
-// reasons counts why scripts are Opaque.
 type reasons struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -160,7 +152,6 @@ func (r *reasons) add(effects []policy.Effect) {
 	}
 }
 
-// String lists the most frequent ones.
 func (r *reasons) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,16 +163,13 @@ func (r *reasons) String() string {
 	return out.String()
 }
 
-// comparison compares what bash does with what an analysis says.
 type comparison struct {
 	*machine
 	analysis
 	rules *policy.Policy
 }
 
-// carries reports whether an effect may run code that the analysis need not follow,
-// since the strict policy does not allow it: what real programs do with their words (sed's e), and
-// variables that shells obey.
+// carries reports whether an effect runs code that the strict policy does not allow.
 func (c comparison) carries(e policy.Effect) bool {
 	switch e.Kind {
 	case policy.Env:
@@ -193,16 +181,14 @@ func (c comparison) carries(e policy.Effect) bool {
 	return false
 }
 
-// verdict is what comes of it.
 type verdict struct {
 	opaque  bool
-	carried bool   // a real program may run code of its own, and no preset allows it
+	carried bool
 	missed  string // what bash did that was not predicted
 	cut     bool
 	effects []policy.Effect
 }
 
-// compare analyses a script and, if that is possible, runs it.
 func (c comparison) compare(script string, own bool) (v verdict, err error) {
 	if err := c.watch.reset(); err != nil {
 		return v, err
@@ -227,7 +213,6 @@ func (c comparison) compare(script string, own bool) (v verdict, err error) {
 	return v, err
 }
 
-// smallest makes a script that fails as short as it can.
 func (c comparison) smallest(script string) (string, verdict) {
 	fails := func(script string) bool {
 		v, err := c.compare(script, true)
@@ -238,7 +223,6 @@ func (c comparison) smallest(script string) (string, verdict) {
 	return script, v
 }
 
-// unpredicted says what was done that no effect stands for.
 func (c comparison) unpredicted(effects []policy.Effect, o observed) string {
 	path := stands(effects, func(e policy.Effect) bool { return e.Kind == policy.Env && e.Name == "PATH" })
 	for _, call := range o.ran {
@@ -259,7 +243,6 @@ func (c comparison) unpredicted(effects []policy.Effect, o observed) string {
 	return ""
 }
 
-// stands reports whether an effect that a rule must allow is as wanted.
 func stands(effects []policy.Effect, wanted func(policy.Effect) bool) bool {
 	for _, e := range effects {
 		if !e.Possible && wanted(e) {
@@ -269,9 +252,7 @@ func stands(effects []policy.Effect, wanted func(policy.Effect) bool) bool {
 	return false
 }
 
-// matches reports whether the words of an effect may be those of a call, of which the
-// first is the program's path as the kernel was given it. With path the script may have
-// changed where programs are found.
+// matches reports whether an effect may be a call. path: the script may have set PATH.
 func (c comparison) matches(words []policy.Word, call []string, path bool) bool {
 	if len(words) == 0 || len(call) == 0 {
 		return false
@@ -288,8 +269,7 @@ func (c comparison) matches(words []policy.Word, call []string, path bool) bool 
 	return may(words[1:], call[1:])
 }
 
-// may reports whether words may be those of a call. One that is not known is any one
-// word, or any number of them; what a pattern matches has its beginning.
+// may reports whether words may be those of a call.
 func may(words []policy.Word, call []string) bool {
 	if len(words) == 0 {
 		return len(call) == 0
@@ -315,7 +295,6 @@ func may(words []policy.Word, call []string) bool {
 	return false
 }
 
-// covers reports whether an effect is about a path.
 func covers(e policy.Effect, path string) bool {
 	switch {
 	case e.Unknown, e.Path == path, e.Canonical == path:

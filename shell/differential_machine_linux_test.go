@@ -19,33 +19,27 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// machine runs scripts in real bash, in a sandbox that can write nothing but its
-// workspace and has no network. Its programs record how they are called.
-//
-// One bash reads the scripts and runs each in a child of its own, since starting
-// bash costs more than most scripts do; what is found that way is confirmed by a
-// bash of its own.
+// machine runs scripts in bash, in a sandbox. Its programs record how they are called. One bash
+// runs each script in a child, to be fast; findings are confirmed in a bash of their own.
 type machine struct {
-	base    string   // the workspace: w, home and out are watched
-	env     []string // of the scripts
+	base    string // the workspace: w, home and out are watched
+	env     []string
 	watch   *watcher
 	scripts *os.File // FIFO: where the loop reads them
 	stop    context.CancelFunc
 	ended   chan struct{} // closed when the loop has ended
 }
 
-// observed is what a script did.
 type observed struct {
 	ran   [][]string // programs of their own, by path, with their arguments
 	read  []string   // absolute paths of files that were opened for reading
 	wrote []string   // … for writing, or were made, removed or changed
-	cut   bool       // it did not end, or did too much: the rest was not seen
+	cut   bool       // it was stopped
 	said  string     // what it printed, with a bash of its own
 }
 
-// loop runs what it reads: eval in a child, or a bash of its own. The descriptor
-// 250, on which programs record, is at its end when all that a script has started
-// has ended. Endless loops end by themselves after a second of computing.
+// loop runs scripts by eval in a child, or in a bash of their own. Descriptor 250 reaches its end
+// when all processes of a script have ended.
 const loop = `while IFS= read -r -d '' __way <&251 && IFS= read -r -d '' __script <&251; do
 	(
 		printf . >&250
@@ -57,7 +51,6 @@ const loop = `while IFS= read -r -d '' __way <&251 && IFS= read -r -d '' __scrip
 	) </dev/null >/dev/null 2>&1 250>../ctl/log
 done 251<../ctl/scripts`
 
-// The bounds of one script. Neither is a verdict: what was seen until then counts.
 const (
 	patience = 2 * time.Second
 	mostData = 1 << 16
@@ -95,7 +88,6 @@ func newMachine(t testing.TB, files map[string]string) *machine {
 	return m
 }
 
-// start starts the loop.
 func (m *machine) start() error {
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop, m.ended = stop, make(chan struct{})
@@ -129,7 +121,6 @@ func (m *machine) halt() {
 	m.scripts.Close()
 }
 
-// run plays a script on the files as they are. With own it has a bash of its own.
 func (m *machine) run(script string, own bool) (o observed, err error) {
 	way := "child"
 	if own {
@@ -162,7 +153,6 @@ func (m *machine) run(script string, own bool) (o observed, err error) {
 	return o, err
 }
 
-// untilEnd reads what programs record until the last of them has ended.
 func (m *machine) untilEnd(log int) (data []byte, whole bool, err error) {
 	ready := []unix.PollFd{{Fd: int32(log), Events: unix.POLLIN}}
 	buffer := make([]byte, 1<<14)
@@ -184,7 +174,7 @@ func (m *machine) untilEnd(log int) (data []byte, whole bool, err error) {
 			continue
 		}
 		n, err = unix.Read(log, buffer)
-		if errors.Is(err, unix.EAGAIN) { // a program has opened it since the last one had closed it
+		if errors.Is(err, unix.EAGAIN) {
 			continue
 		}
 		if err != nil || n == 0 {
@@ -201,13 +191,12 @@ func (m *machine) untilEnd(log int) (data []byte, whole bool, err error) {
 	}
 }
 
-// records reads what the programs have written; see canary.
 func records(data []byte) (calls [][]string) {
 	for data = bytes.TrimPrefix(data, []byte{0}); len(data) > 8; {
 		count := int(data[0]) | int(data[1])<<8
 		words := strings.SplitN(string(data[8:]), "\x00", count+2)
 		if count == 0 || len(words) < count+2 {
-			break // the rest was cut off, or is of the script
+			break
 		}
 		path := words[count]
 		call := append([]string{path}, words[1:count]...)

@@ -11,10 +11,8 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// TestBashReadsScriptsAsTheyAreAnalysed gives random scripts to bash as the body of a
-// function, which it prints as it has understood it, and compares the commands in that
-// with those of the script: where comments, here-documents, quotes and patterns end
-// shows in them, whether they run or not. Of a script that is Opaque nothing is said.
+// TestBashReadsScriptsAsTheyAreAnalysed compares the commands of random scripts with those that
+// bash prints of a function with the same body. Opaque scripts are skipped.
 func TestBashReadsScriptsAsTheyAreAnalysed(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, fixture())
@@ -55,7 +53,6 @@ func TestBashReadsScriptsAsTheyAreAnalysed(t *testing.T) {
 	}
 }
 
-// bodies returns what bash makes of each script, "" for one that it refuses.
 func (m *machine) bodies(list []string) ([]string, error) {
 	var text strings.Builder
 	for _, script := range list {
@@ -74,7 +71,6 @@ func opaque(dir, script string) bool {
 	return err != nil || slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Kind == policy.Opaque })
 }
 
-// commandsOf lists the words of all commands of a script, and the patterns of case.
 func commandsOf(script string) (list []string, ok bool) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
 	if err != nil || len(file.Stmts) != 1 {

@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watcher knows which files scripts open, make, change and remove, and puts them
-// back.
+// watcher records which files are opened and changed, and restores them.
 type watcher struct {
 	base    string
 	want    map[string]string
@@ -26,9 +25,7 @@ type watcher struct {
 
 const watched = unix.IN_OPEN | unix.IN_CLOSE | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO
 
-// newWatcher makes files and watches the directories of them. The keys are paths below
-// base, those of directories end in a slash; a value is the content of a file, or after
-// an arrow where a link leads.
+// newWatcher makes files by path below base: directories end in a slash, "-> " is a link.
 func newWatcher(t testing.TB, base string, files map[string]string) *watcher {
 	t.Helper()
 	queue, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -57,7 +54,6 @@ func newWatcher(t testing.TB, base string, files map[string]string) *watcher {
 
 func (w *watcher) close() { unix.Close(w.queue) }
 
-// reset puts the files back, and forgets what was seen until now.
 func (w *watcher) reset() error {
 	for path := range w.changed {
 		name := strings.TrimPrefix(path, w.base+"/")
@@ -76,7 +72,6 @@ func (w *watcher) reset() error {
 	return err
 }
 
-// put makes what there should be of a name.
 func (w *watcher) put(name string) error {
 	content, wanted := w.want[name]
 	path := filepath.Join(w.base, name)
@@ -92,10 +87,9 @@ func (w *watcher) put(name string) error {
 	return os.WriteFile(path, []byte(content), 0o644)
 }
 
-// take returns what happened since the last time.
 func (w *watcher) take() (read, wrote []string, err error) {
 	buffer := make([]byte, 1<<16)
-	var closed []string // for reading: what was only opened and is written was opened for that
+	var closed []string
 	for {
 		n, err := unix.Read(w.queue, buffer)
 		if errors.Is(err, unix.EAGAIN) {
@@ -114,7 +108,7 @@ func (w *watcher) take() (read, wrote []string, err error) {
 				closed = append(closed, path)
 			}
 			switch {
-			case mask&unix.IN_Q_OVERFLOW != 0: // what was seen until then counts
+			case mask&unix.IN_Q_OVERFLOW != 0:
 				if err := w.suspectAll(); err != nil {
 					return nil, nil, err
 				}
@@ -131,7 +125,6 @@ func (w *watcher) take() (read, wrote []string, err error) {
 	}
 }
 
-// suspectAll notes that every file may have changed.
 func (w *watcher) suspectAll() error {
 	for name := range w.want {
 		w.changed[filepath.Join(w.base, name)] = true

@@ -29,7 +29,6 @@ func TestADocumentThatIsOnlyWrittenMayHoldAnything(t *testing.T) {
 	}
 }
 
-// Where the analysis neither sees evil nor gives up, bash must not run it.
 func TestNothingHidesBehindADocument(t *testing.T) {
 	t.Parallel()
 	ws, _ := workspace(t)
@@ -59,15 +58,12 @@ func TestNothingHidesBehindADocument(t *testing.T) {
 	}
 }
 
-// sees reports whether evil is predicted, or a shell that may run it, or anything is
-// unknown.
 func sees(effects []policy.Effect) bool {
 	return slices.ContainsFunc(effects, func(e policy.Effect) bool {
 		return e.Kind == policy.Opaque || e.Kind == policy.Exec && (len(e.Argv) == 0 || e.Argv[0].Dynamic || slices.Contains([]string{"evil", "bash"}, e.Argv[0].Text))
 	})
 }
 
-// runs reports whether bash runs the program evil of a folder.
 func runs(t *testing.T, bin, script string) bool {
 	t.Helper()
 	dir := t.TempDir()
@@ -78,8 +74,7 @@ func runs(t *testing.T, bin, script string) bool {
 	return err == nil
 }
 
-// makeProgram writes a program that can be run at once: no process inherits it open for
-// writing, which would keep it busy (ETXTBSY).
+// makeProgram keeps forked processes from inheriting the file open for writing (ETXTBSY).
 func makeProgram(t *testing.T, path, text string) {
 	t.Helper()
 	syscall.ForkLock.RLock()

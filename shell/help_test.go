@@ -10,8 +10,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// workspace makes a small tree: a workspace with links into and out of it, and a
-// folder beside it. It returns both, canonical.
+// workspace returns a workspace with links into and out of it, and a directory beside it.
 func workspace(t testing.TB) (ws, out string) {
 	t.Helper()
 	base, err := filepath.EvalSymlinks(t.TempDir())
@@ -37,10 +36,9 @@ func workspace(t testing.TB) (ws, out string) {
 	return ws, out
 }
 
-// scriptCase is a line of a file of cases, and the section that it is in.
 type scriptCase struct{ section, text string }
 
-// cases reads a file of testdata: sections begin with "== NAME", comments with "# ".
+// cases reads sections that begin with "== NAME"; comments begin with "# ".
 func cases(t testing.TB, file string) (list []scriptCase) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + file)
@@ -59,24 +57,21 @@ func cases(t testing.TB, file string) (list []scriptCase) {
 	return list
 }
 
-// environment is what commands of the tests see.
 func environment() map[string]string {
 	return map[string]string{"HOME": "/home/u", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "USER": "u", "TERM": "dumb"}
 }
 
-// newAnalyser analyses for a workspace on the host's file system.
 func newAnalyser(ws string) *Analyser {
 	return New(Options{Workspace: ws, Env: environment()})
 }
 
-// analysed returns the effects of a script in the workspace.
 func analysed(t testing.TB, ws, script string) []policy.Effect {
 	t.Helper()
 	return newAnalyser(ws).Effects(script, ws)
 }
 
-// shown renders effects compactly and in order: "run ls …", "r /path", "w+ /tree",
-// "net host:port", "env NAME", "opaque". Suspected effects are left out.
+// shown renders effects in order: "run ls …", "r /path", "w+ /tree", "net host", "env NAME",
+// "opaque". Possible effects are left out.
 func shown(effects []policy.Effect, ws, out string) string {
 	var lines []string
 	for _, e := range effects {
@@ -98,7 +93,6 @@ func uniq(list []string) []string {
 	return out
 }
 
-// line renders one effect.
 func line(e policy.Effect, ws, out string) string {
 	s := ""
 	switch e.Kind {

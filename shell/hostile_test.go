@@ -8,10 +8,9 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// hostileSize is the longest text that is analysed.
 const hostileSize = maxScript
 
-// judging is a policy with n rules that do not matter beside a few that do.
+// judging returns a policy with n irrelevant rules and a few others.
 func judging(t testing.TB, ws string, n int) *policy.Policy {
 	t.Helper()
 	ask := policy.Defaults{Bash: policy.Ask, Read: policy.Ask, Write: policy.Ask, Net: policy.Ask, Unanalysable: policy.Ask}
@@ -36,9 +35,7 @@ func judging(t testing.TB, ws string, n int) *policy.Policy {
 	return p
 }
 
-// TestNoAmountOfTextHidesADeniedCommand puts a denied command before every hostile
-// text, and behind those that are plain lists: where the bounds are used up, what
-// is left is still looked through for what is denied.
+// TestNoAmountOfTextHidesADeniedCommand puts a denied command before and behind hostile texts.
 func TestNoAmountOfTextHidesADeniedCommand(t *testing.T) {
 	t.Parallel()
 	ws, _ := workspace(t)
@@ -65,8 +62,7 @@ func TestNoAmountOfTextHidesADeniedCommand(t *testing.T) {
 	}
 }
 
-// TestWhatIsBeyondTheBoundsIsNeverAllowed puts a denied command behind every
-// hostile text, under a policy that allows all else.
+// TestWhatIsBeyondTheBoundsIsNeverAllowed allows all but a command at the end.
 func TestWhatIsBeyondTheBoundsIsNeverAllowed(t *testing.T) {
 	t.Parallel()
 	f := policy.File{Defaults: permissive(), Commands: []policy.Rule{{ID: "privilege", Action: policy.Deny, Run: []string{"sudo **"}}}}
@@ -81,8 +77,6 @@ func TestWhatIsBeyondTheBoundsIsNeverAllowed(t *testing.T) {
 	}
 }
 
-// TestALongDocumentIsNoHostileText writes files as long as a script may be: what stands
-// in them is no work for the analysis, and no reason for a question.
 func TestALongDocumentIsNoHostileText(t *testing.T) {
 	t.Parallel()
 	ws, _ := workspace(t)
@@ -108,8 +102,7 @@ func TestALongDocumentIsNoHostileText(t *testing.T) {
 	}
 }
 
-// fill repeats a piece up to the size of the longest script; %d in it is the
-// number of the repetition.
+// fill repeats a piece up to hostileSize; %d in it is its number.
 func fill(before, piece, after string) string {
 	var out strings.Builder
 	out.WriteString(before)
@@ -123,7 +116,6 @@ func fill(before, piece, after string) string {
 	return out.String() + after
 }
 
-// nest repeats two pieces around a middle, n times.
 func nest(n int, before, middle, after string) string {
 	return strings.Repeat(before, n) + middle + strings.Repeat(after, n)
 }

@@ -7,8 +7,6 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// TestAProgramThatWasLookedUpIsFollowed: what which prints is a program of the system, as
-// long as nothing of the call decides what it finds.
 func TestAProgramThatWasLookedUpIsFollowed(t *testing.T) {
 	t.Parallel()
 	ws, _ := workspace(t)

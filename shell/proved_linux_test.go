@@ -11,7 +11,6 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// attack is a script that does more than it seems to.
 type attack struct {
 	class, setup, script string
 	proof                string // what bash does: "ran", "read", "wrote" or "printed", and what
@@ -19,7 +18,6 @@ type attack struct {
 	masked               bool   // the strict policy leaves it to the sandbox's masks
 }
 
-// readAttacks reads testdata/proved.txt, which tells how it is written.
 func readAttacks(t testing.TB) (list []attack) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/proved.txt")
@@ -51,8 +49,7 @@ func readAttacks(t testing.TB) (list []attack) {
 	return list
 }
 
-// provedFiles is what the scripts find; see newWatcher. evil is what must not run, and
-// .env, secrets and .git/hooks are what must not be read and written.
+// provedFiles has evil, which must not run, and files that must not be read or written.
 func provedFiles() map[string]string {
 	return map[string]string{
 		"w/": "", "home/": "", "out/": "", "w/sub/": "", "w/.git/": "", "w/.git/hooks/": "", "w/secrets/": "", "w/bad/": "",
@@ -63,12 +60,10 @@ func provedFiles() map[string]string {
 	}
 }
 
-// secrets is what must not be read.
 func secrets() policy.Rule {
 	return policy.Rule{ID: "secrets", Action: policy.Deny, Paths: []string{"${workspace}/.env", "${workspace}/secrets/**"}}
 }
 
-// blocklist is a policy that allows everything but what is attacked.
 func blocklist(t testing.TB, workspace string) *policy.Policy {
 	t.Helper()
 	allow := policy.Defaults{Bash: policy.Allow, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, Unanalysable: policy.Ask}
@@ -82,8 +77,7 @@ func blocklist(t testing.TB, workspace string) *policy.Policy {
 	return p
 }
 
-// TestNoAttackIsAllowed proves in bash what each script does, and that neither a
-// policy that allows little nor one that denies little allows it.
+// TestNoAttackIsAllowed proves each attack in bash, and that two policies do not allow it.
 func TestNoAttackIsAllowed(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, provedFiles())
@@ -128,13 +122,11 @@ func TestNoAttackIsAllowed(t *testing.T) {
 	}
 }
 
-// name is what a proof is about.
 func (a attack) name() string {
 	_, name, _ := strings.Cut(a.proof, " ")
 	return name
 }
 
-// did reports whether a proof is there.
 func (o observed) did(proof, workspace string) bool {
 	what, name, _ := strings.Cut(proof, " ")
 	switch what {

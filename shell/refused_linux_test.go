@@ -10,8 +10,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// TestWhatBashRefusesIsNotAsked gives the scripts of testdata/refused.txt to bash, and to the
-// built-in policy.
+// TestWhatBashRefusesIsNotAsked plays testdata/refused.txt.
 func TestWhatBashRefusesIsNotAsked(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, provedFiles())

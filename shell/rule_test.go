@@ -9,8 +9,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// judge returns a function that decides scripts in a test workspace under a policy.
-// OUT in a script is a directory outside of the workspace.
+// judge returns a function that decides scripts in a workspace; OUT is a directory outside.
 func judge(t *testing.T, f policy.File) func(script string) policy.Decision {
 	t.Helper()
 	ws, out := workspace(t)
@@ -24,7 +23,6 @@ func judge(t *testing.T, f policy.File) func(script string) policy.Decision {
 	}
 }
 
-// permissive are the defaults of a policy that lists only what it denies.
 func permissive() policy.Defaults {
 	return policy.Defaults{
 		Bash: policy.Allow, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow,
@@ -54,8 +52,7 @@ func TestARuleFollowsProgramsOfEverySystemDirectory(t *testing.T) {
 	}
 }
 
-// open is a policy that allows everything that is known, unknown paths included,
-// but for one directory of the workspace. The rules about /proc are switched off.
+// open allows everything but one directory, without the rules about /proc.
 func open() policy.File {
 	f := policy.File{
 		Defaults: permissive(), Disable: []string{"builtin:process-memory", "builtin:system"},
@@ -101,7 +98,6 @@ func TestNoPathThroughProcAvoidsARule(t *testing.T) {
 	}
 }
 
-// Where a path through /proc leads does not depend on the process that analyses it.
 func TestALinkIntoProcIsResolvedForTheScript(t *testing.T) {
 	t.Parallel()
 	ws, _ := workspace(t)
@@ -125,7 +121,6 @@ func TestALinkIntoProcIsResolvedForTheScript(t *testing.T) {
 	}
 }
 
-// A program whose code comes from its input runs what no rule has seen.
 func TestCodeThatIsReadFromInputIsNotKnown(t *testing.T) {
 	t.Parallel()
 	f := open()
@@ -159,7 +154,6 @@ func TestCodeThatIsReadFromInputIsNotKnown(t *testing.T) {
 	}
 }
 
-// What rustup installs as cargo and rustc runs what a file around the working directory chooses.
 func TestAVersionOfRustIsNotAskedOfAProgramOfTheProject(t *testing.T) {
 	t.Parallel()
 	ws, _ := workspace(t)
@@ -187,8 +181,7 @@ func TestAVersionOfRustIsNotAskedOfAProgramOfTheProject(t *testing.T) {
 	}
 }
 
-// TestWhatAPipeNamesIsReadByXargs allows paths that are known only at run time, and
-// denies some files: what the left side of a pipe names is known well enough.
+// TestWhatAPipeNamesIsReadByXargs denies files that a pipe may name.
 func TestWhatAPipeNamesIsReadByXargs(t *testing.T) {
 	t.Parallel()
 	decide := judge(t, policy.File{
@@ -211,7 +204,7 @@ func TestWhatAPipeNamesIsReadByXargs(t *testing.T) {
 		"find src/deep | xargs cat":                policy.Allow,
 		"find . | xargs echo":                      policy.Allow,
 		"find . | wc -l; echo a.txt | xargs cat":   policy.Allow,
-		"find . | wc -l | xargs cat":               policy.Ask, // the pipe is not followed so closely
+		"find . | wc -l | xargs cat":               policy.Ask,
 		"(find . | wc -l); echo a.txt | xargs cat": policy.Allow,
 	} {
 		if d := decide(script); d.Action != want {
@@ -220,9 +213,7 @@ func TestWhatAPipeNamesIsReadByXargs(t *testing.T) {
 	}
 }
 
-// TestNothingHidesInWhatLooksHarmless plays scripts that hide a command, a path or
-// a host, under a policy that allows the everyday commands with any words, and
-// everything in the workspace.
+// TestNothingHidesInWhatLooksHarmless allows everyday commands with any words.
 func TestNothingHidesInWhatLooksHarmless(t *testing.T) {
 	t.Parallel()
 	var everyday []string

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// hostileScripts are texts of up to 64 KiB made to cost work: each part of the
-// analysis, and of the decision, has one that goes for it.
+// hostileScripts are texts of up to 64 KiB that are costly for one part of the analysis or the
+// decision each.
 func hostileScripts(t testing.TB) map[string]string {
 	out := wrapperShapes()
 	for _, c := range cases(t, "shapes.txt") {
@@ -37,7 +37,6 @@ func hostileScripts(t testing.TB) map[string]string {
 	return out
 }
 
-// shape makes a text of the parts that testdata/shapes.txt describes.
 func shape(t testing.TB, parts string) string {
 	t.Helper()
 	text := func() string {
@@ -77,7 +76,6 @@ func shape(t testing.TB, parts string) string {
 	return done + last
 }
 
-// wrapperShapes are wrappers one by one, and shapes after much is known.
 func wrapperShapes() map[string]string {
 	out := make(map[string]string)
 	for _, name := range []string{"nice", "nice -n 5", "ionice -c 3", "nohup", "setsid", "stdbuf -o0", "time -p", "exec", "builtin", "timeout -s KILL 9", "env -i A=1", "env -u X", "xargs -n 1", "sudo", "strace", "bash -c", "sh -ec"} {
@@ -107,7 +105,6 @@ func wrapperShapes() map[string]string {
 	return out
 }
 
-// functions makes functions of which each calls the one before it twice.
 func functions(n int) string {
 	out := "f0(){ a; };"
 	for i := range n {
@@ -116,7 +113,6 @@ func functions(n int) string {
 	return out + fmt.Sprintf("f%d", n)
 }
 
-// shellsInShells puts shells into shells, as deep as the quoting lets it.
 func shellsInShells(inner string) string {
 	for next := inner; len(next) < hostileSize; next = "bash -c '" + strings.ReplaceAll(inner, "'", `'\''`) + "'" {
 		inner = next
@@ -124,7 +120,6 @@ func shellsInShells(inner string) string {
 	return inner
 }
 
-// evals puts evals of lists into each other.
 func evals(n int, inner string) string {
 	for range n {
 		quoted := "'" + strings.ReplaceAll(inner, "'", `'\''`) + "'"
@@ -135,7 +130,6 @@ func evals(n int, inner string) string {
 	return inner
 }
 
-// chain makes functions that each call the next, and the last another one.
 func chain(n, last int, body string) string {
 	var out strings.Builder
 	for i := range n {

@@ -9,7 +9,6 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// others are values of the fields of a state, each different from what both returns.
 func others() map[string]func(s *state) {
 	body := &syntax.Stmt{}
 	return map[string]func(s *state){
@@ -33,7 +32,6 @@ func others() map[string]func(s *state) {
 	}
 }
 
-// both is a state in which each field has a value.
 func both() *state {
 	s := &state{
 		vars: newTable[variable](), funcs: newTable[function](), locals: newTable[local](), params: params{words: []word{{text: "a"}}, known: true},
@@ -43,8 +41,7 @@ func both() *state {
 	return s
 }
 
-// What differs between two branches is not known after them, whichever comes first: a
-// field that join leaves out would keep what one of them says.
+// A field that join leaves out would keep the value of one branch.
 func TestEveryFieldOfAStateIsJoined(t *testing.T) {
 	t.Parallel()
 	w := &walker{Analyser: &Analyser{}, steps: maxSteps}
@@ -56,7 +53,7 @@ func TestEveryFieldOfAStateIsJoined(t *testing.T) {
 			continue
 		}
 		if name == "dead" {
-			continue // see below
+			continue
 		}
 		plain, changed := both(), both()
 		change[name](changed)
@@ -78,7 +75,6 @@ func TestEveryFieldOfAStateIsJoined(t *testing.T) {
 	}
 }
 
-// Every field of a variable, too.
 func TestEveryFieldOfAVariableIsJoined(t *testing.T) {
 	t.Parallel()
 	marked := map[string]variable{"readonly": {readonly: true}, "array": {array: true}, "integer": {integer: true}, "exported": {exported: true}, "unset": {unset: true}}
