@@ -1,6 +1,8 @@
 package programs
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -217,7 +219,9 @@ func (r *parseState) long(w Word, rest []Word) int {
 		return 0
 	}
 	r.apply(v)
-	for _, kind := range []byte(strings.ReplaceAll(v.others, v.values[:min(1, len(v.values))], "")) {
+	others := []byte(strings.ReplaceAll(v.others, v.values[:min(1, len(v.values))], ""))
+	slices.Sort(others)
+	for _, kind := range others {
 		if has {
 			r.value(kind, Word{Text: value, Dynamic: w.Dynamic})
 		} else if len(rest) > 0 {
@@ -238,12 +242,14 @@ func (r *parseState) long(w Word, rest []Word) int {
 
 // abbreviated combines the options of all flags with a prefix.
 func (f *parser) abbreviated(name string) (all option, ok bool) {
+	best := ""
 	take := func(full string, v option) {
 		if !strings.HasPrefix(full, name) {
 			return
 		}
-		if !ok || strings.ContainsAny(v.values, "<@#'()[") && !strings.Contains(all.values, ">") || strings.Contains(v.values, ">") {
-			all.values, all.optional = v.values, v.optional
+		better := cmp.Or(cmp.Compare(fileRank(v.values), fileRank(all.values)), cmp.Compare(best, full)) // maps have no order
+		if !ok || better > 0 {
+			best, all.values, all.optional = full, v.values, v.optional
 		}
 		if kind := v.values[:min(1, len(v.values))]; !strings.Contains(all.others, kind) {
 			all.others += kind
@@ -262,6 +268,17 @@ func (f *parser) abbreviated(name string) (all option, ok bool) {
 		}
 	}
 	return all, ok
+}
+
+// fileRank orders the values of flags: a written file before a read one, and this before others.
+func fileRank(values string) int {
+	switch {
+	case strings.Contains(values, ">"):
+		return 2
+	case strings.ContainsAny(values, "<@#'()["):
+		return 1
+	}
+	return 0
 }
 
 // suspect records that an unknown flag may write its value.
