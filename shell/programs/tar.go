@@ -40,6 +40,9 @@ func tarOperands(words []Word) (out []Operand) {
 			if strings.ContainsAny(text, "cxru") {
 				kind = Write
 			}
+			if value, ok := attachedToTar(w); ok {
+				out = append(out, Operand{Word: value, Kind: kind, Tree: true}, Operand{Word: value, Kind: Read, Tree: true})
+			}
 		case strings.HasPrefix(w.Text, "--"):
 			if w.Text == "--extract" || w.Text == "--create" || w.Text == "--get" || w.Text == "--append" || w.Text == "--update" {
 				kind = Write
@@ -56,6 +59,15 @@ func tarOperands(words []Word) (out []Operand) {
 		}
 	}
 	return out
+}
+
+// attachedToTar returns the archive of -cfFILE, or the directory of -CDIR.
+func attachedToTar(w Word) (value Word, ok bool) {
+	i := strings.IndexAny(w.Text, "fC")
+	if !strings.HasPrefix(w.Text, "-") || i < 0 || i+1 == len(w.Text) {
+		return Word{}, false
+	}
+	return Word{Text: w.Text[i+1:], Dynamic: w.Dynamic}, true
 }
 
 // packs describes a tar that only packs; ok is false for one that may do more.
@@ -76,7 +88,7 @@ func packs(words []Word) (out []Operand, ok bool) {
 				return nil, false
 			}
 		case strings.HasPrefix(w.Text, "-") && w.Text != "-":
-			if !p.letters(w.Text[1:]) {
+			if _, value := attachedToTar(w); value || !p.letters(w.Text[1:]) {
 				return nil, false
 			}
 		default:
