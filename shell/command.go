@@ -333,7 +333,7 @@ func (w *walker) leaveLoop(name string, args []word, s *state, source string) {
 	w.changes++
 	n := countOf(args)
 	if len(w.loops) == 0 {
-		return
+		return // outside of loops it does nothing
 	}
 	own := w.loops[len(w.loops)-1].calls == len(w.calls)
 	if n <= 0 || !own {

@@ -78,11 +78,11 @@ func (w *walker) recurse(c *call, args []word, s *state) {
 func (w *walker) leaveFunction(args []word, s *state) {
 	w.changes++
 	if len(w.calls) == 0 {
-		return
+		return // outside of functions it does nothing
 	}
 	c := w.calls[len(w.calls)-1]
 	if c.apart != nil {
-		s.dead = true
+		s.dead = true // it ends the subshell
 		return
 	}
 	w.joinInto(&c.returns, s)

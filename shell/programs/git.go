@@ -139,7 +139,7 @@ func setsGit(words []Word) bool {
 		}
 	}
 	if len(operands) < 2 {
-		return false
+		return false // it shows or removes a setting
 	}
 	section, _, _ := strings.Cut(operands[0], ".")
 	return !IsField("user author committer color advice pull push branch init fetch rebase merge", section) ||

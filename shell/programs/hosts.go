@@ -86,7 +86,7 @@ func fileURL(w Word) (file Word, ok bool) {
 		if i < 0 {
 			return Word{Dynamic: true}, true
 		}
-		path = rest[i:]
+		path = rest[i:] // whatever host it names
 	}
 	if plain, err := url.PathUnescape(path); err == nil {
 		path = plain

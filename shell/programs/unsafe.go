@@ -228,7 +228,7 @@ func (r *reader) carriesCode(c *Command, s *spec) bool {
 		case root.isCodeFlag(w.Text):
 			return true
 		case !strings.HasPrefix(w.Text, "-"):
-			return false
+			return false // the rest belongs to the program
 		}
 	}
 	return root.has("stdin")
@@ -282,7 +282,7 @@ func (r *reader) takesInput(c *Command, s *spec) bool {
 		case namesDash(w.Text) && i > 0 && IsField(s.settings, r.argv[i].Text):
 			return true
 		case script && !flag && w.Text != "" && w.Text[0] != '-':
-			return false
+			return false // the rest belongs to the script
 		}
 	}
 	return false
