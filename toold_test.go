@@ -105,7 +105,9 @@ var layers = []row{
 		"internal/paths", "client", "interop/mcp", "message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere", "tools/spool",
 		"internal/approval", "internal/codex", "internal/config", "internal/dispatch", "internal/journal", "internal/loopback", "internal/metrics", "internal/server", "internal/statedir", "internal/store", "internal/tokens", "internal/trace", "internal/workspaces",
 	}, []string{"fsnotify", "x/sys", "zap"}},
+	{"internal/console", []string{"client", "executor", "internal/dispatch", "internal/display", "message", "sandbox", "sandbox/escalation"}, nil},
 	{"cmd/toold", []string{
+		"internal/console",
 		"internal/paths", "message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/protect", "sandbox/quarantine", "sandbox/escalation", "executor", "tools", "client",
 		"internal/anchor", "internal/config", "internal/daemon", "internal/dispatch", "internal/display", "internal/journal", "internal/journal/seal", "internal/loopback", "internal/server", "internal/service", "internal/statedir", "internal/store", "internal/tokens", "internal/workspaces",
 		"interop/claude", "interop/connect", "interop/hook", "interop/letta", "interop/mcp",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/tokens"
 	"github.com/toold/toold/interop/connect"
 )
@@ -55,7 +56,7 @@ func connectCommand(g *global) *cobra.Command {
 			case server.URL != "" && of && !c.undo:
 				return server.serve(cmd.Context(), g)
 			case server.URL != "":
-				return &exitError{exitUsage, errors.New("--url is of `toold connect letta` alone")}
+				return console.Usage(errors.New("--url is of `toold connect letta` alone"))
 			}
 			return c.run(cmd.Context(), args)
 		},
@@ -76,7 +77,7 @@ func agentNames() (names []string) {
 func (c *connecting) run(ctx context.Context, args []string) error {
 	agents, err := chosen(args)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return console.Usage(err)
 	}
 	read := c.load
 	if c.undo {
@@ -140,7 +141,7 @@ func (c *connecting) connect(ctx context.Context, agents []connect.Agent, named 
 			plans = append(plans, p)
 		}
 	}
-	if len(plans) > 0 && c.json && !c.yes {
+	if len(plans) > 0 && c.JSON && !c.yes {
 		return c.planned(plans)
 	}
 	if len(plans) > 0 {
@@ -160,7 +161,7 @@ func (c *connecting) connect(ctx context.Context, agents []connect.Agent, named 
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	if d.Started {
-		fmt.Fprintf(c.std.err, "the daemon runs in the background now: %s\n", d.URL)
+		fmt.Fprintf(c.Err, "the daemon runs in the background now: %s\n", d.URL)
 		if err := lendDaemon(c.cfg.StateDir); err != nil {
 			return err
 		}
@@ -193,9 +194,9 @@ func (c *connecting) plan(a connect.Agent, named bool) (p connect.Plan, ok bool,
 		c.results = append(c.results, connected{Agent: a.Name, Found: found, Status: "already", Notes: a.Warnings(s)})
 		return p, false, nil
 	}
-	if !c.json {
-		fmt.Fprintf(c.std.err, "%s (%s):\n", a.Title, found)
-		if err := c.out(p.Diff()); err != nil {
+	if !c.JSON {
+		fmt.Fprintf(c.Err, "%s (%s):\n", a.Title, found)
+		if err := c.Show(p.Diff()); err != nil {
 			return p, false, err
 		}
 		c.printNotes(notes(a, s))
@@ -212,11 +213,11 @@ func (c *connecting) ask(plans []connect.Plan) error {
 	if c.yes {
 		return nil
 	}
-	if !executor.IsTerminal(c.std.in) {
-		return &exitError{exitUsage, errors.New("nothing was changed: no one can be asked here; agree with --yes")}
+	if !executor.IsTerminal(c.In) {
+		return console.Usage(errors.New("nothing was changed: no one can be asked here; agree with --yes"))
 	}
-	fmt.Fprintf(c.std.err, "Change these files? Each change is tried first. [y/N] ")
-	line, _ := bufio.NewReader(c.std.in).ReadString('\n')
+	fmt.Fprintf(c.Err, "Change these files? Each change is tried first. [y/N] ")
+	line, _ := bufio.NewReader(c.In).ReadString('\n')
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
 		return errors.New("nothing was changed")
 	}
@@ -246,8 +247,8 @@ func (c *connecting) establish(ctx context.Context, a connect.Agent) (r connecte
 		return r
 	}
 	r.Diff = p.Diff()
-	if !c.json {
-		fmt.Fprintf(c.std.err, "trying %s …\n", a.Title)
+	if !c.JSON {
+		fmt.Fprintf(c.Err, "trying %s …\n", a.Title)
 	}
 	if r.Proof, r.Failure = proof(ctx, p); r.Failure != nil {
 		r.Failure = fmt.Errorf("nothing was changed for %s: %w", a.Title, r.Failure)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/interop/connect"
 )
 
@@ -14,7 +15,7 @@ func notes(a connect.Agent, s connect.Setup) []string {
 
 func (c *connecting) printNotes(list []string) {
 	for _, n := range list {
-		fmt.Fprintf(c.std.err, "  note: %s\n", n)
+		fmt.Fprintf(c.Err, "  note: %s\n", n)
 	}
 }
 
@@ -37,20 +38,20 @@ func (c *connecting) report() error {
 			r.Reason = r.Failure.Error()
 			failed = append(failed, r.Agent)
 		}
-		if !c.json {
+		if !c.JSON {
 			c.printResult(*r)
 		}
 	}
-	if c.json {
-		if err := c.emit(append([]connected{}, c.results...)); err != nil {
+	if c.JSON {
+		if err := c.Emit(append([]connected{}, c.results...)); err != nil {
 			return err
 		}
 	}
 	if len(failed) > 0 {
-		return &exitError{exitFailed, fmt.Errorf("failed: %s", strings.Join(failed, ", "))}
+		return console.Exit(console.ExitFailed, fmt.Errorf("failed: %s", strings.Join(failed, ", ")))
 	}
 	if len(c.results) == 0 {
-		fmt.Fprintln(c.std.err, "nothing is connected")
+		fmt.Fprintln(c.Err, "nothing is connected")
 	}
 	return nil
 }
@@ -58,28 +59,28 @@ func (c *connecting) report() error {
 func (c *connecting) printResult(r connected) {
 	switch r.Status {
 	case "connected":
-		fmt.Fprintf(c.std.err, "%s: connected (%s)\n", r.Agent, r.Proof)
+		fmt.Fprintf(c.Err, "%s: connected (%s)\n", r.Agent, r.Proof)
 	case "already":
-		fmt.Fprintf(c.std.err, "%s: connected already; nothing was changed\n", r.Agent)
+		fmt.Fprintf(c.Err, "%s: connected already; nothing was changed\n", r.Agent)
 		c.printNotes(r.Notes)
 	case "undone":
-		fmt.Fprintf(c.std.err, "%s: undone, and its token is revoked\n", r.Agent)
+		fmt.Fprintf(c.Err, "%s: undone, and its token is revoked\n", r.Agent)
 		for _, u := range r.Undone {
 			c.printUndone(u)
 		}
 	default:
-		fmt.Fprintf(c.std.err, "%s: %s\n", r.Agent, r.Reason)
+		fmt.Fprintf(c.Err, "%s: %s\n", r.Agent, r.Reason)
 	}
 }
 
 func (c *connecting) printUndone(u connect.Undone) {
 	if u.Restored {
-		fmt.Fprintf(c.std.err, "  %s is what it was\n", u.Path)
+		fmt.Fprintf(c.Err, "  %s is what it was\n", u.Path)
 		return
 	}
-	fmt.Fprintf(c.std.err, "  %s was changed since; only what connect wrote was taken out:\n", u.Path)
-	_ = c.out(u.Diff)
+	fmt.Fprintf(c.Err, "  %s was changed since; only what connect wrote was taken out:\n", u.Path)
+	_ = c.Show(u.Diff)
 	if len(u.Kept) > 0 {
-		fmt.Fprintf(c.std.err, "  these were changed since, and stay: %s\n", strings.Join(u.Kept, ", "))
+		fmt.Fprintf(c.Err, "  these were changed since, and stay: %s\n", strings.Join(u.Kept, ", "))
 	}
 }

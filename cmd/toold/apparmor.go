@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/toold/toold/internal/console"
 )
 
 // apparmorSetting is 1 where user namespaces need an AppArmor profile.
@@ -31,5 +33,5 @@ func apparmorProfile(exe string) []string {
 }
 
 func apparmorCommand(exe string) string {
-	return fmt.Sprintf("printf '%%s\\n' %s | sudo tee /etc/apparmor.d/toold && sudo apparmor_parser -r /etc/apparmor.d/toold", quoted(apparmorProfile(exe)))
+	return fmt.Sprintf("printf '%%s\\n' %s | sudo tee /etc/apparmor.d/toold && sudo apparmor_parser -r /etc/apparmor.d/toold", console.Quote(apparmorProfile(exe), true))
 }

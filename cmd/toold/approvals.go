@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/message"
 )
 
@@ -30,17 +30,17 @@ func approvalsCommand(g *global) *cobra.Command {
 
 func approveCommand(g *global) *cobra.Command {
 	var w message.Widening
-	var f answerFlags
+	var f console.AnswerFlags
 	cmd := withMessage("approve ID", "Let a waiting call run", "what the agent is told besides", func(ctx context.Context, id, reason string) error {
-		if err := checkWidening(w); err != nil {
-			return &exitError{exitUsage, err}
+		if err := console.CheckWidening(w); err != nil {
+			return console.Usage(err)
 		}
 		return g.decide(ctx, client.Decision{ApprovalID: id, Approve: true, Reason: reason, Widen: w}, f)
 	})
-	cmd.Flags().StringVar(&f.remember, "remember", "", "what the yes counts for besides: once (nothing), conversation, command, prefix or rule")
-	cmd.Flags().StringVar(&f.pattern, "pattern", "", "with --remember rule: the `commands` that the rule allows, e.g. 'npm run *'")
-	cmd.Flags().StringVar(&f.command, "command", "", "run this `command` instead of the one that was asked for")
-	cmd.Flags().StringVar(&f.arguments, "arguments", "", "run the call with these arguments, as `JSON`, instead of its own")
+	cmd.Flags().StringVar(&f.Remember, "remember", "", "what the yes counts for besides: once (nothing), conversation, command, prefix or rule")
+	cmd.Flags().StringVar(&f.Pattern, "pattern", "", "with --remember rule: the `commands` that the rule allows, e.g. 'npm run *'")
+	cmd.Flags().StringVar(&f.Command, "command", "", "run this `command` instead of the one that was asked for")
+	cmd.Flags().StringVar(&f.Arguments, "arguments", "", "run the call with these arguments, as `JSON`, instead of its own")
 	cmd.Long = "Lets a waiting call run, once, unless --remember says more: for the rest of its conversation,\nuntil the daemon ends; or by a rule in your policy file, about just this command, about all\nthat begin like it, or about a pattern of yours. toold approvals shows what each would mean;\ntoold policy undo takes the last rule away.\n\nWhat the other flags name is added to the sandbox of this one call, as far as approval.widen\nin the configuration lets it be; toold approvals tells what that is."
 	addWideningFlags(cmd, &w)
 	return cmd
@@ -48,7 +48,7 @@ func approveCommand(g *global) *cobra.Command {
 
 func denyCommand(g *global) *cobra.Command {
 	return withMessage("deny ID", "Refuse a waiting call", "why; the agent reads it", func(ctx context.Context, id, reason string) error {
-		return g.decide(ctx, client.Decision{ApprovalID: id, Reason: reason}, answerFlags{})
+		return g.decide(ctx, client.Decision{ApprovalID: id, Reason: reason}, console.AnswerFlags{})
 	})
 }
 
@@ -62,59 +62,21 @@ func (g *global) listApprovals(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if g.json {
-		return g.emit(list)
+	if g.JSON {
+		return g.Emit(list)
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(g.std.err, "no call waits for a person")
+		fmt.Fprintln(g.Err, "no call waits for a person")
 	}
 	var text strings.Builder
 	for _, r := range list {
-		fmt.Fprintf(&text, "%s  %s", r.ID, asked(r))
+		fmt.Fprintf(&text, "%s  %s", r.ID, console.Asked(r))
 	}
-	return g.out(text.String())
-}
-
-// asked describes a question, without its id.
-func asked(r message.ApprovalRequest) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n", oneLine(r.ToolCall.ToolName), untilText(r.ExpiresAt))
-	b.WriteString(asker(r.Asker, "    "))
-	fmt.Fprintf(&b, "%s    %s asks: %s\n", question(r, "    "), oneLine(r.Rule), oneLine(r.Reason))
-	if flags := wideningFlags(r.MayWiden); len(flags) > 0 {
-		fmt.Fprintf(&b, "    approve may widen its sandbox: %s\n", strings.Join(flags, ", "))
-	}
-	b.WriteString(suggestionsText(r.Suggestions, "    "))
-	return b.String()
-}
-
-func resolvedText(r message.ApprovalResolved) string {
-	word := "denied"
-	if r.Approve {
-		word = "approved"
-	}
-	if r.By != "" {
-		word += " by " + r.By
-	}
-	if r.Widened != nil {
-		word += ", widened for this call: " + r.Widened.String()
-	}
-	if r.Reason != "" {
-		word += ": " + r.Reason
-	}
-	return word
-}
-
-func untilText(expires string) string {
-	at, err := time.Parse(time.RFC3339Nano, expires)
-	if err != nil {
-		return "expires " + expires
-	}
-	return fmt.Sprintf("expires in %d s", int(time.Until(at).Seconds()))
+	return g.Show(text.String())
 }
 
 // decide answers one call, named by its id or the approval's.
-func (g *global) decide(ctx context.Context, d client.Decision, f answerFlags) error {
+func (g *global) decide(ctx context.Context, d client.Decision, f console.AnswerFlags) error {
 	id := d.ApprovalID
 	c, err := g.dial(ctx, "approver")
 	if err != nil {
@@ -122,19 +84,19 @@ func (g *global) decide(ctx context.Context, d client.Decision, f answerFlags) e
 	}
 	defer c.Close()
 	var waiting []message.ApprovalRequest
-	if f.command != "" {
+	if f.Command != "" {
 		if waiting, err = c.ListApprovals(ctx); err != nil {
 			return err
 		}
 	}
-	if err := f.add(&d, waiting); err != nil {
-		return &exitError{exitUsage, err}
+	if err := f.Add(&d, waiting); err != nil {
+		return console.Usage(err)
 	}
 	_, err = c.Decide(ctx, d)
 	var refused *message.Error
 	switch {
 	case errors.As(err, &refused) && refused.Type == message.ApprovalNotPending:
-		return &exitError{exitNotPending, fmt.Errorf("%s: %s", id, refused.Message)}
+		return console.Exit(console.ExitNotPending, fmt.Errorf("%s: %s", id, refused.Message))
 	case err != nil:
 		return err
 	}
@@ -145,8 +107,47 @@ func (g *global) decide(ctx context.Context, d client.Decision, f answerFlags) e
 	if w := d.Widen.Recorded(); w != nil {
 		answer["widened"] = w
 	}
-	if lines := d.Widen.Lines(); len(lines) > 0 && !g.json {
-		fmt.Fprintf(g.std.err, "this one call gets a wider sandbox:\n%s", bullets(lines))
+	if lines := d.Widen.Lines(); len(lines) > 0 && !g.JSON {
+		fmt.Fprintf(g.Err, "this one call gets a wider sandbox:\n%s", console.Bullets(lines))
 	}
-	return g.done(answer, word+id)
+	return g.Done(answer, word+id)
+}
+
+func addWideningFlags(cmd *cobra.Command, w *message.Widening) {
+	usage := map[string]string{
+		"profile": "run it in a wider `profile`: workspace-write or danger-full-access", "write": "let it write in a `folder`, given by its absolute path",
+		"network": "give it a wider `network`: proxy or full", "host": "let it contact a `host`: a name or an address, with :port or without",
+	}
+	for name, field := range console.WideningFields(w) {
+		cmd.Flags().StringVar(field, name, "", usage[name])
+	}
+}
+
+func watchCommand(g *global) *cobra.Command {
+	var s message.Subscribe
+	cmd := &cobra.Command{
+		Use: "watch", Short: "Show what calls do as they do it, and answer their questions", Args: cobra.NoArgs,
+		Long: "Shows each call, what was decided about it, what it prints and how it ends, under a letter;\n" +
+			"standard error after \"!\". A call that waits for a person has a number. A line typed here\n" +
+			"answers one:\n\n" +
+			"  yes 1\n" +
+			"  yes 1 --network full     (widens its sandbox, as far as approval.widen lets it)\n" +
+			"  no 1 use make instead    (the words go to the agent)\n" +
+			"  conversation 1           (yes, and to the same in this conversation)\n" +
+			"  command 1, prefix 1      (yes, and a rule for it in your policy)\n" +
+			"  rule 1 npm run *         (yes, and a rule of your own)\n" +
+			"  edit 1 npm test          (runs this instead, once)\n\n" +
+			"While this runs an approver is connected. When the daemon is gone it is awaited, and what\n" +
+			"the journal recorded meanwhile is shown. With --json each event is a line.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.watch(cmd.Context(), s) },
+	}
+	cmd.Flags().StringVar(&s.AgentID, "agent", "", "only calls of the agent with this `id`")
+	cmd.Flags().StringVar(&s.ConversationID, "conversation", "", "only calls of the conversation with this `id`")
+	return cmd
+}
+
+func (g *global) watch(ctx context.Context, wants message.Subscribe) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	return g.Watch(ctx, func(ctx context.Context) (*client.Client, error) { return g.dial(ctx, "approver") }, wants)
 }

@@ -13,7 +13,9 @@ import (
 
 	"github.com/toold/toold/internal/anchor"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/seal"
 	"github.com/toold/toold/message"
@@ -68,7 +70,7 @@ func (g *global) withRecord(ctx context.Context, do func(context.Context, *journ
 
 func tampered(err error) error {
 	if errors.Is(err, journal.ErrTampered) {
-		return &exitError{exitTampered, err}
+		return console.Exit(console.ExitTampered, err)
 	}
 	return err
 }
@@ -89,7 +91,7 @@ func (v *verifyRun) run(ctx context.Context, noted []string) error {
 	case v.store != "":
 		return v.inStore(ctx, checks)
 	case v.daemon != "":
-		return &exitError{exitUsage, errNoStore}
+		return console.Usage(errNoStore)
 	}
 	cfg, err := v.remote()
 	if err == nil {
@@ -118,20 +120,20 @@ func (v *verifyRun) checks(ctx context.Context, noted []string) (c journal.Check
 			c.Keys, err = seal.DecodePublic(text)
 		}
 		if err != nil {
-			return c, &exitError{exitUsage, fmt.Errorf("cannot read the keys in %s: %w", v.key, err)}
+			return c, console.Usage(fmt.Errorf("cannot read the keys in %s: %w", v.key, err))
 		}
 	}
 	for _, name := range v.anchors {
 		store, err := anchor.Parse(name)
 		if err != nil {
-			return c, &exitError{exitUsage, err}
+			return c, console.Usage(err)
 		}
 		list, err := store.All(ctx)
 		if err != nil {
 			return c, err
 		}
 		if len(list) == 0 {
-			return c, &exitError{exitTampered, fmt.Errorf("there is no anchor in %s: whatever was anchored there was removed, or `toold audit anchor` did not run yet", name)}
+			return c, console.Exit(console.ExitTampered, fmt.Errorf("there is no anchor in %s: whatever was anchored there was removed, or `toold audit anchor` did not run yet", name))
 		}
 		c.Anchors = append(c.Anchors, list...)
 	}
@@ -145,7 +147,7 @@ func (v *verifyRun) found(daemon string, r journal.Report) error {
 	}
 	var text strings.Builder
 	if daemon != "" {
-		text.WriteString(oneLine(daemon) + " ")
+		text.WriteString(display.Short(daemon) + " ")
 	}
 	fmt.Fprintf(&text, "%d:%s\n", found.Records, found.Hash)
 	if r.Gone > 0 {
@@ -156,20 +158,20 @@ func (v *verifyRun) found(daemon string, r journal.Report) error {
 		fmt.Fprintf(&text, "%d bytes of an incomplete record were cut off the end when toold started (record %d, %s):\n%s", c.Bytes, c.Number, message.Instant(c.Time), hex.Dump(c.Text))
 	}
 	v.note(found)
-	return v.print(found, text.String())
+	return v.Print(found, text.String())
 }
 
 func (v *verifyRun) note(found verified) {
-	if v.json {
+	if v.JSON {
 		return
 	}
 	if found.Checkpoints == 0 {
-		fmt.Fprintln(v.std.err, "toold: no record is signed yet")
+		fmt.Fprintln(v.Err, "toold: no record is signed yet")
 	} else {
-		fmt.Fprintf(v.std.err, "toold: %d checkpoints, signed up to record %d by key %s\n", found.Checkpoints, found.Signed, strings.Join(found.Keys, ", "))
+		fmt.Fprintf(v.Err, "toold: %d checkpoints, signed up to record %d by key %s\n", found.Checkpoints, found.Signed, strings.Join(found.Keys, ", "))
 	}
 	if len(v.anchors) > 0 {
-		fmt.Fprintf(v.std.err, "toold: %d anchors fit\n", found.Anchors)
+		fmt.Fprintf(v.Err, "toold: %d anchors fit\n", found.Anchors)
 	}
 }
 
@@ -197,7 +199,7 @@ func parseLink(text string) (l journal.Link, err error) {
 	l.Number, err = strconv.ParseUint(number, 10, 64)
 	want, bad := hex.DecodeString(hash)
 	if err != nil || bad != nil || l.Number == 0 || len(want) != len(l.Hash) {
-		return l, &exitError{exitUsage, fmt.Errorf("cannot read %q: write NUMBER:HASH as audit verify prints it", text)}
+		return l, console.Usage(fmt.Errorf("cannot read %q: write NUMBER:HASH as audit verify prints it", text))
 	}
 	copy(l.Hash[:], want)
 	return l, nil

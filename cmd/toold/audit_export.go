@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/seal"
 	"github.com/toold/toold/message"
@@ -38,7 +39,7 @@ func exportCommand(g *global) *cobra.Command {
 				if dir != "" {
 					return g.exportTo(ctx, record, dir)
 				}
-				_, err := exportLines(ctx, record, record.Last(), newPrinter(g.std.out, false))
+				_, err := exportLines(ctx, record, record.Last(), console.NewPrinter(g.Out, false))
 				return err
 			})
 		},
@@ -113,7 +114,7 @@ func (g *global) exportTo(ctx context.Context, record *journal.Journal, dir stri
 	if err != nil {
 		return err
 	}
-	return g.print(m, dir+"\n")
+	return g.Print(m, dir+"\n")
 }
 
 func exportFile(ctx context.Context, record *journal.Journal, last int64, path string) (count int, sum string, err error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/journal"
 )
 
@@ -46,7 +47,7 @@ func TestEveryFileIsCheckedOrHasNothing(t *testing.T) {
 				dir := filepath.Join(edited, "state")
 				code, printed := audit(t, dir, "verify")
 				if _, is := harmless[name]; !is {
-					if code != exitTampered {
+					if code != console.ExitTampered {
 						t.Errorf("code %d, %s", code, printed)
 					}
 					return

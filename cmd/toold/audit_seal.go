@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/anchor"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/seal"
 )
@@ -19,7 +20,7 @@ func (g *global) publicKey(_ context.Context, record *journal.Journal) error {
 	if err != nil {
 		return err
 	}
-	return g.print(map[string]any{"id": seal.ID(public), "key": hex.EncodeToString(public), "pem": text}, text)
+	return g.Print(map[string]any{"id": seal.ID(public), "key": hex.EncodeToString(public), "pem": text}, text)
 }
 
 func anchorCommand(g *global) *cobra.Command {
@@ -44,7 +45,7 @@ func anchorCommand(g *global) *cobra.Command {
 				stores = append(stores, anchor.Postgres(url))
 			}
 			if len(stores) == 0 {
-				return &exitError{exitUsage, errors.New("name a place: --file, --git or --postgres")}
+				return console.Usage(errors.New("name a place: --file, --git or --postgres"))
 			}
 			return g.withRecord(cmd.Context(), func(ctx context.Context, record *journal.Journal) error { return g.anchor(ctx, record, stores) })
 		},
@@ -66,5 +67,5 @@ func (g *global) anchor(ctx context.Context, record *journal.Journal, stores []a
 	if err != nil {
 		return err
 	}
-	return g.print(c, fmt.Sprintf("%d:%x\n", c.Number, c.Hash))
+	return g.Print(c, fmt.Sprintf("%d:%x\n", c.Number, c.Hash))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/journal"
 )
 
@@ -48,12 +49,12 @@ func TestCheckpointsShowWhoHasSigned(t *testing.T) {
 	statement(t, original, 0, "1 checkpoints, signed up to record 13 by key ", "verify", "--key", key)
 	statement(t, original, 0, `"signed":13`, "verify", "--json", "--key", key)
 	statement(t, anew, 0, "", "verify")
-	statement(t, anew, exitTampered, "was signed by another key", "verify", "--key", key)
+	statement(t, anew, console.ExitTampered, "was signed by another key", "verify", "--key", key)
 	statement(t, rewritten, 0, "", "verify", "--key", key) // only an anchor shows it
-	statement(t, original, exitUsage, "cannot read the keys", "verify", "--key", original+".head/head")
+	statement(t, original, console.ExitUsage, "cannot read the keys", "verify", "--key", original+".head/head")
 
 	noError(t, os.Chmod(original+".head/key", 0o644))
-	statement(t, original, exitFailed, "chmod 600", "key")
+	statement(t, original, console.ExitFailed, "chmod 600", "key")
 	statement(t, original, 0, "", "verify", "--key", key) // without the private one
 }
 
@@ -72,13 +73,13 @@ func anchored(t *testing.T, place string, write ...string) {
 
 	statement(t, original, 0, "2 anchors fit", "verify", "--anchor", place, "--key", key)
 	statement(t, anew, 0, "1 anchors fit", "verify", "--anchor", place)
-	statement(t, rewritten, exitTampered, "is not the one that was anchored", "verify", "--anchor", place)
+	statement(t, rewritten, console.ExitTampered, "is not the one that was anchored", "verify", "--anchor", place)
 	restored := filepath.Join(backup, "state")
 	statement(t, restored, 0, "", "verify")
-	statement(t, restored, exitTampered, "is not the one that was anchored", "verify", "--anchor", place)
+	statement(t, restored, console.ExitTampered, "is not the one that was anchored", "verify", "--anchor", place)
 	other := filepath.Join(t.TempDir(), "state")
 	recordedCalls(t, other, "carol")
-	statement(t, other, exitTampered, "none of the 3 anchors is signed by a key of this journal", "verify", "--anchor", place)
+	statement(t, other, console.ExitTampered, "none of the 3 anchors is signed by a key of this journal", "verify", "--anchor", place)
 }
 
 // recordAnother records a message, and a checkpoint at the end.
@@ -95,17 +96,17 @@ func TestAnAnchorInAFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "anchors")
 	original, _, _, _ := sealedStates(t)
-	statement(t, original, exitUsage, "name a place", "anchor")
-	statement(t, original, exitUsage, "names no place", "verify", "--anchor", path)
-	statement(t, original, exitFailed, "no such file", "verify", "--anchor", "file:"+path)
+	statement(t, original, console.ExitUsage, "name a place", "anchor")
+	statement(t, original, console.ExitUsage, "names no place", "verify", "--anchor", path)
+	statement(t, original, console.ExitFailed, "no such file", "verify", "--anchor", "file:"+path)
 	anchored(t, "file:"+path, "--file", path)
 
 	text, err := os.ReadFile(path)
 	noError(t, err)
 	noError(t, os.WriteFile(path, bytes.Replace(text, []byte(`"number":1`), []byte(`"number":2`), 1), 0o600))
-	statement(t, original, exitFailed, "was not signed by the key that it names", "verify", "--anchor", "file:"+path)
+	statement(t, original, console.ExitFailed, "was not signed by the key that it names", "verify", "--anchor", "file:"+path)
 	noError(t, os.WriteFile(path, nil, 0o600))
-	statement(t, original, exitTampered, "there is no anchor", "verify", "--anchor", "file:"+path)
+	statement(t, original, console.ExitTampered, "there is no anchor", "verify", "--anchor", "file:"+path)
 }
 
 // TestAnAnchorInGit writes into a repository that would run programs whenever git does
@@ -141,8 +142,8 @@ func TestAnAnchorInGit(t *testing.T) {
 	}
 	original, _, _, _ := sealedStates(t)
 	git("config", "hook.mine.command", program)
-	statement(t, original, exitFailed, "hook.mine.command", "anchor", "--git", repository)
-	statement(t, original, exitFailed, "cannot anchor in git", "anchor", "--git", all)
+	statement(t, original, console.ExitFailed, "hook.mine.command", "anchor", "--git", repository)
+	statement(t, original, console.ExitFailed, "cannot anchor in git", "anchor", "--git", all)
 }
 
 func TestAnAnchorInPostgreSQL(t *testing.T) {
@@ -150,7 +151,7 @@ func TestAnAnchorInPostgreSQL(t *testing.T) {
 	at := startPostgres(t).url("toold")
 	anchored(t, at, "--postgres", at)
 	original, _, _, _ := sealedStates(t)
-	statement(t, original, exitFailed, "cannot anchor in PostgreSQL", "anchor", "--postgres", at+"-none")
+	statement(t, original, console.ExitFailed, "cannot anchor in PostgreSQL", "anchor", "--postgres", at+"-none")
 }
 
 // TestAnExportIsVerifiedWithoutToold runs the script of the documentation.
@@ -166,7 +167,7 @@ func TestAnExportIsVerifiedWithoutToold(t *testing.T) {
 	noError(t, os.WriteFile(stranger, []byte(otherKey), 0o600))
 	dir := filepath.Join(t.TempDir(), "export")
 	statement(t, original, 0, dir, "export", "--to", dir)
-	statement(t, original, exitFailed, "exists", "export", "--to", dir)
+	statement(t, original, console.ExitFailed, "exists", "export", "--to", dir)
 	check := func(dir, key string) (good bool, said string) {
 		out, err := exec.Command(python, "../../docs/verify_export.py", dir, key).CombinedOutput()
 		return err == nil, string(out)

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/store"
 	"github.com/toold/toold/message"
@@ -39,9 +41,9 @@ func (g *global) listStore(ctx context.Context, url string) error {
 	list, rows := []map[string]any{}, [][]string{}
 	for _, d := range daemons {
 		list = append(list, map[string]any{"daemon": d.Name(), "last": d.Last.Number, "time": message.Instant(d.Time)})
-		rows = append(rows, []string{oneLine(d.Name()), fmt.Sprint(d.Last.Number), d.Time.Local().Format(time.DateTime)})
+		rows = append(rows, []string{display.Short(d.Name()), fmt.Sprint(d.Last.Number), d.Time.Local().Format(time.DateTime)})
 	}
-	return g.list(list, rows, "toold: no daemon has written here yet")
+	return g.List(list, rows, "toold: no daemon has written here yet")
 }
 
 func (v *verifyRun) inStore(ctx context.Context, checks journal.Checks) error {
@@ -50,9 +52,9 @@ func (v *verifyRun) inStore(ctx context.Context, checks journal.Checks) error {
 	case err != nil:
 		return err
 	case len(daemons) == 0:
-		return &exitError{exitTampered, errors.New("the store has no record of such a daemon: it did not write yet, this user may not read that, or the rows were removed")}
+		return console.Exit(console.ExitTampered, errors.New("the store has no record of such a daemon: it did not write yet, this user may not read that, or the rows were removed"))
 	case len(daemons) > 1 && checks.Kept != journal.Link{}:
-		return &exitError{exitUsage, errors.New("NUMBER:HASH is of one daemon: name it with --daemon")}
+		return console.Usage(errors.New("NUMBER:HASH is of one daemon: name it with --daemon"))
 	}
 	var failed error
 	for _, d := range daemons {
@@ -60,7 +62,7 @@ func (v *verifyRun) inStore(ctx context.Context, checks journal.Checks) error {
 		if err == nil {
 			err = v.found(d.Name(), r)
 		} else {
-			err = fmt.Errorf("%s: %w", oneLine(d.Name()), err)
+			err = fmt.Errorf("%s: %w", display.Short(d.Name()), err)
 		}
 		failed = errors.Join(failed, err)
 	}
@@ -75,7 +77,7 @@ func (l *logRun) collectStore(ctx context.Context, q journal.CallQuery) (calls [
 	err = store.List(ctx, l.store, l.daemon, q, func(c store.Call) bool {
 		if c.Err != nil {
 			if unread++; unread <= mostUnread {
-				fmt.Fprintf(l.std.err, "toold: a call of %s cannot be read: %s; toold audit verify --postgres looks at all of it\n", oneLine(c.Daemon), oneLine(c.Err.Error()))
+				fmt.Fprintf(l.Err, "toold: a call of %s cannot be read: %s; toold audit verify --postgres looks at all of it\n", display.Short(c.Daemon), display.Short(c.Err.Error()))
 			}
 		} else if l.wants(c.Record) {
 			found := newLogged(c.Record)
@@ -85,7 +87,7 @@ func (l *logRun) collectStore(ctx context.Context, q journal.CallQuery) (calls [
 		return len(calls) < l.most
 	})
 	if more := unread - mostUnread; more > 0 {
-		fmt.Fprintf(l.std.err, "toold: %d more calls cannot be read\n", more)
+		fmt.Fprintf(l.Err, "toold: %d more calls cannot be read\n", more)
 	}
 	return calls, err
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/spool"
@@ -157,7 +158,7 @@ func audit(t *testing.T, dir string, args ...string) (code int, printed string) 
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	noError(t, err)
 	defer out.Close()
-	code = run(t.Context(), append([]string{"audit", "--state-dir", dir}, args...), stdio{in: os.Stdin, out: out, err: out})
+	code = run(t.Context(), append([]string{"audit", "--state-dir", dir}, args...), console.Console{In: os.Stdin, Out: out, Err: out})
 	text, err := os.ReadFile(out.Name())
 	noError(t, err)
 	return code, string(text)
@@ -181,7 +182,7 @@ func TestVerifyFindsEveryEdit(t *testing.T) {
 			dir := filepath.Join(edited, "state")
 			do(t, dir)
 			for range 2 { // looking does not make it good
-				if code, printed := audit(t, dir, "verify"); code != exitTampered || !strings.Contains(printed, text) {
+				if code, printed := audit(t, dir, "verify"); code != console.ExitTampered || !strings.Contains(printed, text) {
 					t.Errorf("code %d, %s", code, printed)
 				}
 			}
@@ -225,7 +226,7 @@ func TestVerifyFindsEveryEditOfTheIndex(t *testing.T) {
 	}
 	for name, edited := range edits {
 		noError(t, os.WriteFile(files[0], edited, 0o600))
-		if code, printed := audit(t, dir, "verify"); code != exitTampered || !strings.Contains(printed, "Nothing is lost") {
+		if code, printed := audit(t, dir, "verify"); code != console.ExitTampered || !strings.Contains(printed, "Nothing is lost") {
 			t.Errorf("%s: code %d, %s", name, code, printed)
 		}
 	}
@@ -243,7 +244,7 @@ func TestVerifyPrintsWhatWasCutOff(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, segmentFile))
 	noError(t, err)
 	noError(t, os.WriteFile(filepath.Join(dir, segmentFile), append(text, "half of a record"...), 0o600))
-	if code, printed := audit(t, dir, "verify"); code != exitTampered || !strings.Contains(printed, "16 bytes follow record number 14") {
+	if code, printed := audit(t, dir, "verify"); code != console.ExitTampered || !strings.Contains(printed, "16 bytes follow record number 14") {
 		t.Errorf("before a start: code %d, %s", code, printed)
 	}
 	j, err := journal.Open(t.Context(), dir, journal.Self())
@@ -285,7 +286,7 @@ func TestVerifyNamesTheCallsOfADamagedRecord(t *testing.T) {
 	noError(t, os.WriteFile(filepath.Join(dir, segmentFile), text, 0o600))
 	code, printed := audit(t, dir, "verify")
 	for _, want := range []string{`of the tool call "asked" of 2`, `cannot be trusted: "`, `"denied" of 2`, `"read" of 2`, `"large" of 2`} {
-		if code != exitTampered || !strings.Contains(printed, want) {
+		if code != console.ExitTampered || !strings.Contains(printed, want) {
 			t.Errorf("code %d, %s", code, printed)
 		}
 	}
@@ -306,7 +307,7 @@ func TestVerifyFindsAJournalThatWasMadeAnew(t *testing.T) {
 	if code, printed := audit(t, anew, "verify"); code != 0 {
 		t.Errorf("another journal: %s", printed)
 	}
-	if code, printed := audit(t, anew, "verify", link); code != exitTampered || !strings.Contains(printed, "is not the one that was noted") {
+	if code, printed := audit(t, anew, "verify", link); code != console.ExitTampered || !strings.Contains(printed, "is not the one that was noted") {
 		t.Errorf("another journal against a link: code %d, %s", code, printed)
 	}
 	text, err := os.ReadFile(filepath.Join(anew, segmentFile))
@@ -314,7 +315,7 @@ func TestVerifyFindsAJournalThatWasMadeAnew(t *testing.T) {
 	noError(t, os.WriteFile(filepath.Join(original, segmentFile), text, 0o600))
 	wants := func(text string) {
 		t.Helper()
-		if code, printed := audit(t, original, "verify"); code != exitTampered || !strings.Contains(printed, text) {
+		if code, printed := audit(t, original, "verify"); code != console.ExitTampered || !strings.Contains(printed, text) {
 			t.Errorf("code %d, %s", code, printed)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/sandbox"
 )
@@ -46,7 +47,7 @@ func cacheFinding(ctx context.Context, cfg config.Config) finding {
 		for _, s := range stores {
 			total += s.Bytes
 		}
-		f.Is += fmt.Sprintf("; all changes of calls to tool caches take %s", size(total))
+		f.Is += fmt.Sprintf("; all changes of calls to tool caches take %s", console.Size(total))
 	}
 	if cfg.Sandbox.Tier == sandbox.TierBwrap {
 		f.Is += "; calls see nothing else there in tier A-bwrap"

@@ -6,17 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
-	"github.com/toold/toold/sandbox"
 )
 
 // Exit codes of call, as of timeout(1), env(1) and shells.
@@ -54,7 +53,7 @@ func callCommand(g *global) *cobra.Command {
 func (c *callRun) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "answer questions of the policy with yes (never its denials)")
 	cmd.Flags().BoolVar(&c.private, "private", false, "start a private daemon even when one is running")
-	addRaw(cmd, &c.live.raw)
+	addRaw(cmd, &c.live.Raw)
 	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "do not print the decision and the end to standard error")
 }
 
@@ -77,7 +76,7 @@ type callRun struct {
 	quiet        bool
 	background   bool
 	id           string
-	live         live
+	live         console.Live
 	asked        bool // the policy asked a person
 	answers      bool
 }
@@ -87,9 +86,9 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	arguments, err := c.flags.build(cmd, args[0], args[1:], c.std.in, c.from)
+	arguments, err := c.flags.build(cmd, args[0], args[1:], c.In, c.from)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return console.Usage(err)
 	}
 	c.background = background(arguments)
 	c.id = message.NewID("call")
@@ -103,23 +102,23 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	if err := c.answerQuestions(ctx, peer); err != nil {
 		return err
 	}
-	c.live.std, c.live.record = c.std, c.recordOf(peer)
-	c.live.failed = func() { peer.agent.Cancel(c.id, "its output cannot be printed") }
-	c.live.start(ctx)
-	defer c.live.finish()
+	c.live.Console, c.live.Record = c.Console, c.recordOf(peer)
+	c.live.Failed = func() { peer.agent.Cancel(c.id, "its output cannot be printed") }
+	c.live.Start(ctx)
+	defer c.live.Finish()
 	ret, err := c.make(ctx, peer, args[0], arguments)
-	c.live.close()
+	c.live.Close()
 	if err != nil {
-		return &exitError{callNotRun, err}
+		return console.Exit(callNotRun, err)
 	}
-	if !c.json {
-		c.live.fill(ctx, "stdout", ret.StdoutBytes)
-		c.live.fill(ctx, "stderr", ret.StderrBytes)
-		c.live.finish()
+	if !c.JSON {
+		c.live.Fill(ctx, "stdout", ret.StdoutBytes)
+		c.live.Fill(ctx, "stderr", ret.StderrBytes)
+		c.live.Finish()
 	}
 	finished := c.finish(ret)
-	if problem := c.live.problem(); problem != nil && ctx.Err() == nil {
-		return &exitError{callNotRun, problem}
+	if problem := c.live.Problem(); problem != nil && ctx.Err() == nil {
+		return console.Exit(callNotRun, problem)
 	}
 	return finished
 }
@@ -137,18 +136,18 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 			c.say("%s · %s · %s", d.Action, d.Rule, d.Source)
 		},
 		Contact: func(d message.ConnectionDecision) {
-			c.say("%s · contact %s:%d · %s · %s", d.Action, oneLine(d.Host), d.Port, d.Rule, d.By)
+			c.say("%s · contact %s:%d · %s · %s", d.Action, display.Short(d.Host), d.Port, d.Rule, d.By)
 		},
 		Queued: func(q message.ToolQueued) { c.say("queued · %d", q.Position) },
 		Started: func(s message.ToolStarted) {
-			c.say("sandbox %s", describeWire(s.Sandbox))
+			c.say("sandbox %s", console.WireSandbox(s.Sandbox))
 			if c.flags.stdin {
 				// Ends at the end of standard input, or with the program.
 				go c.forwardInput(peer)
 			}
 		},
 		Waiting: c.sayWaiting,
-		Output:  c.live.take,
+		Output:  c.live.Take,
 	}
 	stopCancel := context.AfterFunc(ctx, func() { peer.agent.Cancel(c.id, "interrupted at the terminal") })
 	defer stopCancel()
@@ -157,7 +156,7 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 
 func (c *callRun) say(format string, args ...any) {
 	if !c.quiet {
-		_ = show(c.std.err, fmt.Sprintf("toold: "+format+"\n", args...))
+		_ = console.Show(c.Err, fmt.Sprintf("toold: "+format+"\n", args...))
 	}
 }
 
@@ -179,7 +178,7 @@ func (c *callRun) sayWaiting(w message.WaitingForInput) {
 func (c *callRun) forwardInput(peer *peer) {
 	buf := make([]byte, 32<<10)
 	for {
-		n, err := c.std.in.Read(buf)
+		n, err := c.In.Read(buf)
 		if n > 0 && peer.agent.Feed(context.Background(), message.ToolInput{CallID: c.id, Data: buf[:n]}) != nil {
 			return
 		}
@@ -191,15 +190,15 @@ func (c *callRun) forwardInput(peer *peer) {
 }
 
 func (c *callRun) finish(ret message.ToolReturn) error {
-	if c.json {
-		if err := c.emit(ret); err != nil {
-			return &exitError{callNotRun, err}
+	if c.JSON {
+		if err := c.Emit(ret); err != nil {
+			return console.Exit(callNotRun, err)
 		}
 	} else {
 		c.printResult(ret)
 	}
 	if code := exitCode(ret); code != 0 {
-		return &exitError{code: code}
+		return console.Exit(code, nil)
 	}
 	return nil
 }
@@ -208,23 +207,23 @@ func (c *callRun) finish(ret message.ToolReturn) error {
 func (c *callRun) printResult(ret message.ToolReturn) {
 	switch {
 	case ret.Background != nil:
-		c.live.print("stdout", []byte(ret.Background.CallID+"\n"))
+		c.live.Print("stdout", []byte(ret.Background.CallID+"\n"))
 		c.say("it runs on: toold output --follow %[1]s, toold cancel %[1]s", ret.Background.CallID)
 		return
 	case ret.ExitCode == nil && ret.Status == "success":
-		c.live.print("stdout", []byte(ret.Result))
+		c.live.Print("stdout", []byte(ret.Result))
 	case ret.ExitCode == nil:
-		_ = show(c.std.err, "toold: "+display.Visible(c.failure(ret))+"\n")
+		_ = console.Show(c.Err, "toold: "+display.Visible(c.failure(ret))+"\n")
 		return
 	}
-	if c.live.mid && executor.IsTerminal(c.std.out) {
-		fmt.Fprintln(c.std.err)
+	if c.live.Mid && executor.IsTerminal(c.Out) {
+		fmt.Fprintln(c.Err)
 	}
 	end := "done"
 	if ret.ExitCode != nil {
-		end = fmt.Sprintf("exit %d", *ret.ExitCode) + denials(len(ret.Denials))
+		end = fmt.Sprintf("exit %d", *ret.ExitCode) + console.Denials(len(ret.Denials))
 		for _, d := range ret.Denials {
-			c.say("%s", display.Visible(denialNotice(d)))
+			c.say("%s", display.Visible(console.Denial(d)))
 		}
 	}
 	if ret.ErrorType != nil {
@@ -234,7 +233,7 @@ func (c *callRun) printResult(ret message.ToolReturn) {
 		end += fmt.Sprintf(" · %d leftover %s killed", len(ret.Leftovers), map[bool]string{true: "process", false: "processes"}[len(ret.Leftovers) == 1])
 	}
 	if ret.Sandbox != nil && ret.ExitCode == nil {
-		end += " · sandbox " + describeWire(*ret.Sandbox)
+		end += " · sandbox " + console.WireSandbox(*ret.Sandbox)
 	}
 	c.say("%s · %d ms", end, ret.DurationMS)
 }
@@ -254,13 +253,13 @@ func exitCode(ret message.ToolReturn) int {
 		case message.Timeout, message.InputNeeded:
 			return callTimedOut
 		case message.Cancelled:
-			return exitInterrupted
+			return console.ExitInterrupted
 		case message.ProtectedPath: // it ran
 		case message.InvalidArguments, message.UnknownTool:
 			if ret.Decision != nil {
-				return exitFailed // they were understood, but do not fit the files
+				return console.ExitFailed // they were understood, but do not fit the files
 			}
-			return exitUsage
+			return console.ExitUsage
 		default:
 			return callNotRun
 		}
@@ -269,13 +268,9 @@ func exitCode(ret message.ToolReturn) int {
 	case ret.ExitCode != nil:
 		return *ret.ExitCode
 	case ret.Status != "success":
-		return exitFailed
+		return console.ExitFailed
 	}
 	return 0
-}
-
-func describeWire(s message.Sandbox) string {
-	return describe(sandbox.Report{Profile: s.Profile, Enforced: s.Enforced, Network: s.Network, Proxy: s.Proxy, Tier: s.Tier})
 }
 
 func execCommand(g *global) *cobra.Command {
@@ -286,29 +281,12 @@ func execCommand(g *global) *cobra.Command {
 			"not read by a shell again: toold exec -- echo '$HOME' prints $HOME. The exit codes are those\n" +
 			"of toold call.",
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, []string{"bash", quoted(args)}) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.run(cmd, []string{"bash", console.Quote(args, true)})
+		},
 	}
 	c.flags.registerBash(cmd)
 	c.register(cmd)
 	cmd.Flags().SetInterspersed(false) // further flags belong to COMMAND
 	return cmd
-}
-
-// plain matches words that need no quotes; program is stricter, for the first word.
-var (
-	plain    = regexp.MustCompile(`^[A-Za-z0-9_./:,@%+-][A-Za-z0-9_./:,@%+=-]*$`)
-	program  = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
-	reserved = regexp.MustCompile(`^(case|coproc|do|done|elif|else|esac|fi|for|function|if|in|select|then|time|until|while)$`)
-)
-
-// quoted returns a command line that a shell splits into these words.
-func quoted(words []string) string {
-	line := make([]string, len(words))
-	for i, w := range words {
-		bare := plain.MatchString(w) && (i > 0 || program.MatchString(w) && !reserved.MatchString(w))
-		if line[i] = w; !bare {
-			line[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(line, " ")
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
-	"github.com/toold/toold/sandbox"
 )
 
 func callsCommand(g *global) *cobra.Command {
@@ -50,43 +51,9 @@ func (g *global) listCalls(ctx context.Context, all bool) error {
 	}
 	rows := make([][]string, len(list))
 	for n, i := range list {
-		rows[n] = []string{oneLine(i.CallID), state(i), oneLine(i.ToolName), since(i.ReceivedAt), oneLine(i.Preview)}
+		rows[n] = []string{display.Short(i.CallID), console.CallState(i), display.Short(i.ToolName), console.Since(i.ReceivedAt), display.Short(i.Preview)}
 	}
-	return g.list(list, rows, "no call runs or waits; those that have ended: toold calls --all")
-}
-
-func state(i message.CallInfo) string {
-	switch {
-	case i.State == message.CallQueued:
-		return fmt.Sprintf("queued %d", i.Position)
-	case i.State != message.CallEnded:
-		return string(i.State)
-	case i.ErrorType != nil:
-		return string(*i.ErrorType)
-	case i.ExitCode != nil:
-		return fmt.Sprintf("exit %d", *i.ExitCode) + denials(i.Denials)
-	}
-	return i.Outcome + denials(i.Denials)
-}
-
-func denialNotice(d message.Denial) string {
-	n := sandbox.Denial{Kind: string(d.Kind), Op: d.Op, Target: d.Target, Exact: d.Exact, Setting: d.Setting, Hint: d.Hint}
-	return n.Notice()
-}
-
-func denials(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", %d denied by the sandbox", n)
-}
-
-func since(instant string) string {
-	at, err := time.Parse(time.RFC3339Nano, instant)
-	if err != nil {
-		return "?"
-	}
-	return time.Since(at).Round(time.Second).String()
+	return g.List(list, rows, "no call runs or waits; those that have ended: toold calls --all")
 }
 
 func (g *global) cancel(ctx context.Context, id, reason string) error {
@@ -106,7 +73,7 @@ func (g *global) cancel(ctx context.Context, id, reason string) error {
 	if err := gone(ctx, c, id); err != nil {
 		return err
 	}
-	return g.done(map[string]any{"tool_call_id": id, "cancelled": true}, "cancelled "+id)
+	return g.Done(map[string]any{"tool_call_id": id, "cancelled": true}, "cancelled "+id)
 }
 
 func gone(ctx context.Context, c *client.Client, id string) error {

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/display"
 )
 
 const completionTime = 10 * time.Second
@@ -29,7 +31,7 @@ func (g *global) completed(ids func(context.Context, *client.Client) []string) c
 func questions(ctx context.Context, c *client.Client) (ids []string) {
 	list, _ := c.ListApprovals(ctx) // on an error nothing is offered
 	for _, r := range list {
-		ids = append(ids, r.ID+"\t"+oneLine(r.Preview.Text))
+		ids = append(ids, r.ID+"\t"+display.Short(r.Preview.Text))
 	}
 	return ids
 }
@@ -38,7 +40,7 @@ func calls(ended bool) func(context.Context, *client.Client) []string {
 	return func(ctx context.Context, c *client.Client) (ids []string) {
 		list, _ := c.ListCalls(ctx, ended)
 		for _, i := range list {
-			ids = append(ids, oneLine(i.CallID)+"\t"+state(i)+" "+oneLine(i.Preview))
+			ids = append(ids, display.Short(i.CallID)+"\t"+console.CallState(i)+" "+display.Short(i.Preview))
 		}
 		return ids
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/internal/workspaces"
@@ -69,7 +70,7 @@ func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error)
 		c.say("%v; this call starts a private one (one that stays: toold serve)", err)
 	}
 	if c.background {
-		return nil, &exitError{callNotRun, fmt.Errorf("a background call needs a daemon that stays: start one for %s with `toold serve`, then repeat this; or leave background out", cfg.Workspace)}
+		return nil, console.Exit(callNotRun, fmt.Errorf("a background call needs a daemon that stays: start one for %s with `toold serve`, then repeat this; or leave background out", cfg.Workspace))
 	}
 	return startPrivate(ctx, cfg, c.output(""))
 }
@@ -84,7 +85,7 @@ func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error)
 	case errors.As(problem, &nested):
 		return nil, &unservedError{problem}
 	case problem != nil:
-		return nil, &exitError{callNotRun, problem}
+		return nil, console.Exit(callNotRun, problem)
 	case added:
 		c.say("registered the workspace %s", cfg.Workspace)
 	}
@@ -93,7 +94,7 @@ func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error)
 	}
 	p, err := c.reach(ctx, cfg, c.output(cfg.Workspace))
 	if err != nil {
-		return nil, &exitError{callNotRun, err}
+		return nil, console.Exit(callNotRun, err)
 	}
 	if works := p.agent.Hello().Workspace; works != cfg.Workspace {
 		p.close()
@@ -119,7 +120,7 @@ func (c *callRun) dialRunning(ctx context.Context, cfg config.Config, role strin
 }
 
 func (c *callRun) output(workspace string) client.Options {
-	return client.Options{Silent: c.json, Binary: !c.json, Workspace: workspace}
+	return client.Options{Silent: c.JSON, Binary: !c.JSON, Workspace: workspace}
 }
 
 // startPrivate runs a daemon in this process and connects over a socket.
@@ -133,7 +134,7 @@ func startPrivate(ctx context.Context, cfg config.Config, output client.Options)
 	if err != nil {
 		stop()
 		if wrong := (*daemon.ConfigurationError)(nil); !errors.As(err, &wrong) {
-			err = &exitError{callNotRun, err}
+			err = console.Exit(callNotRun, err)
 		}
 		return nil, err
 	}
@@ -149,7 +150,7 @@ func startPrivate(ctx context.Context, cfg config.Config, output client.Options)
 		if died := p.private(); died != nil {
 			err = died
 		}
-		return nil, &exitError{callNotRun, err}
+		return nil, console.Exit(callNotRun, err)
 	}
 	return p, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/loopback"
@@ -100,7 +101,7 @@ func tierFinding(ctx context.Context, cfg *config.Config) finding {
 		return finding{Name: "sandbox", Is: err.Error(), Fix: "until then no command runs"}
 	}
 	wanted := profile.Tier == sandbox.TierBwrap && profile.Launcher == "bwrap"
-	f := finding{Name: "sandbox", OK: held.Degraded == "" || wanted, Is: describe(held)}
+	f := finding{Name: "sandbox", OK: held.Degraded == "" || wanted, Is: console.Sandbox(held)}
 	if held.Degraded != "" {
 		f.Is += "; " + held.Degraded
 	}
@@ -176,7 +177,7 @@ func stateFinding(cfg config.Config) finding {
 	if err != nil {
 		return finding{Name: "state directory", Is: err.Error(), Fix: "choose another directory with --state-dir, or: mkdir -p -m 700 " + cfg.StateDir}
 	}
-	is := fmt.Sprintf("%s; %s are kept of at most %s", cfg.StateDir, size(kept), size(cfg.Limits.StateBytes))
+	is := fmt.Sprintf("%s; %s are kept of at most %s", cfg.StateDir, console.Size(kept), console.Size(cfg.Limits.StateBytes))
 	if kept > cfg.Limits.StateBytes {
 		return finding{Name: "state directory", Is: is, Fix: "a running daemon removes what is oldest, and refuses new calls while calls use the rest: raise limits.state_bytes, or wait until calls have ended"}
 	}
@@ -222,12 +223,12 @@ func (g *global) printFindings(findings []finding) error {
 		if !f.OK {
 			failed++
 		}
-		if !g.json {
+		if !g.JSON {
 			printFinding(g, f)
 		}
 	}
-	if g.json {
-		if err := g.emit(findings); err != nil {
+	if g.JSON {
+		if err := g.Emit(findings); err != nil {
 			return err
 		}
 	}
@@ -250,12 +251,12 @@ func printFinding(g *global, f finding) {
 		is = strings.ReplaceAll(is, "; ", "\n")
 	}
 	is = strings.ReplaceAll(is, "\n", "\n      ")
-	fmt.Fprintf(g.std.out, "%s  %s", word, f.Name)
+	fmt.Fprintf(g.Out, "%s  %s", word, f.Name)
 	if is != "" {
-		fmt.Fprintf(g.std.out, ": %s", is)
+		fmt.Fprintf(g.Out, ": %s", is)
 	}
-	fmt.Fprintln(g.std.out)
+	fmt.Fprintln(g.Out)
 	if !f.OK && f.Fix != "" {
-		fmt.Fprintf(g.std.out, "      fix: %s\n", f.Fix)
+		fmt.Fprintf(g.Out, "      fix: %s\n", f.Fix)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/toold/toold/internal/console"
 )
 
 func TestAShellReadsTheWordsAsTheyWere(t *testing.T) {
@@ -20,7 +21,7 @@ func TestAShellReadsTheWordsAsTheyWere(t *testing.T) {
 		}
 		words = append(words, string(word))
 	}
-	out, err := exec.Command("bash", "--norc", "-c", `printf '%s\0' `+quoted(words)).Output()
+	out, err := exec.Command("bash", "--norc", "-c", `printf '%s\0' `+console.Quote(words, true)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

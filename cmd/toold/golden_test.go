@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"github.com/toold/toold/internal/console"
 )
 
 var (
@@ -99,7 +100,7 @@ func played(t *testing.T, dir string, args []string) (said string, code int) {
 	}
 	defer in.Close()
 	t.Chdir(workspace)
-	code = run(context.Background(), args, stdio{in, out, out})
+	code = run(context.Background(), args, console.Console{In: in, Out: out, Err: out})
 	text, err := os.ReadFile(out.Name())
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/interop/claude"
 	"github.com/toold/toold/interop/hook"
@@ -59,9 +60,9 @@ func (h *hooked) run(ctx context.Context, name string) error {
 	dir, err := os.Getwd()
 	switch {
 	case i < 0:
-		return &exitError{exitUsage, fmt.Errorf("unknown dialect %q; see toold hook --help", name)}
+		return console.Usage(fmt.Errorf("unknown dialect %q; see toold hook --help", name))
 	case err != nil:
-		return &exitError{exitUsage, err}
+		return console.Usage(err)
 	}
 	d := hook.Dialects()[i]
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -74,13 +75,13 @@ func (h *hooked) run(ctx context.Context, name string) error {
 	case h.answer:
 		return h.answerClaude(ctx, judge, dir)
 	}
-	a := d.Answer(ctx, judge, dir, h.std.in)
-	fmt.Fprint(h.std.err, a.Stderr)
-	if _, err := h.std.out.Write(a.Stdout); err != nil {
-		a.Code = exitUsage // a no for every agent
+	a := d.Answer(ctx, judge, dir, h.In)
+	fmt.Fprint(h.Err, a.Stderr)
+	if _, err := h.Out.Write(a.Stdout); err != nil {
+		a.Code = console.ExitUsage // a no for every agent
 	}
 	if a.Code != 0 {
-		return &exitError{code: a.Code}
+		return console.Exit(a.Code, nil)
 	}
 	return nil
 }
@@ -102,14 +103,14 @@ func (g *global) dialFor(name string) func(context.Context) (*client.Client, err
 func (h *hooked) claudeTools(ctx context.Context, dir string) error {
 	text, err := claude.Session{Dial: h.dialFor("claude"), Dir: dir}.Tools(ctx)
 	if err != nil {
-		return &exitError{exitUnreachable, err}
+		return console.Exit(console.ExitUnreachable, err)
 	}
-	return h.data(display.JSON(string(text)))
+	return h.Data(display.JSON(string(text)))
 }
 
 // answerClaude carries out a call. The plugin asks again after a while.
 func (h *hooked) answerClaude(ctx context.Context, judge hook.Judge, dir string) error {
-	text, err := io.ReadAll(io.LimitReader(h.std.in, maxEvent))
+	text, err := io.ReadAll(io.LimitReader(h.In, maxEvent))
 	if err != nil {
 		return fmt.Errorf("cannot read the call: %w", err)
 	}
@@ -119,5 +120,5 @@ func (h *hooked) answerClaude(ctx context.Context, judge hook.Judge, dir string)
 	d.Judge = func(ctx context.Context, id, tool string, arguments json.RawMessage) error {
 		return judge.Decide(ctx, hook.Call{ID: id, Tool: tool, Dir: dir, Session: d.ID, Input: arguments})
 	}
-	return h.emit(d.Answer(ctx, text))
+	return h.Emit(d.Answer(ctx, text))
 }

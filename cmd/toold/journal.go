@@ -32,7 +32,7 @@ func (g *global) importJournal(ctx context.Context, cfg config.Config, accept bo
 	case err != nil:
 		return tampered(err)
 	case !done:
-		return g.print(map[string]any{"calls": 0}, fmt.Sprintf("there is no journal.db in %s: nothing to import\n", cfg.StateDir))
+		return g.Print(map[string]any{"calls": 0}, fmt.Sprintf("there is no journal.db in %s: nothing to import\n", cfg.StateDir))
 	}
-	return g.print(map[string]any{"calls": calls}, fmt.Sprintf("imported %d calls; the old journal is kept as journal.db.imported\n", calls))
+	return g.Print(map[string]any{"calls": calls}, fmt.Sprintf("imported %d calls; the old journal is kept as journal.db.imported\n", calls))
 }

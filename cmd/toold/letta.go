@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/interop/letta"
 )
 
@@ -32,7 +34,7 @@ func (s *lettaServer) serve(ctx context.Context, g *global) error {
 	if s.tokenFile != "" {
 		text, err := os.ReadFile(s.tokenFile)
 		if err != nil {
-			return &exitError{exitConfig, fmt.Errorf("cannot read the token of the server: %w", err)}
+			return console.Exit(console.ExitConfig, fmt.Errorf("cannot read the token of the server: %w", err))
 		}
 		s.Token = strings.TrimSpace(string(text))
 	}
@@ -68,9 +70,9 @@ func (g *global) serveLetta(ctx context.Context, o letta.Options) error {
 	o.Dial = func(ctx context.Context, dir string) (*client.Client, error) {
 		return c.dialRunning(ctx, cfg, "agent", client.Options{Workspace: dir})
 	}
-	o.Say = func(text string) { c.say("%s", oneLine(text)) }
+	o.Say = func(text string) { c.say("%s", display.Short(text)) }
 	if err := letta.Run(ctx, o); err != nil && !errors.Is(err, context.Canceled) {
-		return &exitError{exitUnreachable, err}
+		return console.Exit(console.ExitUnreachable, err)
 	}
 	return nil
 }

@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
@@ -69,7 +71,7 @@ func logCommand(g *global) *cobra.Command {
 				l.workspace = l.options.Workspace
 			}
 			if err := l.check(); err != nil {
-				return &exitError{exitUsage, err}
+				return console.Usage(err)
 			}
 			if l.store != "" {
 				return l.run(cmd.Context(), nil)
@@ -108,15 +110,7 @@ func (l *logRun) check() (err error) {
 	if l.most < 1 {
 		return fmt.Errorf("--lines %d: expected 1 or more", l.most)
 	}
-	return oneOf("--decision", l.action, policy.Allow.String(), policy.Ask.String(), policy.Deny.String(), wasAsked)
-}
-
-func oneOf(flag, word string, known ...string) error {
-	if word == "" || slices.Contains(known, word) {
-		return nil
-	}
-	last := len(known) - 1
-	return fmt.Errorf("%s %q: expected %s or %s", flag, word, strings.Join(known[:last], ", "), known[last])
+	return console.OneOf("--decision", l.action, policy.Allow.String(), policy.Ask.String(), policy.Deny.String(), wasAsked)
 }
 
 // ownName resolves an alias in --tool. unknown is the error for another tool.
@@ -133,7 +127,7 @@ func (l *logRun) ownName() (unknown, err error) {
 	for _, d := range registry.Definitions() {
 		names = append(names, d.Name)
 	}
-	return &exitError{exitUsage, oneOf("--tool", l.tool, names...)}, nil
+	return console.Usage(console.OneOf("--tool", l.tool, names...)), nil
 }
 
 type logged struct {
@@ -170,7 +164,7 @@ func (l *logRun) run(ctx context.Context, record *journal.Journal) error {
 }
 
 func (l *logRun) print(calls []logged) error {
-	if l.json {
+	if l.JSON {
 		return l.lines(calls)
 	}
 	several := slices.ContainsFunc(calls, func(c logged) bool { return c.Workspace != calls[0].Workspace })
@@ -178,15 +172,15 @@ func (l *logRun) print(calls []logged) error {
 	for n, c := range calls {
 		if c.daemon != "" {
 			short := strings.LastIndex(c.daemon, "/") + 1 + 8 // of its id
-			rows[n] = []string{oneLine(c.daemon[:min(len(c.daemon), short)])}
+			rows[n] = []string{display.Short(c.daemon[:min(len(c.daemon), short)])}
 		}
 		rows[n] = append(rows[n], c.ReceivedAt.Local().Format(time.DateTime), cmp.Or(c.Decision.Action, "-"), ending(c.Record))
 		if several {
-			rows[n] = append(rows[n], oneLine(cmp.Or(c.Workspace, "-")))
+			rows[n] = append(rows[n], display.Short(cmp.Or(c.Workspace, "-")))
 		}
-		rows[n] = append(rows[n], oneLine(c.ID), oneLine(c.text))
+		rows[n] = append(rows[n], display.Short(c.ID), display.Short(c.text))
 	}
-	return l.columns(rows)
+	return l.Columns(rows)
 }
 
 func (l *logRun) query() journal.CallQuery {
@@ -237,7 +231,7 @@ func (l *logRun) lines(calls []logged) error {
 	for _, c := range calls {
 		s, err := shown(c.Record, c.Arguments)
 		if s.Daemon = c.daemon; err == nil {
-			err = l.emit(s)
+			err = l.Emit(s)
 		}
 		if err != nil {
 			return err

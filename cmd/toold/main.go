@@ -8,8 +8,10 @@ package main
 import (
 	"context"
 	"os"
+
+	"github.com/toold/toold/internal/console"
 )
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(context.Background(), os.Args[1:], console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }

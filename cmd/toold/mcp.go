@@ -14,6 +14,8 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/interop/mcp"
 	"github.com/toold/toold/message"
@@ -49,12 +51,12 @@ func (g *global) serveMCP(ctx context.Context) error {
 		return c.dialRunning(ctx, cfg, role, client.Options{Workspace: cfg.Workspace})
 	}
 	fault := func(panicked any) string { return fmt.Sprintf("a fault in toold: %v", panicked) }
-	err = mcp.Serve(withParent(ctx), mcp.Options{Dial: dial, Question: formQuestion, Page: g.page(cfg), Version: version, Fault: fault}, g.std.in, g.std.out)
+	err = mcp.Serve(withParent(ctx), mcp.Options{Dial: dial, Question: formQuestion, Page: g.page(cfg), Version: version, Fault: fault}, g.In, g.Out)
 	if ctx.Err() != nil || errors.Is(err, errParentEnded) {
 		return nil
 	}
 	if err != nil {
-		return &exitError{exitUnreachable, err}
+		return console.Exit(console.ExitUnreachable, err)
 	}
 	return nil
 }
@@ -92,5 +94,5 @@ func withParent(ctx context.Context) context.Context {
 var errParentEnded = errors.New("the program that started this one has ended")
 
 func formQuestion(r message.ApprovalRequest) string {
-	return fmt.Sprintf("%s asks: %s\n%s", oneLine(r.Rule), oneLine(r.Reason), question(r, "  "))
+	return fmt.Sprintf("%s asks: %s\n%s", display.Short(r.Rule), display.Short(r.Reason), console.Question(r, "  "))
 }

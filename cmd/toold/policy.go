@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/policy/check"
 	"github.com/toold/toold/tools"
@@ -99,7 +101,7 @@ func policyInitCommand(g *global) *cobra.Command {
 func (g *global) initPolicy(name string, args []string) error {
 	text, err := starter(name)
 	if err != nil {
-		return &exitError{exitUsage, fmt.Errorf("--for: %w", err)}
+		return console.Usage(fmt.Errorf("--for: %w", err))
 	}
 	path, err := starterPath(args)
 	if err != nil {
@@ -119,14 +121,14 @@ func (g *global) initPolicy(name string, args []string) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("cannot write the policy: %w", err)
 	}
-	if err := g.print(map[string]string{"policy": path}, path+"\n"); err != nil || g.json {
+	if err := g.Print(map[string]string{"policy": path}, path+"\n"); err != nil || g.JSON {
 		return err
 	}
 	if len(args) == 0 {
-		fmt.Fprintf(g.std.err, "it is your policy from now on; after a change: toold policy check\n")
+		fmt.Fprintf(g.Err, "it is your policy from now on; after a change: toold policy check\n")
 		return nil
 	}
-	fmt.Fprintf(g.std.err, "change it, then: toold policy check %s && toold serve --policy %[1]s\n", path)
+	fmt.Fprintf(g.Err, "change it, then: toold policy check %s && toold serve --policy %[1]s\n", path)
 	return nil
 }
 
@@ -161,7 +163,7 @@ func policyUndoCommand(g *global) *cobra.Command {
 			for _, c := range e.Changes {
 				lines = append(lines, c.Text(e.File))
 			}
-			return g.print(e, fmt.Sprintf("%s: taken out, as %s remembered it on %s\n%s", e.File, oneLine(e.Person), e.At.Local().Format(time.DateTime), bullets(lines)))
+			return g.Print(e, fmt.Sprintf("%s: taken out, as %s remembered it on %s\n%s", e.File, display.Short(e.Person), e.At.Local().Format(time.DateTime), console.Bullets(lines)))
 		}),
 	}
 }

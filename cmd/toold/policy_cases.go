@@ -11,8 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy/check"
 )
 
@@ -52,11 +54,11 @@ func (g *global) testPolicy(files []string) error {
 		}
 	}
 	text := strings.Join(append(slices.Clone(report.Failures), fmt.Sprintf("%d passed, %d failed\n", report.Passed, len(report.Failures))), "\n")
-	if err := g.print(report, text); err != nil {
+	if err := g.Print(report, text); err != nil {
 		return err
 	}
 	if len(report.Failures) > 0 {
-		return &exitError{exitFailed, nil}
+		return console.Exit(console.ExitFailed, nil)
 	}
 	return nil
 }
@@ -64,11 +66,11 @@ func (g *global) testPolicy(files []string) error {
 func (r *testReport) examples(cfg config.Config, file string) error {
 	f, err := config.ReadPolicy(file)
 	if err != nil {
-		return &exitError{exitConfig, err}
+		return console.Exit(console.ExitConfig, err)
 	}
 	passed, failures, err := check.Examples(daemon.PolicyOptions(cfg), f)
 	if err != nil {
-		return &exitError{exitConfig, err}
+		return console.Exit(console.ExitConfig, err)
 	}
 	r.Passed, r.Failures = r.Passed+passed, append(r.Failures, failures...)
 	return nil
@@ -87,7 +89,7 @@ func (r *testReport) cases(cfg config.Config, file string) error {
 		where := fmt.Sprintf("%s:%d", file, i+1)
 		c, err := check.ReadCase(line)
 		if err != nil {
-			return &exitError{exitConfig, fmt.Errorf("%s: %w", where, err)}
+			return console.Exit(console.ExitConfig, fmt.Errorf("%s: %w", where, err))
 		}
 		j := judges[c.Policy]
 		if j == nil {
@@ -101,7 +103,7 @@ func (r *testReport) cases(cfg config.Config, file string) error {
 			judges[c.Policy] = j
 		}
 		if failure := c.Failure(&j.Judge); failure != "" {
-			r.Failures = append(r.Failures, fmt.Sprintf("%s: %s: %s", where, dispatch.CallText(c.Tool, c.Arguments), oneLine(failure)))
+			r.Failures = append(r.Failures, fmt.Sprintf("%s: %s: %s", where, dispatch.CallText(c.Tool, c.Arguments), display.Short(failure)))
 			continue
 		}
 		r.Passed++

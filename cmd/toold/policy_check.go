@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/policy/check"
 )
@@ -73,16 +75,16 @@ func (g *global) checkPolicy(files []string) error {
 			continue
 		}
 		list = append(list, c)
-		fmt.Fprintf(&text, "%s: %s, %s\n", c.Policy, count(c.Rules, "rule"), count(len(c.Warnings), "warning"))
+		fmt.Fprintf(&text, "%s: %s, %s\n", c.Policy, console.Count(c.Rules, "rule"), console.Count(len(c.Warnings), "warning"))
 		for _, w := range c.Warnings {
-			fmt.Fprintf(&text, "warning: %s\n", oneLine(w))
+			fmt.Fprintf(&text, "warning: %s\n", display.Short(w))
 		}
 		text.WriteString(shiftsText(c.Default))
 	}
-	if err := g.print(list, text.String()); err != nil || len(failed) == 0 {
+	if err := g.Print(list, text.String()); err != nil || len(failed) == 0 {
 		return err
 	}
-	return &exitError{exitConfig, errors.Join(failed...)}
+	return console.Exit(console.ExitConfig, errors.Join(failed...))
 }
 
 func checkFile(cfg config.Config) (checked, error) {
@@ -95,7 +97,7 @@ func checkFile(cfg config.Config) (checked, error) {
 	c.Warnings = append(c.Warnings, writableByOthers(cfg.Policy)...)
 	found, err := config.PlacePolicyFaults(cfg.Policy, j.Lint())
 	if err != nil {
-		return checked{}, &exitError{exitConfig, err}
+		return checked{}, console.Exit(console.ExitConfig, err)
 	}
 	for _, w := range found {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message))
@@ -130,13 +132,6 @@ func shiftsText(list []check.Shift) string {
 	return b.String()
 }
 
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 func writableByOthers(file string) []string {
 	info, err := os.Stat(file)
 	if file == "" || err != nil || info.Mode().Perm()&0o022 == 0 {
@@ -169,15 +164,15 @@ func (g *global) checkConfig(files []string) error {
 	}
 	cfg, err := g.readConfig(options)
 	if err != nil {
-		if g.json {
-			g.emit(checkedConfig{Config: options.Path, Warnings: []string{}, Faults: faultsOf(err)})
+		if g.JSON {
+			g.Emit(checkedConfig{Config: options.Path, Warnings: []string{}, Faults: faultsOf(err)})
 		}
-		return &exitError{exitConfig, err}
+		return console.Exit(console.ExitConfig, err)
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s: %s\n", cmp.Or(cfg.File, "no file; the defaults hold"), count(len(cfg.Warnings), "warning"))
+	fmt.Fprintf(&text, "%s: %s\n", cmp.Or(cfg.File, "no file; the defaults hold"), console.Count(len(cfg.Warnings), "warning"))
 	for _, w := range cfg.Warnings {
-		fmt.Fprintf(&text, "warning: %s\n", oneLine(w))
+		fmt.Fprintf(&text, "warning: %s\n", display.Short(w))
 	}
-	return g.print(checkedConfig{Config: cfg.File, Warnings: append([]string{}, cfg.Warnings...)}, text.String())
+	return g.Print(checkedConfig{Config: cfg.File, Warnings: append([]string{}, cfg.Warnings...)}, text.String())
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
@@ -41,9 +43,9 @@ func policyExplainCommand(g *global) *cobra.Command {
 			if cmd.ArgsLenAtDash() < 0 && tool == "" && !cmd.Flags().Changed("arguments") {
 				return g.explainRecorded(cmd, j, args, coded)
 			}
-			arguments, err := flags.build(cmd, cmp.Or(tool, "bash"), operand(args), g.std.in, g.from)
+			arguments, err := flags.build(cmd, cmp.Or(tool, "bash"), operand(args), g.In, g.from)
 			if err != nil {
-				return &exitError{exitUsage, err}
+				return console.Usage(err)
 			}
 			j.Client, j.Agent = client, agent
 			e, err := j.Explain(cmp.Or(tool, "bash"), arguments)
@@ -74,19 +76,12 @@ func operand(words []string) []string {
 	if len(words) < 2 {
 		return words
 	}
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = w
-		if w == "" || strings.ContainsAny(w, " \t\n'\"\\$`*?[]{}()<>|&;#~!") {
-			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return []string{strings.Join(quoted, " ")}
+	return []string{console.Quote(words, false)}
 }
 
 func (g *global) explainRecorded(cmd *cobra.Command, j *judge, args []string, coded bool) error {
 	if len(args) != 1 {
-		return &exitError{exitUsage, errors.New("name a tool_call_id, or a command after --, e.g. toold policy explain -- git push")}
+		return console.Usage(errors.New("name a tool_call_id, or a command after --, e.g. toold policy explain -- git push"))
 	}
 	log, err := openRecord(cmd.Context(), j.cfg)
 	if err != nil {
@@ -116,34 +111,34 @@ func (g *global) explainRecorded(cmd *cobra.Command, j *judge, args []string, co
 }
 
 func (g *global) explained(e explanation, coded bool) error {
-	if err := g.print(e, e.String()); err != nil || !coded || e.Action == policy.Allow {
+	if err := g.Print(e, e.String()); err != nil || !coded || e.Action == policy.Allow {
 		return err
 	}
 	if e.Action == policy.Ask {
-		return &exitError{code: exitAsks}
+		return console.Exit(exitAsks, nil)
 	}
-	return &exitError{code: exitDenies}
+	return console.Exit(exitDenies, nil)
 }
 
 // String is the explanation for people.
 func (e explanation) String() string {
 	var b strings.Builder
 	if e.Recorded != nil {
-		fmt.Fprintf(&b, "then   %s\n", oneLine(decisionText(*e.Recorded)))
+		fmt.Fprintf(&b, "then   %s\n", display.Short(console.Decision(*e.Recorded)))
 	}
-	fmt.Fprintf(&b, "%-5s  %s (%s)\n       %s\n", e.Action, oneLine(e.Rule), oneLine(e.Source), oneLine(e.Reason))
+	fmt.Fprintf(&b, "%-5s  %s (%s)\n       %s\n", e.Action, display.Short(e.Rule), display.Short(e.Source), display.Short(e.Reason))
 	for _, one := range e.Effects {
-		fmt.Fprintf(&b, "  %-5s  %s  [%s, %s]\n", one.Action, oneLine(one.Text), oneLine(one.Rule), oneLine(one.At))
+		fmt.Fprintf(&b, "  %-5s  %s  [%s, %s]\n", one.Action, display.Short(one.Text), display.Short(one.Rule), display.Short(one.At))
 	}
 	if e.Barred != "" {
-		fmt.Fprintf(&b, "it cannot be allowed: %s\n", oneLine(e.Barred))
+		fmt.Fprintf(&b, "it cannot be allowed: %s\n", display.Short(e.Barred))
 		return b.String()
 	}
 	if len(e.Needs) > 0 {
 		b.WriteString("for it to be allowed, the policy needs\n")
 	}
 	for _, need := range e.Needs {
-		fmt.Fprintf(&b, "  - %s\n", oneLine(need))
+		fmt.Fprintf(&b, "  - %s\n", display.Short(need))
 	}
 	if e.Proved {
 		b.WriteString("then it is allowed (tried)\n")

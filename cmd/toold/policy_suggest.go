@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/policy/check"
 )
@@ -77,7 +79,7 @@ func (g *global) suggest(ctx context.Context, since string) error {
 	for _, p := range j.Suggest(history) {
 		list = append(list, proposalOf(p))
 	}
-	return g.print(list, proposalsText(list))
+	return g.Print(list, proposalsText(list))
 }
 
 func proposalsText(list []proposal) string {
@@ -110,7 +112,7 @@ func (p proposal) inFile(c policy.Change) string {
 	} else {
 		fmt.Fprintf(&b, "  - %s\n", c.Rule)
 	}
-	fmt.Fprintf(&b, "    # approved %s, last %s\n", times(p.Approved), p.Last.Local().Format(time.DateTime))
+	fmt.Fprintf(&b, "    # approved %s, last %s\n", console.Times(p.Approved), p.Last.Local().Format(time.DateTime))
 	if p.RunsCode {
 		b.WriteString("    # it runs what files in the workspace say, which calls may write\n")
 	}
@@ -128,13 +130,6 @@ func (p proposal) inFile(c policy.Change) string {
 	return b.String()
 }
 
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
-}
-
 // age parses days (30d) or a time.ParseDuration.
 func age(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
@@ -145,7 +140,7 @@ func age(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, &exitError{exitUsage, fmt.Errorf("cannot read --since %q: write days or hours, e.g. 30d or 12h", text)}
+		return 0, console.Usage(fmt.Errorf("cannot read --since %q: write days or hours, e.g. 30d or 12h", text))
 	}
 	return d, nil
 }
@@ -175,7 +170,7 @@ func (g *global) diffPolicy(ctx context.Context, file, since string) error {
 		return err
 	}
 	changes := old.Compare(history, next)
-	return g.print(map[string]any{"calls": len(history.Calls), "changes": changes}, changesText(len(history.Calls), changes))
+	return g.Print(map[string]any{"calls": len(history.Calls), "changes": changes}, changesText(len(history.Calls), changes))
 }
 
 func (g *global) history(ctx context.Context, j *judge, since string) (*check.History, error) {
@@ -214,7 +209,7 @@ func changesText(calls int, changes []check.Difference) string {
 	}
 	fmt.Fprintf(&b, "%d calls: %s\n", calls, strings.Join(kinds, ", "))
 	for _, c := range changes {
-		fmt.Fprintf(&b, "  %s→%s  %s  [%s, %s]\n", c.Before, c.After, c.Text, oneLine(c.Rule), oneLine(c.Source))
+		fmt.Fprintf(&b, "  %s→%s  %s  [%s, %s]\n", c.Before, c.After, c.Text, display.Short(c.Rule), display.Short(c.Source))
 	}
 	return b.String()
 }

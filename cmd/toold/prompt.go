@@ -5,19 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strings"
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 )
 
 // answerQuestions connects an approver: the person at the terminal, or --yes.
 func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	if !c.yes {
-		if !executor.IsTerminal(c.std.in) {
+		if !executor.IsTerminal(c.In) {
 			return nil
 		}
 		// Standard error may be a file.
@@ -29,7 +29,7 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	}
 	var err error
 	if p.person, err = p.dial(ctx, "approver", client.Options{Silent: true}); err != nil {
-		return &exitError{callNotRun, err}
+		return console.Exit(callNotRun, err)
 	}
 	c.answers = true
 	p.answering.Add(1)
@@ -54,11 +54,11 @@ func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest
 	newline := context.AfterFunc(ctx, func() { fmt.Fprintln(p.tty) })
 	defer newline()
 	hello := p.agent.Hello()
-	_ = show(p.tty, fmt.Sprintf("\n%s asks: %s\n%s%s%s  in %s, %s\n", oneLine(r.Rule), oneLine(r.Reason),
-		asker(r.Asker, "  "), question(r, "  "), suggestionsText(r.Suggestions, "  "), hello.Workspace, describeWire(hello.Sandbox)))
+	_ = console.Show(p.tty, fmt.Sprintf("\n%s asks: %s\n%s%s%s  in %s, %s\n", display.Short(r.Rule), display.Short(r.Reason),
+		console.Asker(r.Asker, "  "), console.Question(r, "  "), console.Suggestions(r.Suggestions, "  "), hello.Workspace, console.WireSandbox(hello.Sandbox)))
 	in := bufio.NewReader(p.tty)
 	for open := true; open; {
-		d := askPerson(in, p.tty, r)
+		d := console.AskPerson(in, p.tty, r)
 		d.ApprovalID = r.ID
 		open = c.decide(ctx, p, d)
 	}
@@ -72,78 +72,9 @@ func (c *callRun) decide(ctx context.Context, p *peer, d client.Decision) (open 
 	case err == nil || ctx.Err() != nil:
 		return false
 	case errors.As(err, &refused) && refused.Type == message.InvalidArguments && p.tty != nil:
-		fmt.Fprintln(p.tty, oneLine(refused.Message))
+		fmt.Fprintln(p.tty, display.Short(refused.Message))
 		return true
 	}
 	c.say("the answer did not arrive: %v", err)
 	return false
-}
-
-// askPerson reads an answer until it is clear. The end of the input is a no.
-func askPerson(in *bufio.Reader, out io.Writer, r message.ApprovalRequest) client.Decision {
-	flags := wideningFlags(r.MayWiden)
-	wider := ""
-	if len(flags) > 0 {
-		wider = "[w]iden its sandbox for this once, "
-	}
-	for {
-		fmt.Fprintf(out, "Run it? [y]es once, %s%s[n]o; words after it go to the agent as the reason: ", choices(r), wider)
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return client.Decision{Reason: "the terminal was closed"}
-		}
-		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if d, ok := remembering(word, rest, r); ok {
-			return d
-		}
-		d := client.Decision{Reason: strings.TrimSpace(rest)}
-		yes, clear := yesOrNo(word)
-		switch word = strings.ToLower(word); {
-		case clear:
-			d.Approve = yes
-			return d
-		case len(flags) == 0 || word != "w" && word != "widen":
-			fmt.Fprintf(out, "%q is neither yes nor no.\n", oneLine(word))
-			continue
-		}
-		if d.Widen, d.Approve = askWidening(in, out, flags); d.Approve {
-			return d
-		}
-	}
-}
-
-func yesOrNo(word string) (yes, clear bool) {
-	switch strings.ToLower(word) {
-	case "y", "yes", "a", "allow":
-		return true, true
-	case "n", "no", "d", "deny":
-		return false, true
-	}
-	return false, false
-}
-
-// askWidening reads an escalation, which needs a yes of its own.
-func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Widening, sure bool) {
-	for {
-		fmt.Fprintf(out, "  It may be given %s.\n  Give it (nothing goes back): ", strings.Join(flags, ", "))
-		line, err := in.ReadString('\n')
-		if err != nil || strings.TrimSpace(line) == "" {
-			return message.Widening{}, false
-		}
-		if w, err = parseWidening(line); err == nil {
-			break
-		}
-		fmt.Fprintf(out, "  %s\n", oneLine(err.Error()))
-	}
-	for {
-		fmt.Fprintf(out, "  Then, for this one call:\n%s  Sure? [y]es, [n]o: ", bullets(w.Lines()))
-		line, err := in.ReadString('\n')
-		yes, clear := yesOrNo(strings.TrimSpace(line))
-		if clear && yes {
-			return w, true
-		}
-		if clear || err != nil {
-			return message.Widening{}, false
-		}
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/sandbox/quarantine"
@@ -40,13 +41,13 @@ func (g *global) listQuarantine(_ context.Context, cfg config.Config, _ []string
 	}
 	rows := make([][]string, len(items))
 	for n, i := range items {
-		rows[n] = []string{i.ID, i.At.Local().Format(time.DateTime), size(i.Bytes), display.Visible(i.From)}
+		rows[n] = []string{i.ID, i.At.Local().Format(time.DateTime), console.Size(i.Bytes), display.Visible(i.From)}
 	}
-	if err := g.list(append([]quarantine.Item{}, items...), rows, "nothing was removed"); err != nil {
+	if err := g.List(append([]quarantine.Item{}, items...), rows, "nothing was removed"); err != nil {
 		return err
 	}
-	if len(items) > 0 && !g.json {
-		fmt.Fprintf(g.std.err, "each is in %s/ID/taken; toold quarantine restore ID puts it back\n", daemon.QuarantineDir(cfg))
+	if len(items) > 0 && !g.JSON {
+		fmt.Fprintf(g.Err, "each is in %s/ID/taken; toold quarantine restore ID puts it back\n", daemon.QuarantineDir(cfg))
 	}
 	return nil
 }
@@ -56,7 +57,7 @@ func (g *global) restore(_ context.Context, cfg config.Config, args []string) er
 	if err != nil {
 		return err
 	}
-	return g.done(map[string]any{"id": args[0], "restored": path}, "put back: "+display.Visible(path))
+	return g.Done(map[string]any{"id": args[0], "restored": path}, "put back: "+display.Visible(path))
 }
 
 func (g *global) discard(_ context.Context, cfg config.Config, args []string) error {
@@ -64,7 +65,7 @@ func (g *global) discard(_ context.Context, cfg config.Config, args []string) er
 	if err := quarantine.Discard(daemon.QuarantineDir(cfg), id); err != nil {
 		return err
 	}
-	return g.done(map[string]any{"id": id, "removed": true}, "removed "+display.Visible(id))
+	return g.Done(map[string]any{"id": id, "removed": true}, "removed "+display.Visible(id))
 }
 
 func quarantineFinding(cfg config.Config) finding {
@@ -78,15 +79,7 @@ func quarantineFinding(cfg config.Config) finding {
 		total += i.Bytes
 	}
 	if f.Is = "nothing was removed"; len(items) > 0 {
-		f.Is = fmt.Sprintf("%d removed, %s; toold quarantine lists them", len(items), size(total))
+		f.Is = fmt.Sprintf("%d removed, %s; toold quarantine lists them", len(items), console.Size(total))
 	}
 	return f
-}
-
-func size(n int64) string {
-	const mib = 1 << 20
-	if n < mib {
-		return fmt.Sprintf("%d KiB", (n+1023)>>10)
-	}
-	return fmt.Sprintf("%d MiB", (n+mib/2)/mib)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/internal/statedir"
 	"github.com/toold/toold/internal/tokens"
@@ -29,19 +30,19 @@ func (g *global) dial(ctx context.Context, role string) (*client.Client, error) 
 	}
 	secret, err := secretOnDisk(cfg, role)
 	if err != nil {
-		return nil, &exitError{exitUnreachable, err}
+		return nil, console.Exit(console.ExitUnreachable, err)
 	}
 	at, err := g.endpoint(cfg)
 	if err != nil {
-		return nil, &exitError{exitUnreachable, err}
+		return nil, console.Exit(console.ExitUnreachable, err)
 	}
 	at.Token, at.Name, at.Version, at.Silent = secret, "toold", version, true
 	c, err := client.Dial(ctx, at)
 	if errors.Is(err, client.ErrUnreachable) {
-		return nil, &exitError{exitUnreachable, fmt.Errorf("%w; start one with `toold serve`, or name another with --listen", err)}
+		return nil, console.Exit(console.ExitUnreachable, fmt.Errorf("%w; start one with `toold serve`, or name another with --listen", err))
 	}
 	if err != nil {
-		return nil, &exitError{exitUnreachable, err}
+		return nil, console.Exit(console.ExitUnreachable, err)
 	}
 	return c, nil
 }
@@ -177,10 +178,10 @@ func (g *global) from(path string) string {
 func (g *global) register(ctx context.Context, cfg config.Config) error {
 	added, err := workspaces.In(cfg.StateDir).Add(ctx, cfg.Workspace)
 	if err != nil {
-		return &exitError{exitConfig, err}
+		return console.Exit(console.ExitConfig, err)
 	}
-	if added && !g.json {
-		fmt.Fprintf(g.std.err, "toold: registered the workspace %s\n", cfg.Workspace)
+	if added && !g.JSON {
+		fmt.Fprintf(g.Err, "toold: registered the workspace %s\n", cfg.Workspace)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/loopback"
 	"github.com/toold/toold/internal/server"
 )
@@ -31,20 +32,20 @@ func reloadCommand(g *global) *cobra.Command {
 func (g *global) reload(ctx context.Context, cfg config.Config, _ []string) error {
 	answer, err := g.askReload(ctx, cfg, http.MethodPost)
 	if err != nil {
-		return &exitError{exitUnreachable, err}
+		return console.Exit(console.ExitUnreachable, err)
 	}
-	if g.json {
-		if err := g.emit(answer); err != nil {
+	if g.JSON {
+		if err := g.Emit(answer); err != nil {
 			return err
 		}
 	}
 	if answer.Error != "" {
-		return &exitError{exitConfig, fmt.Errorf("%s\nthe last good policy stays in force", answer.Error)}
+		return console.Exit(console.ExitConfig, fmt.Errorf("%s\nthe last good policy stays in force", answer.Error))
 	}
 	for _, w := range answer.Warnings {
-		fmt.Fprintln(g.std.err, "toold: warning:", w)
+		fmt.Fprintln(g.Err, "toold: warning:", w)
 	}
-	fmt.Fprintln(g.std.err, "the daemon follows", answer.Policy)
+	fmt.Fprintln(g.Err, "the daemon follows", answer.Policy)
 	return nil
 }
 

@@ -18,10 +18,11 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/statedir"
 	"github.com/toold/toold/internal/tokens"
-	"github.com/toold/toold/sandbox"
 )
 
 func serveCommand(g *global) *cobra.Command {
@@ -36,7 +37,7 @@ func (g *global) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log := newLogger(g.std.err, cfg.LogLevel)
+	log := newLogger(g.Err, cfg.LogLevel)
 	ctx, stop := untilSignalled(ctx)
 	defer stop()
 	if err := g.register(ctx, cfg); err != nil {
@@ -45,7 +46,7 @@ func (g *global) serve(ctx context.Context) error {
 	lock, err := daemon.Lock(ctx, cfg)
 	var other *statedir.ServedError
 	if errors.As(err, &other) {
-		fmt.Fprintf(g.std.err, "toold: it serves the workspace %s as well\n", cfg.Workspace)
+		fmt.Fprintf(g.Err, "toold: it serves the workspace %s as well\n", cfg.Workspace)
 	}
 	if err != nil {
 		return err
@@ -114,7 +115,7 @@ func untilCaught(parent context.Context, ends map[os.Signal]bool) (context.Conte
 				switch {
 				case !ends[s]:
 				case ctx.Err() != nil && s != syscall.SIGHUP: // shell and terminal both send it
-					os.Exit(exitInterrupted)
+					os.Exit(console.ExitInterrupted)
 				default:
 					cancel()
 				}
@@ -127,17 +128,17 @@ func untilCaught(parent context.Context, ends map[os.Signal]bool) (context.Conte
 }
 
 func (g *global) ready(cfg config.Config, d *daemon.Daemon) error {
-	if g.json {
+	if g.JSON {
 		addresses := map[string]string{"ws": d.URL(), "http": d.Origin()}
 		if cfg.Socket != "" {
 			addresses["unix"] = cfg.Socket
 		}
-		return g.emit(map[string]any{
+		return g.Emit(map[string]any{
 			"ready": true, "version": version, "pid": os.Getpid(), "workspace": cfg.Workspace,
 			"addresses": addresses, "token_files": daemon.TokenFiles(cfg), "policy": d.Policy(),
 		})
 	}
-	return banner(g.std.err, cfg, d)
+	return banner(g.Err, cfg, d)
 }
 
 func banner(w io.Writer, cfg config.Config, d *daemon.Daemon) error {
@@ -149,8 +150,8 @@ func banner(w io.Writer, cfg config.Config, d *daemon.Daemon) error {
 	fmt.Fprintf(&b, "toold %s\n", version)
 	fmt.Fprintf(&b, "  workspace  %s\n", cfg.Workspace)
 	fmt.Fprintf(&b, "  policy     %s\n", source)
-	fmt.Fprintf(&b, "  sandbox    %s\n", describe(d.Confinement()))
-	if flags := wideningFlags(d.MayEscalate()); len(flags) > 0 {
+	fmt.Fprintf(&b, "  sandbox    %s\n", console.Sandbox(d.Confinement()))
+	if flags := console.WideningFlags(d.MayEscalate()); len(flags) > 0 {
 		fmt.Fprintf(&b, "             approvers may widen it for one call: %s (approval.widen)\n", strings.Join(flags, ", "))
 	}
 	fmt.Fprintf(&b, "  agents     %s\n", d.URL())
@@ -163,31 +164,17 @@ func banner(w io.Writer, cfg config.Config, d *daemon.Daemon) error {
 		fmt.Fprintf(&b, "  warning    tier %s: %s\n", d.Confinement().Tier, d.Confinement().Degraded)
 	}
 	for _, w := range d.Policy().Warnings {
-		fmt.Fprintf(&b, "  warning    %s\n", oneLine(w))
+		fmt.Fprintf(&b, "  warning    %s\n", display.Short(w))
 	}
 	if os.Getuid() == 0 {
 		b.WriteString("  warning    toold runs as root: what is not confined is done as root\n")
 	}
 	if os.Getuid() == 0 && d.Ungrouped() != nil {
-		fmt.Fprintf(&b, "  warning    before Linux 6.14 the limit on processes does not hold for root without control groups: %s\n", oneLine(d.Ungrouped().Error()))
+		fmt.Fprintf(&b, "  warning    before Linux 6.14 the limit on processes does not hold for root without control groups: %s\n", display.Short(d.Ungrouped().Error()))
 	}
 	b.WriteString("Waiting for calls. Ctrl-C stops; running calls are answered first.\n")
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func describe(r sandbox.Report) string {
-	network := "network off"
-	switch {
-	case r.Network:
-		network = "network on"
-	case r.Proxy:
-		network = "network by name (sandbox.egress)"
-	}
-	if len(r.Enforced) == 0 {
-		return r.Profile + ", NOTHING IS ENFORCED, " + network
-	}
-	return fmt.Sprintf("%s, tier %s [%s], %s", r.Profile, r.Tier, strings.Join(r.Enforced, ", "), network)
 }
 
 // newLogger writes text on a terminal, else JSON.

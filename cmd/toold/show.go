@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
@@ -55,7 +56,7 @@ func (g *global) show(ctx context.Context, log *journal.Journal, id string) erro
 		s, failed := shown(rec, rec.Arguments)
 		if failed == nil {
 			s.Messages, failed = messagesAbout(ctx, log, rec)
-			failed = errors.Join(g.print(s, s.String()), failed)
+			failed = errors.Join(g.Print(s, s.String()), failed)
 		}
 		err = errors.Join(err, failed)
 	}
@@ -122,7 +123,7 @@ func (s shownCall) String() string {
 	line("workspace", s.Workspace)
 	line("arguments", s.Arguments)
 	if d := s.Decision; d != nil {
-		line("decision", decisionText(*d))
+		line("decision", console.Decision(*d))
 	}
 	for _, step := range []struct{ name, at string }{{"decided", s.DecidedAt}, {"to be run", s.IntendedAt}, {"started", s.StartedAt}, {"returned", s.ReturnedAt}, {"delivered", s.DeliveredAt}} {
 		line(step.name, step.at)
@@ -136,37 +137,12 @@ func (s shownCall) String() string {
 		return b.String()
 	}
 	if r.Sandbox != nil {
-		line("sandbox", describeWire(*r.Sandbox))
+		line("sandbox", console.WireSandbox(*r.Sandbox))
 	}
 	for _, d := range r.Denials {
-		line("denied", denialNotice(d))
+		line("denied", console.Denial(d))
 	}
-	line("outcome", outcomeText(*r)+" after "+fmt.Sprint(r.DurationMS)+" ms, at "+s.ReturnedAt)
+	line("outcome", console.Outcome(*r)+" after "+fmt.Sprint(r.DurationMS)+" ms, at "+s.ReturnedAt)
 	line("result", strings.TrimSuffix(r.Result, "\n"))
 	return b.String()
-}
-
-func decisionText(d message.Decision) string {
-	by := d.By
-	if by == "beforehand" {
-		by = "an answer given beforehand, which nobody checked"
-	}
-	if d.Person != "" {
-		by += " (" + d.Person + ")"
-	}
-	text := fmt.Sprintf("%s by %s, rule %s (%s): %s", d.Action, by, d.Rule, d.Source, d.Reason)
-	if d.Widened != nil {
-		text += "; widened for this call: " + d.Widened.String()
-	}
-	return text
-}
-
-func outcomeText(r message.ToolReturn) string {
-	switch {
-	case r.ErrorType != nil:
-		return string(*r.ErrorType)
-	case r.ExitCode != nil:
-		return fmt.Sprintf("%s, exit code %d", r.Status, *r.ExitCode)
-	}
-	return r.Status
 }

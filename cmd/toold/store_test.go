@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/postgres"
 	"github.com/toold/toold/internal/store"
@@ -120,7 +121,7 @@ func edits(t *testing.T, s *postgresServer, m *member, team func(...string) []st
 		`UPDATE toold_records SET number = number + 1000 WHERE owner = 'alice' AND number = (SELECT max(number) FROM toold_records WHERE owner = 'alice')`: "alice/",
 	} {
 		do(sql)
-		printed := m.says(exitTampered, text, team("audit", "verify")...)
+		printed := m.says(console.ExitTampered, text, team("audit", "verify")...)
 		if !strings.Contains(printed, "bob/") {
 			t.Errorf("%s: bob's records are not verified: %s", sql, printed)
 		}
@@ -133,8 +134,8 @@ func edits(t *testing.T, s *postgresServer, m *member, team func(...string) []st
 	if strings.Count(printed, "\n") != 5 || !strings.Contains(printed, "echo two") {
 		t.Errorf("a listing with a row that is no record: %s", printed)
 	}
-	m.says(exitTampered, "signed by another key", team("audit", "verify", "--daemon", "alice", "--key", signedBy(t, m))...)
-	m.says(exitTampered, "no record of such a daemon", team("audit", "verify", "--daemon", "dave")...)
+	m.says(console.ExitTampered, "signed by another key", team("audit", "verify", "--daemon", "alice", "--key", signedBy(t, m))...)
+	m.says(console.ExitTampered, "no record of such a daemon", team("audit", "verify", "--daemon", "dave")...)
 }
 
 // signedBy is a file with a key that has signed nothing here.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/tokens"
 )
@@ -50,7 +51,7 @@ func existingToken(cfg config.Config, name string) (file string, configured bool
 	for _, t := range agents {
 		names = append(names, t.Name)
 	}
-	return "", false, &exitError{exitUsage, fmt.Errorf("no token is called %q; there are %s", name, strings.Join(names, ", "))}
+	return "", false, console.Usage(fmt.Errorf("no token is called %q; there are %s", name, strings.Join(names, ", ")))
 }
 
 func (g *global) showToken(cfg config.Config, name string) error {
@@ -66,7 +67,7 @@ func (g *global) printToken(name, file string, t tokens.Token, err error) error 
 	if err != nil {
 		return err
 	}
-	return g.print(map[string]string{"name": name, "file": file, "token": t.Secret}, t.Secret+"\n")
+	return g.Print(map[string]string{"name": name, "file": file, "token": t.Secret}, t.Secret+"\n")
 }
 
 type tokenRow struct {
@@ -90,7 +91,7 @@ func (g *global) listTokens(cfg config.Config) error {
 	}
 	agents, err := tokens.In(cfg.StateDir).Agents()
 	if err != nil {
-		fmt.Fprintln(g.std.err, "toold: warning:", err)
+		fmt.Fprintln(g.Err, "toold: warning:", err)
 	}
 	for _, t := range agents {
 		list = append(list, tokenRow{Name: t.Name, Roles: []string{"agent"}, File: t.File, Made: t.Made})
@@ -103,16 +104,16 @@ func (g *global) listTokens(cfg config.Config) error {
 		}
 		rows = append(rows, []string{t.Name, strings.Join(t.Roles, ", "), made})
 	}
-	return g.list(list, rows, "no tokens")
+	return g.List(list, rows, "no tokens")
 }
 
 func (g *global) addToken(cfg config.Config, name string) error {
 	if err := tokens.CheckName(name); err != nil {
-		return &exitError{exitUsage, err}
+		return console.Usage(err)
 	}
 	file, configured := daemon.TokenFile(cfg, name)
 	if _, err := os.Lstat(file); configured || err == nil {
-		return &exitError{exitUsage, fmt.Errorf("there is a token %q already; print it with `toold token show %s`", name, name)}
+		return console.Usage(fmt.Errorf("there is a token %q already; print it with `toold token show %s`", name, name))
 	}
 	t, err := tokens.Make(file)
 	return g.printToken(name, file, t, err)
@@ -126,7 +127,7 @@ func (g *global) rotateToken(cfg config.Config, name string) error {
 	if _, err := tokens.Rotate(file); err != nil {
 		return err
 	}
-	return g.done(map[string]any{"name": name, "file": file}, fmt.Sprintf("the token %s is another one now; what has the old one can do nothing with it", name))
+	return g.Done(map[string]any{"name": name, "file": file}, fmt.Sprintf("the token %s is another one now; what has the old one can do nothing with it", name))
 }
 
 func (g *global) revokeToken(cfg config.Config, name string) error {
@@ -135,10 +136,10 @@ func (g *global) revokeToken(cfg config.Config, name string) error {
 	case err != nil:
 		return err
 	case configured:
-		return &exitError{exitUsage, fmt.Errorf("the token %s belongs to the configuration, and would be made again; replace it with `toold token rotate %s`, or take it out of `tokens` in the configuration file", name, name)}
+		return console.Usage(fmt.Errorf("the token %s belongs to the configuration, and would be made again; replace it with `toold token rotate %s`, or take it out of `tokens` in the configuration file", name, name))
 	}
 	if err := tokens.Revoke(file); err != nil {
 		return err
 	}
-	return g.done(map[string]any{"name": name}, fmt.Sprintf("the token %s is revoked; what has it can do nothing with it", name))
+	return g.Done(map[string]any{"name": name}, fmt.Sprintf("the token %s is revoked; what has it can do nothing with it", name))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/service"
 	"github.com/toold/toold/internal/statedir"
@@ -76,10 +77,10 @@ func (g *global) up(ctx context.Context, cfg config.Config) error {
 	}
 	text += "See what agents do with `toold watch`; end the daemon with `toold down`.\n"
 	v := map[string]any{"started": d.Started, "pid": d.PID, "url": d.URL, "workspace": cfg.Workspace, "unit": d.Unit, "log": d.Log}
-	if g.json {
-		return g.emit(v)
+	if g.JSON {
+		return g.Emit(v)
 	}
-	fmt.Fprint(g.std.err, text)
+	fmt.Fprint(g.Err, text)
 	return nil
 }
 
@@ -92,16 +93,16 @@ func (g *global) ensureDaemon(ctx context.Context, cfg config.Config) (d service
 	}
 	command, err := g.daemonCommand(cfg)
 	if err != nil {
-		return d, &exitError{exitFailed, err}
+		return d, console.Exit(console.ExitFailed, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, upWithin)
 	defer cancel()
 	if d, err = service.Start(ctx, service.Options{StateDir: cfg.StateDir, Dir: cfg.Workspace, Command: command, Env: unitEnv(cfg)}); err != nil {
-		return d, &exitError{exitFailed, fmt.Errorf("%w\n`toold serve` starts it in this terminal; `toold doctor` looks for what is wrong", err)}
+		return d, console.Exit(console.ExitFailed, fmt.Errorf("%w\n`toold serve` starts it in this terminal; `toold doctor` looks for what is wrong", err))
 	}
 	p, err := g.reach(ctx, cfg, client.Options{Silent: true})
 	if err != nil {
-		return d, &exitError{exitUnreachable, err}
+		return d, console.Exit(console.ExitUnreachable, err)
 	}
 	p.close()
 	return d, nil
@@ -149,9 +150,9 @@ func (g *global) down(ctx context.Context, cfg config.Config, _ []string) error 
 	case err != nil:
 		return err
 	case !ok:
-		return g.done(map[string]any{"stopped": false}, "no daemon runs")
+		return g.Done(map[string]any{"stopped": false}, "no daemon runs")
 	}
-	return g.done(map[string]any{"stopped": true, "pid": d.PID}, "the daemon has ended")
+	return g.Done(map[string]any{"stopped": true, "pid": d.PID}, "the daemon has ended")
 }
 
 func stopDaemon(ctx context.Context, stateDir string) (d statedir.Daemon, ok bool, err error) {
@@ -161,7 +162,7 @@ func stopDaemon(ctx context.Context, stateDir string) (d statedir.Daemon, ok boo
 		err = keepDaemon(stateDir)
 	}
 	if err != nil {
-		err = &exitError{exitFailed, err}
+		err = console.Exit(console.ExitFailed, err)
 	}
 	return d, ok, err
 }
@@ -194,8 +195,8 @@ func (c *connecting) releaseDaemon(ctx context.Context) error {
 		_, _, err := stopDaemon(ctx, c.cfg.StateDir)
 		return err
 	}
-	if _, err := c.endpoint(c.cfg); err == nil && len(c.results) > 0 && !c.json {
-		fmt.Fprintln(c.std.err, "the daemon, which ran before, still runs; end it with `toold down`")
+	if _, err := c.endpoint(c.cfg); err == nil && len(c.results) > 0 && !c.JSON {
+		fmt.Fprintln(c.Err, "the daemon, which ran before, still runs; end it with `toold down`")
 	}
 	return nil
 }

@@ -6,9 +6,9 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/toold/toold/internal/daemon"
-
 	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/internal/daemon"
 )
 
 const version = "0.1.0-dev"
@@ -18,7 +18,7 @@ func versionCommand(g *global) *cobra.Command {
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			revision, date := built()
-			return g.print(map[string]any{
+			return g.Print(map[string]any{
 				"version": version, "protocol": daemon.Protocol, "go": runtime.Version(),
 				"os": runtime.GOOS, "arch": runtime.GOARCH, "revision": revision, "date": date,
 			}, versionText())

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/statedir"
 	"github.com/toold/toold/internal/workspaces"
@@ -59,7 +60,7 @@ func (g *global) listWorkspaces(_ context.Context, cfg config.Config, _ []string
 		list = append(list, l)
 		rows = append(rows, []string{display.Visible(w.Path), w.AddedAt.Local().Format(time.DateOnly), l.Problem})
 	}
-	return g.list(list, rows, "no workspace is registered: toold workspaces add PATH")
+	return g.List(list, rows, "no workspace is registered: toold workspaces add PATH")
 }
 
 func (g *global) addWorkspace(ctx context.Context, paths []string) error {
@@ -69,7 +70,7 @@ func (g *global) addWorkspace(ctx context.Context, paths []string) error {
 	}
 	cfg, err := config.Load(options)
 	if err != nil {
-		return &exitError{exitConfig, err}
+		return console.Exit(console.ExitConfig, err)
 	}
 	added, err := workspaces.In(cfg.StateDir).Add(ctx, cfg.Workspace)
 	if err != nil {
@@ -82,7 +83,7 @@ func (g *global) addWorkspace(ctx context.Context, paths []string) error {
 	if d, running, _ := statedir.Running(cfg.StateDir); running {
 		text += "; the daemon at " + d.URL + " serves it"
 	}
-	return g.done(map[string]any{"path": cfg.Workspace, "added": added}, text)
+	return g.Done(map[string]any{"path": cfg.Workspace, "added": added}, text)
 }
 
 func (g *global) removeWorkspace(ctx context.Context, cfg config.Config, args []string) error {
@@ -102,5 +103,5 @@ func (g *global) removeWorkspace(ctx context.Context, cfg config.Config, args []
 	case !removed:
 		return errors.New(path + " is no registered workspace; those that are: toold workspaces list")
 	}
-	return g.done(map[string]any{"path": path, "removed": true}, "removed "+path+"; calls that run there finish")
+	return g.Done(map[string]any{"path": path, "removed": true}, "removed "+path+"; calls that run there finish")
 }

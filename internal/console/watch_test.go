@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"os"
@@ -56,7 +56,7 @@ func TestALineThatIsTooLongIsRefusedAndTheNextOneTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	(&watcher{global: &global{std: stdio{in: in, err: out}}}).answers(t.Context())
+	(&watcher{Console: Console{In: in, Err: out}}).answers(t.Context())
 	text, err := os.ReadFile(said)
 	if lines := strings.Split(string(text), "\n"); err != nil || len(lines) != 4 || !strings.Contains(lines[0], "more than 65536 bytes") ||
 		!strings.Contains(lines[1], `number "7"`) || !strings.Contains(lines[2], `number "8"`) {
@@ -74,8 +74,8 @@ func TestAQuestionThatIsAskedAgainKeepsItsNumber(t *testing.T) {
 	}
 	defer out.Close()
 	w := &watcher{
-		global: &global{std: stdio{out: out}},
-		open:   map[int]message.ApprovalRequest{}, number: map[string]int{}, ended: map[string]bool{},
+		Console: Console{Out: out},
+		open:    map[int]message.ApprovalRequest{}, number: map[string]int{}, ended: map[string]bool{},
 	}
 	first, second := message.ApprovalRequest{ID: "approval-a"}, message.ApprovalRequest{ID: "approval-b"}
 	w.requested(first)

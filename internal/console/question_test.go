@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"bufio"
@@ -26,7 +26,7 @@ func TestAQuestionHidesNothingAndImitatesNothing(t *testing.T) {
 		"  | -b\n" +
 		"  - run make\\nRun it? yes\n" +
 		"  - read /w/sub (the folder it runs in)\n"
-	if diff := cmp.Diff(want, question(r, "  ")); diff != "" {
+	if diff := cmp.Diff(want, Question(r, "  ")); diff != "" {
 		t.Errorf("question (-want +got):\n%s", diff)
 	}
 }
@@ -56,7 +56,7 @@ func TestAPersonMayWidenTheSandboxAtTheTerminal(t *testing.T) {
 		"w\n--network full more\n\nn\n": {},
 	} {
 		var out strings.Builder
-		got := askPerson(bufio.NewReader(strings.NewReader(typed)), &out, message.ApprovalRequest{MayWiden: may})
+		got := AskPerson(bufio.NewReader(strings.NewReader(typed)), &out, message.ApprovalRequest{MayWiden: may})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s%s", typed, diff, out.String())
 		}
@@ -66,7 +66,7 @@ func TestAPersonMayWidenTheSandboxAtTheTerminal(t *testing.T) {
 	}
 	// Where nothing may be added, the word is as unclear as any other.
 	var out strings.Builder
-	if got := askPerson(bufio.NewReader(strings.NewReader("w\n--network full\ny\n")), &out, message.ApprovalRequest{}); !got.Approve || got.Widen != (message.Widening{}) || strings.Contains(out.String(), "widen") {
+	if got := AskPerson(bufio.NewReader(strings.NewReader("w\n--network full\ny\n")), &out, message.ApprovalRequest{}); !got.Approve || got.Widen != (message.Widening{}) || strings.Contains(out.String(), "widen") {
 		t.Errorf("got %+v: %s", got, out.String())
 	}
 }
@@ -76,7 +76,7 @@ func TestAnUnclearAnswerIsAskedAgain(t *testing.T) {
 	for _, unclear := range []string{"maybe", "?", "", "  ", "yess", "not", "1", "\x1b[2K", "w"} {
 		for clear, want := range map[string]client.Decision{"y": {Approve: true}, "n no need": {Reason: "no need"}} {
 			var out strings.Builder
-			got := askPerson(bufio.NewReader(strings.NewReader(unclear+"\n"+clear+"\n")), &out, message.ApprovalRequest{})
+			got := AskPerson(bufio.NewReader(strings.NewReader(unclear+"\n"+clear+"\n")), &out, message.ApprovalRequest{})
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%q, then %q (-want +got):\n%s", unclear, clear, diff)
 			}
@@ -103,12 +103,12 @@ func TestAPersonMayLetAYesCountForMore(t *testing.T) {
 		"edit npm test\n":    {Approve: true, Arguments: []byte(`{"command":"npm test","timeout":5}`)},
 	} {
 		var out strings.Builder
-		if diff := cmp.Diff(want, askPerson(bufio.NewReader(strings.NewReader(typed)), &out, r)); diff != "" {
+		if diff := cmp.Diff(want, AskPerson(bufio.NewReader(strings.NewReader(typed)), &out, r)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s%s", typed, diff, out.String())
 		}
 	}
 	var out strings.Builder
-	askPerson(bufio.NewReader(strings.NewReader("n\n")), &out, message.ApprovalRequest{})
+	AskPerson(bufio.NewReader(strings.NewReader("n\n")), &out, message.ApprovalRequest{})
 	if text := out.String(); strings.Contains(text, "conversation") || strings.Contains(text, "dit") {
 		t.Errorf("what is not offered is named: %s", text)
 	}

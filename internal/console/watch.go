@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"bufio"
@@ -14,40 +14,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 )
-
-func watchCommand(g *global) *cobra.Command {
-	var s message.Subscribe
-	cmd := &cobra.Command{
-		Use: "watch", Short: "Show what calls do as they do it, and answer their questions", Args: cobra.NoArgs,
-		Long: "Shows each call, what was decided about it, what it prints and how it ends, under a letter;\n" +
-			"standard error after \"!\". A call that waits for a person has a number. A line typed here\n" +
-			"answers one:\n\n" +
-			"  yes 1\n" +
-			"  yes 1 --network full     (widens its sandbox, as far as approval.widen lets it)\n" +
-			"  no 1 use make instead    (the words go to the agent)\n" +
-			"  conversation 1           (yes, and to the same in this conversation)\n" +
-			"  command 1, prefix 1      (yes, and a rule for it in your policy)\n" +
-			"  rule 1 npm run *         (yes, and a rule of your own)\n" +
-			"  edit 1 npm test          (runs this instead, once)\n\n" +
-			"While this runs an approver is connected. When the daemon is gone it is awaited, and what\n" +
-			"the journal recorded meanwhile is shown. With --json each event is a line.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return g.watch(cmd.Context(), s) },
-	}
-	cmd.Flags().StringVar(&s.AgentID, "agent", "", "only calls of the agent with this `id`")
-	cmd.Flags().StringVar(&s.ConversationID, "conversation", "", "only calls of the conversation with this `id`")
-	return cmd
-}
 
 var watched = []string{"request", "decision", "question", "answer", "waiting", "output", "return"}
 
 // watcher shows calls and takes answers. Each answer names its question, so that nothing typed earlier decides it.
 type watcher struct {
-	*global
+	Console
+	dial  func(context.Context) (*client.Client, error)
 	wants message.Subscribe
 
 	mu     sync.Mutex
@@ -59,32 +36,31 @@ type watcher struct {
 	ended  map[string]bool
 }
 
-func (g *global) watch(ctx context.Context, wants message.Subscribe) error {
-	ctx, stop := interruptible(ctx)
-	defer stop()
-	c, err := g.dial(ctx, "approver")
+// Watch shows what calls do and takes answers to their questions until ctx ends. dial connects an approver.
+func (c Console) Watch(ctx context.Context, dial func(context.Context) (*client.Client, error), wants message.Subscribe) error {
+	conn, err := dial(ctx)
 	if err != nil {
 		return err
 	}
 	wants.Topics = watched
-	w := &watcher{global: g, wants: wants, client: c, open: map[int]message.ApprovalRequest{}, number: map[string]int{}, ended: map[string]bool{}}
+	w := &watcher{Console: c, dial: dial, wants: wants, client: conn, open: map[int]message.ApprovalRequest{}, number: map[string]int{}, ended: map[string]bool{}}
 	// Ends at the end of standard input, or with the program.
 	go w.answers(ctx)
-	for c != nil {
-		err := w.follow(ctx, c)
-		c.Close()
+	for conn != nil {
+		err := w.follow(ctx, conn)
+		conn.Close()
 		var refused *message.Error
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case errors.As(err, &refused) && w.wants.After == nil:
-			return errors.New(oneLine(refused.Message))
+			return errors.New(display.Short(refused.Message))
 		case refused != nil:
 			w.wants.After = nil // another journal
 		default:
-			fmt.Fprintln(g.std.err, "toold: the connection to the daemon was lost; it is awaited")
+			fmt.Fprintln(c.Err, "toold: the connection to the daemon was lost; it is awaited")
 		}
-		c = w.redial(ctx)
+		conn = w.redial(ctx)
 	}
 	return nil
 }
@@ -93,7 +69,7 @@ const redialEvery = 500 * time.Millisecond
 
 func (w *watcher) redial(ctx context.Context) *client.Client {
 	for ctx.Err() == nil {
-		if c, err := w.dial(ctx, "approver"); err == nil {
+		if c, err := w.dial(ctx); err == nil {
 			w.mu.Lock()
 			w.client = c
 			w.mu.Unlock()
@@ -119,7 +95,7 @@ func (w *watcher) follow(ctx context.Context, c *client.Client) error {
 	return c.Subscribe(ctx, w.wants, client.SubscriptionEvents{
 		Subscribed: func(after int64) {
 			if w.wants.After == nil {
-				fmt.Fprintf(w.std.err, "toold: waiting for calls in %s; answer questions with: yes NUMBER, or: no NUMBER WHY; Ctrl-C ends\n", c.Hello().Workspace)
+				fmt.Fprintf(w.Err, "toold: waiting for calls in %s; answer questions with: yes NUMBER, or: no NUMBER WHY; Ctrl-C ends\n", c.Hello().Workspace)
 			}
 			w.wants.After = &after
 			// Ends with its answer or the connection.
@@ -127,7 +103,7 @@ func (w *watcher) follow(ctx context.Context, c *client.Client) error {
 		},
 		Event: w.event,
 		Gap: func(g message.SubscriptionGap) {
-			fmt.Fprintf(w.std.err, "toold: %d events came too fast to be shown\n", g.Skipped)
+			fmt.Fprintf(w.Err, "toold: %d events came too fast to be shown\n", g.Skipped)
 		},
 	})
 }
@@ -167,7 +143,7 @@ func (w *watcher) requested(r message.ApprovalRequest) {
 		w.number[r.ID] = number
 	}
 	w.open[number], w.calls.asking = r, true
-	w.print(r, fmt.Sprintf("[%d] %s  %s", number, r.ID, asked(r)))
+	w.Print(r, fmt.Sprintf("[%d] %s  %s", number, r.ID, Asked(r)))
 }
 
 func (w *watcher) resolved(r message.ApprovalResolved) {
@@ -183,13 +159,13 @@ func (w *watcher) close(r message.ApprovalResolved) {
 	}
 	delete(w.open, number)
 	w.calls.asking = len(w.open) > 0
-	w.print(r, fmt.Sprintf("[%d] %s  %s\n", number, r.ID, oneLine(resolvedText(r))))
+	w.Print(r, fmt.Sprintf("[%d] %s  %s\n", number, r.ID, display.Short(resolvedText(r))))
 }
 
 const mostTyped = 64 << 10
 
 func (w *watcher) answers(ctx context.Context) {
-	in := bufio.NewReaderSize(w.std.in, mostTyped)
+	in := bufio.NewReaderSize(w.In, mostTyped)
 	for {
 		line, more, err := in.ReadLine()
 		long := more
@@ -198,12 +174,12 @@ func (w *watcher) answers(ctx context.Context) {
 		}
 		switch {
 		case long:
-			fmt.Fprintf(w.std.err, "toold: a line of more than %d bytes answers nothing; type a shorter one\n", mostTyped)
+			fmt.Fprintf(w.Err, "toold: a line of more than %d bytes answers nothing; type a shorter one\n", mostTyped)
 		case err == nil && len(bytes.TrimSpace(line)) > 0:
 			w.answered(ctx, string(line))
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			fmt.Fprintf(w.std.err, "toold: cannot read what is typed, and takes no more answers: %v\n", err)
+			fmt.Fprintf(w.Err, "toold: cannot read what is typed, and takes no more answers: %v\n", err)
 		}
 		if err != nil {
 			return
@@ -222,9 +198,9 @@ func (w *watcher) answered(ctx context.Context, line string) {
 	var refused *message.Error
 	switch {
 	case errors.As(err, &refused):
-		_ = show(w.std.err, "toold: "+oneLine(refused.Message)+"\n")
+		_ = Show(w.Err, "toold: "+display.Short(refused.Message)+"\n")
 	case err != nil && ctx.Err() == nil:
-		_ = show(w.std.err, "toold: "+oneLine(err.Error())+"\n")
+		_ = Show(w.Err, "toold: "+display.Short(err.Error())+"\n")
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"bytes"
@@ -61,10 +61,10 @@ func (w *watcher) event(e message.SubscriptionEvent) {
 		withEvent(e, w.requested)
 	case e.Topic == message.TopicAnswer:
 		withEvent(e, w.resolved)
-	case w.json:
-		_ = w.emit(e)
+	case w.JSON:
+		_ = w.Emit(e)
 	default:
-		_ = w.out(w.calls.text(e))
+		_ = w.Show(w.calls.text(e))
 	}
 }
 
@@ -112,7 +112,7 @@ func (s *callScreen) text(e message.SubscriptionEvent) (text string) {
 
 // asker names the caller, unless it is the last one.
 func (s *callScreen) asker(e message.SubscriptionEvent) string {
-	from := asker(message.Asker{Client: e.Client, AgentID: e.AgentID, ConversationID: e.ConversationID}, "   ")
+	from := Asker(message.Asker{Client: e.Client, AgentID: e.AgentID, ConversationID: e.ConversationID}, "   ")
 	if from == s.from {
 		return ""
 	}
@@ -143,14 +143,14 @@ type askedCall struct {
 func (a askedCall) line() string {
 	tool := cmp.Or(a.ToolCall.ToolName, a.ToolCall.Name)
 	if tool == "" {
-		return oneLine(strings.TrimSpace(a.ToolName + " " + a.CallID))
+		return display.Short(strings.TrimSpace(a.ToolName + " " + a.CallID))
 	}
 	arguments := a.ToolCall.Arguments
 	var inString string
 	if json.Unmarshal(arguments, &inString) == nil {
 		arguments = json.RawMessage(inString)
 	}
-	return oneLine(dispatch.CallText(tool, arguments))
+	return display.Short(dispatch.CallText(tool, arguments))
 }
 
 // add assigns the next letter: A to Z, then AA.
@@ -169,7 +169,7 @@ func (s *callScreen) add(name callName) *watchedCall {
 }
 
 func (c *watchedCall) line(format string, args ...any) string {
-	return c.letter + "  " + oneLine(fmt.Sprintf(format, args...)) + "\n"
+	return c.letter + "  " + display.Short(fmt.Sprintf(format, args...)) + "\n"
 }
 
 func (c *watchedCall) output(d message.OutputDelta) (text string) {

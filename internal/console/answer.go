@@ -1,0 +1,225 @@
+package console
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/escalation"
+)
+
+// AskPerson reads an answer until it is clear. The end of the input is a no.
+func AskPerson(in *bufio.Reader, out io.Writer, r message.ApprovalRequest) client.Decision {
+	flags := WideningFlags(r.MayWiden)
+	wider := ""
+	if len(flags) > 0 {
+		wider = "[w]iden its sandbox for this once, "
+	}
+	for {
+		fmt.Fprintf(out, "Run it? [y]es once, %s%s[n]o; words after it go to the agent as the reason: ", choices(r), wider)
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return client.Decision{Reason: "the terminal was closed"}
+		}
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if d, ok := remembering(word, rest, r); ok {
+			return d
+		}
+		d := client.Decision{Reason: strings.TrimSpace(rest)}
+		yes, clear := yesOrNo(word)
+		switch word = strings.ToLower(word); {
+		case clear:
+			d.Approve = yes
+			return d
+		case len(flags) == 0 || word != "w" && word != "widen":
+			fmt.Fprintf(out, "%q is neither yes nor no.\n", display.Short(word))
+			continue
+		}
+		if d.Widen, d.Approve = askWidening(in, out, flags); d.Approve {
+			return d
+		}
+	}
+}
+
+func yesOrNo(word string) (yes, clear bool) {
+	switch strings.ToLower(word) {
+	case "y", "yes", "a", "allow":
+		return true, true
+	case "n", "no", "d", "deny":
+		return false, true
+	}
+	return false, false
+}
+
+// askWidening reads an escalation, which needs a yes of its own.
+func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Widening, sure bool) {
+	for {
+		fmt.Fprintf(out, "  It may be given %s.\n  Give it (nothing goes back): ", strings.Join(flags, ", "))
+		line, err := in.ReadString('\n')
+		if err != nil || strings.TrimSpace(line) == "" {
+			return message.Widening{}, false
+		}
+		if w, err = parseWidening(line); err == nil {
+			break
+		}
+		fmt.Fprintf(out, "  %s\n", display.Short(err.Error()))
+	}
+	for {
+		fmt.Fprintf(out, "  Then, for this one call:\n%s  Sure? [y]es, [n]o: ", Bullets(w.Lines()))
+		line, err := in.ReadString('\n')
+		yes, clear := yesOrNo(strings.TrimSpace(line))
+		if clear && yes {
+			return w, true
+		}
+		if clear || err != nil {
+			return message.Widening{}, false
+		}
+	}
+}
+
+// plain matches words that need no quotes; program is stricter, for the first word.
+var (
+	plain    = regexp.MustCompile(`^[A-Za-z0-9_./:,@%+-][A-Za-z0-9_./:,@%+=-]*$`)
+	program  = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
+	reserved = regexp.MustCompile(`^(case|coproc|do|done|elif|else|esac|fi|for|function|if|in|select|then|time|until|while)$`)
+)
+
+// Quote returns a command line that a shell splits into these words. With command, the first one names a program, and is neither an assignment nor a reserved word.
+func Quote(words []string, command bool) string {
+	line := make([]string, len(words))
+	for i, w := range words {
+		bare := plain.MatchString(w) && (i > 0 || !command || program.MatchString(w) && !reserved.MatchString(w))
+		if line[i] = w; !bare {
+			line[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(line, " ")
+}
+
+// scopes are the words for what a yes may count for.
+var scopes = map[string]string{
+	"c": "conversation", "conversation": "conversation",
+	"o": "command", "command": "command",
+	"p": "prefix", "prefix": "prefix",
+	"r": "rule", "rule": "rule",
+}
+
+// remembering reads an answer for more than one call or with a change; ok is false for others and for what is not
+// offered.
+func remembering(word, rest string, r message.ApprovalRequest) (d client.Decision, ok bool) {
+	word, rest = strings.ToLower(word), strings.TrimSpace(rest)
+	if word == "e" || word == "edit" {
+		d.Arguments, ok = editedArguments(r, rest)
+		d.Approve = ok
+		return d, ok
+	}
+	scope := scopes[word]
+	offered := slices.ContainsFunc(r.Suggestions, func(s message.Suggestion) bool {
+		return s.Remember == scope || scope == "rule" && s.Remember == "command"
+	})
+	switch {
+	case !offered || scope == "rule" && rest == "":
+		return client.Decision{}, false
+	case scope == "rule":
+		return client.Decision{Approve: true, Remember: scope, Pattern: rest}, true
+	}
+	return client.Decision{Approve: true, Remember: scope, Reason: rest}, true
+}
+
+func editedArguments(r message.ApprovalRequest, command string) (json.RawMessage, bool) {
+	var arguments map[string]json.RawMessage
+	if json.Unmarshal(r.ToolCall.Arguments, &arguments) != nil || arguments["command"] == nil || command == "" {
+		return nil, false
+	}
+	text, err := json.Marshal(command)
+	if err != nil {
+		return nil, false
+	}
+	arguments["command"] = text
+	edited, err := json.Marshal(arguments)
+	return edited, err == nil
+}
+
+func choices(r message.ApprovalRequest) string {
+	var b strings.Builder
+	for _, s := range r.Suggestions {
+		b.WriteString(map[string]string{"conversation": "[c]onversation, ", "command": "c[o]mmand, [r]ule PATTERN, ", "prefix": "[p]refix, "}[s.Remember])
+	}
+	if _, ok := editedArguments(r, "x"); ok {
+		b.WriteString("[e]dit COMMAND, ")
+	}
+	return b.String()
+}
+
+// AnswerFlags are the flags of approve for more than one call, or for another one.
+type AnswerFlags struct{ Remember, Pattern, Command, Arguments string }
+
+// Add adds the flags to a decision about one of the waiting calls.
+func (f AnswerFlags) Add(d *client.Decision, waiting []message.ApprovalRequest) error {
+	if f.Remember != "" && f.Remember != "once" && scopes[f.Remember] != f.Remember {
+		return fmt.Errorf("--remember %q: expected once, conversation, command, prefix or rule", f.Remember)
+	}
+	if d.Remember, d.Pattern = f.Remember, f.Pattern; (f.Remember == "rule") != (f.Pattern != "") {
+		return errors.New("--remember rule and --pattern go together")
+	}
+	if f.Arguments != "" {
+		if d.Arguments = json.RawMessage(f.Arguments); f.Command != "" || !json.Valid(d.Arguments) {
+			return errors.New("--arguments is the arguments as JSON, without --command")
+		}
+	}
+	if f.Command == "" {
+		return nil
+	}
+	for _, r := range waiting {
+		if r.Named(d.ApprovalID) {
+			if edited, ok := editedArguments(r, f.Command); ok {
+				d.Arguments = edited
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("no call with a command waits under %s", d.ApprovalID)
+}
+
+// WideningFields are the fields of w by the names of their flags.
+func WideningFields(w *message.Widening) map[string]*string {
+	return map[string]*string{"profile": &w.Profile, "write": &w.Write, "network": &w.Network, "host": &w.Host}
+}
+
+func parseWidening(line string) (w message.Widening, err error) {
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	for name, field := range WideningFields(&w) {
+		flags.StringVar(field, name, "", "")
+	}
+	err = flags.Parse(strings.Fields(line))
+	switch {
+	case err != nil:
+		return message.Widening{}, err
+	case flags.NArg() > 0 || w == message.Widening{}:
+		return message.Widening{}, errors.New("say it as it is written above, or nothing to leave it")
+	}
+	return w, CheckWidening(w)
+}
+
+// CheckWidening rejects words that no configuration could allow.
+func CheckWidening(w message.Widening) error {
+	if w.Write != "" && !filepath.IsAbs(w.Write) {
+		return fmt.Errorf("--write %q: expected an absolute path", w.Write)
+	}
+	return errors.Join(
+		OneOf("--profile", w.Profile, sandbox.WorkspaceWrite.String(), sandbox.FullAccess.String()),
+		OneOf("--network", w.Network, escalation.Proxy.String(), escalation.Full.String()),
+	)
+}

@@ -1,0 +1,115 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/toold/toold/message"
+)
+
+// livePieces of up to 32 KiB wait to be printed. Further ones are read from the record.
+const livePieces = 128
+
+type piece struct {
+	stream string
+	offset int64
+	data   []byte
+}
+
+// Live prints the output of a call without delaying the connection.
+type Live struct {
+	Console
+	Raw    bool
+	Record func(context.Context, message.GetOutput) (message.Output, []byte, error)
+	Failed func() // nothing can be printed
+
+	out, errs Printer
+	pieces    chan piece
+	printing  sync.WaitGroup
+
+	// Owned by the printing goroutine until Close returns.
+	at      map[string]int64 // printed or missing, by stream
+	missing int64            // in the record
+	err     error            // of printing
+	Mid     bool             // standard output is within a line
+}
+
+// Start prints what take receives, until Close.
+func (l *Live) Start(ctx context.Context) {
+	l.pieces, l.at = make(chan piece, livePieces), map[string]int64{}
+	l.out, l.errs = NewPrinter(l.Out, l.Raw), NewPrinter(l.Err, l.Raw)
+	// Ends when Close was called and all is printed.
+	l.printing.Go(func() {
+		for p := range l.pieces {
+			l.Fill(ctx, p.stream, p.offset)
+			l.Print(p.stream, p.data)
+		}
+	})
+}
+
+// Take never waits.
+func (l *Live) Take(d message.OutputDelta, data []byte) {
+	select {
+	case l.pieces <- piece{d.Stream, d.Offset, data}:
+	default: // Fill gets it
+	}
+}
+
+// Close waits until all is printed.
+func (l *Live) Close() {
+	close(l.pieces)
+	l.printing.Wait()
+}
+
+// Finish resets colours.
+func (l *Live) Finish() {
+	l.out.Close()
+	l.errs.Close()
+}
+
+// Fill prints a stream up to an offset, from the record.
+func (l *Live) Fill(ctx context.Context, stream string, to int64) {
+	for l.at[stream] < to && l.err == nil && ctx.Err() == nil {
+		from := l.at[stream]
+		out, data, err := l.Record(ctx, message.GetOutput{Stream: stream, Offset: from, Limit: to - from})
+		if err != nil || out.Offset >= to || len(data) == 0 {
+			break
+		}
+		l.missing += out.Offset - from
+		l.at[stream] = out.Offset
+		l.Print(stream, data[:min(int64(len(data)), to-out.Offset)])
+	}
+	if rest := to - l.at[stream]; rest > 0 {
+		l.missing += rest
+		l.at[stream] = to
+	}
+}
+
+// Print prints a piece of a stream.
+func (l *Live) Print(stream string, data []byte) {
+	l.at[stream] += int64(len(data))
+	out := l.out
+	if stream == "stderr" {
+		out = l.errs
+	} else if len(data) > 0 {
+		l.Mid = data[len(data)-1] != '\n'
+	}
+	if l.err != nil {
+		return
+	}
+	if _, l.err = out.Write(data); l.err != nil {
+		l.Failed()
+	}
+}
+
+// Problem returns why output is missing.
+func (l *Live) Problem() error {
+	switch {
+	case l.err != nil:
+		return fmt.Errorf("cannot print the output: %w", l.err)
+	case l.missing > 0:
+		return fmt.Errorf("%d bytes of the output were not printed: the record does not have them (limits.spool_bytes, or a full disk); let the command write to a file", l.missing)
+	}
+	return nil
+}
