@@ -106,8 +106,14 @@ var layers = []row{
 		"internal/approval", "internal/codex", "internal/config", "internal/dispatch", "internal/journal", "internal/loopback", "internal/metrics", "internal/server", "internal/statedir", "internal/store", "internal/tokens", "internal/trace", "internal/workspaces",
 	}, []string{"fsnotify", "x/sys", "zap"}},
 	{"internal/console", []string{"client", "executor", "internal/dispatch", "internal/display", "message", "sandbox", "sandbox/escalation"}, nil},
+	{"internal/reach", []string{"client", "internal/config", "internal/console", "internal/daemon", "internal/loopback", "internal/server", "internal/statedir", "internal/tokens"}, nil},
+	{"internal/audit", []string{"internal/anchor", "internal/config", "internal/console", "internal/daemon", "internal/dispatch", "internal/display", "internal/journal", "internal/journal/seal", "internal/store", "message", "policy"}, nil},
+	{"internal/doctor", []string{
+		"client", "executor", "internal/audit", "internal/config", "internal/console", "internal/daemon", "internal/journal", "internal/loopback", "internal/reach", "internal/store",
+		"sandbox", "sandbox/cgroup", "sandbox/protect", "sandbox/quarantine",
+	}, nil},
 	{"cmd/toold", []string{
-		"internal/console",
+		"internal/audit", "internal/console", "internal/doctor", "internal/reach",
 		"internal/paths", "message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/protect", "sandbox/quarantine", "sandbox/escalation", "executor", "tools", "client",
 		"internal/anchor", "internal/config", "internal/daemon", "internal/dispatch", "internal/display", "internal/journal", "internal/journal/seal", "internal/loopback", "internal/server", "internal/service", "internal/statedir", "internal/store", "internal/tokens", "internal/workspaces",
 		"interop/claude", "interop/connect", "interop/hook", "interop/letta", "interop/mcp",

@@ -14,6 +14,8 @@ import (
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/doctor"
+	"github.com/toold/toold/internal/reach"
 	"github.com/toold/toold/internal/tokens"
 	"github.com/toold/toold/interop/connect"
 )
@@ -122,9 +124,9 @@ func (c *connecting) setup(agent string) (connect.Setup, error) {
 	if t, err := tokens.Read(tokens.In(c.cfg.StateDir).Agent(agent)); err == nil {
 		s.Token = t.Secret
 	}
-	at, err := c.endpoint(c.cfg)
+	at, err := c.daemon(c.cfg).Endpoint()
 	s.URL = strings.TrimSuffix(at.URL, "/v1/ws")
-	if errors.Is(err, errNoDaemon) {
+	if errors.Is(err, reach.ErrNone) {
 		s.URL, err = "ws://"+c.cfg.Listen, nil
 	}
 	return s, err
@@ -291,13 +293,13 @@ func (c *connecting) takeBack(agents []connect.Agent) {
 }
 
 // agentFindings repeats the proofs of connected agents.
-func (g *global) agentFindings(ctx context.Context, cfg config.Config) (list []finding) {
+func (g *global) agentFindings(ctx context.Context, cfg config.Config) (list []doctor.Finding) {
 	names, err := connect.Connected(cfg.StateDir)
 	if err != nil {
-		return []finding{{Name: "connected agents", Is: err.Error()}}
+		return []doctor.Finding{{Name: "connected agents", Is: err.Error()}}
 	}
 	for _, name := range names {
-		f := finding{Name: "agent " + name, Fix: "toold connect " + name + ", or take it back: toold connect --undo " + name}
+		f := doctor.Finding{Name: "agent " + name, Fix: "toold connect " + name + ", or take it back: toold connect --undo " + name}
 		if f.Is, err = g.proveAgain(ctx, cfg, name); err != nil {
 			f.Is = err.Error()
 		}

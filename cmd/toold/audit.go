@@ -5,25 +5,24 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/anchor"
+	"github.com/toold/toold/internal/audit"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
-	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/seal"
+	"github.com/toold/toold/internal/store"
 	"github.com/toold/toold/message"
 )
 
 func auditCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Check the journal, sign, anchor or write all of it"}
-	v := &verifyRun{global: g}
+	v := &audit.Verify{}
 	verify := &cobra.Command{
 		Use: "verify [NUMBER:HASH]", Short: "Check that nothing of the journal was changed, added or removed", Args: cobra.MaximumNArgs(1),
 		Long: "Checks each record of the journal against the hash that the next one has of it, that its\n" +
@@ -39,12 +38,15 @@ func auditCommand(g *global) *cobra.Command {
 			"daemon may run meanwhile. With --postgres it checks what a team store has, of all daemons\n" +
 			"or of those that --daemon names; there is no index and no output there, and each row has\n" +
 			"to say what its record says.",
-		RunE: func(cmd *cobra.Command, args []string) error { return v.run(cmd.Context(), args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			v.Console = g.Console
+			return v.Run(cmd.Context(), g.remote, args)
+		},
 	}
-	verify.Flags().StringVar(&v.key, "key", "", "`file` of public keys that were kept elsewhere; only these may have signed checkpoints")
-	verify.Flags().StringArrayVar(&v.anchors, "anchor", nil, "`place` of checkpoints that were kept elsewhere: file:PATH, git:REPOSITORY or postgres://HOST/DATABASE")
-	verify.Flags().StringVar(&v.store, "postgres", "", "`URL` of a team store, which is checked instead of the journal here")
-	verify.Flags().StringVar(&v.daemon, "daemon", "", "only a daemon in the store: `OWNER` or OWNER/ID")
+	verify.Flags().StringVar(&v.Key, "key", "", "`file` of public keys that were kept elsewhere; only these may have signed checkpoints")
+	verify.Flags().StringArrayVar(&v.Anchors, "anchor", nil, "`place` of checkpoints that were kept elsewhere: file:PATH, git:REPOSITORY or postgres://HOST/DATABASE")
+	verify.Flags().StringVar(&v.Store, "postgres", "", "`URL` of a team store, which is checked instead of the journal here")
+	verify.Flags().StringVar(&v.Daemon, "daemon", "", "only a daemon in the store: `OWNER` or OWNER/ID")
 	cmd.AddCommand(verify, &cobra.Command{
 		Use: "accept", Short: "Note the end of the journal as it is now, for instance after restoring a backup", Args: cobra.NoArgs,
 		RunE: g.remotely(g.accept),
@@ -60,157 +62,156 @@ func (g *global) withRecord(ctx context.Context, do func(context.Context, *journ
 	if err != nil {
 		return err
 	}
-	record, err := openRecord(ctx, cfg)
+	record, err := audit.Open(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer record.Close()
-	return tampered(do(ctx, record))
-}
-
-func tampered(err error) error {
-	if errors.Is(err, journal.ErrTampered) {
-		return console.Exit(console.ExitTampered, err)
-	}
-	return err
-}
-
-type verifyRun struct {
-	*global
-	key     string
-	anchors []string
-	store   string // "" = the journal here
-	daemon  string // in the store; "" = all
-}
-
-func (v *verifyRun) run(ctx context.Context, noted []string) error {
-	checks, err := v.checks(ctx, noted)
-	switch {
-	case err != nil:
-		return err
-	case v.store != "":
-		return v.inStore(ctx, checks)
-	case v.daemon != "":
-		return console.Usage(errNoStore)
-	}
-	cfg, err := v.remote()
-	if err == nil {
-		err = recorded(ctx, cfg)
-	}
-	if err != nil {
-		return err
-	}
-	checks.Output = func(call journal.Key) (string, error) { return daemon.OutputSum(cfg, call) }
-	r, err := journal.Verify(ctx, cfg.StateDir, checks)
-	if err != nil {
-		return tampered(err)
-	}
-	return v.found("", r)
-}
-
-func (v *verifyRun) checks(ctx context.Context, noted []string) (c journal.Checks, err error) {
-	if len(noted) == 1 {
-		if c.Kept, err = parseLink(noted[0]); err != nil {
-			return c, err
-		}
-	}
-	if v.key != "" {
-		text, err := os.ReadFile(v.key)
-		if err == nil {
-			c.Keys, err = seal.DecodePublic(text)
-		}
-		if err != nil {
-			return c, console.Usage(fmt.Errorf("cannot read the keys in %s: %w", v.key, err))
-		}
-	}
-	for _, name := range v.anchors {
-		store, err := anchor.Parse(name)
-		if err != nil {
-			return c, console.Usage(err)
-		}
-		list, err := store.All(ctx)
-		if err != nil {
-			return c, err
-		}
-		if len(list) == 0 {
-			return c, console.Exit(console.ExitTampered, fmt.Errorf("there is no anchor in %s: whatever was anchored there was removed, or `toold audit anchor` did not run yet", name))
-		}
-		c.Anchors = append(c.Anchors, list...)
-	}
-	return c, nil
-}
-
-func (v *verifyRun) found(daemon string, r journal.Report) error {
-	found := verified{Daemon: daemon, Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), Removed: r.Gone, Checkpoints: r.Count, Signed: r.Signed, Anchors: r.Met}
-	for _, k := range r.Keys {
-		found.Keys = append(found.Keys, seal.ID(k))
-	}
-	var text strings.Builder
-	if daemon != "" {
-		text.WriteString(display.Short(daemon) + " ")
-	}
-	fmt.Fprintf(&text, "%d:%s\n", found.Records, found.Hash)
-	if r.Gone > 0 {
-		fmt.Fprintf(&text, "the first %d records were removed, as the configuration says (limits.state_bytes, limits.record_keep)\n", r.Gone)
-	}
-	for _, c := range r.Cuts {
-		found.Cuts = append(found.Cuts, verifiedCut{c.Number, message.Instant(c.Time), c.Bytes, c.Text})
-		fmt.Fprintf(&text, "%d bytes of an incomplete record were cut off the end when toold started (record %d, %s):\n%s", c.Bytes, c.Number, message.Instant(c.Time), hex.Dump(c.Text))
-	}
-	v.note(found)
-	return v.Print(found, text.String())
-}
-
-func (v *verifyRun) note(found verified) {
-	if v.JSON {
-		return
-	}
-	if found.Checkpoints == 0 {
-		fmt.Fprintln(v.Err, "toold: no record is signed yet")
-	} else {
-		fmt.Fprintf(v.Err, "toold: %d checkpoints, signed up to record %d by key %s\n", found.Checkpoints, found.Signed, strings.Join(found.Keys, ", "))
-	}
-	if len(v.anchors) > 0 {
-		fmt.Fprintf(v.Err, "toold: %d anchors fit\n", found.Anchors)
-	}
-}
-
-type verified struct {
-	Daemon      string        `json:"daemon,omitempty"`
-	Hash        string        `json:"hash"`
-	Records     uint64        `json:"records"`
-	Checkpoints int           `json:"checkpoints"`
-	Signed      uint64        `json:"signed"` // number of the last signed record
-	Keys        []string      `json:"keys"`
-	Anchors     int           `json:"anchors,omitempty"`
-	Removed     uint64        `json:"removed,omitempty"`
-	Cuts        []verifiedCut `json:"cuts,omitempty"`
-}
-
-type verifiedCut struct {
-	Record uint64 `json:"record"`
-	Time   string `json:"time"`
-	Bytes  int64  `json:"bytes"`
-	Text   []byte `json:"text"` // the first of them
-}
-
-func parseLink(text string) (l journal.Link, err error) {
-	number, hash, _ := strings.Cut(text, ":")
-	l.Number, err = strconv.ParseUint(number, 10, 64)
-	want, bad := hex.DecodeString(hash)
-	if err != nil || bad != nil || l.Number == 0 || len(want) != len(l.Hash) {
-		return l, console.Usage(fmt.Errorf("cannot read %q: write NUMBER:HASH as audit verify prints it", text))
-	}
-	copy(l.Hash[:], want)
-	return l, nil
+	return audit.Tampered(do(ctx, record))
 }
 
 func (g *global) accept(ctx context.Context, cfg config.Config, _ []string) error {
-	if err := recorded(ctx, cfg); err != nil {
+	if err := audit.Recorded(ctx, cfg); err != nil {
 		return err
 	}
 	if err := journal.Accept(cfg.StateDir); err != nil {
 		return err
 	}
-	return (&verifyRun{global: g}).run(ctx, nil)
+	return (&audit.Verify{Console: g.Console}).Run(ctx, g.remote, nil)
+}
+
+func exportCommand(g *global) *cobra.Command {
+	dir := ""
+	cmd := &cobra.Command{
+		Use: "export [--to DIRECTORY]", Short: "Write each message of the journal as a line of JSON, the oldest first", Args: cobra.NoArgs,
+		Long: "Writes each message of the journal as a line of JSON. With --to the lines go to a new\n" +
+			"directory, with a manifest that is signed by the key of the journal: docs/verify_export.py,\n" +
+			"which needs Python and no toold, checks that nothing of it was changed.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return g.withRecord(cmd.Context(), func(ctx context.Context, record *journal.Journal) error {
+				if dir != "" {
+					m, err := audit.Export(ctx, record, dir)
+					if err != nil {
+						return err
+					}
+					return g.Print(m, dir+"\n")
+				}
+				_, err := audit.Lines(ctx, record, record.Last(), console.NewPrinter(g.Out, false))
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&dir, "to", "", "a new `directory` for the messages and a signed manifest")
+	return cmd
+}
+
+func (g *global) publicKey(_ context.Context, record *journal.Journal) error {
+	public := record.Key().Public()
+	text, err := seal.EncodePublic(public)
+	if err != nil {
+		return err
+	}
+	return g.Print(map[string]any{"id": seal.ID(public), "key": hex.EncodeToString(public), "pem": text}, text)
+}
+
+func anchorCommand(g *global) *cobra.Command {
+	var file, repository, url string
+	cmd := &cobra.Command{
+		Use: "anchor {--file PATH | --git REPOSITORY | --postgres URL}", Short: "Keep a signed checkpoint of the journal elsewhere", Args: cobra.NoArgs,
+		Long: "Signs the journal as it is now and writes that elsewhere: as a line of a file, as a commit of\n" +
+			"the ref refs/toold/anchors of a git repository (push it to where this machine can only add),\n" +
+			"or as a row of the table toold_anchors of a PostgreSQL database. toold audit verify --anchor\n" +
+			"compares. It shows what was changed before the anchor for as long as who changes the journal\n" +
+			"cannot change the place too. A password of the database is read from PGPASSWORD or\n" +
+			"~/.pgpass; in the URL others could see it.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var stores []anchor.Store
+			if file != "" {
+				stores = append(stores, anchor.File(file))
+			}
+			if repository != "" {
+				stores = append(stores, anchor.Git(repository))
+			}
+			if url != "" {
+				stores = append(stores, anchor.Postgres(url))
+			}
+			if len(stores) == 0 {
+				return console.Usage(errors.New("name a place: --file, --git or --postgres"))
+			}
+			return g.withRecord(cmd.Context(), func(ctx context.Context, record *journal.Journal) error { return g.anchor(ctx, record, stores) })
+		},
+	}
+	cmd.Flags().StringVar(&file, "file", "", "`path` of a file to which a line is added")
+	cmd.Flags().StringVar(&repository, "git", "", "`repository` in which a commit is made")
+	cmd.Flags().StringVar(&url, "postgres", "", "`URL` of a database")
+	return cmd
+}
+
+func (g *global) anchor(ctx context.Context, record *journal.Journal, stores []anchor.Store) error {
+	c, err := record.Checkpoint()
+	if err != nil {
+		return err
+	}
+	for _, store := range stores {
+		err = errors.Join(err, store.Add(ctx, c))
+	}
+	if err != nil {
+		return err
+	}
+	return g.Print(c, fmt.Sprintf("%d:%x\n", c.Number, c.Hash))
+}
+
+func storeCommand(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use: "store URL", Short: "List the daemons that write to a team store, and make its tables first", Args: one,
+		Long: "Lists the daemons whose records are in a PostgreSQL database: the database user and the id\n" +
+			"of the journal, how many records there are, and when the last was made. Makes the tables\n" +
+			"when they are missing: the administrator of the database runs it once. A daemon writes\n" +
+			"there when its configuration says so (audit.store).",
+		RunE: func(cmd *cobra.Command, args []string) error { return g.listStore(cmd.Context(), args[0]) },
+	}
+}
+
+func (g *global) listStore(ctx context.Context, url string) error {
+	err := store.Prepare(ctx, url)
+	var daemons []store.Daemon
+	if err == nil {
+		daemons, err = store.Daemons(ctx, url, "")
+	}
+	if err != nil {
+		return err
+	}
+	list, rows := []map[string]any{}, [][]string{}
+	for _, d := range daemons {
+		list = append(list, map[string]any{"daemon": d.Name(), "last": d.Last.Number, "time": message.Instant(d.Time)})
+		rows = append(rows, []string{display.Short(d.Name()), fmt.Sprint(d.Last.Number), d.Time.Local().Format(time.DateTime)})
+	}
+	return g.List(list, rows, "toold: no daemon has written here yet")
+}
+
+func journalCommand(g *global) *cobra.Command {
+	cmd := &cobra.Command{Use: "journal", Short: "Take over the journal of an older toold"}
+	accept := false
+	imports := &cobra.Command{
+		Use: "import", Short: "Import journal.db of 0.1.0-dev", Args: cobra.NoArgs,
+		Long: "Imports journal.db of 0.1.0-dev, as toold does when it starts, and keeps it as\n" +
+			"journal.db.imported. One that was changed from outside is imported only with --accept.",
+		RunE: g.remotely(func(ctx context.Context, cfg config.Config, _ []string) error {
+			return g.importJournal(ctx, cfg, accept)
+		}),
+	}
+	imports.Flags().BoolVar(&accept, "accept", false, "import a journal that was changed from outside as it is")
+	cmd.AddCommand(imports)
+	return cmd
+}
+
+func (g *global) importJournal(ctx context.Context, cfg config.Config, accept bool) error {
+	calls, done, err := journal.Import(ctx, cfg.StateDir, accept)
+	switch {
+	case err != nil:
+		return audit.Tampered(err)
+	case !done:
+		return g.Print(map[string]any{"calls": 0}, fmt.Sprintf("there is no journal.db in %s: nothing to import\n", cfg.StateDir))
+	}
+	return g.Print(map[string]any{"calls": calls}, fmt.Sprintf("imported %d calls; the old journal is kept as journal.db.imported\n", calls))
 }

@@ -45,7 +45,7 @@ func TestEveryFileIsCheckedOrHasNothing(t *testing.T) {
 				noError(t, os.Chmod(filepath.Join(edited, signingKey), 0o600))
 				noError(t, do(filepath.Join(edited, name)))
 				dir := filepath.Join(edited, "state")
-				code, printed := audit(t, dir, "verify")
+				code, printed := audited(t, dir, "verify")
 				if _, is := harmless[name]; !is {
 					if code != console.ExitTampered {
 						t.Errorf("code %d, %s", code, printed)
@@ -98,7 +98,7 @@ func goesOn(t *testing.T, dir string) {
 	_, err = j.Finish(t.Context(), rec.Key, journal.Outcome{Status: "success"}, func(int64) (string, []byte, error) { return "m", []byte(`{}`), nil })
 	noError(t, err)
 	noError(t, j.Close())
-	if code, printed := audit(t, dir, "verify"); code != 0 {
+	if code, printed := audited(t, dir, "verify"); code != 0 {
 		t.Errorf("after another call: code %d, %s", code, printed)
 	}
 }

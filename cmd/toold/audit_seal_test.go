@@ -16,7 +16,7 @@ import (
 // statement is what a run of `toold audit` must end with.
 func statement(t *testing.T, dir string, code int, text string, args ...string) string {
 	t.Helper()
-	got, printed := audit(t, dir, args...)
+	got, printed := audited(t, dir, args...)
 	if got != code || !strings.Contains(printed, text) {
 		t.Errorf("toold audit %q: code %d, want %d with %q: %s", args, got, code, text, printed)
 	}
@@ -162,7 +162,7 @@ func TestAnExportIsVerifiedWithoutToold(t *testing.T) {
 		t.Skip("there is no Python here")
 	}
 	original, _, anew, key := sealedStates(t)
-	_, otherKey := audit(t, anew, "key")
+	_, otherKey := audited(t, anew, "key")
 	stranger := filepath.Join(t.TempDir(), "other.pem")
 	noError(t, os.WriteFile(stranger, []byte(otherKey), 0o600))
 	dir := filepath.Join(t.TempDir(), "export")

@@ -153,7 +153,7 @@ func noError(t *testing.T, err error) {
 }
 
 // audit runs `toold audit` and returns its exit code and what it prints.
-func audit(t *testing.T, dir string, args ...string) (code int, printed string) {
+func audited(t *testing.T, dir string, args ...string) (code int, printed string) {
 	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	noError(t, err)
@@ -169,7 +169,7 @@ func TestVerifyFindsEveryEdit(t *testing.T) {
 	all := t.TempDir()
 	original := filepath.Join(all, "state")
 	recordedCalls(t, original, "bob")
-	if code, printed := audit(t, original, "verify"); code != 0 || !strings.Contains(printed, "\n14:") {
+	if code, printed := audited(t, original, "verify"); code != 0 || !strings.Contains(printed, "\n14:") {
 		t.Fatalf("nothing was changed: code %d, %s", code, printed)
 	}
 	edits := 0
@@ -182,7 +182,7 @@ func TestVerifyFindsEveryEdit(t *testing.T) {
 			dir := filepath.Join(edited, "state")
 			do(t, dir)
 			for range 2 { // looking does not make it good
-				if code, printed := audit(t, dir, "verify"); code != console.ExitTampered || !strings.Contains(printed, text) {
+				if code, printed := audited(t, dir, "verify"); code != console.ExitTampered || !strings.Contains(printed, text) {
 					t.Errorf("code %d, %s", code, printed)
 				}
 			}
@@ -226,12 +226,12 @@ func TestVerifyFindsEveryEditOfTheIndex(t *testing.T) {
 	}
 	for name, edited := range edits {
 		noError(t, os.WriteFile(files[0], edited, 0o600))
-		if code, printed := audit(t, dir, "verify"); code != console.ExitTampered || !strings.Contains(printed, "Nothing is lost") {
+		if code, printed := audited(t, dir, "verify"); code != console.ExitTampered || !strings.Contains(printed, "Nothing is lost") {
 			t.Errorf("%s: code %d, %s", name, code, printed)
 		}
 	}
 	noError(t, os.Remove(files[0]))
-	if code, printed := audit(t, dir, "verify"); code != 0 {
+	if code, printed := audited(t, dir, "verify"); code != 0 {
 		t.Errorf("without an index: code %d, %s", code, printed)
 	}
 }
@@ -244,16 +244,16 @@ func TestVerifyPrintsWhatWasCutOff(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, segmentFile))
 	noError(t, err)
 	noError(t, os.WriteFile(filepath.Join(dir, segmentFile), append(text, "half of a record"...), 0o600))
-	if code, printed := audit(t, dir, "verify"); code != console.ExitTampered || !strings.Contains(printed, "16 bytes follow record number 14") {
+	if code, printed := audited(t, dir, "verify"); code != console.ExitTampered || !strings.Contains(printed, "16 bytes follow record number 14") {
 		t.Errorf("before a start: code %d, %s", code, printed)
 	}
 	j, err := journal.Open(t.Context(), dir, journal.Self())
 	noError(t, err)
 	noError(t, j.Close())
-	if code, printed := audit(t, dir, "verify"); code != 0 || !strings.Contains(printed, "16 bytes of an incomplete record were cut off") || !strings.Contains(printed, "|half of a record|") {
+	if code, printed := audited(t, dir, "verify"); code != 0 || !strings.Contains(printed, "16 bytes of an incomplete record were cut off") || !strings.Contains(printed, "|half of a record|") {
 		t.Errorf("code %d, %s", code, printed)
 	}
-	if code, printed := audit(t, dir, "verify", "--json"); code != 0 || !strings.Contains(printed, `"cuts":[{"record":15,`) {
+	if code, printed := audited(t, dir, "verify", "--json"); code != 0 || !strings.Contains(printed, `"cuts":[{"record":15,`) {
 		t.Errorf("code %d, %s", code, printed)
 	}
 }
@@ -268,7 +268,7 @@ func TestVerifyPassesOverZeros(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(dir, segmentFile))
 		noError(t, err)
 		noError(t, os.WriteFile(filepath.Join(dir, segmentFile), append(text, make([]byte, zeros)...), 0o600))
-		if code, printed := audit(t, dir, "verify"); code != 0 || !strings.Contains(printed, "\n14:") {
+		if code, printed := audited(t, dir, "verify"); code != 0 || !strings.Contains(printed, "\n14:") {
 			t.Errorf("%d zeros: code %d, %s", zeros, code, printed)
 		}
 		goesOn(t, dir)
@@ -284,7 +284,7 @@ func TestVerifyNamesTheCallsOfADamagedRecord(t *testing.T) {
 	noError(t, err)
 	text[bytes.Index(text, []byte("git push"))] ^= 1
 	noError(t, os.WriteFile(filepath.Join(dir, segmentFile), text, 0o600))
-	code, printed := audit(t, dir, "verify")
+	code, printed := audited(t, dir, "verify")
 	for _, want := range []string{`of the tool call "asked" of 2`, `cannot be trusted: "`, `"denied" of 2`, `"read" of 2`, `"large" of 2`} {
 		if code != console.ExitTampered || !strings.Contains(printed, want) {
 			t.Errorf("code %d, %s", code, printed)
@@ -298,16 +298,16 @@ func TestVerifyFindsAJournalThatWasMadeAnew(t *testing.T) {
 	original, anew := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "state")
 	recordedCalls(t, original, "bob")
 	recordedCalls(t, anew, "alice")
-	_, link := audit(t, original, "verify")
+	_, link := audited(t, original, "verify")
 	link = strings.TrimSpace(link)
 	link = link[strings.LastIndex(link, "\n")+1:]
-	if code, printed := audit(t, original, "verify", link); code != 0 {
+	if code, printed := audited(t, original, "verify", link); code != 0 {
 		t.Errorf("its own link: %s", printed)
 	}
-	if code, printed := audit(t, anew, "verify"); code != 0 {
+	if code, printed := audited(t, anew, "verify"); code != 0 {
 		t.Errorf("another journal: %s", printed)
 	}
-	if code, printed := audit(t, anew, "verify", link); code != console.ExitTampered || !strings.Contains(printed, "is not the one that was noted") {
+	if code, printed := audited(t, anew, "verify", link); code != console.ExitTampered || !strings.Contains(printed, "is not the one that was noted") {
 		t.Errorf("another journal against a link: code %d, %s", code, printed)
 	}
 	text, err := os.ReadFile(filepath.Join(anew, segmentFile))
@@ -315,7 +315,7 @@ func TestVerifyFindsAJournalThatWasMadeAnew(t *testing.T) {
 	noError(t, os.WriteFile(filepath.Join(original, segmentFile), text, 0o600))
 	wants := func(text string) {
 		t.Helper()
-		if code, printed := audit(t, original, "verify"); code != console.ExitTampered || !strings.Contains(printed, text) {
+		if code, printed := audited(t, original, "verify"); code != console.ExitTampered || !strings.Contains(printed, text) {
 			t.Errorf("code %d, %s", code, printed)
 		}
 	}
@@ -324,10 +324,10 @@ func TestVerifyFindsAJournalThatWasMadeAnew(t *testing.T) {
 	wants("the note of where the log ends is missing")
 	noError(t, os.WriteFile(filepath.Join(original, headFile), nil, 0o600))
 	wants("the note of where the log ends was changed")
-	if code, printed := audit(t, original, "accept"); code != 0 {
+	if code, printed := audited(t, original, "accept"); code != 0 {
 		t.Errorf("accept: code %d, %s", code, printed)
 	}
-	if code, printed := audit(t, original, "verify"); code != 0 {
+	if code, printed := audited(t, original, "verify"); code != 0 {
 		t.Errorf("after accept: code %d, %s", code, printed)
 	}
 	noError(t, os.Remove(filepath.Join(original, segmentFile)))

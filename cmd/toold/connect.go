@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,14 +14,14 @@ import (
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/reach"
 	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/internal/workspaces"
 )
 
 // peer is a daemon and the connections to it.
 type peer struct {
-	at      client.Options
-	secret  func(role string) (string, error) // of a role
+	connect func(ctx context.Context, role string, o client.Options) (*client.Client, error)
 	agent   *client.Client
 	person  *client.Client // nil: no one answers
 	reader  *client.Client // of recorded output; nil until needed
@@ -47,14 +46,8 @@ func (p *peer) close() {
 	}
 }
 
-func (p *peer) dial(ctx context.Context, role string, o client.Options) (*client.Client, error) {
-	secret, err := p.secret(role)
-	if err != nil {
-		return nil, err
-	}
-	at := p.at
-	at.Token, at.Name, at.Version, at.Silent, at.Binary, at.Workspace = secret, cmp.Or(o.Name, "toold call"), version, o.Silent, o.Binary, o.Workspace
-	return client.Dial(ctx, at)
+func (p *peer) dial(ctx context.Context, role string) (*client.Client, error) {
+	return p.connect(ctx, role, client.Options{Name: "toold call", Silent: true})
 }
 
 func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error) {
@@ -79,7 +72,7 @@ type unservedError struct{ error }
 
 // running reaches the running daemon and registers the workspace. The error may be an *unservedError.
 func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error) {
-	_, err := c.endpoint(cfg)
+	_, err := c.daemon(cfg).Endpoint()
 	var nested *workspaces.NestedError
 	switch added, problem := workspaces.In(cfg.StateDir).Add(ctx, cfg.Workspace); {
 	case errors.As(problem, &nested):
@@ -89,8 +82,8 @@ func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error)
 	case added:
 		c.say("registered the workspace %s", cfg.Workspace)
 	}
-	if errors.Is(err, errNoDaemon) {
-		return nil, &unservedError{errNoDaemon}
+	if errors.Is(err, reach.ErrNone) {
+		return nil, &unservedError{reach.ErrNone}
 	}
 	p, err := c.reach(ctx, cfg, c.output(cfg.Workspace))
 	if err != nil {
@@ -115,8 +108,8 @@ func (c *callRun) dialRunning(ctx context.Context, cfg config.Config, role strin
 		return p.agent, nil
 	}
 	defer p.close()
-	o.Silent = true
-	return p.dial(ctx, role, o)
+	o.Silent, o.Name = true, "toold call"
+	return p.connect(ctx, role, o)
 }
 
 func (c *callRun) output(workspace string) client.Options {
@@ -142,28 +135,22 @@ func startPrivate(ctx context.Context, cfg config.Config, output client.Options)
 	// Ends when the daemon has drained after stop.
 	go func() { served <- d.Serve(ctx) }()
 	p := &peer{
-		at:      client.Options{URL: d.URL()},
 		private: func() error { stop(); return <-served },
-		secret:  func(role string) (string, error) { return secretOf(secrets, role) },
+		connect: func(ctx context.Context, role string, o client.Options) (*client.Client, error) {
+			i := slices.IndexFunc(secrets, func(t server.Token) bool { return slices.Contains(t.Roles, server.Role(role)) })
+			if i < 0 {
+				return nil, fmt.Errorf("no token in the configuration has the role %s", role)
+			}
+			o.URL, o.Token, o.Version = d.URL(), secrets[i].Secret, version
+			return client.Dial(ctx, o)
+		},
 	}
-	if p.agent, err = p.dial(ctx, "agent", output); err != nil {
+	output.Name = "toold call"
+	if p.agent, err = p.connect(ctx, "agent", output); err != nil {
 		if died := p.private(); died != nil {
 			err = died
 		}
 		return nil, console.Exit(callNotRun, err)
 	}
 	return p, nil
-}
-
-func secretOf(tokens []server.Token, role string) (string, error) {
-	for _, t := range tokens {
-		if slices.Contains(t.Roles, server.Role(role)) {
-			return t.Secret, nil
-		}
-	}
-	return "", noSuchRole(role)
-}
-
-func noSuchRole(role string) error {
-	return fmt.Errorf("no token in the configuration has the role %s", role)
 }

@@ -63,7 +63,7 @@ func (g *global) serveMCP(ctx context.Context) error {
 
 func (g *global) page(cfg config.Config) func(id string) string {
 	return func(id string) string {
-		at, _ := g.endpoint(cfg)
+		at, _ := g.daemon(cfg).Endpoint()
 		return "http" + strings.TrimSuffix(strings.TrimPrefix(at.URL, "ws"), "/v1/ws") + server.PathOfQuestion(id)
 	}
 }

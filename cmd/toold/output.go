@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
@@ -74,7 +73,7 @@ func (c *callRun) recordOf(p *peer) func(context.Context, message.GetOutput) (me
 	return func(ctx context.Context, q message.GetOutput) (message.Output, []byte, error) {
 		if p.reader == nil {
 			var err error
-			if p.reader, err = p.dial(ctx, "agent", client.Options{Silent: true}); err != nil {
+			if p.reader, err = p.dial(ctx, "agent"); err != nil {
 				return message.Output{}, nil, err
 			}
 		}

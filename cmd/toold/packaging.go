@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/doctor"
 	"github.com/toold/toold/internal/service"
 )
 
@@ -29,7 +30,7 @@ func writePackaging(root *cobra.Command, dir string) error {
 	files := map[string]string{
 		"completion.bash": bash.String(), "completion.zsh": zsh.String(), "completion.fish": fish.String(),
 		"toold@.service": unit, "toold@.socket": socket,
-		"apparmor": strings.Join(apparmorProfile(packagedProgram), "\n") + "\n",
+		"apparmor": strings.Join(doctor.AppArmorProfile(packagedProgram), "\n") + "\n",
 	}
 	addManuals(files, root)
 	for name, text := range files {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toold/toold/internal/audit"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
@@ -83,7 +84,7 @@ func (g *global) explainRecorded(cmd *cobra.Command, j *judge, args []string, co
 	if len(args) != 1 {
 		return console.Usage(errors.New("name a tool_call_id, or a command after --, e.g. toold policy explain -- git push"))
 	}
-	log, err := openRecord(cmd.Context(), j.cfg)
+	log, err := audit.Open(cmd.Context(), j.cfg)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (g *global) explainRecorded(cmd *cobra.Command, j *judge, args []string, co
 	if e.Explanation, err = j.Explain(rec.Tool, arguments); err != nil { // the arguments have the shape of the name that was asked for
 		return err
 	}
-	if e.Recorded, err = decided(rec); err != nil {
+	if e.Recorded, err = audit.Decided(rec); err != nil {
 		return err
 	}
 	return g.explained(e, coded)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/toold/toold/internal/audit"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/display"
@@ -130,21 +130,6 @@ func (p proposal) inFile(c policy.Change) string {
 	return b.String()
 }
 
-// age parses days (30d) or a time.ParseDuration.
-func age(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.Atoi(days)
-		if err == nil && n >= 0 && n < 100_000 {
-			return time.Duration(n) * 24 * time.Hour, nil
-		}
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return 0, console.Usage(fmt.Errorf("cannot read --since %q: write days or hours, e.g. 30d or 12h", text))
-	}
-	return d, nil
-}
-
 func policyDiffCommand(g *global) *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
@@ -174,11 +159,11 @@ func (g *global) diffPolicy(ctx context.Context, file, since string) error {
 }
 
 func (g *global) history(ctx context.Context, j *judge, since string) (*check.History, error) {
-	back, err := age(since)
+	back, err := audit.Age(since)
 	if err != nil {
 		return nil, err
 	}
-	log, err := openRecord(ctx, j.cfg)
+	log, err := audit.Open(ctx, j.cfg)
 	if err != nil {
 		return nil, err
 	}

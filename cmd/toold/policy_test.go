@@ -2,24 +2,9 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	"github.com/toold/toold/message"
 )
-
-func TestAgesAreDaysOrDurations(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]time.Duration{"30d": 720 * time.Hour, "12h": 12 * time.Hour, "0d": 0} {
-		if got, err := age(text); err != nil || got != want {
-			t.Errorf("%s: got %v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "d", "-1d", "-5h", "9999999999d", "soon"} {
-		if got, err := age(text); err == nil {
-			t.Errorf("%q is read as %v", text, got)
-		}
-	}
-}
 
 func TestWordsOfACommandLineBecomeOneCommand(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 		p.tty = tty
 	}
 	var err error
-	if p.person, err = p.dial(ctx, "approver", client.Options{Silent: true}); err != nil {
+	if p.person, err = p.dial(ctx, "approver"); err != nil {
 		return console.Exit(callNotRun, err)
 	}
 	c.answers = true

@@ -67,19 +67,3 @@ func (g *global) discard(_ context.Context, cfg config.Config, args []string) er
 	}
 	return g.Done(map[string]any{"id": id, "removed": true}, "removed "+display.Visible(id))
 }
-
-func quarantineFinding(cfg config.Config) finding {
-	f := finding{Name: "quarantine", OK: true}
-	items, err := quarantine.Items(daemon.QuarantineDir(cfg))
-	if err != nil {
-		return finding{Name: f.Name, Is: err.Error(), Fix: "ls -la " + daemon.QuarantineDir(cfg)}
-	}
-	total := int64(0)
-	for _, i := range items {
-		total += i.Bytes
-	}
-	if f.Is = "nothing was removed"; len(items) > 0 {
-		f.Is = fmt.Sprintf("%d removed, %s; toold quarantine lists them", len(items), console.Size(total))
-	}
-	return f
-}

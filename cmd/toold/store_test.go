@@ -221,7 +221,7 @@ func TestAStoreThatIsKilledGoesOnWhereItWas(t *testing.T) {
 		s.start()
 	}
 	eventually(t, "the copy of all", func() bool {
-		_, here := audit(t, dir, "verify")
+		_, here := audited(t, dir, "verify")
 		code, there := ran(t, "audit", "verify", "--postgres", s.url("carol"))
 		return code == 0 && strings.Contains(there, " "+lastLine(here))
 	})

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/reach"
 	"github.com/toold/toold/internal/tokens"
 )
 
@@ -35,27 +34,8 @@ func tokenCommand(g *global) *cobra.Command {
 	return cmd
 }
 
-func existingToken(cfg config.Config, name string) (file string, configured bool, err error) {
-	file, configured = daemon.TokenFile(cfg, name)
-	if configured {
-		return file, true, nil
-	}
-	if err = tokens.CheckName(name); err == nil {
-		_, err = os.Lstat(file)
-	}
-	if err == nil {
-		return file, false, nil
-	}
-	names := slices.Sorted(maps.Keys(daemon.TokenFiles(cfg)))
-	agents, _ := tokens.In(cfg.StateDir).Agents()
-	for _, t := range agents {
-		names = append(names, t.Name)
-	}
-	return "", false, console.Usage(fmt.Errorf("no token is called %q; there are %s", name, strings.Join(names, ", ")))
-}
-
 func (g *global) showToken(cfg config.Config, name string) error {
-	file, _, err := existingToken(cfg, name)
+	file, _, err := reach.Token(cfg, name)
 	if err != nil {
 		return err
 	}
@@ -120,7 +100,7 @@ func (g *global) addToken(cfg config.Config, name string) error {
 }
 
 func (g *global) rotateToken(cfg config.Config, name string) error {
-	file, _, err := existingToken(cfg, name)
+	file, _, err := reach.Token(cfg, name)
 	if err != nil {
 		return err
 	}
@@ -131,7 +111,7 @@ func (g *global) rotateToken(cfg config.Config, name string) error {
 }
 
 func (g *global) revokeToken(cfg config.Config, name string) error {
-	file, configured, err := existingToken(cfg, name)
+	file, configured, err := reach.Token(cfg, name)
 	switch {
 	case err != nil:
 		return err

@@ -195,7 +195,7 @@ func (c *connecting) releaseDaemon(ctx context.Context) error {
 		_, _, err := stopDaemon(ctx, c.cfg.StateDir)
 		return err
 	}
-	if _, err := c.endpoint(c.cfg); err == nil && len(c.results) > 0 && !c.JSON {
+	if _, err := c.daemon(c.cfg).Endpoint(); err == nil && len(c.results) > 0 && !c.JSON {
 		fmt.Fprintln(c.Err, "the daemon, which ran before, still runs; end it with `toold down`")
 	}
 	return nil

@@ -1,4 +1,4 @@
-package main
+package audit
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 const followEvery = 200 * time.Millisecond
 
 type follower struct {
-	*logRun
+	*Log
 	record *journal.Journal
 	last   journal.Key
 	open   map[journal.Key]bool

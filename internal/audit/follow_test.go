@@ -1,4 +1,4 @@
-package main
+package audit
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func TestWhoFollowsTheJournalWaitsForItsWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer record.Close()
-	f := follower{logRun: &logRun{}, record: record}
+	f := follower{Log: &Log{}, record: record}
 	if err := f.begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -46,5 +46,19 @@ func TestWhoFollowsTheJournalWaitsForItsWriter(t *testing.T) {
 	release()
 	if list, err := f.ended(t.Context()); err != nil || len(list) != 1 || list[0] != rec.Key {
 		t.Errorf("ended are %v, %v, want %d", list, err, rec.Key)
+	}
+}
+
+func TestAgesAreDaysOrDurations(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{"30d": 720 * time.Hour, "12h": 12 * time.Hour, "0d": 0} {
+		if got, err := Age(text); err != nil || got != want {
+			t.Errorf("%s: got %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "d", "-1d", "-5h", "9999999999d", "soon"} {
+		if got, err := Age(text); err == nil {
+			t.Errorf("%q is read as %v", text, got)
+		}
 	}
 }

@@ -1,4 +1,5 @@
-package main
+// Package audit reads the record of calls for people: it lists, shows, verifies and exports it.
+package audit
 
 import (
 	"context"
@@ -8,25 +9,43 @@ import (
 	"math"
 	"strings"
 
-	"github.com/spf13/cobra"
-
+	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 )
 
-func showCommand(g *global) *cobra.Command {
-	return &cobra.Command{
-		Use: "show ID", Short: "Print what the journal knows of a call", Args: one,
-		Long: "Prints a call as it is in the journal, by its tool_call_id: what was asked, who let it\nrun and with which sandbox, when each of that was, the answers of people, and what came of\nit. Of several with the same id, of other agents, each is printed, and with --json is a line.\nNo daemon is needed.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.withRecord(cmd.Context(), func(ctx context.Context, log *journal.Journal) error { return g.show(ctx, log, args[0]) })
-		},
+// Open opens an existing journal.
+func Open(ctx context.Context, cfg config.Config) (*journal.Journal, error) {
+	if err := Recorded(ctx, cfg); err != nil {
+		return nil, err
 	}
+	return journal.Open(ctx, cfg.StateDir, journal.Self())
 }
 
-type shownCall struct {
+// Recorded imports the journal of 0.1.0-dev, and fails if there is none.
+func Recorded(ctx context.Context, cfg config.Config) error {
+	_, _, err := journal.Import(ctx, cfg.StateDir, false)
+	if err == nil {
+		err = journal.Made(cfg.StateDir)
+	}
+	if errors.Is(err, journal.ErrNotFound) {
+		return fmt.Errorf("there is no journal in %s: no call was made yet", cfg.StateDir)
+	}
+	return Tampered(err)
+}
+
+// Tampered gives the error of a changed journal its exit code.
+func Tampered(err error) error {
+	if errors.Is(err, journal.ErrTampered) {
+		return console.Exit(console.ExitTampered, err)
+	}
+	return err
+}
+
+// Call is a recorded call as toold show prints it.
+type Call struct {
 	Daemon       string              `json:"daemon,omitempty"` // in a team store
 	CallID       string              `json:"tool_call_id"`
 	Client       string              `json:"client"`
@@ -42,12 +61,13 @@ type shownCall struct {
 	StartedAt    string              `json:"started_at,omitempty"`
 	ReturnedAt   string              `json:"returned_at,omitempty"`
 	DeliveredAt  string              `json:"delivered_at,omitempty"`
-	Messages     []exported          `json:"messages,omitempty"` // other than request and return
+	Messages     []Message           `json:"messages,omitempty"` // other than request and return
 	Decision     *message.Decision   `json:"decision"`           // null: undecided
 	Return       *message.ToolReturn `json:"return"`             // null: none yet
 }
 
-func (g *global) show(ctx context.Context, log *journal.Journal, id string) error {
+// Show prints the calls with an id.
+func Show(ctx context.Context, c console.Console, log *journal.Journal, id string) error {
 	calls, err := log.Select(ctx, journal.CallQuery{ID: id, Ascending: true, Limit: math.MaxInt32})
 	if err == nil && len(calls) == 0 {
 		err = fmt.Errorf("the journal has no call %q; toold log lists what it has", id)
@@ -56,33 +76,33 @@ func (g *global) show(ctx context.Context, log *journal.Journal, id string) erro
 		s, failed := shown(rec, rec.Arguments)
 		if failed == nil {
 			s.Messages, failed = messagesAbout(ctx, log, rec)
-			failed = errors.Join(g.Print(s, s.String()), failed)
+			failed = errors.Join(c.Print(s, s.String()), failed)
 		}
 		err = errors.Join(err, failed)
 	}
 	return err
 }
 
-func messagesAbout(ctx context.Context, log *journal.Journal, rec journal.Record) (list []exported, err error) {
+func messagesAbout(ctx context.Context, log *journal.Journal, rec journal.Record) (list []Message, err error) {
 	page, err := log.List(ctx, journal.Query{
 		Client: rec.Client, AgentID: rec.AgentID, CallID: rec.ID, Ascending: true, Limit: 1000,
 		MessageTypes: []string{"approval_response_message", "connection_decision"},
 	})
 	for _, m := range page.Messages {
-		list = append(list, exported{m.Seq, message.Instant(m.Time), m.Direction, m.Client, m.Body})
+		list = append(list, Message{m.Seq, message.Instant(m.Time), m.Direction, m.Client, m.Body})
 	}
 	return list, err
 }
 
-func shown(rec journal.Record, arguments []byte) (shownCall, error) {
-	s := shownCall{
+func shown(rec journal.Record, arguments []byte) (Call, error) {
+	s := Call{
 		CallID: rec.ID, Client: rec.Client, AgentID: rec.AgentID, BackgroundOf: rec.BackgroundOf, Workspace: rec.Workspace, ToolName: rec.Tool,
 		Arguments: string(arguments), State: rec.State, ReceivedAt: message.Instant(rec.ReceivedAt),
 		DecidedAt: message.Instant(rec.DecidedAt), IntendedAt: message.Instant(rec.IntendedAt), StartedAt: message.Instant(rec.StartedAt),
 		ReturnedAt: message.Instant(rec.ReturnedAt), DeliveredAt: message.Instant(rec.DeliveredAt),
 	}
 	var err error
-	if s.Decision, err = decided(rec); err != nil {
+	if s.Decision, err = Decided(rec); err != nil {
 		return s, err
 	}
 	if len(rec.Result) > 0 {
@@ -95,7 +115,8 @@ func shown(rec journal.Record, arguments []byte) (shownCall, error) {
 	return s, nil
 }
 
-func decided(rec journal.Record) (*message.Decision, error) {
+// Decided is the decision of a record; nil if there is none yet.
+func Decided(rec journal.Record) (*message.Decision, error) {
 	d := rec.Decision
 	if d.Action == "" {
 		return nil, nil
@@ -111,7 +132,7 @@ func decided(rec journal.Record) (*message.Decision, error) {
 }
 
 // String is for people. An agent wrote much of it.
-func (s shownCall) String() string {
+func (s Call) String() string {
 	var b strings.Builder
 	line := func(name, text string) {
 		if text != "" {

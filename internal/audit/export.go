@@ -1,4 +1,4 @@
-package main
+package audit
 
 import (
 	"bufio"
@@ -12,9 +12,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/spf13/cobra"
-
-	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/seal"
 	"github.com/toold/toold/message"
@@ -27,28 +24,8 @@ const (
 	exportSignature = "manifest.sig"
 )
 
-func exportCommand(g *global) *cobra.Command {
-	dir := ""
-	cmd := &cobra.Command{
-		Use: "export [--to DIRECTORY]", Short: "Write each message of the journal as a line of JSON, the oldest first", Args: cobra.NoArgs,
-		Long: "Writes each message of the journal as a line of JSON. With --to the lines go to a new\n" +
-			"directory, with a manifest that is signed by the key of the journal: docs/verify_export.py,\n" +
-			"which needs Python and no toold, checks that nothing of it was changed.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return g.withRecord(cmd.Context(), func(ctx context.Context, record *journal.Journal) error {
-				if dir != "" {
-					return g.exportTo(ctx, record, dir)
-				}
-				_, err := exportLines(ctx, record, record.Last(), console.NewPrinter(g.Out, false))
-				return err
-			})
-		},
-	}
-	cmd.Flags().StringVar(&dir, "to", "", "a new `directory` for the messages and a signed manifest")
-	return cmd
-}
-
-type exported struct {
+// Message is a line of an export.
+type Message struct {
 	Number    int64             `json:"number"`
 	Time      string            `json:"time"`
 	Direction journal.Direction `json:"direction"`
@@ -56,7 +33,8 @@ type exported struct {
 	Message   json.RawMessage   `json:"message"`
 }
 
-func exportLines(ctx context.Context, record *journal.Journal, last int64, to io.Writer) (count int, lost error) {
+// Lines writes the messages up to the number last as lines of JSON.
+func Lines(ctx context.Context, record *journal.Journal, last int64, to io.Writer) (count int, lost error) {
 	query := journal.Query{Ascending: true, Limit: 1000}
 	for {
 		page, err := record.List(ctx, query)
@@ -65,7 +43,7 @@ func exportLines(ctx context.Context, record *journal.Journal, last int64, to io
 			if m.Seq > last {
 				return count, lost
 			}
-			line, err := message.Encode(exported{m.Seq, message.Instant(m.Time), m.Direction, m.Client, message.Record(m.Body).Whole()})
+			line, err := message.Encode(Message{m.Seq, message.Instant(m.Time), m.Direction, m.Client, message.Record(m.Body).Whole()})
 			if err == nil {
 				_, err = to.Write(append(line, '\n'))
 			}
@@ -81,7 +59,8 @@ func exportLines(ctx context.Context, record *journal.Journal, last int64, to io
 	}
 }
 
-type manifest struct {
+// Manifest describes an export; it is signed.
+type Manifest struct {
 	Form       int             `json:"toold_export"`
 	Messages   int             `json:"messages"`
 	SHA256     string          `json:"sha256"` // of messages.jsonl
@@ -89,22 +68,23 @@ type manifest struct {
 	Key        string          `json:"key"` // of the manifest
 }
 
-func (g *global) exportTo(ctx context.Context, record *journal.Journal, dir string) error {
+// Export writes the messages and a signed manifest into a new directory.
+func Export(ctx context.Context, record *journal.Journal, dir string) (m Manifest, err error) {
 	last := record.Last()
 	c, err := record.Checkpoint()
 	if err != nil {
-		return err
+		return m, err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
+		return m, err
 	}
-	m := manifest{Form: 1, Checkpoint: c, Key: hex.EncodeToString(c.Key)}
+	m = Manifest{Form: 1, Checkpoint: c, Key: hex.EncodeToString(c.Key)}
 	if m.Messages, m.SHA256, err = exportFile(ctx, record, last, filepath.Join(dir, exportMessages)); err != nil {
-		return err
+		return m, err
 	}
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
-		return err
+		return m, err
 	}
 	text = append(text, '\n')
 	signature, err := record.Key().Manifest(text)
@@ -112,9 +92,9 @@ func (g *global) exportTo(ctx context.Context, record *journal.Journal, dir stri
 		err = errors.Join(os.WriteFile(filepath.Join(dir, exportManifest), text, 0o600), os.WriteFile(filepath.Join(dir, exportSignature), signature, 0o600))
 	}
 	if err != nil {
-		return err
+		return m, err
 	}
-	return g.Print(m, dir+"\n")
+	return m, nil
 }
 
 func exportFile(ctx context.Context, record *journal.Journal, last int64, path string) (count int, sum string, err error) {
@@ -124,7 +104,7 @@ func exportFile(ctx context.Context, record *journal.Journal, last int64, path s
 	}
 	hash := sha256.New()
 	out := bufio.NewWriter(io.MultiWriter(f, hash))
-	count, err = exportLines(ctx, record, last, out)
+	count, err = Lines(ctx, record, last, out)
 	err = errors.Join(err, out.Flush(), f.Sync(), f.Close())
 	return count, hex.EncodeToString(hash.Sum(nil)), err
 }

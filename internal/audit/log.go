@@ -1,0 +1,213 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+)
+
+// Log lists calls of the journal. Empty fields match everything.
+type Log struct {
+	console.Console
+	Since        string
+	Most         int
+	Tool, Agent  string
+	Action, Text string
+	Workspace    string
+	Follow       bool
+	Store        string // connection string of a team store; "" = the journal here
+	Daemon       string // in the store
+}
+
+// wasAsked is the --decision of calls that awaited a person.
+const wasAsked = "asked"
+
+// Check checks the fields, and makes Workspace canonical.
+func (l *Log) Check() (err error) {
+	if l.Workspace != "" {
+		if l.Workspace, err = filepath.Abs(l.Workspace); err != nil {
+			return err
+		}
+		if real, err := filepath.EvalSymlinks(l.Workspace); err == nil { // else it is gone
+			l.Workspace = real
+		}
+	}
+	switch {
+	case l.Daemon != "" && l.Store == "":
+		return ErrNoStore
+	case l.Follow && l.Store != "":
+		return errors.New("--follow is for the journal here: leave out --postgres")
+	}
+	if l.Most < 1 {
+		return fmt.Errorf("--lines %d: expected 1 or more", l.Most)
+	}
+	return console.OneOf("--decision", l.Action, policy.Allow.String(), policy.Ask.String(), policy.Deny.String(), wasAsked)
+}
+
+// ownName resolves an alias in --tool. unknown is the error for another tool.
+func (l *Log) ownName() (unknown, err error) {
+	registry, err := daemon.Tools(config.Config{})
+	if err != nil || l.Tool == "" {
+		return nil, err
+	}
+	if _, name, known := registry.Lookup(l.Tool); known {
+		l.Tool = name
+		return nil, nil
+	}
+	var names []string
+	for _, d := range registry.Definitions() {
+		names = append(names, d.Name)
+	}
+	return console.Usage(console.OneOf("--tool", l.Tool, names...)), nil
+}
+
+type logged struct {
+	journal.Record
+	text   string
+	daemon string
+}
+
+// Run prints the calls of a record, which is nil with Store.
+func (l *Log) Run(ctx context.Context, record *journal.Journal) error {
+	back, err := Age(l.Since)
+	if err != nil {
+		return err
+	}
+	unknown, err := l.ownName()
+	if err != nil {
+		return err
+	}
+	f := follower{Log: l, record: record}
+	if l.Follow {
+		if err := f.begin(ctx); err != nil {
+			return err
+		}
+	}
+	calls, failed := l.collect(ctx, record, time.Now().Add(-back))
+	if len(calls) == 0 && failed == nil && unknown != nil {
+		return unknown
+	}
+	slices.Reverse(calls)
+	err = l.print(calls)
+	if err = cmp.Or(failed, err); err != nil || !l.Follow {
+		return err
+	}
+	return f.follow(ctx, calls)
+}
+
+func (l *Log) print(calls []logged) error {
+	if l.JSON {
+		return l.lines(calls)
+	}
+	several := slices.ContainsFunc(calls, func(c logged) bool { return c.Workspace != calls[0].Workspace })
+	rows := make([][]string, len(calls))
+	for n, c := range calls {
+		if c.daemon != "" {
+			short := strings.LastIndex(c.daemon, "/") + 1 + 8 // of its id
+			rows[n] = []string{display.Short(c.daemon[:min(len(c.daemon), short)])}
+		}
+		rows[n] = append(rows[n], c.ReceivedAt.Local().Format(time.DateTime), cmp.Or(c.Decision.Action, "-"), ending(c.Record))
+		if several {
+			rows[n] = append(rows[n], display.Short(cmp.Or(c.Workspace, "-")))
+		}
+		rows[n] = append(rows[n], display.Short(c.ID), display.Short(c.text))
+	}
+	return l.Columns(rows)
+}
+
+func (l *Log) query() journal.CallQuery {
+	q := journal.CallQuery{Agent: l.Agent, Workspace: l.Workspace, Tool: l.Tool, Action: l.Action, Text: l.Text, Limit: l.Most}
+	if l.Action == wasAsked {
+		q.Action, q.Asked = "", true
+	}
+	return q
+}
+
+// collect returns the latest calls, also with an error.
+func (l *Log) collect(ctx context.Context, record *journal.Journal, since time.Time) (calls []logged, err error) {
+	q := l.query()
+	q.Since = since
+	if l.Store != "" {
+		return l.collectStore(ctx, q)
+	}
+	for {
+		page, failed := record.Select(ctx, q)
+		err = cmp.Or(err, failed)
+		for _, rec := range page {
+			if q.Before = rec.Key; l.wants(rec) {
+				calls = append(calls, newLogged(rec))
+			}
+			if len(calls) == l.Most {
+				return calls, err
+			}
+		}
+		if len(page) == 0 {
+			return calls, err
+		}
+	}
+}
+
+func newLogged(rec journal.Record) logged {
+	return logged{Record: rec, text: dispatch.CallText(rec.Tool, rec.Arguments)}
+}
+
+func (l *Log) wants(rec journal.Record) bool {
+	if l.Text == "" || strings.Contains(newLogged(rec).text, l.Text) || strings.Contains(string(rec.Arguments), l.Text) {
+		return true
+	}
+	ret, err := message.Record(rec.Result).Return()
+	return err == nil && strings.Contains(ret.Result, l.Text)
+}
+
+func (l *Log) lines(calls []logged) error {
+	for _, c := range calls {
+		s, err := shown(c.Record, c.Arguments)
+		if s.Daemon = c.daemon; err == nil {
+			err = l.Emit(s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ending(rec journal.Record) string {
+	switch {
+	case rec.ErrorType != "":
+		return rec.ErrorType
+	case rec.ExitCode != nil:
+		return fmt.Sprintf("exit %d", *rec.ExitCode)
+	}
+	return cmp.Or(rec.Status, string(rec.State))
+}
+
+// Age parses days (30d) or a time.ParseDuration.
+func Age(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.Atoi(days)
+		if err == nil && n >= 0 && n < 100_000 {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, console.Usage(fmt.Errorf("cannot read --since %q: write days or hours, e.g. 30d or 12h", text))
+	}
+	return d, nil
+}

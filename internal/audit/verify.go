@@ -1,0 +1,151 @@
+package audit
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/toold/toold/internal/anchor"
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/journal/seal"
+	"github.com/toold/toold/message"
+)
+
+// Verify checks a journal or a team store.
+type Verify struct {
+	console.Console
+	Key     string
+	Anchors []string
+	Store   string // "" = the journal here
+	Daemon  string // in the store
+}
+
+// Run checks and prints what is sound. noted are links that were kept elsewhere.
+func (v *Verify) Run(ctx context.Context, load func() (config.Config, error), noted []string) error {
+	checks, err := v.checks(ctx, noted)
+	switch {
+	case err != nil:
+		return err
+	case v.Store != "":
+		return v.inStore(ctx, checks)
+	case v.Daemon != "":
+		return console.Usage(ErrNoStore)
+	}
+	cfg, err := load()
+	if err == nil {
+		err = Recorded(ctx, cfg)
+	}
+	if err != nil {
+		return err
+	}
+	checks.Output = func(call journal.Key) (string, error) { return daemon.OutputSum(cfg, call) }
+	r, err := journal.Verify(ctx, cfg.StateDir, checks)
+	if err != nil {
+		return Tampered(err)
+	}
+	return v.found("", r)
+}
+
+func (v *Verify) checks(ctx context.Context, noted []string) (c journal.Checks, err error) {
+	if len(noted) == 1 {
+		if c.Kept, err = parseLink(noted[0]); err != nil {
+			return c, err
+		}
+	}
+	if v.Key != "" {
+		text, err := os.ReadFile(v.Key)
+		if err == nil {
+			c.Keys, err = seal.DecodePublic(text)
+		}
+		if err != nil {
+			return c, console.Usage(fmt.Errorf("cannot read the keys in %s: %w", v.Key, err))
+		}
+	}
+	for _, name := range v.Anchors {
+		store, err := anchor.Parse(name)
+		if err != nil {
+			return c, console.Usage(err)
+		}
+		list, err := store.All(ctx)
+		if err != nil {
+			return c, err
+		}
+		if len(list) == 0 {
+			return c, console.Exit(console.ExitTampered, fmt.Errorf("there is no anchor in %s: whatever was anchored there was removed, or `toold audit anchor` did not run yet", name))
+		}
+		c.Anchors = append(c.Anchors, list...)
+	}
+	return c, nil
+}
+
+func (v *Verify) found(daemon string, r journal.Report) error {
+	found := verified{Daemon: daemon, Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), Removed: r.Gone, Checkpoints: r.Count, Signed: r.Signed, Anchors: r.Met}
+	for _, k := range r.Keys {
+		found.Keys = append(found.Keys, seal.ID(k))
+	}
+	var text strings.Builder
+	if daemon != "" {
+		text.WriteString(display.Short(daemon) + " ")
+	}
+	fmt.Fprintf(&text, "%d:%s\n", found.Records, found.Hash)
+	if r.Gone > 0 {
+		fmt.Fprintf(&text, "the first %d records were removed, as the configuration says (limits.state_bytes, limits.record_keep)\n", r.Gone)
+	}
+	for _, c := range r.Cuts {
+		found.Cuts = append(found.Cuts, verifiedCut{c.Number, message.Instant(c.Time), c.Bytes, c.Text})
+		fmt.Fprintf(&text, "%d bytes of an incomplete record were cut off the end when toold started (record %d, %s):\n%s", c.Bytes, c.Number, message.Instant(c.Time), hex.Dump(c.Text))
+	}
+	v.note(found)
+	return v.Print(found, text.String())
+}
+
+func (v *Verify) note(found verified) {
+	if v.JSON {
+		return
+	}
+	if found.Checkpoints == 0 {
+		fmt.Fprintln(v.Err, "toold: no record is signed yet")
+	} else {
+		fmt.Fprintf(v.Err, "toold: %d checkpoints, signed up to record %d by key %s\n", found.Checkpoints, found.Signed, strings.Join(found.Keys, ", "))
+	}
+	if len(v.Anchors) > 0 {
+		fmt.Fprintf(v.Err, "toold: %d anchors fit\n", found.Anchors)
+	}
+}
+
+type verified struct {
+	Daemon      string        `json:"daemon,omitempty"`
+	Hash        string        `json:"hash"`
+	Records     uint64        `json:"records"`
+	Checkpoints int           `json:"checkpoints"`
+	Signed      uint64        `json:"signed"` // number of the last signed record
+	Keys        []string      `json:"keys"`
+	Anchors     int           `json:"anchors,omitempty"`
+	Removed     uint64        `json:"removed,omitempty"`
+	Cuts        []verifiedCut `json:"cuts,omitempty"`
+}
+
+type verifiedCut struct {
+	Record uint64 `json:"record"`
+	Time   string `json:"time"`
+	Bytes  int64  `json:"bytes"`
+	Text   []byte `json:"text"` // the first of them
+}
+
+func parseLink(text string) (l journal.Link, err error) {
+	number, hash, _ := strings.Cut(text, ":")
+	l.Number, err = strconv.ParseUint(number, 10, 64)
+	want, bad := hex.DecodeString(hash)
+	if err != nil || bad != nil || l.Number == 0 || len(want) != len(l.Hash) {
+		return l, console.Usage(fmt.Errorf("cannot read %q: write NUMBER:HASH as audit verify prints it", text))
+	}
+	copy(l.Hash[:], want)
+	return l, nil
+}

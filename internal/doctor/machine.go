@@ -1,0 +1,192 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/reach"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/cgroup"
+	"github.com/toold/toold/sandbox/protect"
+)
+
+func confinementFindings(ctx context.Context) []Finding {
+	var list []Finding
+	for _, f := range sandbox.Probe(ctx).Features {
+		list = append(list, Finding{Name: f.Name, OK: f.OK, Is: cmp.Or(f.Why, f.Detail), Fix: f.Fix})
+	}
+	return list
+}
+
+func groupsFinding() Finding {
+	f := Finding{Name: "control groups", OK: true}
+	groups, err := cgroup.Open()
+	switch {
+	case err != nil && os.Getuid() == 0:
+		f.Is = fmt.Sprintf("none: %v; before Linux 6.14 nothing else bounds how many processes a call of root has", err)
+	case err != nil:
+		f.Is = fmt.Sprintf("none, and the limits of a process hold instead: %v", err)
+	case groups.Memory():
+		f.Is = "each call has one below " + groups.Dir() + ", which bounds its processes and its memory"
+	default:
+		f.Is = "each call has one below " + groups.Dir() + ", which bounds its processes; memory is summed up ten times a second"
+	}
+	groups.Close()
+	return f
+}
+
+// tierFinding completes the profile.
+func tierFinding(ctx context.Context, cfg *config.Config) Finding {
+	groups, _ := cgroup.Open()
+	defer groups.Close()
+	cfg.Sandbox.Groups = groups
+	profile, held, err := sandbox.Choose(ctx, cfg.Sandbox, cfg.Lowest)
+	cfg.Sandbox = profile
+	cfg.Sandbox.Groups = nil
+	if err != nil {
+		return Finding{Name: "sandbox", Is: err.Error(), Fix: "until then no command runs"}
+	}
+	wanted := profile.Tier == sandbox.TierBwrap && profile.Launcher == "bwrap"
+	f := Finding{Name: "sandbox", OK: held.Degraded == "" || wanted, Is: console.Sandbox(held)}
+	if held.Degraded != "" {
+		f.Is += "; " + held.Degraded
+	}
+	return f
+}
+
+func terminalFinding(cfg config.Config) Finding {
+	err := executor.Probe()
+	if err != nil && cfg.Terminal == executor.Off.String() {
+		return Finding{Name: "pseudo-terminals", OK: true, Is: "none, and terminal: off needs none"}
+	}
+	if err != nil {
+		return Finding{Name: "pseudo-terminals", Is: err.Error(), Fix: "mount -t devpts devpts /dev/pts"}
+	}
+	return Finding{Name: "pseudo-terminals", OK: true}
+}
+
+func warmFinding(ctx context.Context, d reach.Daemon, cfg config.Config) Finding {
+	f := Finding{Name: "warm shells", OK: true, Is: fmt.Sprintf("%d wait for the next commands", cfg.WarmShells)}
+	reuses, err := executor.ProbePool(ctx, daemon.Command(cfg))
+	switch {
+	case errors.Is(err, sandbox.ErrUnavailable):
+		f.Is = "none without the sandbox"
+	case err != nil:
+		f.Is = fmt.Sprintf("none: %v; each command starts its own shell", err)
+	case cfg.WarmShells == 0:
+		f.Is = "none are wanted (warm_shells: 0)"
+	}
+	if err == nil && reuses {
+		f.Is += "; a sandbox holds several commands in turn"
+	} else if err == nil {
+		f.Is += "; each command gets a sandbox of its own, which takes longer: chroot(2), pivot_root(2) or clone(2) are refused or the profile has the network"
+	}
+	counts, _ := d.Ask(ctx, "observer", http.MethodGet, "/metrics") // or no daemon runs
+	if _, n, _ := strings.Cut(string(counts), "\ntoold_sandbox_failures_total "); n != "" && n[0] != '0' {
+		n, _, _ = strings.Cut(n, "\n")
+		f.Is += fmt.Sprintf("; of the running daemon %s failed, of which its log says why (shells, and processes that open files)", n)
+	}
+	return f
+}
+
+func cacheFinding(ctx context.Context, cfg config.Config) Finding {
+	f := Finding{Name: "tool caches", OK: true}
+	if cfg.Sandbox.Tier == sandbox.TierC {
+		f.Is = "none in tier C"
+		return f
+	}
+	if !daemon.Caching(cfg) {
+		f.Is = "none: sandbox.caches is empty, or no call may have the profile workspace-write"
+		return f
+	}
+	err := os.MkdirAll(cfg.StateDir, 0o700)
+	var store string
+	if err == nil {
+		store, err = os.MkdirTemp(cfg.StateDir, "doctor-caches-")
+	}
+	if err != nil {
+		return Finding{Name: f.Name, Is: err.Error(), Fix: "choose another state directory with --state-dir"}
+	}
+	defer os.RemoveAll(store)
+	caches, err := sandbox.OpenCaches(ctx, store, cfg.Caches)
+	if err != nil {
+		return Finding{Name: f.Name, Is: err.Error(), Fix: "correct what is named, or do without: sandbox.caches: []"}
+	}
+	defer caches.Close()
+	if daemon.CachesUnavailable(cfg.Sandbox, caches) != nil {
+		return Finding{Name: f.Name, Is: "none without the sandbox"}
+	}
+	f.Is = "what calls change goes to " + daemon.CacheStore(cfg)
+	if stores, err := sandbox.CacheStores(daemon.CacheDir(cfg)); err == nil && len(stores) > 0 {
+		total := int64(0)
+		for _, s := range stores {
+			total += s.Bytes
+		}
+		f.Is += fmt.Sprintf("; all changes of calls to tool caches take %s", console.Size(total))
+	}
+	if cfg.Sandbox.Tier == sandbox.TierBwrap {
+		f.Is += "; calls see nothing else there in tier A-bwrap"
+	}
+	problems := caches.Problems()
+	for _, path := range slices.Sorted(maps.Keys(problems)) {
+		f.Is += fmt.Sprintf("; of %s calls see only what they have put there: %v", path, problems[path])
+	}
+	if env := caches.Env(); len(env) > 0 {
+		f.Is += "; not on this machine, so kept by variable: " + strings.Join(env, " ")
+	}
+	return f
+}
+
+func watchFinding(cfg config.Config) Finding {
+	f := Finding{Name: "protected names", OK: true}
+	if !daemon.Protected(cfg) {
+		f.Is = "not watched for: sandbox.protect is empty, or calls can write nothing"
+		return f
+	}
+	directories, why, unseen := protect.Survey(daemon.Protection(cfg))
+	f.Is, f.OK = fmt.Sprintf("%d directories to watch", directories), !unseen
+	if why != "" {
+		f.Is += "; " + why
+		f.Fix = fmt.Sprintf("sudo sysctl -w fs.inotify.max_user_watches=%d, or work in a smaller directory", 3*directories)
+	}
+	return f
+}
+
+// apparmorSetting is 1 where user namespaces need an AppArmor profile.
+const apparmorSetting = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+
+func apparmorFindings() []Finding {
+	restricted, err := os.ReadFile(apparmorSetting)
+	if err != nil || strings.TrimSpace(string(restricted)) != "1" || os.Getuid() == 0 {
+		return nil
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	return []Finding{{
+		Name: "AppArmor", Is: "it gives the rights in user namespaces only to programs with a profile; toold may have one, and does without where bwrap has one",
+		Fix: apparmorCommand(exe),
+	}}
+}
+
+// AppArmorProfile allows a program user namespaces (apparmor.d(5), AppArmor 4).
+func AppArmorProfile(exe string) []string {
+	path := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, "^", `\^`).Replace(exe)
+	return []string{"abi <abi/4.0>,", "include <tunables/global>", fmt.Sprintf(`profile toold "%s" flags=(unconfined) { userns, }`, path)}
+}
+
+func apparmorCommand(exe string) string {
+	return fmt.Sprintf("printf '%%s\\n' %s | sudo tee /etc/apparmor.d/toold && sudo apparmor_parser -r /etc/apparmor.d/toold", console.Quote(AppArmorProfile(exe), true))
+}

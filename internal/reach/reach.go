@@ -1,0 +1,209 @@
+// Package reach finds the daemon of a configuration and connects to it.
+package reach
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/loopback"
+	"github.com/toold/toold/internal/server"
+	"github.com/toold/toold/internal/statedir"
+	"github.com/toold/toold/internal/tokens"
+)
+
+// ErrNone reports that no daemon runs.
+var ErrNone = errors.New("no daemon is running")
+
+// Daemon is the daemon of a configuration, as a client sees it.
+type Daemon struct {
+	Config  config.Config
+	Named   bool   // the command line names Config.Listen
+	As      string // the token of calls; "" = the first with the role agent
+	Version string // of the client
+}
+
+// Dial connects with the token of a role.
+func (d Daemon) Dial(ctx context.Context, role string, o client.Options) (*client.Client, error) {
+	secret, err := d.Secret(role)
+	if err != nil {
+		return nil, err
+	}
+	at, err := d.Endpoint()
+	if err != nil {
+		return nil, err
+	}
+	o.URL, o.TLS, o.Token, o.Version = at.URL, at.TLS, secret, d.Version
+	return client.Dial(ctx, o)
+}
+
+// Agent connects for calls. The error may be an ErrNone.
+func (d Daemon) Agent(ctx context.Context, o client.Options) (*client.Client, error) {
+	at, err := d.Endpoint()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.Secret("agent"); err != nil && d.As != "" {
+		return nil, err
+	} else if err != nil {
+		return nil, fmt.Errorf("%w (%v)", ErrNone, err)
+	}
+	c, err := d.Dial(ctx, "agent", o)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("%w: %s: %v", ErrNone, at.URL, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the daemon at %s refuses this client: %w", at.URL, err)
+	}
+	return c, nil
+}
+
+// Secret is the first token with a role; for agents, the one that As names.
+func (d Daemon) Secret(role string) (string, error) {
+	if role == "agent" && d.As != "" {
+		file, _, err := Token(d.Config, d.As)
+		if err != nil {
+			return "", fmt.Errorf("%w; make it with `toold connect` or `toold token add`", err)
+		}
+		token, err := tokens.Read(file)
+		return token.Secret, err
+	}
+	for _, t := range d.Config.Tokens {
+		if slices.Contains(t.Roles, role) {
+			token, err := tokens.Read(tokens.In(d.Config.StateDir).Configured(t.Name))
+			return token.Secret, err
+		}
+	}
+	return "", fmt.Errorf("no token in the configuration has the role %s", role)
+}
+
+// Endpoint is the address of the daemon. A token is sent only to an address on which a daemon of the state directory
+// listens, or that --listen names.
+func (d Daemon) Endpoint() (at client.Options, err error) {
+	where := statedir.Daemon{URL: "ws://" + d.Config.Listen + "/v1/ws", Certificate: d.Config.TLS.Cert}
+	if d.Config.TLS.Cert != "" {
+		where.URL = "wss://" + d.Config.Listen + "/v1/ws"
+	}
+	if !d.Named {
+		running, ok, err := statedir.Running(d.Config.StateDir)
+		switch {
+		case err != nil:
+			return at, err
+		case !ok:
+			return at, fmt.Errorf("%w with the state directory %s; start one in your project: toold serve", ErrNone, d.Config.StateDir)
+		}
+		where = running
+	}
+	u, err := url.Parse(where.URL)
+	if err != nil {
+		return at, fmt.Errorf("cannot tell where the daemon listens: %w", err)
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "" || ip != nil && ip.IsUnspecified() {
+		u.Host = net.JoinHostPort("localhost", u.Port())
+	}
+	at.URL = u.String()
+	if where.Certificate != "" {
+		at.TLS, err = pinned(where.Certificate)
+	}
+	return at, err
+}
+
+// pinned trusts only the certificate in a file.
+func pinned(file string) (*tls.Config, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the certificate of the daemon: %w", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("cannot read the certificate of the daemon: %s holds none", file)
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, // VerifyConnection checks more
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if len(s.PeerCertificates) == 0 || !bytes.Equal(s.PeerCertificates[0].Raw, block.Bytes) {
+				return errors.New("who answers there has another certificate than " + file)
+			}
+			return nil
+		},
+	}, nil
+}
+
+// Ask makes an HTTP request with the token of a role, and returns the body of the answer.
+func (d Daemon) Ask(ctx context.Context, role, method, path string) ([]byte, error) {
+	secret, err := d.Secret(role)
+	if err != nil {
+		return nil, err
+	}
+	at, err := d.Endpoint()
+	if err != nil {
+		return nil, err
+	}
+	url := "http" + strings.TrimPrefix(strings.TrimSuffix(at.URL, "/v1/ws"), "ws") + path
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+secret)
+	web := http.Client{Transport: &http.Transport{DialContext: loopback.Dial, TLSClientConfig: at.TLS, DisableKeepAlives: true}}
+	res, err := web.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("no daemon answers: %w; start one with `toold serve`, or name another with --listen", err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the daemon's answer: %w", err)
+	}
+	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusUnprocessableEntity {
+		return nil, errors.New(string(bytes.TrimSpace(body)))
+	}
+	return body, nil
+}
+
+// Token returns the file of an existing token, and whether the configuration names it.
+func Token(cfg config.Config, name string) (file string, configured bool, err error) {
+	file, configured = daemon.TokenFile(cfg, name)
+	if configured {
+		return file, true, nil
+	}
+	if err = tokens.CheckName(name); err == nil {
+		_, err = os.Lstat(file)
+	}
+	if err == nil {
+		return file, false, nil
+	}
+	names := slices.Sorted(maps.Keys(daemon.TokenFiles(cfg)))
+	agents, _ := tokens.In(cfg.StateDir).Agents()
+	for _, t := range agents {
+		names = append(names, t.Name)
+	}
+	return "", false, console.Usage(fmt.Errorf("no token is called %q; there are %s", name, strings.Join(names, ", ")))
+}
+
+// Reload reloads (POST) or returns the last result (GET).
+func (d Daemon) Reload(ctx context.Context, method string) (answer server.Reloaded, err error) {
+	body, err := d.Ask(ctx, "approver", method, "/v1/reload")
+	if err != nil {
+		return answer, err
+	}
+	return answer, json.Unmarshal(body, &answer)
+}
