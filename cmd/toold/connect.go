@@ -1,22 +1,29 @@
 package main
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 
 	"go.uber.org/zap"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/internal/reach"
 	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/internal/workspaces"
+	"github.com/toold/toold/message"
 )
 
 // peer is a daemon and the connections to it.
@@ -153,4 +160,147 @@ func startPrivate(ctx context.Context, cfg config.Config, output client.Options)
 		return nil, console.Exit(callNotRun, err)
 	}
 	return p, nil
+}
+
+// answerQuestions connects an approver: the person at the terminal, or --yes.
+func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
+	if !c.yes {
+		if !executor.IsTerminal(c.In) {
+			return nil
+		}
+		// Standard error may be a file.
+		tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+		if err != nil {
+			return nil
+		}
+		p.tty = tty
+	}
+	var err error
+	if p.person, err = p.dial(ctx, "approver"); err != nil {
+		return console.Exit(callNotRun, err)
+	}
+	c.answers = true
+	p.answering.Add(1)
+	// Ends with the connection; peer.close waits.
+	go func() {
+		defer p.answering.Done()
+		p.person.Approvals(ctx, client.ApprovalEvents{Requested: func(r message.ApprovalRequest) {
+			if r.CallID == c.id && r.AgentID == "" { // other agents may use the same id
+				c.answer(ctx, p, r)
+			}
+		}})
+	}()
+	return nil
+}
+
+func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest) {
+	if c.yes {
+		c.decide(ctx, p, client.Decision{ApprovalID: r.ID, Approve: true, Reason: "--yes was given beforehand", Beforehand: true})
+		return
+	}
+	// Ctrl-C leaves the question open on its line.
+	newline := context.AfterFunc(ctx, func() { fmt.Fprintln(p.tty) })
+	defer newline()
+	hello := p.agent.Hello()
+	_ = console.Show(p.tty, fmt.Sprintf("\n%s asks: %s\n%s%s%s  in %s, %s\n", display.Short(r.Rule), display.Short(r.Reason),
+		console.Asker(r.Asker, "  "), console.Question(r, "  "), console.Suggestions(r.Suggestions, "  "), hello.Workspace, console.WireSandbox(hello.Sandbox)))
+	in := bufio.NewReader(p.tty)
+	for open := true; open; {
+		d := console.AskPerson(in, p.tty, r)
+		d.ApprovalID = r.ID
+		open = c.decide(ctx, p, d)
+	}
+}
+
+// decide reports whether the call still waits.
+func (c *callRun) decide(ctx context.Context, p *peer, d client.Decision) (open bool) {
+	_, err := p.person.Decide(ctx, d)
+	var refused *message.Error
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return false
+	case errors.As(err, &refused) && refused.Type == message.InvalidArguments && p.tty != nil:
+		fmt.Fprintln(p.tty, display.Short(refused.Message))
+		return true
+	}
+	c.say("the answer did not arrive: %v", err)
+	return false
+}
+
+func (g *global) daemon(cfg config.Config) reach.Daemon {
+	return reach.Daemon{Config: cfg, Named: g.options.Listen != "", As: g.as, Version: version}
+}
+
+func (g *global) dial(ctx context.Context, role string) (*client.Client, error) {
+	cfg, err := g.remote()
+	if err != nil {
+		return nil, err
+	}
+	c, err := g.daemon(cfg).Dial(ctx, role, client.Options{Name: "toold", Silent: true})
+	if errors.Is(err, client.ErrUnreachable) {
+		err = fmt.Errorf("%w; start one with `toold serve`, or name another with --listen", err)
+	}
+	if err != nil {
+		return nil, console.Exit(console.ExitUnreachable, err)
+	}
+	return c, nil
+}
+
+func (g *global) reach(ctx context.Context, cfg config.Config, o client.Options) (*peer, error) {
+	o.Name = cmp.Or(o.Name, "toold call")
+	d := g.daemon(cfg)
+	agent, err := d.Agent(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return &peer{agent: agent, connect: d.Dial}, nil
+}
+
+// discover finds the workspace of dir, and its part below.
+func (g *global) discover(stateDir, dir string) (string, error) {
+	list, err := workspaces.In(stateDir).List()
+	if err != nil {
+		return "", err
+	}
+	home, err := paths.Resolve(os.Getenv("HOME"))
+	if err != nil {
+		home = ""
+	}
+	root := workspaces.Discover(workspaces.Paths(list), dir, home)
+	g.below = ""
+	if below, err := filepath.Rel(root, dir); err == nil && below != "." {
+		g.below = below
+	}
+	return root, nil
+}
+
+// from makes a path relative to the workspace. It does not clean it: link/.. is for the tools.
+func (g *global) from(path string) string {
+	switch {
+	case g.below == "" || filepath.IsAbs(path) || len(path) > 0 && path[0] == '~':
+		return path
+	case path == "":
+		return g.below
+	}
+	return g.below + "/" + path
+}
+
+func (g *global) register(ctx context.Context, cfg config.Config) error {
+	added, err := workspaces.In(cfg.StateDir).Add(ctx, cfg.Workspace)
+	if err != nil {
+		return console.Exit(console.ExitConfig, err)
+	}
+	if added && !g.JSON {
+		fmt.Fprintf(g.Err, "toold: registered the workspace %s\n", cfg.Workspace)
+	}
+	return nil
+}
+
+// elsewhere returns the configuration of other workspaces, from the file as read at the start.
+func (g *global) elsewhere(cfg config.Config) func(root string) (config.Config, error) {
+	return func(root string) (config.Config, error) {
+		options := g.options
+		options.Path, options.Text, options.Workspace = cfg.File, cfg.Text, root
+		return config.Load(options)
+	}
 }

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,11 +15,8 @@ import (
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
-	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/display"
-	"github.com/toold/toold/policy"
-	"github.com/toold/toold/policy/check"
-	"github.com/toold/toold/tools"
+	"github.com/toold/toold/internal/judge"
 )
 
 func policyCommand(g *global) *cobra.Command {
@@ -27,55 +24,6 @@ func policyCommand(g *global) *cobra.Command {
 	cmd.AddCommand(policyInitCommand(g), policyCheckCommand(g), policyExplainCommand(g), policyTestCommand(g),
 		policySuggestCommand(g), policyUndoCommand(g), policyDiffCommand(g), schemaCommand(g, "Print the JSON Schema of policy files, for editors", config.PolicySchema))
 	return cmd
-}
-
-type judge struct {
-	check.Judge
-	cfg config.Config
-}
-
-func newJudge(cfg config.Config) (*judge, error) {
-	registry, err := daemon.Tools(cfg)
-	if err != nil {
-		return nil, err
-	}
-	p, err := daemon.LoadPolicy(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &judge{check.Judge{Policy: p.Within(confinedAs(cfg)), Effects: effectsOf(registry)}, cfg}, nil
-}
-
-func confinedAs(cfg config.Config) policy.Confinement {
-	profile, _, err := daemon.Confine(context.Background(), cfg)
-	if err != nil {
-		return policy.Confinement{}
-	}
-	return dispatch.Confinement(profile)
-}
-
-func effectsOf(registry *tools.Registry) func(string, json.RawMessage) ([]policy.Effect, error) {
-	return func(tool string, arguments json.RawMessage) ([]policy.Effect, error) {
-		t, _, ok := registry.Lookup(tool)
-		if !ok {
-			return nil, errors.New(registry.Unknown(tool))
-		}
-		inv, err := t.Build(arguments)
-		if err != nil {
-			return nil, err
-		}
-		return inv.Effects(), nil
-	}
-}
-
-func (j *judge) with(file string) (*check.Judge, error) {
-	cfg := j.cfg
-	cfg.Policy = absolute(file)
-	p, err := daemon.LoadPolicy(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &check.Judge{Policy: p.Within(confinedAs(cfg)), Effects: j.Effects}, nil
 }
 
 func policyInitCommand(g *global) *cobra.Command {
@@ -166,4 +114,44 @@ func policyUndoCommand(g *global) *cobra.Command {
 			return g.Print(e, fmt.Sprintf("%s: taken out, as %s remembered it on %s\n%s", e.File, display.Short(e.Person), e.At.Local().Format(time.DateTime), console.Bullets(lines)))
 		}),
 	}
+}
+
+func policyTestCommand(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use: "test [FILE...]", Short: "Try the examples of policy files, and files of cases", Args: cobra.ArbitraryArgs,
+		Long: "Tries the examples in policy files (rules' examples: match, not_match) and cases in\n" +
+			"files that end in .jsonl, one a line:\n\n" +
+			"  {\"command\": \"git push\", \"expect\": \"ask\"}\n" +
+			"  {\"tool\": \"read_file\", \"arguments\": {\"file_path\": \".env\"}, \"must_not\": [\"allow\"], \"policy\": \"my.yaml\"}\n\n" +
+			"Without FILE the policy that holds is tried. The exit code is 1 when one fails.",
+		RunE: func(_ *cobra.Command, args []string) error { return g.testPolicy(args) },
+	}
+}
+
+func (g *global) testPolicy(files []string) error {
+	cfg, err := g.inspect()
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		files = []string{cfg.Policy}
+	}
+	report := judge.Tests{Failures: []string{}}
+	for _, file := range files {
+		try := report.Examples
+		if strings.HasSuffix(file, ".jsonl") {
+			try = report.Cases
+		}
+		if err := try(cfg, file); err != nil {
+			return err
+		}
+	}
+	text := strings.Join(append(slices.Clone(report.Failures), fmt.Sprintf("%d passed, %d failed\n", report.Passed, len(report.Failures))), "\n")
+	if err := g.Print(report, text); err != nil {
+		return err
+	}
+	if len(report.Failures) > 0 {
+		return console.Exit(console.ExitFailed, nil)
+	}
+	return nil
 }

@@ -2,11 +2,9 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,8 +13,8 @@ import (
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/internal/judge"
 	"github.com/toold/toold/policy"
-	"github.com/toold/toold/policy/check"
 )
 
 func policyCheckCommand(g *global) *cobra.Command {
@@ -30,29 +28,6 @@ func policyCheckCommand(g *global) *cobra.Command {
 	}
 }
 
-type checked struct {
-	Policy   string          `json:"policy"`
-	Rules    int             `json:"rules"`
-	Warnings []string        `json:"warnings"`
-	Default  []check.Shift   `json:"default,omitempty"`
-	Faults   []*config.Error `json:"faults,omitempty"`
-}
-
-func faultsOf(err error) (list []*config.Error) {
-	var several interface{ Unwrap() []error }
-	var placed *config.Error
-	switch {
-	case errors.As(err, &several):
-		for _, err := range several.Unwrap() {
-			list = append(list, faultsOf(err)...)
-		}
-		return list
-	case errors.As(err, &placed):
-		return append(list, placed)
-	}
-	return append(list, &config.Error{Message: err.Error()})
-}
-
 func (g *global) checkPolicy(files []string) error {
 	cfg, err := g.inspect()
 	if err != nil {
@@ -61,83 +36,26 @@ func (g *global) checkPolicy(files []string) error {
 	if len(files) == 0 {
 		files = []string{cfg.Policy}
 	}
-	list := []checked{}
+	list := []judge.Checked{}
 	var failed []error
 	var text strings.Builder
 	for _, file := range files {
 		if file != "" {
-			cfg.Policy = absolute(file)
+			cfg.Policy = judge.Absolute(file)
 		}
-		c, err := checkFile(cfg)
+		c, err := judge.Check(cfg)
 		if err != nil {
 			failed = append(failed, err)
-			list = append(list, checked{Policy: daemon.PolicyName(cfg), Warnings: []string{}, Faults: faultsOf(err)})
+			list = append(list, judge.Checked{Policy: daemon.PolicyName(cfg), Warnings: []string{}, Faults: judge.Faults(err)})
 			continue
 		}
 		list = append(list, c)
-		fmt.Fprintf(&text, "%s: %s, %s\n", c.Policy, console.Count(c.Rules, "rule"), console.Count(len(c.Warnings), "warning"))
-		for _, w := range c.Warnings {
-			fmt.Fprintf(&text, "warning: %s\n", display.Short(w))
-		}
-		text.WriteString(shiftsText(c.Default))
+		text.WriteString(c.String())
 	}
 	if err := g.Print(list, text.String()); err != nil || len(failed) == 0 {
 		return err
 	}
 	return console.Exit(console.ExitConfig, errors.Join(failed...))
-}
-
-func checkFile(cfg config.Config) (checked, error) {
-	j, err := newJudge(cfg)
-	if err != nil {
-		return checked{}, err
-	}
-	f := j.Policy.User()
-	c := checked{Policy: daemon.PolicyName(cfg), Rules: len(f.Commands) + len(f.Paths) + len(f.Net), Warnings: append([]string{}, j.Policy.Warnings()...)}
-	c.Warnings = append(c.Warnings, writableByOthers(cfg.Policy)...)
-	found, err := config.PlacePolicyFaults(cfg.Policy, j.Lint())
-	if err != nil {
-		return checked{}, console.Exit(console.ExitConfig, err)
-	}
-	for _, w := range found {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message))
-	}
-	if cfg.Policy == "" || f.Defaults.Confined != policy.Deny {
-		return c, nil
-	}
-	cfg.Policy = ""
-	built, err := newJudge(cfg)
-	if err != nil {
-		return checked{}, err
-	}
-	c.Default = j.Shifts(&built.Judge)
-	return c, nil
-}
-
-func shiftsText(list []check.Shift) string {
-	if len(list) == 0 {
-		return ""
-	}
-	by := make(map[string][]string)
-	for _, s := range list {
-		kind := fmt.Sprintf("%s instead of %s", s.After, s.Before)
-		by[kind] = append(by[kind], "`"+s.Command+"`")
-	}
-	var b strings.Builder
-	b.WriteString("note: this file means what it meant. The built-in policy, which relies on the sandbox, decides these otherwise:\n")
-	for _, kind := range slices.Sorted(maps.Keys(by)) {
-		fmt.Fprintf(&b, "  %s: %s\n", kind, strings.Join(by[kind], ", "))
-	}
-	b.WriteString("  for the same here: defaults: {confined: allow}, and the rules with class: that toold policy init writes\n")
-	return b.String()
-}
-
-func writableByOthers(file string) []string {
-	info, err := os.Stat(file)
-	if file == "" || err != nil || info.Mode().Perm()&0o022 == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s: others can change it; take that away: chmod go-w %[1]s", file)}
 }
 
 func configCommand(g *global) *cobra.Command {
@@ -165,7 +83,7 @@ func (g *global) checkConfig(files []string) error {
 	cfg, err := g.readConfig(options)
 	if err != nil {
 		if g.JSON {
-			g.Emit(checkedConfig{Config: options.Path, Warnings: []string{}, Faults: faultsOf(err)})
+			g.Emit(checkedConfig{Config: options.Path, Warnings: []string{}, Faults: judge.Faults(err)})
 		}
 		return console.Exit(console.ExitConfig, err)
 	}
@@ -175,4 +93,130 @@ func (g *global) checkConfig(files []string) error {
 		fmt.Fprintf(&text, "warning: %s\n", display.Short(w))
 	}
 	return g.Print(checkedConfig{Config: cfg.File, Warnings: append([]string{}, cfg.Warnings...)}, text.String())
+}
+
+// Exit codes of policy explain --exit-code.
+const (
+	exitAsks   = 3
+	exitDenies = 4
+)
+
+func policyExplainCommand(g *global) *cobra.Command {
+	var flags callFlags
+	var tool, client, agent string
+	var coded bool
+	cmd := &cobra.Command{
+		Use: "explain {ID | -- COMMAND | --tool TOOL [OPERAND]}", Short: "Explain how a call is decided, and what must change for it to be allowed",
+		Long: "Explains how the policy decides a call: an old one of the journal by its tool_call_id,\nor a new one. Nothing is run, and no daemon is needed. Of a call that is not\nallowed it lists all that must change in the policy for it to be allowed.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			j, err := g.judge()
+			if err != nil {
+				return err
+			}
+			if cmd.ArgsLenAtDash() < 0 && tool == "" && !cmd.Flags().Changed("arguments") {
+				if len(args) != 1 {
+					return console.Usage(errors.New("name a tool_call_id, or a command after --, e.g. toold policy explain -- git push"))
+				}
+				e, err := j.ExplainRecorded(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return g.explained(e, coded)
+			}
+			arguments, err := flags.build(cmd, cmp.Or(tool, "bash"), operand(args), g.In, g.from)
+			if err != nil {
+				return console.Usage(err)
+			}
+			j.Client, j.Agent = client, agent
+			e, err := j.Explain(cmp.Or(tool, "bash"), arguments)
+			if err != nil {
+				return err
+			}
+			return g.explained(judge.Explanation{Explanation: e}, coded)
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().StringVar(&tool, "tool", "", "the `tool` of the call; default: bash")
+	cmd.Flags().StringVar(&client, "client", "agent", "the `name` of the token with which the call comes")
+	cmd.Flags().StringVar(&agent, "agent", "", "the `id` of the agent that makes the call")
+	cmd.Flags().BoolVar(&coded, "exit-code", false, "end with 0 for allow, 3 for ask, 4 for deny")
+	return cmd
+}
+
+func (g *global) judge() (*judge.Judge, error) {
+	cfg, err := g.inspect()
+	if err != nil {
+		return nil, err
+	}
+	return judge.New(cfg)
+}
+
+// operand joins words to one script, in which NAME=VALUE stays an assignment.
+func operand(words []string) []string {
+	if len(words) < 2 {
+		return words
+	}
+	return []string{console.Quote(words, false)}
+}
+
+func (g *global) explained(e judge.Explanation, coded bool) error {
+	if err := g.Print(e, e.String()); err != nil || !coded || e.Action == policy.Allow {
+		return err
+	}
+	if e.Action == policy.Ask {
+		return console.Exit(exitAsks, nil)
+	}
+	return console.Exit(exitDenies, nil)
+}
+
+func policySuggestCommand(g *global) *cobra.Command {
+	var since string
+	cmd := &cobra.Command{
+		Use: "suggest", Short: "Propose rules for what people have approved", Args: cobra.NoArgs,
+		Long: "Looks in the journal for calls that a person approved and that worked, and proposes the\nnarrowest rules, about commands, paths, hosts and variables, with which no one would have\nbeen asked; what was approved most comes first. Each was tried: it lets the calls pass from\nwhich it comes. Shown beside it is what else of the journal it would have allowed. Nothing\nis proposed for what failed or was refused, nor for what cannot be analysed. Nothing is\nchanged.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.suggest(cmd.Context(), since) },
+	}
+	cmd.Flags().StringVar(&since, "since", "30d", "how far to look back, e.g. `30d` or 12h")
+	return cmd
+}
+
+func (g *global) suggest(ctx context.Context, since string) error {
+	j, err := g.judge()
+	if err != nil {
+		return err
+	}
+	history, err := j.History(ctx, since)
+	if err != nil {
+		return err
+	}
+	list := j.Proposals(history)
+	return g.Print(list, judge.ProposalsText(list))
+}
+
+func policyDiffCommand(g *global) *cobra.Command {
+	var since string
+	cmd := &cobra.Command{
+		Use: "diff FILE", Short: "List the calls of the journal that another policy would decide otherwise", Args: one,
+		Long: "Judges the calls of the journal by the policy that holds and by FILE, and lists those\nthat FILE decides otherwise. Each different call counts once. Nothing is run.",
+		RunE: func(cmd *cobra.Command, args []string) error { return g.diffPolicy(cmd.Context(), args[0], since) },
+	}
+	cmd.Flags().StringVar(&since, "since", "30d", "how far to look back, e.g. `30d` or 12h")
+	return cmd
+}
+
+func (g *global) diffPolicy(ctx context.Context, file, since string) error {
+	old, err := g.judge()
+	if err != nil {
+		return err
+	}
+	next, err := old.With(file)
+	if err != nil {
+		return err
+	}
+	history, err := old.History(ctx, since)
+	if err != nil {
+		return err
+	}
+	changes := old.Compare(history, next)
+	return g.Print(map[string]any{"calls": len(history.Calls), "changes": changes}, judge.ChangesText(len(history.Calls), changes))
 }

@@ -1,10 +1,6 @@
 package main
 
-import (
-	"testing"
-
-	"github.com/toold/toold/message"
-)
+import "testing"
 
 func TestWordsOfACommandLineBecomeOneCommand(t *testing.T) {
 	t.Parallel()
@@ -16,17 +12,6 @@ func TestWordsOfACommandLineBecomeOneCommand(t *testing.T) {
 	} {
 		if got := operand(words); len(got) != 1 || got[0] != want {
 			t.Errorf("%q: got %q, want %q", words, got, want)
-		}
-	}
-}
-
-func TestWhatAnAgentWroteIsShownOnOneLine(t *testing.T) {
-	t.Parallel()
-	e := explanation{Recorded: &message.Decision{Action: "deny", Reason: "two\nlines\x1b[2J"}}
-	e.Reason = "a\nb"
-	for _, r := range e.String() {
-		if r == 0x1b {
-			t.Errorf("an escape sequence reaches the terminal: %q", e.String())
 		}
 	}
 }

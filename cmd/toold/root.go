@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
@@ -163,4 +168,87 @@ func schemaCommand(g *global, short string, schema func() ([]byte, error)) *cobr
 			return g.Data(string(text))
 		},
 	}
+}
+
+const version = "0.1.0-dev"
+
+func versionCommand(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			revision, date := built()
+			return g.Print(map[string]any{
+				"version": version, "protocol": daemon.Protocol, "go": runtime.Version(),
+				"os": runtime.GOOS, "arch": runtime.GOARCH, "revision": revision, "date": date,
+			}, versionText())
+		},
+	}
+}
+
+func versionText() string {
+	revision, date := built()
+	return strings.TrimSpace(fmt.Sprintf("toold %s %s/%s %s %s", version, runtime.GOOS, runtime.GOARCH, revision, date)) + "\n"
+}
+
+// built returns the commit of this program and its date.
+func built() (revision, date string) {
+	revision = "unknown"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return revision, ""
+	}
+	dirty := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && len(s.Value) >= 12:
+			revision = s.Value[:12]
+		case s.Key == "vcs.time":
+			date = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+changes"
+		}
+	}
+	return revision + dirty, date
+}
+
+const completionTime = 10 * time.Second
+
+type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+func (g *global) completed(ids func(context.Context, *client.Client) []string) completion {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+		defer cancel()
+		c, err := g.dial(ctx, "approver")
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer c.Close()
+		return ids(ctx, c), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func questions(ctx context.Context, c *client.Client) (ids []string) {
+	list, _ := c.ListApprovals(ctx) // on an error nothing is offered
+	for _, r := range list {
+		ids = append(ids, r.ID+"\t"+display.Short(r.Preview.Text))
+	}
+	return ids
+}
+
+func calls(ended bool) func(context.Context, *client.Client) []string {
+	return func(ctx context.Context, c *client.Client) (ids []string) {
+		list, _ := c.ListCalls(ctx, ended)
+		for _, i := range list {
+			ids = append(ids, display.Short(i.CallID)+"\t"+console.CallState(i)+" "+display.Short(i.Preview))
+		}
+		return ids
+	}
+}
+
+func toolNames(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return operandTools(), cobra.ShellCompDirectiveNoFileComp
 }

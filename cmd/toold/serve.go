@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"os/signal"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/internal/doctor"
 	"github.com/toold/toold/internal/statedir"
 	"github.com/toold/toold/internal/tokens"
 )
@@ -190,4 +192,58 @@ func newLogger(w *os.File, level string) *zap.Logger {
 		encoder = zapcore.NewConsoleEncoder(enc)
 	}
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(w), at))
+}
+
+func reloadCommand(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use: "reload", Short: "Make the running daemon take up its policy files", Args: cobra.NoArgs,
+		Long: "Makes the running daemon take up its policy files as they are now. It notices changes\n" +
+			"of the files by itself; this command tells whether they are good. A faulty policy does\n" +
+			"not take the place of the one that holds. Calls that run are not affected; calls that\n" +
+			"wait for a person are judged again.",
+		RunE: g.remotely(g.reload),
+	}
+}
+
+func (g *global) reload(ctx context.Context, cfg config.Config, _ []string) error {
+	answer, err := g.daemon(cfg).Reload(ctx, http.MethodPost)
+	if err != nil {
+		return console.Exit(console.ExitUnreachable, err)
+	}
+	if g.JSON {
+		if err := g.Emit(answer); err != nil {
+			return err
+		}
+	}
+	if answer.Error != "" {
+		return console.Exit(console.ExitConfig, fmt.Errorf("%s\nthe last good policy stays in force", answer.Error))
+	}
+	for _, w := range answer.Warnings {
+		fmt.Fprintln(g.Err, "toold: warning:", w)
+	}
+	fmt.Fprintln(g.Err, "the daemon follows", answer.Policy)
+	return nil
+}
+
+func doctorCommand(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use: "doctor", Short: "Try what this machine offers, and say how to fix what is missing", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.doctor(cmd.Context()) },
+	}
+}
+
+func (g *global) doctor(ctx context.Context) error {
+	findings := doctor.Machine(ctx)
+	cfg, err := g.readConfig(g.options)
+	findings = append(findings, doctor.Configuration(cfg, err)...)
+	if err != nil {
+		options := g.options
+		options.For = config.JudgeCalls // in the home directory all else may be right
+		cfg, err = g.readConfig(options)
+	}
+	if err == nil {
+		findings = append(findings, doctor.Daemon(ctx, g.daemon(cfg))...)
+		findings = append(findings, g.agentFindings(ctx, cfg)...)
+	}
+	return doctor.Print(g.Console, findings)
 }

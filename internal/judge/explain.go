@@ -1,23 +1,84 @@
-package main
+package judge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/toold/toold/internal/audit"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/policy/check"
 )
 
-type proposal struct {
+// Explanation explains the decision of a call, which the journal may have.
+type Explanation struct {
+	Call     string            `json:"tool_call_id,omitempty"`
+	Recorded *message.Decision `json:"recorded,omitempty"`
+	check.Explanation
+}
+
+// ExplainRecorded explains a call of the journal.
+func (j *Judge) ExplainRecorded(ctx context.Context, id string) (e Explanation, err error) {
+	log, err := audit.Open(ctx, j.cfg)
+	if err != nil {
+		return e, err
+	}
+	defer log.Close()
+	rec, err := log.FindAny(ctx, id)
+	if errors.Is(err, journal.ErrNotFound) {
+		return e, fmt.Errorf("the journal has no call %q; for a command: toold policy explain -- %[1]s", id)
+	}
+	if err != nil {
+		return e, err
+	}
+	arguments, err := log.Arguments(ctx, rec.Key)
+	if err != nil {
+		return e, err
+	}
+	j.Client, j.Agent = rec.Client, rec.AgentID
+	e.Call = rec.ID
+	if e.Explanation, err = j.Explain(rec.Tool, arguments); err == nil { // the arguments have the shape of the requested name
+		e.Recorded, err = audit.Decided(rec)
+	}
+	return e, err
+}
+
+// String is the explanation for people.
+func (e Explanation) String() string {
+	var b strings.Builder
+	if e.Recorded != nil {
+		fmt.Fprintf(&b, "then   %s\n", display.Short(console.Decision(*e.Recorded)))
+	}
+	fmt.Fprintf(&b, "%-5s  %s (%s)\n       %s\n", e.Action, display.Short(e.Rule), display.Short(e.Source), display.Short(e.Reason))
+	for _, one := range e.Effects {
+		fmt.Fprintf(&b, "  %-5s  %s  [%s, %s]\n", one.Action, display.Short(one.Text), display.Short(one.Rule), display.Short(one.At))
+	}
+	if e.Barred != "" {
+		fmt.Fprintf(&b, "it cannot be allowed: %s\n", display.Short(e.Barred))
+		return b.String()
+	}
+	if len(e.Needs) > 0 {
+		b.WriteString("for it to be allowed, the policy needs\n")
+	}
+	for _, need := range e.Needs {
+		fmt.Fprintf(&b, "  - %s\n", display.Short(need))
+	}
+	if e.Proved {
+		b.WriteString("then it is allowed (tried)\n")
+	}
+	return b.String()
+}
+
+// Proposal is a rule that toold policy suggest proposes.
+type Proposal struct {
 	Run      []string  `json:"run,omitempty"`
 	Ops      []string  `json:"ops,omitempty"`
 	Match    []string  `json:"match,omitempty"`
@@ -36,9 +97,9 @@ type proposal struct {
 	section, text string
 }
 
-func proposalOf(p *check.Proposal) proposal {
+func proposalOf(p *check.Proposal) Proposal {
 	r := p.Change.Rule
-	out := proposal{
+	out := Proposal{
 		Run: r.Run, Match: r.Paths, Hosts: r.Hosts, Ports: r.Ports, Schemes: r.Schemes, Env: p.Change.Texts,
 		Approved: p.Approved, Last: p.Last, RunsCode: p.RunsCode, Saves: []string{}, Also: []string{}, IDs: []string{},
 	}
@@ -55,34 +116,8 @@ func proposalOf(p *check.Proposal) proposal {
 	return out
 }
 
-func policySuggestCommand(g *global) *cobra.Command {
-	var since string
-	cmd := &cobra.Command{
-		Use: "suggest", Short: "Propose rules for what people have approved", Args: cobra.NoArgs,
-		Long: "Looks in the journal for calls that a person approved and that worked, and proposes the\nnarrowest rules, about commands, paths, hosts and variables, with which no one would have\nbeen asked; what was approved most comes first. Each was tried: it lets the calls pass from\nwhich it comes. Shown beside it is what else of the journal it would have allowed. Nothing\nis proposed for what failed or was refused, nor for what cannot be analysed. Nothing is\nchanged.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return g.suggest(cmd.Context(), since) },
-	}
-	cmd.Flags().StringVar(&since, "since", "30d", "how far to look back, e.g. `30d` or 12h")
-	return cmd
-}
-
-func (g *global) suggest(ctx context.Context, since string) error {
-	j, err := g.judge()
-	if err != nil {
-		return err
-	}
-	history, err := g.history(ctx, j, since)
-	if err != nil {
-		return err
-	}
-	list := []proposal{}
-	for _, p := range j.Suggest(history) {
-		list = append(list, proposalOf(p))
-	}
-	return g.Print(list, proposalsText(list))
-}
-
-func proposalsText(list []proposal) string {
+// ProposalsText is a part of a policy file with proposals.
+func ProposalsText(list []Proposal) string {
 	if len(list) == 0 {
 		return "# No approved call can be covered by a narrow rule.\n"
 	}
@@ -105,7 +140,7 @@ func proposalsText(list []proposal) string {
 
 const maxNamed = 5
 
-func (p proposal) inFile(c policy.Change) string {
+func (p Proposal) inFile(c policy.Change) string {
 	var b strings.Builder
 	if c.Section == "env.allow" {
 		fmt.Fprintf(&b, "    - %q\n", c.Texts[0])
@@ -130,35 +165,8 @@ func (p proposal) inFile(c policy.Change) string {
 	return b.String()
 }
 
-func policyDiffCommand(g *global) *cobra.Command {
-	var since string
-	cmd := &cobra.Command{
-		Use: "diff FILE", Short: "List the calls of the journal that another policy would decide otherwise", Args: one,
-		Long: "Judges the calls of the journal by the policy that holds and by FILE, and lists those\nthat FILE decides otherwise. Each different call counts once. Nothing is run.",
-		RunE: func(cmd *cobra.Command, args []string) error { return g.diffPolicy(cmd.Context(), args[0], since) },
-	}
-	cmd.Flags().StringVar(&since, "since", "30d", "how far to look back, e.g. `30d` or 12h")
-	return cmd
-}
-
-func (g *global) diffPolicy(ctx context.Context, file, since string) error {
-	old, err := g.judge()
-	if err != nil {
-		return err
-	}
-	next, err := old.with(file)
-	if err != nil {
-		return err
-	}
-	history, err := g.history(ctx, old, since)
-	if err != nil {
-		return err
-	}
-	changes := old.Compare(history, next)
-	return g.Print(map[string]any{"calls": len(history.Calls), "changes": changes}, changesText(len(history.Calls), changes))
-}
-
-func (g *global) history(ctx context.Context, j *judge, since string) (*check.History, error) {
+// History reads the calls of the journal since a date or for a duration.
+func (j *Judge) History(ctx context.Context, since string) (*check.History, error) {
 	back, err := audit.Age(since)
 	if err != nil {
 		return nil, err
@@ -175,7 +183,8 @@ func (g *global) history(ctx context.Context, j *judge, since string) (*check.Hi
 	return h, nil
 }
 
-func changesText(calls int, changes []check.Difference) string {
+// ChangesText lists the decisions that another policy changes.
+func ChangesText(calls int, changes []check.Difference) string {
 	var b strings.Builder
 	count := make(map[string]int)
 	var kinds []string
@@ -197,4 +206,13 @@ func changesText(calls int, changes []check.Difference) string {
 		fmt.Fprintf(&b, "  %s→%s  %s  [%s, %s]\n", c.Before, c.After, c.Text, display.Short(c.Rule), display.Short(c.Source))
 	}
 	return b.String()
+}
+
+// Proposals returns the rules that cover what people approved in a history.
+func (j *Judge) Proposals(history *check.History) []Proposal {
+	list := []Proposal{}
+	for _, p := range j.Suggest(history) {
+		list = append(list, proposalOf(p))
+	}
+	return list
 }

@@ -1,0 +1,230 @@
+// Package judge tries policies on calls, files, cases and the journal, for toold policy. Nothing is run.
+package judge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/policy/check"
+	"github.com/toold/toold/tools"
+)
+
+// Judge decides calls as the daemon of a configuration would. Nothing is run.
+type Judge struct {
+	check.Judge
+	cfg config.Config
+}
+
+// New returns the judge of a configuration.
+func New(cfg config.Config) (*Judge, error) {
+	registry, err := daemon.Tools(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p, err := daemon.LoadPolicy(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Judge{check.Judge{Policy: p.Within(confinedAs(cfg)), Effects: effectsOf(registry)}, cfg}, nil
+}
+
+func confinedAs(cfg config.Config) policy.Confinement {
+	profile, _, err := daemon.Confine(context.Background(), cfg)
+	if err != nil {
+		return policy.Confinement{}
+	}
+	return dispatch.Confinement(profile)
+}
+
+func effectsOf(registry *tools.Registry) func(string, json.RawMessage) ([]policy.Effect, error) {
+	return func(tool string, arguments json.RawMessage) ([]policy.Effect, error) {
+		t, _, ok := registry.Lookup(tool)
+		if !ok {
+			return nil, errors.New(registry.Unknown(tool))
+		}
+		inv, err := t.Build(arguments)
+		if err != nil {
+			return nil, err
+		}
+		return inv.Effects(), nil
+	}
+}
+
+// With returns a judge by another policy file.
+func (j *Judge) With(file string) (*check.Judge, error) {
+	cfg := j.cfg
+	cfg.Policy = Absolute(file)
+	p, err := daemon.LoadPolicy(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &check.Judge{Policy: p.Within(confinedAs(cfg)), Effects: j.Effects}, nil
+}
+
+// Absolute makes a path absolute if it can.
+func Absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// Checked is a checked policy.
+type Checked struct {
+	Policy   string          `json:"policy"`
+	Rules    int             `json:"rules"`
+	Warnings []string        `json:"warnings"`
+	Default  []check.Shift   `json:"default,omitempty"`
+	Faults   []*config.Error `json:"faults,omitempty"`
+}
+
+// Faults are the faults of files in an error.
+func Faults(err error) (list []*config.Error) {
+	var several interface{ Unwrap() []error }
+	var placed *config.Error
+	switch {
+	case errors.As(err, &several):
+		for _, err := range several.Unwrap() {
+			list = append(list, Faults(err)...)
+		}
+		return list
+	case errors.As(err, &placed):
+		return append(list, placed)
+	}
+	return append(list, &config.Error{Message: err.Error()})
+}
+
+// Check checks the policy of a configuration.
+func Check(cfg config.Config) (Checked, error) {
+	j, err := New(cfg)
+	if err != nil {
+		return Checked{}, err
+	}
+	f := j.Policy.User()
+	c := Checked{Policy: daemon.PolicyName(cfg), Rules: len(f.Commands) + len(f.Paths) + len(f.Net), Warnings: append([]string{}, j.Policy.Warnings()...)}
+	c.Warnings = append(c.Warnings, writableByOthers(cfg.Policy)...)
+	found, err := config.PlacePolicyFaults(cfg.Policy, j.Lint())
+	if err != nil {
+		return Checked{}, console.Exit(console.ExitConfig, err)
+	}
+	for _, w := range found {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message))
+	}
+	if cfg.Policy == "" || f.Defaults.Confined != policy.Deny {
+		return c, nil
+	}
+	cfg.Policy = ""
+	built, err := New(cfg)
+	if err != nil {
+		return Checked{}, err
+	}
+	c.Default = j.Shifts(&built.Judge)
+	return c, nil
+}
+
+// String is for people.
+func (c Checked) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s, %s\n", c.Policy, console.Count(c.Rules, "rule"), console.Count(len(c.Warnings), "warning"))
+	for _, w := range c.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", display.Short(w))
+	}
+	b.WriteString(shiftsText(c.Default))
+	return b.String()
+}
+
+func shiftsText(list []check.Shift) string {
+	if len(list) == 0 {
+		return ""
+	}
+	by := make(map[string][]string)
+	for _, s := range list {
+		kind := fmt.Sprintf("%s instead of %s", s.After, s.Before)
+		by[kind] = append(by[kind], "`"+s.Command+"`")
+	}
+	var b strings.Builder
+	b.WriteString("note: this file means what it meant. The built-in policy, which relies on the sandbox, decides these otherwise:\n")
+	for _, kind := range slices.Sorted(maps.Keys(by)) {
+		fmt.Fprintf(&b, "  %s: %s\n", kind, strings.Join(by[kind], ", "))
+	}
+	b.WriteString("  for the same here: defaults: {confined: allow}, and the rules with class: that toold policy init writes\n")
+	return b.String()
+}
+
+func writableByOthers(file string) []string {
+	info, err := os.Stat(file)
+	if file == "" || err != nil || info.Mode().Perm()&0o022 == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: others can change it; take that away: chmod go-w %[1]s", file)}
+}
+
+// Tests are the results of examples and cases.
+type Tests struct {
+	Passed   int      `json:"passed"`
+	Failures []string `json:"failures"`
+}
+
+// Examples tries the examples of a policy file.
+func (r *Tests) Examples(cfg config.Config, file string) error {
+	f, err := config.ReadPolicy(file)
+	if err != nil {
+		return console.Exit(console.ExitConfig, err)
+	}
+	passed, failures, err := check.Examples(daemon.PolicyOptions(cfg), f)
+	if err != nil {
+		return console.Exit(console.ExitConfig, err)
+	}
+	r.Passed, r.Failures = r.Passed+passed, append(r.Failures, failures...)
+	return nil
+}
+
+// Cases tries a file of cases.
+func (r *Tests) Cases(cfg config.Config, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("cannot read the cases: %w", err)
+	}
+	judges := make(map[string]*Judge)
+	for i, line := range bytes.Split(text, []byte("\n")) {
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		where := fmt.Sprintf("%s:%d", file, i+1)
+		c, err := check.ReadCase(line)
+		if err != nil {
+			return console.Exit(console.ExitConfig, fmt.Errorf("%s: %w", where, err))
+		}
+		j := judges[c.Policy]
+		if j == nil {
+			own := cfg
+			if c.Policy != "" {
+				own.Policy = filepath.Join(filepath.Dir(Absolute(file)), c.Policy)
+			}
+			if j, err = New(own); err != nil {
+				return err
+			}
+			judges[c.Policy] = j
+		}
+		if failure := c.Failure(&j.Judge); failure != "" {
+			r.Failures = append(r.Failures, fmt.Sprintf("%s: %s: %s", where, dispatch.CallText(c.Tool, c.Arguments), display.Short(failure)))
+			continue
+		}
+		r.Passed++
+	}
+	return nil
+}
