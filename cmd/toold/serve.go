@@ -243,7 +243,7 @@ func (g *global) doctor(ctx context.Context) error {
 	}
 	if err == nil {
 		findings = append(findings, doctor.Daemon(ctx, g.daemon(cfg))...)
-		findings = append(findings, g.agentFindings(ctx, cfg)...)
+		findings = append(findings, g.agents(cfg).Findings(ctx)...)
 	}
 	return doctor.Print(g.Console, findings)
 }

@@ -1,4 +1,4 @@
-package main
+package onboard
 
 import (
 	"fmt"
@@ -13,13 +13,13 @@ func notes(a connect.Agent, s connect.Setup) []string {
 	return append(slices.Clone(a.Notes), a.Warnings(s)...)
 }
 
-func (c *connecting) printNotes(list []string) {
+func (c *Agents) printNotes(list []string) {
 	for _, n := range list {
 		fmt.Fprintf(c.Err, "  note: %s\n", n)
 	}
 }
 
-func (c *connecting) planned(plans []connect.Plan) error {
+func (c *Agents) planned(plans []connect.Plan) error {
 	for _, p := range plans {
 		s, err := c.setup(p.Agent.Name)
 		if err != nil {
@@ -30,7 +30,7 @@ func (c *connecting) planned(plans []connect.Plan) error {
 	return nil
 }
 
-func (c *connecting) report() error {
+func (c *Agents) report() error {
 	var failed []string
 	for i := range c.results {
 		r := &c.results[i]
@@ -56,7 +56,7 @@ func (c *connecting) report() error {
 	return nil
 }
 
-func (c *connecting) printResult(r connected) {
+func (c *Agents) printResult(r connected) {
 	switch r.Status {
 	case "connected":
 		fmt.Fprintf(c.Err, "%s: connected (%s)\n", r.Agent, r.Proof)
@@ -73,7 +73,7 @@ func (c *connecting) printResult(r connected) {
 	}
 }
 
-func (c *connecting) printUndone(u connect.Undone) {
+func (c *Agents) printUndone(u connect.Undone) {
 	if u.Restored {
 		fmt.Fprintf(c.Err, "  %s is what it was\n", u.Path)
 		return
