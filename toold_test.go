@@ -115,10 +115,10 @@ var layers = []row{
 	{"internal/judge", []string{"internal/audit", "internal/config", "internal/console", "internal/daemon", "internal/dispatch", "internal/display", "internal/journal", "message", "policy", "policy/check", "tools"}, nil},
 	{"internal/onboard", []string{"executor", "internal/console", "internal/doctor", "internal/reach", "internal/service", "internal/statedir", "internal/tokens", "interop/connect"}, nil},
 	{"cmd/toold", []string{
-		"internal/audit", "internal/console", "internal/doctor", "internal/judge", "internal/onboard", "internal/reach",
-		"internal/paths", "message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/protect", "sandbox/quarantine", "sandbox/escalation", "executor", "tools", "client",
-		"internal/anchor", "internal/config", "internal/daemon", "internal/dispatch", "internal/display", "internal/journal", "internal/journal/seal", "internal/loopback", "internal/server", "internal/service", "internal/statedir", "internal/store", "internal/tokens", "internal/workspaces",
-		"interop/claude", "interop/connect", "interop/hook", "interop/letta", "interop/mcp",
+		"client", "executor", "message", "policy", "sandbox/quarantine", "tools",
+		"internal/anchor", "internal/audit", "internal/config", "internal/console", "internal/daemon", "internal/display", "internal/doctor", "internal/journal", "internal/journal/seal", "internal/judge",
+		"internal/onboard", "internal/paths", "internal/reach", "internal/server", "internal/service", "internal/statedir", "internal/store", "internal/tokens", "internal/workspaces",
+		"interop/claude", "interop/hook", "interop/letta", "interop/mcp",
 	}, []string{"cobra", "zap"}},
 
 	{"conformance/suite", nil, nil},
