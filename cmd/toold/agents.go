@@ -86,10 +86,6 @@ const upWithin = 2 * time.Minute
 func upCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "up", Short: "Have the daemon run in the background", Args: cobra.NoArgs,
-		Long: "Starts the daemon in the background, unless one runs, and registers the workspace. Where\n" +
-			"systemd manages your services it is a unit of yours, which starts whenever you log in,\n" +
-			"elsewhere a process until the machine stops. `toold down` ends it, and removes the\n" +
-			"unit; running calls are answered first.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := g.load()
 			if err != nil {

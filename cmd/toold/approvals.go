@@ -41,7 +41,6 @@ func approveCommand(g *global) *cobra.Command {
 	cmd.Flags().StringVar(&f.Pattern, "pattern", "", "with --remember rule: the `commands` that the rule allows, e.g. 'npm run *'")
 	cmd.Flags().StringVar(&f.Command, "command", "", "run this `command` instead of the one that was asked for")
 	cmd.Flags().StringVar(&f.Arguments, "arguments", "", "run the call with these arguments, as `JSON`, instead of its own")
-	cmd.Long = "Lets a waiting call run, once, unless --remember says more: for the rest of its conversation,\nuntil the daemon ends; or by a rule in your policy file, about just this command, about all\nthat begin like it, or about a pattern of yours. toold approvals shows what each would mean;\ntoold policy undo takes the last rule away.\n\nWhat the other flags name is added to the sandbox of this one call, as far as approval.widen\nin the configuration lets it be; toold approvals tells what that is."
 	addWideningFlags(cmd, &w)
 	return cmd
 }
@@ -127,18 +126,6 @@ func watchCommand(g *global) *cobra.Command {
 	var s message.Subscribe
 	cmd := &cobra.Command{
 		Use: "watch", Short: "Show what calls do as they do it, and answer their questions", Args: cobra.NoArgs,
-		Long: "Shows each call, what was decided about it, what it prints and how it ends, under a letter;\n" +
-			"standard error after \"!\". A call that waits for a person has a number. A line typed here\n" +
-			"answers one:\n\n" +
-			"  yes 1\n" +
-			"  yes 1 --network full     (widens its sandbox, as far as approval.widen lets it)\n" +
-			"  no 1 use make instead    (the words go to the agent)\n" +
-			"  conversation 1           (yes, and to the same in this conversation)\n" +
-			"  command 1, prefix 1      (yes, and a rule for it in your policy)\n" +
-			"  rule 1 npm run *         (yes, and a rule of your own)\n" +
-			"  edit 1 npm test          (runs this instead, once)\n\n" +
-			"While this runs an approver is connected. When the daemon is gone it is awaited, and what\n" +
-			"the journal recorded meanwhile is shown. With --json each event is a line.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.watch(cmd.Context(), s) },
 	}
 	cmd.Flags().StringVar(&s.AgentID, "agent", "", "only calls of the agent with this `id`")

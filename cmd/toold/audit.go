@@ -25,19 +25,6 @@ func auditCommand(g *global) *cobra.Command {
 	v := &audit.Verify{}
 	verify := &cobra.Command{
 		Use: "verify [NUMBER:HASH]", Short: "Check that nothing of the journal was changed, added or removed", Args: cobra.MaximumNArgs(1),
-		Long: "Checks each record of the journal against the hash that the next one has of it, that its\n" +
-			"end is there, which a file beside it notes, that the large texts and the output of calls,\n" +
-			"which are beside it, are as they were, that the index, from which toold shows calls, says\n" +
-			"what the records say, and the signatures of its checkpoints. Prints the number of the last\n" +
-			"record and its hash; what was removed with limits.state_bytes or limits.record_keep; and the\n" +
-			"bytes of incomplete records that toold has cut off. Names the call of what is damaged, and\n" +
-			"the calls recorded after it.\n" +
-			"Whoever owns the machine can make all hashes and, with the key, all signatures anew: keep\n" +
-			"what is printed elsewhere and name it later, or anchor checkpoints elsewhere (toold audit\n" +
-			"anchor), to see that too. Ends with exit code 6 at the first record that does not fit. A\n" +
-			"daemon may run meanwhile. With --postgres it checks what a team store has, of all daemons\n" +
-			"or of those that --daemon names; there is no index and no output there, and each row has\n" +
-			"to say what its record says.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v.Console = g.Console
 			return v.Run(cmd.Context(), g.remote, args)
@@ -84,9 +71,6 @@ func exportCommand(g *global) *cobra.Command {
 	dir := ""
 	cmd := &cobra.Command{
 		Use: "export [--to DIRECTORY]", Short: "Write each message of the journal as a line of JSON, the oldest first", Args: cobra.NoArgs,
-		Long: "Writes each message of the journal as a line of JSON. With --to the lines go to a new\n" +
-			"directory, with a manifest that is signed by the key of the journal: docs/verify_export.py,\n" +
-			"which needs Python and no toold, checks that nothing of it was changed.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return g.withRecord(cmd.Context(), func(ctx context.Context, record *journal.Journal) error {
 				if dir != "" {
@@ -118,12 +102,6 @@ func anchorCommand(g *global) *cobra.Command {
 	var file, repository, url string
 	cmd := &cobra.Command{
 		Use: "anchor {--file PATH | --git REPOSITORY | --postgres URL}", Short: "Keep a signed checkpoint of the journal elsewhere", Args: cobra.NoArgs,
-		Long: "Signs the journal as it is now and writes that elsewhere: as a line of a file, as a commit of\n" +
-			"the ref refs/toold/anchors of a git repository (push it to where this machine can only add),\n" +
-			"or as a row of the table toold_anchors of a PostgreSQL database. toold audit verify --anchor\n" +
-			"compares. It shows what was changed before the anchor for as long as who changes the journal\n" +
-			"cannot change the place too. A password of the database is read from PGPASSWORD or\n" +
-			"~/.pgpass; in the URL others could see it.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var stores []anchor.Store
 			if file != "" {
@@ -164,10 +142,6 @@ func (g *global) anchor(ctx context.Context, record *journal.Journal, stores []a
 func storeCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "store URL", Short: "List the daemons that write to a team store, and make its tables first", Args: one,
-		Long: "Lists the daemons whose records are in a PostgreSQL database: the database user and the id\n" +
-			"of the journal, how many records there are, and when the last was made. Makes the tables\n" +
-			"when they are missing: the administrator of the database runs it once. A daemon writes\n" +
-			"there when its configuration says so (audit.store).",
 		RunE: func(cmd *cobra.Command, args []string) error { return g.listStore(cmd.Context(), args[0]) },
 	}
 }
@@ -194,8 +168,6 @@ func journalCommand(g *global) *cobra.Command {
 	accept := false
 	imports := &cobra.Command{
 		Use: "import", Short: "Import journal.db of 0.1.0-dev", Args: cobra.NoArgs,
-		Long: "Imports journal.db of 0.1.0-dev, as toold does when it starts, and keeps it as\n" +
-			"journal.db.imported. One that was changed from outside is imported only with --accept.",
 		RunE: g.remotely(func(ctx context.Context, cfg config.Config, _ []string) error {
 			return g.importJournal(ctx, cfg, accept)
 		}),

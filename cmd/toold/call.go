@@ -30,20 +30,8 @@ func callCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call TOOL [OPERAND]...",
 		Short: "Make one tool call and print what it prints",
-		Long: "Make one tool call. With no daemon running for this workspace, a private one is started\n" +
-			"and spoken to over a real socket.\n\n" +
-			"  toold call bash 'git status --short'\n" +
-			"  toold call read_file README.md --limit 20\n" +
-			"  toold call write_file note.txt --content hi\n" +
-			"  toold call edit_file note.txt --old hi --new ho\n" +
-			"  toold call --background bash 'npm run dev'   (see toold calls, output, cancel)\n" +
-			"  toold call bash_output background-0b1c --wait 5000\n" +
-			"  toold call bash --arguments '{\"command\": \"make test\", \"timeout\": 300000}'\n\n" +
-			"The exit code is the command's; 124 the time limit passed, 125 toold could not run it,\n" +
-			"126 denied by policy or a person, 127 not found, 128+n a signal; 130 interrupted.\n" +
-			"2 wrong arguments, 3 wrong configuration; a file tool that fails ends with 1.",
-		Args: callOperands,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
+		Args:  callOperands,
+		RunE:  func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
 	}
 	c.flags.register(cmd)
 	c.register(cmd)
@@ -277,9 +265,6 @@ func execCommand(g *global) *cobra.Command {
 	c := &callRun{global: g}
 	cmd := &cobra.Command{
 		Use: "exec [flags] [--] COMMAND [ARGUMENT...]", Short: "Run a command as a bash call, its words as they are",
-		Long: "Runs a command under the policy and in the sandbox, as toold call bash does. Its words are\n" +
-			"not read by a shell again: toold exec -- echo '$HOME' prints $HOME. The exit codes are those\n" +
-			"of toold call.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.run(cmd, []string{"bash", console.Quote(args, true)})

@@ -106,9 +106,6 @@ func outputCommand(g *global) *cobra.Command {
 	o := &outputRun{global: g}
 	cmd := &cobra.Command{
 		Use: "output ID", Short: "Print what a call has printed", Args: one,
-		Long: "Print the recorded output of a call, running or ended. A pipe or file gets it byte for\n" +
-			"byte; a terminal gets colours, but no other escape sequences, unless --raw is given. With\n" +
-			"--json each piece is a line with its offsets; binary pieces are in base64.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.CallID = args[0]
 			if err := console.OneOf("--stream", o.Stream, tools.Stdout.String(), tools.Stderr.String(), "combined"); err != nil {

@@ -14,11 +14,6 @@ func logCommand(g *global) *cobra.Command {
 	l := &audit.Log{}
 	cmd := &cobra.Command{
 		Use: "log", Short: "List the calls of the journal, the latest last", Args: cobra.NoArgs,
-		Long: "Lists the calls of the journal: when each was asked, what was decided, how it ended and\n" +
-			"what it was. toold show ID prints all of one. No daemon is needed. With --json each call is\n" +
-			"a line, as of toold show. With --workspace only calls in that one are listed. With --follow\n" +
-			"it goes on, and lists each further call when it has ended. With --postgres it lists the\n" +
-			"calls of all daemons that write to a team store, or of those that --daemon names.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("workspace") {
 				l.Workspace = g.options.Workspace
@@ -49,7 +44,6 @@ func logCommand(g *global) *cobra.Command {
 func showCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "show ID", Short: "Print what the journal knows of a call", Args: one,
-		Long: "Prints a call as it is in the journal, by its tool_call_id: what was asked, who let it\nrun and with which sandbox, when each of that was, the answers of people, and what came of\nit. Of several with the same id, of other agents, each is printed, and with --json is a line.\nNo daemon is needed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.withRecord(cmd.Context(), func(ctx context.Context, log *journal.Journal) error { return audit.Show(ctx, g.Console, log, args[0]) })
 		},

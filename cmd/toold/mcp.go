@@ -31,12 +31,6 @@ import (
 func mcpCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "mcp", Short: "Be an MCP server on standard input and output, for an agent's client",
-		Long: "Offers the tools of the running daemon to a client of the Model Context Protocol, which\n" +
-			"starts this program and ends it. Each call is judged, run and recorded by the daemon; when\n" +
-			"it does not answer, nothing runs. Where the policy asks, the client's user is asked if the\n" +
-			"client can show a form; others can answer too: toold watch.\n\n" +
-			"  {\"mcpServers\": {\"toold\": {\"command\": \"toold\", \"args\": [\"mcp\", \"-C\", \"/path/to/project\"]}}}\n\n" +
-			"Switch the client's own shell off: see docs/connect.md.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.serveMCP(cmd.Context()) },
 	}
@@ -234,11 +228,6 @@ func lettaCommand(g *global) *cobra.Command {
 	var server lettaServer
 	cmd := &cobra.Command{
 		Use: "letta --url ws://HOST:PORT", Short: "Connect a server of Letta with the running daemon",
-		Long: "Gives the model of Letta Code conversations toold's tools, and has the daemon decide about\n" +
-			"each use of the tools that Letta Code has itself. The conversations are switched to the\n" +
-			"permission mode strict. With http:// or https:// it answers what a server of the older\n" +
-			"protocol asks in its message stream. Runs until it is interrupted; when the daemon does\n" +
-			"not answer, nothing runs. See docs/connect.md.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return server.serve(cmd.Context(), g) },
 	}

@@ -31,8 +31,6 @@ func policyInitCommand(g *global) *cobra.Command {
 	name := "careful"
 	cmd := &cobra.Command{
 		Use: "init [FILE]", Short: "Write a commented policy to start from", Args: cobra.MaximumNArgs(1),
-		Long: "Writes the built-in policy, commented, to FILE, or to policy.yaml beside the\nconfiguration file, where it holds without further ado. It never replaces a file.\n\n" +
-			"--strict writes one under which every program that is not known is asked, also where\nthe sandbox holds it. --for writes one that knows the everyday commands of a language.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if strict {
 				name = "strict"
@@ -101,7 +99,6 @@ func starter(name string) (string, error) {
 func policyUndoCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "undo", Short: "Take the rule of the last remembered answer out of the policy", Args: cobra.NoArgs,
-		Long: "Takes out of your policy file what the last answer with --remember command, prefix or\nrule has written. Called again, it takes out the one before. What was changed by hand\nsince stays as it is, and is named. A running daemon notices.",
 		RunE: g.remotely(func(_ context.Context, cfg config.Config, _ []string) error {
 			e, err := daemon.Undo(cfg.StateDir)
 			if err != nil {
@@ -119,11 +116,6 @@ func policyUndoCommand(g *global) *cobra.Command {
 func policyTestCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "test [FILE...]", Short: "Try the examples of policy files, and files of cases", Args: cobra.ArbitraryArgs,
-		Long: "Tries the examples in policy files (rules' examples: match, not_match) and cases in\n" +
-			"files that end in .jsonl, one a line:\n\n" +
-			"  {\"command\": \"git push\", \"expect\": \"ask\"}\n" +
-			"  {\"tool\": \"read_file\", \"arguments\": {\"file_path\": \".env\"}, \"must_not\": [\"allow\"], \"policy\": \"my.yaml\"}\n\n" +
-			"Without FILE the policy that holds is tried. The exit code is 1 when one fails.",
 		RunE: func(_ *cobra.Command, args []string) error { return g.testPolicy(args) },
 	}
 }

@@ -20,10 +20,6 @@ import (
 func policyCheckCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "check [FILE...]", Short: "Check policy files, and warn of rules that do not do what they seem to", Args: cobra.ArbitraryArgs,
-		Long: "Reads policy files as the daemon would: keys, patterns, examples. A fault is shown\n" +
-			"with its place and ends with exit code 3; warnings do not change the exit code.\n" +
-			"Without FILE the policy that holds is checked. Of a file that does not rely on the\n" +
-			"sandbox (defaults: confined) it shows what the built-in policy decides otherwise.",
 		RunE: func(_ *cobra.Command, args []string) error { return g.checkPolicy(args) },
 	}
 }
@@ -62,8 +58,6 @@ func configCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Check the configuration"}
 	cmd.AddCommand(&cobra.Command{
 		Use: "check [FILE]", Short: "Check a configuration file as a daemon that starts here would", Args: cobra.MaximumNArgs(1),
-		Long: "Reads the configuration that holds, or FILE, together with TOOLD_ variables and flags. A\n" +
-			"fault is shown with its place and ends with exit code 3; warnings do not change the exit code.",
 		RunE: func(_ *cobra.Command, args []string) error { return g.checkConfig(args) },
 	})
 	return cmd
@@ -107,7 +101,6 @@ func policyExplainCommand(g *global) *cobra.Command {
 	var coded bool
 	cmd := &cobra.Command{
 		Use: "explain {ID | -- COMMAND | --tool TOOL [OPERAND]}", Short: "Explain how a call is decided, and what must change for it to be allowed",
-		Long: "Explains how the policy decides a call: an old one of the journal by its tool_call_id,\nor a new one. Nothing is run, and no daemon is needed. Of a call that is not\nallowed it lists all that must change in the policy for it to be allowed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j, err := g.judge()
 			if err != nil {
@@ -173,7 +166,6 @@ func policySuggestCommand(g *global) *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use: "suggest", Short: "Propose rules for what people have approved", Args: cobra.NoArgs,
-		Long: "Looks in the journal for calls that a person approved and that worked, and proposes the\nnarrowest rules, about commands, paths, hosts and variables, with which no one would have\nbeen asked; what was approved most comes first. Each was tried: it lets the calls pass from\nwhich it comes. Shown beside it is what else of the journal it would have allowed. Nothing\nis proposed for what failed or was refused, nor for what cannot be analysed. Nothing is\nchanged.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.suggest(cmd.Context(), since) },
 	}
 	cmd.Flags().StringVar(&since, "since", "30d", "how far to look back, e.g. `30d` or 12h")
@@ -197,7 +189,6 @@ func policyDiffCommand(g *global) *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use: "diff FILE", Short: "List the calls of the journal that another policy would decide otherwise", Args: one,
-		Long: "Judges the calls of the journal by the policy that holds and by FILE, and lists those\nthat FILE decides otherwise. Each different call counts once. Nothing is run.",
 		RunE: func(cmd *cobra.Command, args []string) error { return g.diffPolicy(cmd.Context(), args[0], since) },
 	}
 	cmd.Flags().StringVar(&since, "since", "30d", "how far to look back, e.g. `30d` or 12h")

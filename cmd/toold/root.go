@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"runtime"
@@ -55,11 +56,8 @@ type global struct {
 
 func newRoot(g *global) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "toold",
-		Short: "Run an agent's tool calls under a policy, in a sandbox, on the record",
-		Long: "toold receives tool calls over WebSocket, judges them by a policy (allow, ask, deny),\n" +
-			"asks a person where the policy says so, runs them in a sandbox, streams their output\n" +
-			"and answers each call exactly once. Without a subcommand it serves.",
+		Use:           "toold",
+		Short:         "Run an agent's tool calls under a policy, in a sandbox, on the record",
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -88,6 +86,7 @@ func newRoot(g *global) *cobra.Command {
 		cmd, _, _ := root.Find([]string{name})
 		cmd.ValidArgsFunction = complete
 	}
+	describe(root)
 	root.Version = version
 	root.SetVersionTemplate(versionText())
 	root.SetHelpCommand(helpCommand(root))
@@ -98,6 +97,20 @@ func newRoot(g *global) *cobra.Command {
 		}
 	}
 	return root
+}
+
+//go:embed help.txt
+var help string
+
+// describe gives a command and those below it their sections of help.txt.
+func describe(cmd *cobra.Command) {
+	if _, text, ok := strings.Cut(help, "-- "+cmd.CommandPath()+" --\n"); ok {
+		text, _, _ = strings.Cut(text, "\n-- ")
+		cmd.Long = strings.TrimSuffix(text, "\n")
+	}
+	for _, below := range cmd.Commands() {
+		describe(below)
+	}
 }
 
 func helpCommand(root *cobra.Command) *cobra.Command {

@@ -197,10 +197,6 @@ func newLogger(w *os.File, level string) *zap.Logger {
 func reloadCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "reload", Short: "Make the running daemon take up its policy files", Args: cobra.NoArgs,
-		Long: "Makes the running daemon take up its policy files as they are now. It notices changes\n" +
-			"of the files by itself; this command tells whether they are good. A faulty policy does\n" +
-			"not take the place of the one that holds. Calls that run are not affected; calls that\n" +
-			"wait for a person are judged again.",
 		RunE: g.remotely(g.reload),
 	}
 }

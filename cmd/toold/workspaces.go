@@ -26,10 +26,6 @@ import (
 func workspacesCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "workspaces", Short: "List, add and remove the directories in which agents may work", Args: cobra.NoArgs,
-		Long: "One daemon serves every registered workspace. A call works in the one that its connection\n" +
-			"or its cwd selects, under that workspace's policy, and changes nothing in the others. Only a\n" +
-			"person registers a workspace: with add, or by starting toold serve or toold call in it.\n" +
-			"A running daemon takes a change up at once.",
 		RunE: g.remotely(g.listWorkspaces),
 	}
 	cmd.AddCommand(&cobra.Command{
@@ -116,15 +112,10 @@ func (g *global) removeWorkspace(ctx context.Context, cfg config.Config, args []
 func quarantineCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "quarantine", Short: "List copies of what was removed from the workspace, put them back or remove them", Args: cobra.NoArgs,
-		Long: "List what appeared in a workspace under a protected name while a call ran, and was\n" +
-			"removed (sandbox.protect). A command may have made it: look at it before you put it back.\n" +
-			"The copies are kept for limits.quarantine_keep, and while limits.state_bytes has room.",
 		RunE: g.remotely(g.listQuarantine),
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "restore ID", Short: "Put something back to where it was; nothing is replaced", Args: one,
-		Long: "Put something back to where it was. Nothing is replaced and no link followed. Do it while\n" +
-			"no call runs in that workspace: else that call is ended, and it is removed again.",
 		RunE: g.remotely(g.restore),
 	}, &cobra.Command{
 		Use: "remove ID", Short: "Remove something for good", Args: one,
