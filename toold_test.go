@@ -113,7 +113,7 @@ var layers = []row{
 		"sandbox", "sandbox/cgroup", "sandbox/protect", "sandbox/quarantine",
 	}, nil},
 	{"internal/judge", []string{"internal/audit", "internal/config", "internal/console", "internal/daemon", "internal/dispatch", "internal/display", "internal/journal", "message", "policy", "policy/check", "tools"}, nil},
-	{"internal/onboard", []string{"executor", "internal/console", "internal/doctor", "internal/reach", "internal/service", "internal/statedir", "internal/tokens", "interop/connect"}, nil},
+	{"internal/onboard", []string{"executor", "internal/config", "internal/console", "internal/doctor", "internal/reach", "internal/service", "internal/statedir", "internal/tokens", "interop/connect"}, nil},
 	{"cmd/toold", []string{
 		"client", "executor", "message", "policy", "sandbox/quarantine", "tools",
 		"internal/anchor", "internal/audit", "internal/config", "internal/console", "internal/daemon", "internal/display", "internal/doctor", "internal/journal", "internal/journal/seal", "internal/judge",

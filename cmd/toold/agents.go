@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/client"
-	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
@@ -141,13 +138,13 @@ func (g *global) ensureDaemon(ctx context.Context, cfg config.Config) (d service
 	if err := g.register(ctx, cfg); err != nil {
 		return d, err
 	}
-	command, err := g.daemonCommand(cfg)
+	command, err := onboard.Command(g.options, cfg)
 	if err != nil {
 		return d, console.Exit(console.ExitFailed, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, upWithin)
 	defer cancel()
-	if d, err = service.Start(ctx, service.Options{StateDir: cfg.StateDir, Dir: cfg.Workspace, Command: command, Env: unitEnv(cfg)}); err != nil {
+	if d, err = service.Start(ctx, service.Options{StateDir: cfg.StateDir, Dir: cfg.Workspace, Command: command, Env: onboard.UnitEnv(cfg)}); err != nil {
 		return d, console.Exit(console.ExitFailed, fmt.Errorf("%w\n`toold serve` starts it in this terminal; `toold doctor` looks for what is wrong", err))
 	}
 	p, err := g.reach(ctx, cfg, client.Options{Silent: true})
@@ -156,42 +153,6 @@ func (g *global) ensureDaemon(ctx context.Context, cfg config.Config) (d service
 	}
 	p.close()
 	return d, nil
-}
-
-// unitEnv is the environment of a unit, without secrets.
-func unitEnv(cfg config.Config) (env []string) {
-	own := append(slices.Collect(maps.Keys(config.Homes())), "TOOLD_*", "XDG_STATE_HOME", "TMPDIR")
-	for _, entry := range os.Environ() {
-		if name, _, _ := strings.Cut(entry, "="); executor.Passes(name, append(own, cfg.Env.Pass...)) {
-			env = append(env, entry)
-		}
-	}
-	return env
-}
-
-// daemonCommand starts the daemon with the flags of this command.
-func (g *global) daemonCommand(cfg config.Config) ([]string, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("cannot find this program: %w", err)
-	}
-	command := []string{program, "serve", "--workspace", cfg.Workspace, "--state-dir", cfg.StateDir}
-	for _, flag := range []struct{ name, file string }{{"--config", g.options.Path}, {"--policy", g.options.Policy}} {
-		if flag.file == "" {
-			continue
-		}
-		path, err := filepath.Abs(flag.file)
-		if err != nil {
-			return nil, err
-		}
-		command = append(command, flag.name, path)
-	}
-	for _, flag := range [][2]string{{"--listen", g.options.Listen}, {"--log-level", g.options.LogLevel}} {
-		if flag[1] != "" {
-			command = append(command, flag[0], flag[1])
-		}
-	}
-	return command, nil
 }
 
 func (g *global) down(ctx context.Context, cfg config.Config, _ []string) error {

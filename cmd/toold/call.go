@@ -18,13 +18,6 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// Exit codes of call, as of timeout(1), env(1) and shells.
-const (
-	callTimedOut = 124
-	callNotRun   = 125 // toold could not run it
-	callDenied   = 126
-)
-
 func callCommand(g *global) *cobra.Command {
 	c := &callRun{global: g}
 	cmd := &cobra.Command{
@@ -97,7 +90,7 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	ret, err := c.make(ctx, peer, args[0], arguments)
 	c.live.Close()
 	if err != nil {
-		return console.Exit(callNotRun, err)
+		return console.Exit(console.ExitNotRun, err)
 	}
 	if !c.JSON {
 		c.live.Fill(ctx, "stdout", ret.StdoutBytes)
@@ -106,7 +99,7 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	}
 	finished := c.finish(ret)
 	if problem := c.live.Problem(); problem != nil && ctx.Err() == nil {
-		return console.Exit(callNotRun, problem)
+		return console.Exit(console.ExitNotRun, problem)
 	}
 	return finished
 }
@@ -134,8 +127,12 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 				go c.forwardInput(peer)
 			}
 		},
-		Waiting: c.sayWaiting,
-		Output:  c.live.Take,
+		Waiting: func(w message.WaitingForInput) {
+			if w.Waiting {
+				c.say("%s", console.Waits(w, c.flags.stdin))
+			}
+		},
+		Output: c.live.Take,
 	}
 	stopCancel := context.AfterFunc(ctx, func() { peer.agent.Cancel(c.id, "interrupted at the terminal") })
 	defer stopCancel()
@@ -146,21 +143,6 @@ func (c *callRun) say(format string, args ...any) {
 	if !c.quiet {
 		_ = console.Show(c.Err, fmt.Sprintf("toold: "+format+"\n", args...))
 	}
-}
-
-func (c *callRun) sayWaiting(w message.WaitingForInput) {
-	if !w.Waiting {
-		return
-	}
-	what := map[string]string{"password": "a password", "tui": "keys"}[w.Kind]
-	if what == "" {
-		what = "a line"
-	}
-	hint := ""
-	if !c.flags.stdin {
-		hint = "; nothing can be typed here without --stdin"
-	}
-	c.say("%s (process %d) waits for %s%s", display.Visible(w.Command), w.PID, what, hint)
 }
 
 func (c *callRun) forwardInput(peer *peer) {
@@ -180,12 +162,12 @@ func (c *callRun) forwardInput(peer *peer) {
 func (c *callRun) finish(ret message.ToolReturn) error {
 	if c.JSON {
 		if err := c.Emit(ret); err != nil {
-			return console.Exit(callNotRun, err)
+			return console.Exit(console.ExitNotRun, err)
 		}
 	} else {
 		c.printResult(ret)
 	}
-	if code := exitCode(ret); code != 0 {
+	if code := console.ExitCode(ret); code != 0 {
 		return console.Exit(code, nil)
 	}
 	return nil
@@ -207,23 +189,12 @@ func (c *callRun) printResult(ret message.ToolReturn) {
 	if c.live.Mid && executor.IsTerminal(c.Out) {
 		fmt.Fprintln(c.Err)
 	}
-	end := "done"
 	if ret.ExitCode != nil {
-		end = fmt.Sprintf("exit %d", *ret.ExitCode) + console.Denials(len(ret.Denials))
 		for _, d := range ret.Denials {
 			c.say("%s", display.Visible(console.Denial(d)))
 		}
 	}
-	if ret.ErrorType != nil {
-		end += " · " + string(*ret.ErrorType)
-	}
-	if len(ret.Leftovers) > 0 {
-		end += fmt.Sprintf(" · %d leftover %s killed", len(ret.Leftovers), map[bool]string{true: "process", false: "processes"}[len(ret.Leftovers) == 1])
-	}
-	if ret.Sandbox != nil && ret.ExitCode == nil {
-		end += " · sandbox " + console.WireSandbox(*ret.Sandbox)
-	}
-	c.say("%s · %d ms", end, ret.DurationMS)
+	c.say("%s · %d ms", console.Ended(ret), ret.DurationMS)
 }
 
 func (c *callRun) failure(ret message.ToolReturn) string {
@@ -231,34 +202,6 @@ func (c *callRun) failure(ret message.ToolReturn) string {
 		return fmt.Sprintf("denied: rule %s asks a person (%s), and nobody could be asked here: run it at a terminal, say yes beforehand with --yes, or let a daemon serve while somebody runs `toold approvals --watch`", d.Rule, policy.WithoutAsking(d.Reason))
 	}
 	return strings.TrimPrefix(ret.Result, "Error: ")
-}
-
-func exitCode(ret message.ToolReturn) int {
-	if ret.ErrorType != nil {
-		switch *ret.ErrorType {
-		case message.Denied, message.ApprovalTimeout:
-			return callDenied
-		case message.Timeout, message.InputNeeded:
-			return callTimedOut
-		case message.Cancelled:
-			return console.ExitInterrupted
-		case message.ProtectedPath: // it ran
-		case message.InvalidArguments, message.UnknownTool:
-			if ret.Decision != nil {
-				return console.ExitFailed // they were understood, but do not fit the files
-			}
-			return console.ExitUsage
-		default:
-			return callNotRun
-		}
-	}
-	switch {
-	case ret.ExitCode != nil:
-		return *ret.ExitCode
-	case ret.Status != "success":
-		return console.ExitFailed
-	}
-	return 0
 }
 
 func execCommand(g *global) *cobra.Command {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"go.uber.org/zap"
@@ -21,7 +20,6 @@ import (
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/internal/reach"
-	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/message"
 )
@@ -70,9 +68,19 @@ func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error)
 		c.say("%v; this call starts a private one (one that stays: toold serve)", err)
 	}
 	if c.background {
-		return nil, console.Exit(callNotRun, fmt.Errorf("a background call needs a daemon that stays: start one for %s with `toold serve`, then repeat this; or leave background out", cfg.Workspace))
+		return nil, console.Exit(console.ExitNotRun, fmt.Errorf("a background call needs a daemon that stays: start one for %s with `toold serve`, then repeat this; or leave background out", cfg.Workspace))
 	}
-	return startPrivate(ctx, cfg, c.output(""))
+	d, err := reach.StartPrivate(ctx, daemon.Options{Config: cfg, Version: version, Question: console.FormQuestion, Log: zap.NewNop()})
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{private: d.Stop, connect: d.Dial}
+	o := c.output("")
+	o.Name = "toold call"
+	if p.agent, err = d.Dial(ctx, "agent", o); err != nil {
+		return nil, console.Exit(console.ExitNotRun, cmp.Or(d.Stop(), err))
+	}
+	return p, nil
 }
 
 type unservedError struct{ error }
@@ -85,7 +93,7 @@ func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error)
 	case errors.As(problem, &nested):
 		return nil, &unservedError{problem}
 	case problem != nil:
-		return nil, console.Exit(callNotRun, problem)
+		return nil, console.Exit(console.ExitNotRun, problem)
 	case added:
 		c.say("registered the workspace %s", cfg.Workspace)
 	}
@@ -94,7 +102,7 @@ func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error)
 	}
 	p, err := c.reach(ctx, cfg, c.output(cfg.Workspace))
 	if err != nil {
-		return nil, console.Exit(callNotRun, err)
+		return nil, console.Exit(console.ExitNotRun, err)
 	}
 	if works := p.agent.Hello().Workspace; works != cfg.Workspace {
 		p.close()
@@ -123,45 +131,6 @@ func (c *callRun) output(workspace string) client.Options {
 	return client.Options{Silent: c.JSON, Binary: !c.JSON, Workspace: workspace}
 }
 
-// startPrivate runs a daemon in this process and connects over a socket.
-func startPrivate(ctx context.Context, cfg config.Config, output client.Options) (*peer, error) {
-	cfg.Listen, cfg.Socket, cfg.TLS = "127.0.0.1:0", "", config.TLS{}
-	cfg.WarmShells = 0
-	cfg.Limits.BackgroundCalls = 0
-	secrets, issue := daemon.FreshTokens(cfg)
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	d, err := daemon.New(ctx, daemon.Options{Config: cfg, Single: true, Tokens: issue, Version: version, Question: formQuestion, Log: zap.NewNop()})
-	if err != nil {
-		stop()
-		if wrong := (*daemon.ConfigurationError)(nil); !errors.As(err, &wrong) {
-			err = console.Exit(callNotRun, err)
-		}
-		return nil, err
-	}
-	served := make(chan error, 1)
-	// Ends when the daemon has drained after stop.
-	go func() { served <- d.Serve(ctx) }()
-	p := &peer{
-		private: func() error { stop(); return <-served },
-		connect: func(ctx context.Context, role string, o client.Options) (*client.Client, error) {
-			i := slices.IndexFunc(secrets, func(t server.Token) bool { return slices.Contains(t.Roles, server.Role(role)) })
-			if i < 0 {
-				return nil, fmt.Errorf("no token in the configuration has the role %s", role)
-			}
-			o.URL, o.Token, o.Version = d.URL(), secrets[i].Secret, version
-			return client.Dial(ctx, o)
-		},
-	}
-	output.Name = "toold call"
-	if p.agent, err = p.connect(ctx, "agent", output); err != nil {
-		if died := p.private(); died != nil {
-			err = died
-		}
-		return nil, console.Exit(callNotRun, err)
-	}
-	return p, nil
-}
-
 // answerQuestions connects an approver: the person at the terminal, or --yes.
 func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	if !c.yes {
@@ -177,7 +146,7 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	}
 	var err error
 	if p.person, err = p.dial(ctx, "approver"); err != nil {
-		return console.Exit(callNotRun, err)
+		return console.Exit(console.ExitNotRun, err)
 	}
 	c.answers = true
 	p.answering.Add(1)

@@ -25,7 +25,6 @@ import (
 	"github.com/toold/toold/interop/hook"
 	"github.com/toold/toold/interop/letta"
 	"github.com/toold/toold/interop/mcp"
-	"github.com/toold/toold/message"
 )
 
 func mcpCommand(g *global) *cobra.Command {
@@ -52,7 +51,7 @@ func (g *global) serveMCP(ctx context.Context) error {
 		return c.dialRunning(ctx, cfg, role, client.Options{Workspace: cfg.Workspace})
 	}
 	fault := func(panicked any) string { return fmt.Sprintf("a fault in toold: %v", panicked) }
-	err = mcp.Serve(withParent(ctx), mcp.Options{Dial: dial, Question: formQuestion, Page: g.page(cfg), Version: version, Fault: fault}, g.In, g.Out)
+	err = mcp.Serve(withParent(ctx), mcp.Options{Dial: dial, Question: console.FormQuestion, Page: g.page(cfg), Version: version, Fault: fault}, g.In, g.Out)
 	if ctx.Err() != nil || errors.Is(err, errParentEnded) {
 		return nil
 	}
@@ -93,10 +92,6 @@ func withParent(ctx context.Context) context.Context {
 }
 
 var errParentEnded = errors.New("the program that started this one has ended")
-
-func formQuestion(r message.ApprovalRequest) string {
-	return fmt.Sprintf("%s asks: %s\n%s", display.Short(r.Rule), display.Short(r.Reason), console.Question(r, "  "))
-}
 
 // maxEvent bounds the event of Claude Code's plugin, in bytes.
 const maxEvent = 64 << 20

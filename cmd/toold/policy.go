@@ -45,11 +45,11 @@ func policyInitCommand(g *global) *cobra.Command {
 }
 
 func (g *global) initPolicy(name string, args []string) error {
-	text, err := starter(name)
+	text, err := judge.Starter(name)
 	if err != nil {
 		return console.Usage(fmt.Errorf("--for: %w", err))
 	}
-	path, err := starterPath(args)
+	path, err := judge.StarterPath(args)
 	if err != nil {
 		return err
 	}
@@ -76,24 +76,6 @@ func (g *global) initPolicy(name string, args []string) error {
 	}
 	fmt.Fprintf(g.Err, "change it, then: toold policy check %s && toold serve --policy %[1]s\n", path)
 	return nil
-}
-
-func starterPath(args []string) (string, error) {
-	if len(args) == 1 {
-		return filepath.Abs(args[0])
-	}
-	dir, err := os.UserConfigDir()
-	if err != nil {
-		return "", fmt.Errorf("cannot find the directory of configuration files: %w; name a file", err)
-	}
-	return filepath.Join(dir, "toold", "policy.yaml"), nil
-}
-
-func starter(name string) (string, error) {
-	text, err := config.StarterPolicy(name)
-	_, rules, _ := strings.Cut(string(text), "\n")
-	return "# The policy of this user. Use it with --policy, TOOLD_POLICY or `policy:` in the\n" +
-		"# configuration. Try it: toold policy explain -- COMMAND\n" + strings.Replace(rules, "name: "+name+"\n", "name: mine\n", 1), err
 }
 
 func policyUndoCommand(g *global) *cobra.Command {

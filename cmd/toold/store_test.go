@@ -25,7 +25,7 @@ func TestATeamStoreListsTheCallsOfAllDaemons(t *testing.T) {
 	alice, bob := newMember(t, s, "alice"), newMember(t, s, "bob")
 	alice.says(0, "one", "call", "bash", "echo one")
 	bob.says(0, "two", "call", "bash", "echo two")
-	alice.says(callDenied, "no-rm", "call", "bash", "rm -rf x")
+	alice.says(console.ExitDenied, "no-rm", "call", "bash", "rm -rf x")
 	large := strings.Repeat("large ", 12_000)
 	alice.says(0, "", "call", "write_file", "large.txt", "--content", large)
 	alice.copied(s, "alice")

@@ -233,3 +233,72 @@ func OneOf(flag, word string, known ...string) error {
 	last := len(known) - 1
 	return fmt.Errorf("%s %q: expected %s or %s", flag, word, strings.Join(known[:last], ", "), known[last])
 }
+
+// Exit codes of all commands but call.
+const (
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitConfig      = 3 // or the policy
+	ExitUnreachable = 4
+	ExitNotPending  = 5
+	ExitTampered    = 6
+	ExitInterrupted = 130
+)
+
+// ExitError ends the program with Code. A nil Err prints nothing.
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Exit returns an *ExitError.
+func Exit(code int, err error) error { return &ExitError{code, err} }
+
+// Usage returns err with ExitUsage.
+func Usage(err error) error { return Exit(ExitUsage, err) }
+
+// Exit codes of call, as of timeout(1), env(1) and shells.
+const (
+	ExitTimedOut = 124
+	ExitNotRun   = 125 // toold could not run it
+	ExitDenied   = 126
+)
+
+// ExitCode is the exit code of toold call for a return.
+func ExitCode(ret message.ToolReturn) int {
+	if ret.ErrorType != nil {
+		switch *ret.ErrorType {
+		case message.Denied, message.ApprovalTimeout:
+			return ExitDenied
+		case message.Timeout, message.InputNeeded:
+			return ExitTimedOut
+		case message.Cancelled:
+			return ExitInterrupted
+		case message.ProtectedPath: // it ran
+		case message.InvalidArguments, message.UnknownTool:
+			if ret.Decision != nil {
+				return ExitFailed // they were understood, but do not fit the files
+			}
+			return ExitUsage
+		default:
+			return ExitNotRun
+		}
+	}
+	switch {
+	case ret.ExitCode != nil:
+		return *ret.ExitCode
+	case ret.Status != "success":
+		return ExitFailed
+	}
+	return 0
+}

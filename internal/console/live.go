@@ -1,10 +1,14 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 )
 
@@ -112,4 +116,86 @@ func (l *Live) Problem() error {
 		return fmt.Errorf("%d bytes of the output were not printed: the record does not have them (limits.spool_bytes, or a full disk); let the command write to a file", l.missing)
 	}
 	return nil
+}
+
+// How often Output looks at a running call.
+const (
+	lookSoon = 50 * time.Millisecond
+	lookLate = time.Second
+)
+
+// Output prints the recorded output of a call up to its present end or, with follow, the end of the call.
+func (c Console) Output(ctx context.Context, conn *client.Client, q message.GetOutput, follow, raw bool) error {
+	out := NewPrinter(c.Out, raw)
+	defer out.Close()
+	pause := lookSoon
+	for {
+		answer, data, err := conn.GetOutput(ctx, q)
+		if err == nil {
+			err = c.piece(answer, data, out)
+		}
+		if err != nil {
+			return err
+		}
+		q.Offset = answer.NextOffset
+		switch {
+		case answer.EOF || !follow && len(data) == 0:
+			return nil
+		case len(data) > 0:
+			pause = lookSoon
+			continue
+		}
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, lookLate)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (c Console) piece(answer message.Output, data []byte, out Printer) error {
+	if c.JSON {
+		if len(data) == 0 && !answer.EOF && answer.Gap == nil {
+			return nil
+		}
+		return c.Emit(answer)
+	}
+	if answer.Gap != nil && answer.Offset >= answer.Gap.To {
+		fmt.Fprintf(c.Err, "toold: %d bytes are not kept here\n", answer.Gap.To-answer.Gap.From)
+	}
+	if _, err := out.Write(data); err != nil {
+		return fmt.Errorf("cannot print the output: %w", err)
+	}
+	if answer.Gap != nil && answer.Offset < answer.Gap.To {
+		fmt.Fprintf(c.Err, "toold: the last %d bytes are not kept\n", answer.Gap.To-answer.Gap.From)
+	}
+	return nil
+}
+
+// Ended describes how a call ended, what was left of it and its confinement.
+func Ended(ret message.ToolReturn) string {
+	end := "done"
+	if ret.ExitCode != nil {
+		end = fmt.Sprintf("exit %d", *ret.ExitCode) + Denials(len(ret.Denials))
+	}
+	if ret.ErrorType != nil {
+		end += " · " + string(*ret.ErrorType)
+	}
+	if n := len(ret.Leftovers); n > 0 {
+		end += fmt.Sprintf(" · %d leftover %s killed", n, map[bool]string{true: "process", false: "processes"}[n == 1])
+	}
+	if ret.Sandbox != nil && ret.ExitCode == nil {
+		end += " · sandbox " + WireSandbox(*ret.Sandbox)
+	}
+	return end
+}
+
+// Waits describes what a command waits for. typed reports whether standard input goes to it.
+func Waits(w message.WaitingForInput, typed bool) string {
+	what := cmp.Or(map[string]string{"password": "a password", "tui": "keys"}[w.Kind], "a line")
+	if !typed {
+		what += "; nothing can be typed here without --stdin"
+	}
+	return fmt.Sprintf("%s (process %d) waits for %s", display.Visible(w.Command), w.PID, what)
 }

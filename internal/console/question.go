@@ -151,3 +151,8 @@ func untilText(expires string) string {
 	}
 	return fmt.Sprintf("expires in %d s", int(time.Until(at).Seconds()))
 }
+
+// FormQuestion describes a call in a form or on a page.
+func FormQuestion(r message.ApprovalRequest) string {
+	return fmt.Sprintf("%s asks: %s\n%s", display.Short(r.Rule), display.Short(r.Reason), Question(r, "  "))
+}

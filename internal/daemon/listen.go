@@ -6,15 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/loopback"
+	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/internal/statedir"
+	"github.com/toold/toold/interop/mcp"
+	"github.com/toold/toold/message"
 )
 
 // A killed process and its children keep locks and addresses for a moment.
@@ -151,4 +160,34 @@ func (d *Daemon) Origin() string {
 // URL is where clients connect.
 func (d *Daemon) URL() string {
 	return "ws" + strings.TrimPrefix(d.Origin(), "http") + "/v1/ws"
+}
+
+// newMCP makes the handler of /mcp, a client of this daemon with its caller's token.
+func (d *Daemon) newMCP(approvals *approval.Queue[message.ApprovalRequest]) *mcp.Handler {
+	page := func(id string) string { return d.Origin() + server.PathOfQuestion(id) }
+	return mcp.NewHandler(mcp.HTTPOptions{
+		Options: mcp.Options{Question: d.Question, Page: page, Version: d.Version, Fault: d.fault},
+		JoinFor: func(mine func(message.ApprovalRequest) bool, asked func(message.ApprovalRequest)) (leave func()) {
+			return server.JoinFor(approvals, mine, asked)
+		},
+		Dial: func(ctx context.Context, p mcp.Caller) (*client.Client, error) {
+			return client.Dial(ctx, client.Options{Dial: d.inside.Dial, Token: p.Secret, Name: "mcp", Version: d.Version, Workspace: p.Dir})
+		},
+		MaxBody: d.Config.Limits.MaxFrameBytes, Linger: d.Config.Limits.Linger,
+	})
+}
+
+func (d *Daemon) serveMCP(w http.ResponseWriter, r *http.Request, token server.Token) {
+	decides := slices.Contains(token.Roles, server.Approver) || slices.Contains(token.Roles, server.Admin)
+	d.mcp.Serve(w, r, mcp.Caller{Token: token.Name, Secret: token.Secret, Decides: decides, Dir: r.URL.Query().Get("workspace")})
+}
+
+// connectionSlots bounds the open connections of calls: six descriptors each, half of the process's in all.
+func connectionSlots() int {
+	const most = 16 << 10
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur > 12*most {
+		return most
+	}
+	return max(1, int(limit.Cur/12))
 }

@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"go.uber.org/zap"
 
 	"github.com/toold/toold/internal/metrics"
+	"github.com/toold/toold/internal/store"
 )
 
 func (d *Daemon) sources() metrics.Source {
@@ -47,4 +49,27 @@ func (d *Daemon) failed(err error) {
 // untraced logs a failure to send traces.
 func (d *Daemon) untraced(err error) {
 	d.Log.Warn("cannot send traces; calls go on, and what is not sent is dropped", zap.String("setting", "telemetry.otlp_endpoint"), zap.Error(err))
+}
+
+// openStore opens the team's copy of the journal. A private daemon only keeps what it lacks.
+func (d *Daemon) openStore() (err error) {
+	if d.Config.Store == "" {
+		return nil
+	}
+	d.journal.Hold(1)
+	if d.Single {
+		return nil
+	}
+	if d.store, err = store.New(d.Config.Store, d.journal, d.stored); err != nil {
+		return &ConfigurationError{fmt.Errorf("audit.store: %w", err)}
+	}
+	return nil
+}
+
+func (d *Daemon) stored(err error) {
+	if err == nil {
+		d.Log.Info("the team store has the whole journal")
+		return
+	}
+	d.Log.Warn("cannot copy the journal to the team store; calls go on, and it gets what it lacks later", zap.Error(err))
 }

@@ -228,3 +228,23 @@ func (r *Tests) Cases(cfg config.Config, file string) error {
 	}
 	return nil
 }
+
+// Starter is a commented policy to start from.
+func Starter(name string) (string, error) {
+	text, err := config.StarterPolicy(name)
+	_, rules, _ := strings.Cut(string(text), "\n")
+	return "# The policy of this user. Use it with --policy, TOOLD_POLICY or `policy:` in the\n" +
+		"# configuration. Try it: toold policy explain -- COMMAND\n" + strings.Replace(rules, "name: "+name+"\n", "name: mine\n", 1), err
+}
+
+// StarterPath is where Starter goes: operand, or where it is used without further settings.
+func StarterPath(args []string) (string, error) {
+	if len(args) == 1 {
+		return filepath.Abs(args[0])
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the directory of configuration files: %w; name a file", err)
+	}
+	return filepath.Join(dir, "toold", "policy.yaml"), nil
+}

@@ -91,7 +91,11 @@ func (d Daemon) Secret(role string) (string, error) {
 			return token.Secret, err
 		}
 	}
-	return "", fmt.Errorf("no token in the configuration has the role %s", role)
+	return "", noRole(role)
+}
+
+func noRole(role string) error {
+	return fmt.Errorf("no token in the configuration has the role %s", role)
 }
 
 // Endpoint is the address of the daemon. A token is sent only to an address on which a daemon of the state directory
@@ -206,4 +210,51 @@ func (d Daemon) Reload(ctx context.Context, method string) (answer server.Reload
 		return answer, err
 	}
 	return answer, json.Unmarshal(body, &answer)
+}
+
+// Private is a daemon in this process, with tokens of its own, for one call.
+type Private struct {
+	daemon  *daemon.Daemon
+	secrets []server.Token
+	stop    context.CancelFunc
+	served  chan error
+}
+
+// StartPrivate starts a private daemon. It sets Tokens and Single.
+func StartPrivate(ctx context.Context, o daemon.Options) (*Private, error) {
+	cfg := o.Config
+	cfg.Listen, cfg.Socket, cfg.TLS = "127.0.0.1:0", "", config.TLS{}
+	cfg.WarmShells, cfg.Limits.BackgroundCalls = 0, 0
+	secrets, issue := daemon.FreshTokens(cfg)
+	o.Config, o.Single, o.Tokens = cfg, true, issue
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	d, err := daemon.New(ctx, o)
+	if err != nil {
+		stop()
+		if wrong := (*daemon.ConfigurationError)(nil); !errors.As(err, &wrong) {
+			err = console.Exit(console.ExitNotRun, err)
+		}
+		return nil, err
+	}
+	p := &Private{d, secrets, stop, make(chan error, 1)}
+	// Ends when the daemon has drained after Stop.
+	go func() { p.served <- d.Serve(ctx) }()
+	return p, nil
+}
+
+// Stop ends the daemon, once.
+func (p *Private) Stop() error {
+	p.stop()
+	return <-p.served
+}
+
+// Dial connects with the token of a role.
+func (p *Private) Dial(ctx context.Context, role string, o client.Options) (*client.Client, error) {
+	for _, t := range p.secrets {
+		if slices.Contains(t.Roles, server.Role(role)) {
+			o.URL, o.Token, o.Version = p.daemon.URL(), t.Secret, p.daemon.Version
+			return client.Dial(ctx, o)
+		}
+	}
+	return nil, noRole(role)
 }
