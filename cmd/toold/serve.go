@@ -14,10 +14,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
-	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
@@ -39,7 +36,7 @@ func (g *global) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log := newLogger(g.Err, cfg.LogLevel)
+	log := daemon.NewLogger(g.Err, cfg.LogLevel)
 	ctx, stop := untilSignalled(ctx)
 	defer stop()
 	if err := g.register(ctx, cfg); err != nil {
@@ -177,21 +174,6 @@ func banner(w io.Writer, cfg config.Config, d *daemon.Daemon) error {
 	b.WriteString("Waiting for calls. Ctrl-C stops; running calls are answered first.\n")
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// newLogger writes text on a terminal, else JSON.
-func newLogger(w *os.File, level string) *zap.Logger {
-	at, err := zapcore.ParseLevel(level)
-	if err != nil {
-		at = zapcore.InfoLevel
-	}
-	enc := zap.NewProductionEncoderConfig()
-	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
-	encoder := zapcore.NewJSONEncoder(enc)
-	if executor.IsTerminal(w) {
-		encoder = zapcore.NewConsoleEncoder(enc)
-	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(w), at))
 }
 
 func reloadCommand(g *global) *cobra.Command {

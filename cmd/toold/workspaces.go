@@ -191,39 +191,14 @@ func (g *global) printToken(name, file string, t tokens.Token, err error) error 
 	return g.Print(map[string]string{"name": name, "file": file, "token": t.Secret}, t.Secret+"\n")
 }
 
-type tokenRow struct {
-	Name  string    `json:"name"`
-	Roles []string  `json:"roles"`
-	File  string    `json:"file"`
-	Made  time.Time `json:"made,omitzero"` // zero before the daemon's first start
-	Error string    `json:"error,omitempty"`
-}
-
 func (g *global) listTokens(cfg config.Config) error {
-	list := []tokenRow{}
-	for _, t := range cfg.Tokens {
-		row := tokenRow{Name: t.Name, Roles: t.Roles, File: tokens.In(cfg.StateDir).Configured(t.Name)}
-		if token, err := tokens.Read(row.File); err == nil {
-			row.Made = token.Made
-		} else {
-			row.Error = err.Error()
-		}
-		list = append(list, row)
-	}
-	agents, err := tokens.In(cfg.StateDir).Agents()
+	list, err := reach.Tokens(cfg)
 	if err != nil {
 		fmt.Fprintln(g.Err, "toold: warning:", err)
 	}
-	for _, t := range agents {
-		list = append(list, tokenRow{Name: t.Name, Roles: []string{"agent"}, File: t.File, Made: t.Made})
-	}
 	rows := make([][]string, 0, len(list))
 	for _, t := range list {
-		made := t.Error
-		if made == "" {
-			made = "made " + t.Made.Local().Format(time.DateTime)
-		}
-		rows = append(rows, []string{t.Name, strings.Join(t.Roles, ", "), made})
+		rows = append(rows, []string{t.Name, strings.Join(t.Roles, ", "), cmp.Or(t.Error, "made "+t.Made.Local().Format(time.DateTime))})
 	}
 	return g.List(list, rows, "no tokens")
 }

@@ -2,10 +2,13 @@ package daemon
 
 import (
 	"fmt"
+	"os"
 	"sync/atomic"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
+	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/metrics"
 	"github.com/toold/toold/internal/store"
 )
@@ -72,4 +75,19 @@ func (d *Daemon) stored(err error) {
 		return
 	}
 	d.Log.Warn("cannot copy the journal to the team store; calls go on, and it gets what it lacks later", zap.Error(err))
+}
+
+// NewLogger writes text on a terminal, else JSON.
+func NewLogger(w *os.File, level string) *zap.Logger {
+	at, err := zapcore.ParseLevel(level)
+	if err != nil {
+		at = zapcore.InfoLevel
+	}
+	enc := zap.NewProductionEncoderConfig()
+	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	encoder := zapcore.NewJSONEncoder(enc)
+	if executor.IsTerminal(w) {
+		encoder = zapcore.NewConsoleEncoder(enc)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(w), at))
 }

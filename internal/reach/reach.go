@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
@@ -257,4 +258,32 @@ func (p *Private) Dial(ctx context.Context, role string, o client.Options) (*cli
 		}
 	}
 	return nil, noRole(role)
+}
+
+// TokenInfo is a token without its secret.
+type TokenInfo struct {
+	Name  string    `json:"name"`
+	Roles []string  `json:"roles"`
+	File  string    `json:"file"`
+	Made  time.Time `json:"made,omitzero"` // zero before the daemon's first start
+	Error string    `json:"error,omitempty"`
+}
+
+// Tokens lists the tokens of a configuration and of connected agents, also with an error about some of these.
+func Tokens(cfg config.Config) ([]TokenInfo, error) {
+	list := []TokenInfo{}
+	for _, t := range cfg.Tokens {
+		row := TokenInfo{Name: t.Name, Roles: t.Roles, File: tokens.In(cfg.StateDir).Configured(t.Name)}
+		if token, err := tokens.Read(row.File); err == nil {
+			row.Made = token.Made
+		} else {
+			row.Error = err.Error()
+		}
+		list = append(list, row)
+	}
+	agents, err := tokens.In(cfg.StateDir).Agents()
+	for _, t := range agents {
+		list = append(list, TokenInfo{Name: t.Name, Roles: []string{"agent"}, File: t.File, Made: t.Made})
+	}
+	return list, err
 }
