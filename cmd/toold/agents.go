@@ -122,13 +122,9 @@ func (g *global) up(ctx context.Context, cfg config.Config) error {
 	if d.Unit != "" {
 		text += "  starts     when you log in; to have it run without a login: loginctl enable-linger\n"
 	}
-	text += "See what agents do with `toold watch`; end the daemon with `toold down`.\n"
+	text += "See what agents do with `toold watch`; end the daemon with `toold down`."
 	v := map[string]any{"started": d.Started, "pid": d.PID, "url": d.URL, "workspace": cfg.Workspace, "unit": d.Unit, "log": d.Log}
-	if g.JSON {
-		return g.Emit(v)
-	}
-	fmt.Fprint(g.Err, text)
-	return nil
+	return g.Done(v, text)
 }
 
 func (g *global) ensureDaemon(ctx context.Context, cfg config.Config) (d service.Daemon, err error) {

@@ -11,82 +11,84 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// callFlags are the arguments of a call as flags. Only given ones are sent.
-type callFlags struct {
-	raw string // --arguments
-
-	cwd, terminal         string
-	timeout               int64
-	stdin, background     bool
-	offset, limit, wait   int64
-	content, old, replace string
-	all                   bool
-}
-
-func (f *callFlags) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.raw, "arguments", "", "all arguments as one `JSON` object")
-	f.registerBash(cmd)
-	flags.Int64Var(&f.offset, "offset", 0, "read_file: first `line`, counted from 1; bash_output: first byte, from 0")
-	flags.Int64Var(&f.limit, "limit", 0, "read_file: number of `lines`; bash_output: of bytes")
-	flags.Int64Var(&f.wait, "wait", 0, "bash_output: `milliseconds` to wait for output, or for the end")
-	flags.StringVar(&f.content, "content", "", "write_file: the new content; - takes standard input")
-	flags.StringVar(&f.old, "old", "", "edit_file: the text to replace")
-	flags.StringVar(&f.replace, "new", "", "edit_file: the text to put there")
-	flags.BoolVar(&f.all, "all", false, "edit_file: replace every match")
-}
-
-func (f *callFlags) registerBash(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.cwd, "cwd", "", "bash: `directory` to run in; default: the current one")
-	flags.Int64Var(&f.timeout, "timeout", 0, "bash: `milliseconds` after which the command is stopped")
-	flags.StringVar(&f.terminal, "terminal", "", "bash: split, single or off")
-	flags.BoolVar(&f.stdin, "stdin", false, "bash: send this program's standard input to the command")
-	flags.BoolVar(&f.background, "background", false, "bash: let it run on in the running daemon; print its id")
-}
-
+// argument is an argument of a call that has a flag. Only given ones are sent.
 type argument struct {
 	flag, name string
 	tools      []string
-	value      func(*callFlags) any
+	zero       any // of its type
+	usage      string
 }
 
-func operandTools() []string {
-	return []string{"bash", "read_file", "write_file", "edit_file", "multi_edit", "apply_patch", "grep", "glob", "bash_output", "bash_kill"}
+var arguments = []argument{
+	{"cwd", "cwd", []string{"bash"}, "", "bash: `directory` to run in; default: the current one"},
+	{"timeout", "timeout", []string{"bash"}, int64(0), "bash: `milliseconds` after which the command is stopped"},
+	{"terminal", "terminal", []string{"bash"}, "", "bash: split, single or off"},
+	{"stdin", "stdin", []string{"bash"}, false, "bash: send this program's standard input to the command"},
+	{"background", "background", []string{"bash"}, false, "bash: let it run on in the running daemon; print its id"},
+	{"offset", "offset", []string{"read_file", "bash_output"}, int64(0), "read_file: first `line`, counted from 1; bash_output: first byte, from 0"},
+	{"limit", "limit", []string{"read_file", "bash_output"}, int64(0), "read_file: number of `lines`; bash_output: of bytes"},
+	{"wait", "wait", []string{"bash_output"}, int64(0), "bash_output: `milliseconds` to wait for output, or for the end"},
+	{"content", "content", []string{"write_file"}, "", "write_file: the new content; - takes standard input"},
+	{"old", "old_string", []string{"edit_file"}, "", "edit_file: the text to replace"},
+	{"new", "new_string", []string{"edit_file"}, "", "edit_file: the text to put there"},
+	{"all", "replace_all", []string{"edit_file"}, false, "edit_file: replace every match"},
+}
+
+// operandsOf are the arguments that are operands, the name of the tool first.
+var operandsOf = [][]string{
+	{"bash", "command"}, {"read_file", "file_path"}, {"write_file", "file_path"}, {"edit_file", "file_path"}, {"multi_edit", "file_path"},
+	{"apply_patch", "input"}, {"grep", "pattern", "path"}, {"glob", "pattern", "path"}, {"bash_output", "call_id"}, {"bash_kill", "call_id"},
+}
+
+func operandTools() (names []string) {
+	for _, tool := range operandsOf {
+		names = append(names, tool[0])
+	}
+	return names
 }
 
 func operandNames(tool string) []string {
-	switch tool {
-	case "bash":
-		return []string{"command"}
-	case "read_file", "write_file", "edit_file", "multi_edit":
-		return []string{"file_path"}
-	case "apply_patch":
-		return []string{"input"}
-	case "grep", "glob":
-		return []string{"pattern", "path"}
-	case "bash_output", "bash_kill":
-		return []string{"call_id"}
+	if i := slices.Index(operandTools(), tool); i >= 0 {
+		return operandsOf[i][1:]
 	}
 	return nil
 }
 
-func arguments() []argument {
-	bash, read, write, edit := []string{"bash"}, []string{"read_file", "bash_output"}, []string{"write_file"}, []string{"edit_file"}
-	return []argument{
-		{"cwd", "cwd", bash, func(f *callFlags) any { return f.cwd }},
-		{"timeout", "timeout", bash, func(f *callFlags) any { return f.timeout }},
-		{"terminal", "terminal", bash, func(f *callFlags) any { return f.terminal }},
-		{"stdin", "stdin", bash, func(*callFlags) any { return "open" }},
-		{"background", "background", bash, func(f *callFlags) any { return f.background }},
-		{"offset", "offset", read, func(f *callFlags) any { return f.offset }},
-		{"limit", "limit", read, func(f *callFlags) any { return f.limit }},
-		{"wait", "wait", []string{"bash_output"}, func(f *callFlags) any { return f.wait }},
-		{"content", "content", write, func(f *callFlags) any { return f.content }},
-		{"old", "old_string", edit, func(f *callFlags) any { return f.old }},
-		{"new", "new_string", edit, func(f *callFlags) any { return f.replace }},
-		{"all", "replace_all", edit, func(f *callFlags) any { return f.all }},
+func addArguments(cmd *cobra.Command) {
+	cmd.Flags().String("arguments", "", "all arguments as one `JSON` object")
+	addArgumentsOf(cmd, operandTools()...)
+}
+
+func addArgumentsOf(cmd *cobra.Command, tools ...string) {
+	for _, a := range arguments {
+		if !slices.Contains(tools, a.tools[0]) {
+			continue
+		}
+		switch zero := a.zero.(type) {
+		case string:
+			cmd.Flags().String(a.flag, zero, a.usage)
+		case int64:
+			cmd.Flags().Int64(a.flag, zero, a.usage)
+		case bool:
+			cmd.Flags().Bool(a.flag, zero, a.usage)
+		}
 	}
+}
+
+func (a argument) value(cmd *cobra.Command) any {
+	var v any
+	switch a.zero.(type) {
+	case string:
+		v, _ = cmd.Flags().GetString(a.flag)
+	case int64:
+		v, _ = cmd.Flags().GetInt64(a.flag)
+	case bool:
+		v, _ = cmd.Flags().GetBool(a.flag)
+	}
+	if a.flag == "stdin" {
+		return "open"
+	}
+	return v
 }
 
 func background(arguments json.RawMessage) bool {
@@ -94,25 +96,13 @@ func background(arguments json.RawMessage) bool {
 	if json.Unmarshal(arguments, &a) != nil {
 		return false
 	}
-	for _, name := range []string{"background", "run_in_background", "is_background"} {
-		if a[name] == true {
-			return true
-		}
-	}
-	return false
+	return a["background"] == true || a["run_in_background"] == true || a["is_background"] == true
 }
 
 // build makes the JSON arguments of a call. from resolves paths.
-func (f *callFlags) build(cmd *cobra.Command, tool string, operands []string, in io.Reader, from func(string) string) (json.RawMessage, error) {
+func build(cmd *cobra.Command, tool string, operands []string, in io.Reader, from func(string) string) (json.RawMessage, error) {
 	if cmd.Flags().Changed("arguments") {
-		if len(operands) > 0 {
-			return nil, errors.New("--arguments holds the whole call; leave the operand out")
-		}
-		var probe any
-		if err := json.Unmarshal([]byte(f.raw), &probe); err != nil {
-			return nil, fmt.Errorf("cannot read --arguments as JSON: %v; quote the whole object for the shell: '{\"command\": \"ls\"}'", err)
-		}
-		return json.RawMessage(f.raw), nil
+		return rawArguments(cmd, operands)
 	}
 	names, args := operandNames(tool), make(map[string]any)
 	if len(operands) > len(names) {
@@ -123,23 +113,24 @@ func (f *callFlags) build(cmd *cobra.Command, tool string, operands []string, in
 			args[names[i]] = from(operand)
 		}
 	}
-	if f.content == "-" && cmd.Flags().Changed("content") {
-		text, err := io.ReadAll(in)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read standard input: %w", err)
-		}
-		f.content = string(text)
-	}
-	for _, a := range arguments() {
+	for _, a := range arguments {
 		if !cmd.Flags().Changed(a.flag) {
 			continue
 		}
 		if !slices.Contains(a.tools, tool) {
 			return nil, fmt.Errorf("--%s belongs to %s, not to %s", a.flag, strings.Join(a.tools, " and "), tool)
 		}
-		args[a.name] = a.value(f)
+		args[a.name] = a.value(cmd)
 	}
-	switch dir := from(f.cwd); {
+	if args["content"] == "-" {
+		text, err := io.ReadAll(in)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read standard input: %w", err)
+		}
+		args["content"] = string(text)
+	}
+	cwd, _ := cmd.Flags().GetString("cwd")
+	switch dir := from(cwd); {
 	case dir == "":
 	case tool == "bash":
 		args["cwd"] = dir
@@ -147,4 +138,16 @@ func (f *callFlags) build(cmd *cobra.Command, tool string, operands []string, in
 		args["path"] = dir
 	}
 	return json.Marshal(args)
+}
+
+func rawArguments(cmd *cobra.Command, operands []string) (json.RawMessage, error) {
+	if len(operands) > 0 {
+		return nil, errors.New("--arguments holds the whole call; leave the operand out")
+	}
+	raw, _ := cmd.Flags().GetString("arguments")
+	var probe any
+	if err := json.Unmarshal([]byte(raw), &probe); err != nil {
+		return nil, fmt.Errorf("cannot read --arguments as JSON: %v; quote the whole object for the shell: '{\"command\": \"ls\"}'", err)
+	}
+	return json.RawMessage(raw), nil
 }

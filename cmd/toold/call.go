@@ -26,7 +26,7 @@ func callCommand(g *global) *cobra.Command {
 		Args:  callOperands,
 		RunE:  func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
 	}
-	c.flags.register(cmd)
+	addArguments(cmd)
 	c.register(cmd)
 	return cmd
 }
@@ -52,7 +52,7 @@ func callOperands(_ *cobra.Command, args []string) error {
 
 type callRun struct {
 	*global
-	flags        callFlags
+	stdin        bool
 	yes, private bool
 	quiet        bool
 	background   bool
@@ -67,11 +67,12 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	arguments, err := c.flags.build(cmd, args[0], args[1:], c.In, c.from)
+	arguments, err := build(cmd, args[0], args[1:], c.In, c.from)
 	if err != nil {
 		return console.Usage(err)
 	}
 	c.background = background(arguments)
+	c.stdin, _ = cmd.Flags().GetBool("stdin")
 	c.id = message.NewID("call")
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
@@ -122,14 +123,14 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 		Queued: func(q message.ToolQueued) { c.say("queued · %d", q.Position) },
 		Started: func(s message.ToolStarted) {
 			c.say("sandbox %s", console.WireSandbox(s.Sandbox))
-			if c.flags.stdin {
+			if c.stdin {
 				// Ends at the end of standard input, or with the program.
 				go c.forwardInput(peer)
 			}
 		},
 		Waiting: func(w message.WaitingForInput) {
 			if w.Waiting {
-				c.say("%s", console.Waits(w, c.flags.stdin))
+				c.say("%s", console.Waits(w, c.stdin))
 			}
 		},
 		Output: c.live.Take,
@@ -213,7 +214,7 @@ func execCommand(g *global) *cobra.Command {
 			return c.run(cmd, []string{"bash", console.Quote(args, true)})
 		},
 	}
-	c.flags.registerBash(cmd)
+	addArgumentsOf(cmd, "bash")
 	c.register(cmd)
 	cmd.Flags().SetInterspersed(false) // further flags belong to COMMAND
 	return cmd

@@ -96,7 +96,6 @@ const (
 )
 
 func policyExplainCommand(g *global) *cobra.Command {
-	var flags callFlags
 	var tool, client, agent string
 	var coded bool
 	cmd := &cobra.Command{
@@ -116,7 +115,7 @@ func policyExplainCommand(g *global) *cobra.Command {
 				}
 				return g.explained(e, coded)
 			}
-			arguments, err := flags.build(cmd, cmp.Or(tool, "bash"), operand(args), g.In, g.from)
+			arguments, err := build(cmd, cmp.Or(tool, "bash"), operand(args), g.In, g.from)
 			if err != nil {
 				return console.Usage(err)
 			}
@@ -128,7 +127,7 @@ func policyExplainCommand(g *global) *cobra.Command {
 			return g.explained(judge.Explanation{Explanation: e}, coded)
 		},
 	}
-	flags.register(cmd)
+	addArguments(cmd)
 	cmd.Flags().StringVar(&tool, "tool", "", "the `tool` of the call; default: bash")
 	cmd.Flags().StringVar(&client, "client", "agent", "the `name` of the token with which the call comes")
 	cmd.Flags().StringVar(&agent, "agent", "", "the `id` of the agent that makes the call")
