@@ -61,17 +61,14 @@ func (g *global) listApprovals(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
-		return g.Emit(list)
-	}
-	if len(list) == 0 {
+	if len(list) == 0 && !g.JSON {
 		fmt.Fprintln(g.Err, "no call waits for a person")
 	}
 	var text strings.Builder
 	for _, r := range list {
 		fmt.Fprintf(&text, "%s  %s", r.ID, console.Asked(r))
 	}
-	return g.Show(text.String())
+	return g.Print(list, text.String())
 }
 
 // decide answers one call, named by its id or the approval's.

@@ -139,10 +139,8 @@ func (o *outputRun) run(ctx context.Context) error {
 		return nil
 	case errors.As(err, &refused):
 		return errors.New(display.Short(refused.Message))
-	case err != nil:
-		return err
 	}
-	return nil
+	return err
 }
 
 func addRaw(cmd *cobra.Command, raw *bool) {

@@ -220,8 +220,7 @@ func (g *global) doctor(ctx context.Context) error {
 		cfg, err = g.readConfig(options)
 	}
 	if err == nil {
-		findings = append(findings, doctor.Daemon(ctx, g.daemon(cfg))...)
-		findings = append(findings, g.agents(cfg).Findings(ctx)...)
+		findings = slices.Concat(findings, doctor.Daemon(ctx, g.daemon(cfg)), g.agents(cfg).Findings(ctx))
 	}
 	return doctor.Print(g.Console, findings)
 }

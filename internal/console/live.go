@@ -39,7 +39,7 @@ type Live struct {
 	Mid     bool             // standard output is within a line
 }
 
-// Start prints what take receives, until Close.
+// Start prints what Take receives, until Close.
 func (l *Live) Start(ctx context.Context) {
 	l.pieces, l.at = make(chan piece, livePieces), map[string]int64{}
 	l.out, l.errs = NewPrinter(l.Out, l.Raw), NewPrinter(l.Err, l.Raw)
