@@ -38,9 +38,34 @@ func Parse(name string) (Store, error) {
 	return nil, fmt.Errorf("%q names no place for anchors: write file:PATH, git:REPOSITORY or postgres://HOST/DATABASE", name)
 }
 
-func line(c seal.Checkpoint) ([]byte, error) {
+// place is a Store whose errors do not name it.
+type place interface {
+	add(ctx context.Context, c seal.Checkpoint, line []byte) error
+	all(ctx context.Context) ([]seal.Checkpoint, error)
+}
+
+type store struct {
+	place
+	name string
+}
+
+func (s store) Add(ctx context.Context, c seal.Checkpoint) error {
 	text, err := json.Marshal(c)
-	return append(text, '\n'), err
+	if err == nil {
+		err = s.add(ctx, c, append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot anchor in %s: %w", s.name, err)
+	}
+	return nil
+}
+
+func (s store) All(ctx context.Context) ([]seal.Checkpoint, error) {
+	list, err := s.all(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the anchors in %s: %w", s.name, err)
+	}
+	return list, nil
 }
 
 // lines decodes one checkpoint per line. It ignores lines that skip accepts.

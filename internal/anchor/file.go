@@ -3,34 +3,28 @@ package anchor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
 	"github.com/toold/toold/internal/journal/seal"
 )
 
-// File is the path of a file with one checkpoint per line. Lines are only added.
-type File string
+// File keeps each checkpoint in a line of the file at path. Lines are only added; reading fails if one
+// is incomplete.
+func File(path string) Store { return store{file(path), path} }
 
-// Add appends a line.
-func (path File) Add(_ context.Context, c seal.Checkpoint) error {
-	text, err := line(c)
+type file string
+
+func (path file) add(_ context.Context, _ seal.Checkpoint, line []byte) error {
+	f, err := os.OpenFile(string(path), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(string(path), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-	if err == nil {
-		err = errors.Join(add(f, text), f.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("cannot anchor in a file: %w", err)
-	}
-	return nil
+	return errors.Join(appendLine(f, line), f.Close())
 }
 
-// add starts a new line if the last write was cut off.
-func add(f *os.File, text []byte) error {
+// appendLine starts a new line if the last write was cut off.
+func appendLine(f *os.File, text []byte) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -50,16 +44,11 @@ func add(f *os.File, text []byte) error {
 	return f.Sync()
 }
 
-// All reads the lines. An incomplete line is an error.
-func (path File) All(context.Context) ([]seal.Checkpoint, error) {
+func (path file) all(context.Context) ([]seal.Checkpoint, error) {
 	f, err := os.Open(string(path))
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the anchors: %w", err)
+		return nil, err
 	}
 	defer f.Close()
-	list, err := lines(f, func(text []byte) bool { return len(text) == 0 })
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the anchors in %s: %w", path, err)
-	}
-	return list, nil
+	return lines(f, func(text []byte) bool { return len(text) == 0 })
 }

@@ -12,9 +12,11 @@ import (
 	"github.com/toold/toold/internal/journal/seal"
 )
 
-// Git is the path of a repository. Each checkpoint is the message of a commit without files on
-// refs/toold/anchors.
-type Git string
+// Git keeps each checkpoint as the message of a commit without files on refs/toold/anchors of a
+// repository.
+func Git(repository string) Store { return store{git(repository), "git"} }
+
+type git string
 
 const anchorRef = "refs/toold/anchors"
 
@@ -36,7 +38,7 @@ func gitEnv() []string {
 	}
 }
 
-func (repository Git) run(ctx context.Context, in []byte, args ...string) (string, error) {
+func (repository git) run(ctx context.Context, in []byte, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append(append(gitOptions[:len(gitOptions):len(gitOptions)], "-C", string(repository)), args...)...)
 	cmd.Env, cmd.Stdin = gitEnv(), bytes.NewReader(in)
 	var out, complaint bytes.Buffer
@@ -49,7 +51,7 @@ func (repository Git) run(ctx context.Context, in []byte, args ...string) (strin
 
 // quiet fails if the configuration sets a hook: newer versions of git run those despite
 // core.hooksPath.
-func (repository Git) quiet(ctx context.Context) error {
+func (repository git) quiet(ctx context.Context) error {
 	if _, err := repository.run(ctx, nil, "rev-parse", "--git-dir"); err != nil {
 		return err
 	}
@@ -65,20 +67,8 @@ func (repository Git) quiet(ctx context.Context) error {
 	return nil
 }
 
-// Add adds a commit to the ref.
-func (repository Git) Add(ctx context.Context, c seal.Checkpoint) error {
-	if err := repository.add(ctx, c); err != nil {
-		return fmt.Errorf("cannot anchor in git: %w", err)
-	}
-	return nil
-}
-
-func (repository Git) add(ctx context.Context, c seal.Checkpoint) error {
-	text, err := line(c)
-	if err == nil {
-		err = repository.quiet(ctx)
-	}
-	if err != nil {
+func (repository git) add(ctx context.Context, _ seal.Checkpoint, line []byte) error {
+	if err := repository.quiet(ctx); err != nil {
 		return err
 	}
 	tree, err := repository.run(ctx, nil, "mktree")
@@ -93,7 +83,7 @@ func (repository Git) add(ctx context.Context, c seal.Checkpoint) error {
 	if before != "" {
 		commit = append(commit, "-p", before)
 	}
-	made, err := repository.run(ctx, text, commit...)
+	made, err := repository.run(ctx, line, commit...)
 	if err != nil {
 		return err
 	}
@@ -104,17 +94,13 @@ func (repository Git) add(ctx context.Context, c seal.Checkpoint) error {
 	return err
 }
 
-// All reads the commits of the ref.
-func (repository Git) All(ctx context.Context) (list []seal.Checkpoint, err error) {
-	var log string
-	if err = repository.quiet(ctx); err == nil {
-		log, err = repository.run(ctx, nil, "rev-list", "--format=%B", anchorRef, "--")
+func (repository git) all(ctx context.Context) ([]seal.Checkpoint, error) {
+	if err := repository.quiet(ctx); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		list, err = lines(strings.NewReader(log), func(text []byte) bool { return len(text) == 0 || bytes.HasPrefix(text, []byte("commit ")) })
-	}
+	log, err := repository.run(ctx, nil, "rev-list", "--format=%B", anchorRef, "--")
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the anchors in git: %w", err)
+		return nil, err
 	}
-	return list, nil
+	return lines(strings.NewReader(log), func(text []byte) bool { return len(text) == 0 || bytes.HasPrefix(text, []byte("commit ")) })
 }
