@@ -23,15 +23,11 @@ func lockByte(f *os.File, offset int64, alone bool) (bool, error) {
 	return err == nil, err
 }
 
-func byteLocked(f *os.File, offset int64) (bool, error) {
-	at := unix.Flock_t{Type: unix.F_WRLCK, Start: offset, Len: 1}
-	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &at)
-	return err == nil && at.Type != unix.F_UNLCK, err
-}
+// Served reports whether a process serves dir.
+func Served(dir string) (bool, error) { return locked(dir, 0) }
 
-func served(dir string) (bool, error) { return locked(dir, 0) }
-
-func held(dir, name string) (bool, error) { return locked(dir, offset(name)) }
+// Held reports whether a process holds a name.
+func Held(dir, name string) (bool, error) { return locked(dir, offset(name)) }
 
 func locked(dir string, offset int64) (bool, error) {
 	f, err := os.Open(filepath.Join(dir, lockName))
@@ -42,9 +38,9 @@ func locked(dir string, offset int64) (bool, error) {
 		return false, fmt.Errorf("cannot look for a daemon in %s: %w", dir, err)
 	}
 	defer f.Close()
-	held, err := byteLocked(f, offset)
-	if err != nil {
+	at := unix.Flock_t{Type: unix.F_WRLCK, Start: offset, Len: 1}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &at); err != nil {
 		return false, fmt.Errorf("cannot look for a daemon in %s: %w", dir, err)
 	}
-	return held, nil
+	return at.Type != unix.F_UNLCK, nil
 }

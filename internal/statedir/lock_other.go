@@ -13,12 +13,14 @@ import (
 
 func lockByte(*os.File, int64, bool) (bool, error) { return true, nil }
 
-func served(dir string) (bool, error) {
+// Served reports whether a process serves dir.
+func Served(dir string) (bool, error) {
 	d, err := read(dir)
 	return err == nil && alive(d.PID), nil
 }
 
-func held(_, name string) (bool, error) {
+// Held reports whether a process holds a name.
+func Held(_, name string) (bool, error) {
 	var pid int
 	_, err := fmt.Sscan(name, &pid)
 	return err == nil && alive(pid), nil

@@ -121,7 +121,7 @@ func Head(dir string) string { return filepath.Clean(dir) + ".head" }
 // Running returns the daemon that serves dir. ok is false if there is none, or it has not published
 // itself yet.
 func Running(dir string) (d Daemon, ok bool, err error) {
-	is, err := served(dir)
+	is, err := Served(dir)
 	if !is || err != nil {
 		return Daemon{}, false, err
 	}
@@ -133,9 +133,6 @@ func Running(dir string) (d Daemon, ok bool, err error) {
 	}
 	return d, true, nil
 }
-
-// Served reports whether a process serves dir.
-func Served(dir string) (bool, error) { return served(dir) }
 
 func read(dir string) (d Daemon, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, daemonName))
@@ -158,10 +155,6 @@ func Hold(dir, name string) (io.Closer, error) {
 	return f, nil
 }
 
-// Held reports whether a process holds a name.
-func Held(dir, name string) (bool, error) { return held(dir, name) }
-
-// offset returns the byte of a name, never 0.
 func offset(name string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))

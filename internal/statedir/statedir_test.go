@@ -47,15 +47,11 @@ func child(t *testing.T, dir string, wrap ...string) (kill func()) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), childDir+"="+dir)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	kill = func() { _ = cmd.Process.Kill(); _, _ = cmd.Process.Wait() }
 	t.Cleanup(kill)
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "served <nil>\n" {
@@ -84,9 +80,7 @@ func TestOneDaemonServesADirectory(t *testing.T) {
 		t.Errorf("a killed daemon is running: %+v, %v", d, err)
 	}
 	l, err := statedir.Serve(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := l.Publish(statedir.Daemon{PID: 1}); err != nil {
 		t.Error(err)
 	}
@@ -133,16 +127,19 @@ func TestANameIsHeldUntilItsLastHolderIsGone(t *testing.T) {
 	}
 	is(false)
 	first, err := statedir.Hold(dir, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	second, err := statedir.Hold(dir, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	is(true)
 	first.Close()
 	is(true)
 	second.Close()
 	is(false)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
