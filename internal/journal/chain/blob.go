@@ -20,10 +20,9 @@ const (
 var ErrBlob = errors.New("it was removed or changed")
 
 func blobName(h Hash, segment uint32) string {
-	return hex.EncodeToString(h[:]) + "." + padded(uint64(segment), 8)
+	return fmt.Sprintf("%x.%08d", h[:], segment)
 }
 
-// blobSegment returns the segment in a blob's file name, or 0.
 func blobSegment(name string) uint32 {
 	hash, rest, _ := strings.Cut(strings.TrimSuffix(name, unfinished), ".")
 	if _, err := hex.DecodeString(hash); err != nil || len(hash) != hex.EncodedLen(len(Hash{})) {
@@ -32,7 +31,6 @@ func blobSegment(name string) uint32 {
 	return segmentNumber(rest + suffix)
 }
 
-// blobDir opens the directory of the blobs whose hash begins with first.
 func blobDir(dir Dir, first byte, create bool) (Dir, error) {
 	all, err := dir.Sub(blobsName, create)
 	if err != nil {
@@ -127,7 +125,6 @@ func readBlob(d Dir, name string, h Hash, size int64) (text []byte, err error) {
 	return text, nil
 }
 
-// eachBlob calls do for each blob, including unfinished ones.
 func eachBlob(dir Dir, do func(d Dir, name string, segment uint32) error) error {
 	all, err := dir.Sub(blobsName, false)
 	if errors.Is(err, fs.ErrNotExist) {

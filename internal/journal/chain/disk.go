@@ -42,14 +42,12 @@ func (d *disk) sync(number uint64) error {
 	return nil
 }
 
-// resized makes the next sync write the file size.
 func (d *disk) resized() {
 	d.turn <- struct{}{}
 	d.grown = true
 	<-d.turn
 }
 
-// fail makes all later syncs fail with err.
 func (d *disk) fail(err error) error {
 	d.failed = fmt.Errorf("cannot bring the log to the disk, and nothing is run that it cannot remember: %w; look at the disk, then restart toold", err)
 	return d.failed

@@ -94,7 +94,6 @@ func (l *Log) readOn(size int64) error {
 	}
 }
 
-// goOn moves to the next segment if another process has begun it.
 func (l *Log) goOn() (moved bool, err error) {
 	f, err := l.opt.Dir.Open(segmentName(l.last.Segment + 1))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -169,7 +168,6 @@ func (l *Log) Extend() error {
 	return nil
 }
 
-// shorten removes the zeros behind the last record. The caller holds the lock.
 func (l *Log) shorten() error {
 	size, err := l.file.Size()
 	if err != nil || size <= l.end {
@@ -179,7 +177,6 @@ func (l *Log) shorten() error {
 	return l.file.Truncate(l.end)
 }
 
-// rotate begins the next segment. The caller holds the lock.
 func (l *Log) rotate() error {
 	if err := l.shorten(); err != nil { // a power cut may have left zeros
 		return err

@@ -142,7 +142,6 @@ func (l *Log) open() error {
 	return l.repair()
 }
 
-// repair rewrites a torn note.
 func (l *Log) repair() error {
 	_, err := l.disk.note.read(true)
 	var torn *DamageError
@@ -158,8 +157,8 @@ func (l *Log) repair() error {
 // ID returns the random name of the log.
 func (l *Log) ID() ID { return l.id }
 
-// Last returns the last record. It must not run concurrently with Update.
-func (l *Log) Last() Mark { return l.last }
+// Last returns the last record. It may be called at any time.
+func (l *Log) Last() Mark { return *l.disk.written.Load() }
 
 // Update reads what others have appended and then lets do append records, which are written
 // together or, after an error, not at all. ErrUnsure says that it is unknown whether they were
@@ -173,7 +172,6 @@ func (l *Log) Update(do func(*Batch) error) error {
 	return l.update(do)
 }
 
-// update is Update for a caller that holds the lock.
 func (l *Log) update(do func(*Batch) error) error {
 	if err := l.catchUp(); err != nil {
 		return err
@@ -208,7 +206,6 @@ func (l *Log) write(b *Batch) error {
 	return nil
 }
 
-// keptText is the largest buffer kept for the next batch.
 const keptText = 256 << 10
 
 // Batch collects the records of one Update.

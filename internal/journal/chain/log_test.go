@@ -369,9 +369,7 @@ func TestALogThatHasLostRecordsIsNotOpened(t *testing.T) {
 		},
 		"to another log": func(s *site) {
 			other := newSite()
-			if err := other.open(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, other.open())
 			other.work("b")
 			s.dir = other.dir
 		},

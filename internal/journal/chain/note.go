@@ -2,12 +2,14 @@ package chain
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"strconv"
 )
 
 // note is the file that names the last synced record, in two slots, so that a power cut tears at
@@ -50,7 +52,6 @@ func (n note) write(at int64, m Mark) error {
 	return nil
 }
 
-// settle writes m, which is on the disk, to both slots.
 func (n note) settle(m Mark) error {
 	for _, at := range []int64{latest, firm} {
 		if err := n.write(at, m); err != nil {
@@ -105,8 +106,18 @@ func (n note) slot(at int64) (slot, error) {
 
 // noteText has a constant length, so that it can be overwritten in place.
 func noteText(m Mark) []byte {
-	text := fmt.Appendf(make([]byte, 0, slotSize), "%020d %08d %020d %x", m.Number, m.Segment, m.Offset, m.Hash[:])
-	return fmt.Appendf(text, " %08x\n", crc32.ChecksumIEEE(text))
+	text := append(padded(make([]byte, 0, slotSize), m.Number, 20), ' ')
+	text = append(padded(text, uint64(m.Segment), 8), ' ')
+	text = append(padded(text, uint64(m.Offset), 20), ' ')
+	text = hex.AppendEncode(text, m.Hash[:])
+	sum := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(text))
+	return append(hex.AppendEncode(append(text, ' '), sum), '\n')
+}
+
+// padded appends n with leading zeros.
+func padded(p []byte, n uint64, digits int) []byte {
+	s := strconv.FormatUint(n, 10)
+	return append(append(p, "00000000000000000000"[:max(0, digits-len(s))]...), s...)
 }
 
 func parseNote(text string) (m Mark, ok bool) {

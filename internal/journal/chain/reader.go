@@ -28,10 +28,8 @@ func (r *Reader) Close() {
 	clear(r.files)
 }
 
-// keptOpen limits the open files of a Reader.
 const keptOpen = 8
 
-// forget closes all files but the lent one.
 func (r *Reader) forget() {
 	for n, f := range r.files {
 		if n != r.lent {
@@ -41,7 +39,6 @@ func (r *Reader) forget() {
 	}
 }
 
-// guess is the size of a first read: most records are shorter.
 const guess = 2 << 10
 
 // Record returns the record at an offset, without its hash. The error is ErrNoMark if the segment

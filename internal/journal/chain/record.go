@@ -60,7 +60,6 @@ var (
 	errChain  = errors.New("it does not follow the record before")
 )
 
-// appendRecord appends an encoded record and returns its hash.
 func appendRecord(p []byte, before Mark, kind byte, now time.Time, body []byte) ([]byte, Hash) {
 	begin := len(p)
 	p = binary.BigEndian.AppendUint32(p, uint32(len(body)))
@@ -80,7 +79,6 @@ func checksum(text []byte) uint32 {
 	return crc32.Update(crc32.Update(0, table, text[:crcAt]), table, text[beforeAt:])
 }
 
-// scanner reads the records of a segment in order.
 type scanner struct {
 	in *bufio.Reader
 	to int64 // no record begins here or later
@@ -116,14 +114,11 @@ func (s *scanner) next() (Record, error) {
 	if _, err := io.ReadFull(s.in, text); err != nil {
 		return Record{}, shorter(err)
 	}
-	if checksum(text) != binary.BigEndian.Uint32(text[crcAt:]) {
-		return Record{}, errBroken
+	r, _, err := loose(text, s.at.Segment, s.at.Offset)
+	if err != nil {
+		return Record{}, err
 	}
-	r := Record{
-		Mark:   Mark{s.at.Number + 1, s.at.Segment, s.at.Offset, sha256.Sum256(text)},
-		Before: s.at.Hash, Kind: text[kindAt], Time: time.Unix(0, int64(binary.BigEndian.Uint64(text[timeAt:]))).UTC(), Body: text[bodyAt:], Text: text,
-	}
-	if Hash(text[beforeAt:numberAt]) != s.at.Hash || binary.BigEndian.Uint64(text[numberAt:]) != r.Number {
+	if r.Hash = sha256.Sum256(text); r.Before != s.at.Hash || r.Number != s.at.Number+1 {
 		return Record{}, errChain
 	}
 	s.at = r.Mark
@@ -131,7 +126,6 @@ func (s *scanner) next() (Record, error) {
 	return r, nil
 }
 
-// blank reports whether p is all zeros, which no record begins with.
 func blank(p []byte) bool { return len(bytes.TrimLeft(p, "\x00")) == 0 }
 
 // written returns where the trailing zeros of a file begin. They may belong to a record.
@@ -151,7 +145,6 @@ func written(f io.ReaderAt, size int64) (int64, error) {
 	return 0, nil
 }
 
-// shorter maps the end of file to errBroken.
 func shorter(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errBroken

@@ -75,7 +75,6 @@ func (r removal) append(p []byte) []byte {
 	return append(p, r.before.Hash[:]...)
 }
 
-// allows reports whether the body of a KindRemoved record lists r.
 func (r removal) allows(body []byte) bool {
 	want := string(r.append(nil))
 	for ; len(body) >= removalBytes; body = body[removalBytes:] {
@@ -125,7 +124,6 @@ func (l *Log) Remove(choose func(b *Batch, first, last uint32) (stays uint32, er
 	})
 }
 
-// removable appends the KindRemoved record and returns the segments to remove.
 func (l *Log) removable(b *Batch, choose func(b *Batch, first, last uint32) (uint32, error)) ([]uint32, error) {
 	list, err := segments(l.opt.Dir)
 	if err != nil {
@@ -153,7 +151,6 @@ func (l *Log) removable(b *Batch, choose func(b *Batch, first, last uint32) (uin
 	return list[:stays-first], err
 }
 
-// cutKept limits how much of a cut is recorded.
 const cutKept = 1 << 20
 
 // cutOff removes and records what is behind the last record; on a full disk it does not record it.

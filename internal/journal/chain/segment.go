@@ -75,9 +75,8 @@ func begin(file io.ReaderAt, segment uint32, before Mark, size int64) (h segment
 
 const suffix = ".log"
 
-func segmentName(n uint32) string { return padded(uint64(n), 8) + suffix }
+func segmentName(n uint32) string { return fmt.Sprintf("%08d", n) + suffix }
 
-// segmentNumber parses a segment's file name; 0 for other files.
 func segmentNumber(name string) uint32 {
 	digits, is := strings.CutSuffix(name, suffix)
 	n, err := strconv.ParseUint(digits, 10, 32)
@@ -85,11 +84,6 @@ func segmentNumber(name string) uint32 {
 		return 0
 	}
 	return uint32(n)
-}
-
-func padded(n uint64, digits int) string {
-	s := strconv.FormatUint(n, 10)
-	return "00000000000000000000"[:max(0, digits-len(s))] + s
 }
 
 func segments(dir Dir) ([]uint32, error) {
@@ -102,7 +96,6 @@ func segments(dir Dir) ([]uint32, error) {
 	return list, err
 }
 
-// segmentsLeft is segments, but allows gaps.
 func segmentsLeft(dir Dir) (list []uint32, err error) {
 	names, err := dir.Names()
 	if err != nil {

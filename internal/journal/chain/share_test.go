@@ -161,7 +161,7 @@ func directory(t *testing.T, path string) chain.Dir {
 	return dir
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
