@@ -46,7 +46,6 @@ func makeBallast(path string) error {
 	return err
 }
 
-// release frees the reserved space. It reports false if there was none.
 func (b *ballast) release() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -2,18 +2,16 @@ package journal
 
 import "github.com/toold/toold/internal/journal/chain"
 
-// batch collects the records of one write.
 type batch struct {
 	table *table
 	log   *chain.Batch // nil before begin
-	fresh []Message
 	taken []taken
-	body  encoder // reused for each record
+	body  codec // reused for each record
 
 	replace func(string) string // masks configured texts; may be nil
 }
 
-func (b *batch) begin(t *table, log *chain.Batch) { b.table, b.log, b.body.keep = t, log, log.Blob }
+func (b *batch) begin(t *table, log *chain.Batch) { b.table, b.log, b.body.blobs = t, log, log }
 
 // may checks that e may follow what is recorded of its call.
 func (b *batch) may(e event) error {
@@ -45,15 +43,14 @@ func (b *batch) append(kind byte, e event) error {
 	mark, err := b.log.Append(kind, b.body.p)
 	if err == nil {
 		b.taken = append(b.taken, taken{e, mark, before, b.log.Time()})
-		b.fresh = append(b.fresh, b.table.apply(e, mark.Number, b.log.Time())...)
+		b.table.apply(e, mark.Number, b.log.Time())
 	}
 	return err
 }
 
 func (b *batch) end() {
 	clear(b.taken)
-	clear(b.fresh)
-	b.log, b.taken, b.fresh = nil, b.taken[:0], b.fresh[:0]
+	b.log, b.body.blobs, b.taken = nil, nil, b.taken[:0]
 	if cap(b.body.p) > inRecord {
 		b.body.p = nil
 	}

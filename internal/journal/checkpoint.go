@@ -24,7 +24,7 @@ const keyName = "key"
 // anyway: of the previous record, and its own time.
 type checkpointEvent struct{ key, signature []byte }
 
-func (e *checkpointEvent) fields(c codec) {
+func (e *checkpointEvent) fields(c *codec) {
 	c.bytes(&e.key)
 	c.bytes(&e.signature)
 }
@@ -33,7 +33,6 @@ func checkpointOf(rec chain.Record, e *checkpointEvent) seal.Checkpoint {
 	return seal.Checkpoint{Number: rec.Number - 1, Hash: rec.Before, Time: rec.Time, Key: e.key, Signature: e.signature}
 }
 
-// signed is the last record covered by a checkpoint.
 type signed struct {
 	chain.Mark
 	at time.Time
@@ -68,7 +67,7 @@ func (j *Journal) checkpoint(d durability) (c seal.Checkpoint, err error) {
 
 // checkpointWhenDue appends a checkpoint if one is due. The next write reports any error.
 func (j *Journal) checkpointWhenDue() {
-	end, last := *j.write.end.Load(), *j.write.signed.Load()
+	end, last := j.write.end(), *j.write.signed.Load()
 	switch {
 	case end.Number <= last.Number:
 	case end.Segment != last.Segment, end.Number-last.Number >= checkpointEvery, time.Since(last.at) >= checkpointAfter:
@@ -78,7 +77,7 @@ func (j *Journal) checkpointWhenDue() {
 
 // CheckpointRest signs what this process has recorded. Close does so too.
 func (j *Journal) CheckpointRest() {
-	if j.write.appended.Load() && j.write.end.Load().Number > j.write.signed.Load().Number {
+	if j.write.appended.Load() && j.write.end().Number > j.write.signed.Load().Number {
 		_, _ = j.checkpoint(soon) // the next process to stop signs it
 	}
 }

@@ -30,9 +30,7 @@ func note(t *testing.T, j *Journal, n int) {
 func verified(t *testing.T, dir string) Report {
 	t.Helper()
 	c, err := Verify(t.Context(), dir, Checks{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -42,15 +40,13 @@ func TestCheckpointsComeByThemselves(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, err := open(t.Context(), dir, Self(), smallSegments(64<<10))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	note(t, j, 10)
 	j.checkpointWhenDue()
 	if c := verified(t, dir); c.Count != 0 {
 		t.Errorf("after 10 records: %+v", c)
 	}
-	for j.write.end.Load().Segment < 2 {
+	for j.write.end().Segment < 2 {
 		note(t, j, 10)
 	}
 	j.checkpointWhenDue()
@@ -60,9 +56,7 @@ func TestCheckpointsComeByThemselves(t *testing.T) {
 		t.Errorf("in the second segment: %+v", c)
 	}
 	note(t, j, 3)
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close())
 	end := verified(t, dir)
 	if end.Signed != end.Number-1 || end.Number != c.Number+4 {
 		t.Errorf("at the end: %+v", end)
@@ -70,9 +64,7 @@ func TestCheckpointsComeByThemselves(t *testing.T) {
 	if j, err = open(t.Context(), dir, Self(), openFiles); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close())
 	if now := verified(t, dir); now.Number != end.Number {
 		t.Errorf("a reader: %+v", now)
 	}
@@ -89,9 +81,7 @@ func TestAForgedCheckpointIsFound(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		j, err := open(t.Context(), dir, Self(), openFiles)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		note(t, j, 3)
 		err = j.write.record(synced, func(b *batch) error {
 			c := j.key.Checkpoint(b.log.Last().Number, b.log.Last().Hash, b.log.Time())
@@ -99,9 +89,7 @@ func TestAForgedCheckpointIsFound(t *testing.T) {
 			forge(e)
 			return b.append(kindCheckpoint, e)
 		})
-		if err = errors.Join(err, j.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, j.Close()))
 		if _, err := Verify(t.Context(), dir, Checks{}); !errors.Is(err, ErrTampered) || !strings.Contains(fmt.Sprint(err), "was not signed by the key") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -135,17 +123,11 @@ func TestALinkToNothingIsNoNote(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, err := open(t.Context(), dir, Self(), smallSegments(64<<10))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	note(t, j, 10)
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close())
 	name := filepath.Join(notesDir(dir), noteName)
-	if err := errors.Join(os.Rename(name, name+".moved"), os.Symlink(name+".elsewhere", name)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Rename(name, name+".moved"), os.Symlink(name+".elsewhere", name)))
 	if _, err := Verify(t.Context(), dir, Checks{}); !errors.Is(err, ErrTampered) {
 		t.Errorf("the note is a link to nothing: %v", err)
 	}
@@ -157,19 +139,13 @@ func TestALinkToNothingIsNoSegment(t *testing.T) {
 	for _, segment := range []string{"00000001.log", "00000002.log", "00000003.log"} {
 		dir := t.TempDir()
 		j, err := open(t.Context(), dir, Self(), smallSegments(64<<10))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for j.write.end.Load().Segment < 3 {
+		must(t, err)
+		for j.write.end().Segment < 3 {
 			note(t, j, 10)
 		}
-		if err := j.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Close())
 		name := filepath.Join(logDir(dir), segment)
-		if err := errors.Join(os.Rename(name, name+".moved"), os.Symlink(name+".elsewhere", name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Rename(name, name+".moved"), os.Symlink(name+".elsewhere", name)))
 		if _, err := Verify(t.Context(), dir, Checks{}); !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), "link") {
 			t.Errorf("%s is a link to nothing: %v", segment, err)
 		}

@@ -47,7 +47,6 @@ const (
 	messageNumbers = 2
 )
 
-// originHashes is how many hashes a return takes from its call.
 const originHashes = messageHashes - mClient
 
 type origin [originHashes]uint32
@@ -164,7 +163,7 @@ type fenceOp struct {
 	reset bool // forget all earlier ones
 }
 
-func (s *summary) fields(c codec) {
+func (s *summary) fields(c *codec) {
 	form, id := int64(chunkForm), s.id[:]
 	c.number(&form)
 	c.bytes(&id)
@@ -180,13 +179,13 @@ func (s *summary) fields(c codec) {
 	listOf(c, &s.open, func(k *int64) { c.number(k) })
 	listOf(c, &s.loose, func(row *int64) { c.number(row) })
 	listOf(c, &s.foreign, func(f *foreign) {
-		flag(c, &f.decided)
+		c.flag(&f.decided)
 		for _, n := range []*int64{&f.key, &f.at, &f.row, &f.tool, &f.action, &f.by, &f.set, &f.clear} {
 			c.number(n)
 		}
 	})
 	listOf(c, &s.fences, func(f *fenceOp) {
-		flag(c, &f.reset)
+		c.flag(&f.reset)
 		f.fenceEvent.fields(c)
 	})
 	if form != chunkForm || s.records < 1 {
@@ -194,7 +193,7 @@ func (s *summary) fields(c codec) {
 	}
 }
 
-func markFields(c codec, m *chain.Mark) {
+func markFields(c *codec, m *chain.Mark) {
 	number, segment := int64(m.Number), int64(m.Segment)
 	c.number(&number)
 	c.number(&segment)
@@ -203,20 +202,19 @@ func markFields(c codec, m *chain.Mark) {
 	hashField(c, &m.Hash)
 }
 
-func hashField(c codec, h *chain.Hash) {
+func hashField(c *codec, h *chain.Hash) {
 	p := h[:]
 	c.bytes(&p)
 	copy(h[:], p)
 }
 
-func listOf[T any](c codec, list *[]T, field func(*T)) {
+func listOf[T any](c *codec, list *[]T, field func(*T)) {
 	n := int64(len(*list))
 	c.number(&n)
-	d, reads := c.(*decoder)
 	for i := range n {
-		if reads {
-			if len(d.p) == 0 || d.err != nil {
-				d.err = errCutOff
+		if c.reads {
+			if len(c.p) == 0 || c.err != nil {
+				c.err = errCutOff
 				return
 			}
 			*list = append(*list, *new(T))
@@ -225,12 +223,10 @@ func listOf[T any](c codec, list *[]T, field func(*T)) {
 	}
 }
 
-// chunkName returns the file name of a chunk.
 func (s *summary) chunkName() string {
 	return fmt.Sprintf("%08d-%012d.columns", s.first.Segment, s.first.Number/uint64(s.records))
 }
 
-// has reports whether a record belongs to this non-empty chunk.
 func (s *summary) has(m chain.Mark) bool {
 	records := uint64(s.records)
 	return m.Segment == s.first.Segment && m.Number/records == s.first.Number/records
@@ -244,7 +240,6 @@ type taken struct {
 	time   time.Time
 }
 
-// tail is a chunk under construction.
 type tail struct {
 	summary
 	hash            hasher
@@ -255,16 +250,17 @@ type tail struct {
 	places          map[sought]uint32 // workspaces of calls
 }
 
-// sought is the identity of a call as hashes.
+func (t *tail) tables() []*columns.Table {
+	return []*columns.Table{messageRows: &t.messages, callRows: &t.calls, eventRows: &t.flat}
+}
+
 type sought [4]uint32
 
-// tailCall locates a call in a tail.
 type tailCall struct {
 	row, request int // rows of the call, and of its request
 	last         int // index in events plus one
 }
 
-// callRecord is an offset and the previous record of the call.
 type callRecord struct {
 	at     int64
 	before int
@@ -316,7 +312,6 @@ func (t *tail) add(r taken) {
 
 func (t *tail) count(seq int64) { t.lastSeq = max(t.lastSeq, seq) }
 
-// put appends a message and returns its row.
 func (t *tail) put(seq, at int64, id, kind, otid, status string, of origin) int {
 	t.count(seq)
 	row := t.messages.Len()
@@ -339,7 +334,7 @@ func (t *tail) call(e *callEvent, r taken) {
 	k, c := Key(e.key), &e.call
 	t.lastKey = max(t.lastKey, k)
 	of := t.hash.origin(c)
-	request := t.put(e.request.Seq, r.Offset, e.request.ID, c.MessageType, c.OTID, "", of)
+	request := t.put(e.request.seq, r.Offset, e.request.id, c.MessageType, c.OTID, "", of)
 	row := t.calls.Len()
 	if row == 0 {
 		t.least = k
@@ -366,9 +361,9 @@ func (t *tail) call(e *callEvent, r taken) {
 	}
 	t.rows[k] = &tailCall{row: row, request: request}
 	t.places[t.soughtAt(row)] = of[mWorkspace-mClient]
-	if e.answered {
-		t.put(e.answer.seq, r.Offset, e.answer.id, returnType, e.answer.outcome.OTID, e.answer.outcome.Status, of)
-		t.apply(row, t.ended(&e.answer))
+	if a := e.answer; a != nil {
+		t.put(a.seq, r.Offset, a.id, returnType, a.outcome.OTID, a.outcome.Status, of)
+		t.apply(row, t.ended(a))
 	}
 }
 
@@ -422,7 +417,6 @@ func (t *tail) ended(e *returnEvent) (c change) {
 	return c
 }
 
-// change applies a record to its call.
 func (t *tail) change(key, at int64, row int, by change) {
 	c := t.rows[Key(key)]
 	if c == nil {
@@ -440,7 +434,6 @@ func (t *tail) apply(row int, by change) {
 	}
 }
 
-// of returns the new hash in a column.
 func (c *change) of(column int, was uint32) uint32 {
 	switch {
 	case column == cTool && c.tool != 0:
@@ -455,7 +448,6 @@ func (c *change) of(column int, was uint32) uint32 {
 	return was
 }
 
-// and adds a later change.
 func (c *change) and(next change) {
 	if next.decided {
 		c.decided, c.action, c.by = true, next.action, next.by

@@ -9,13 +9,15 @@ import (
 	"github.com/toold/toold/internal/journal/chain"
 )
 
-// codec visits the fields of an event in the order of the log, for writing and for reading. Fields
-// that an older version did not write keep their zero value; unknown trailing fields are ignored.
-type codec interface {
-	text(*string)
-	bytes(*[]byte)
-	number(*int64)
-	when(*time.Time) // keeps the zero time
+// codec visits the fields of an event in the order of the log, for writing and for reading. Numbers
+// are varints; texts follow their length. Fields that an older version did not write keep their zero
+// value; unknown trailing fields are ignored. After an error nothing is read.
+type codec struct {
+	p     []byte // written so far, or not read yet
+	err   error
+	blobs *chain.Batch // stores large fields; nil: they stay in place
+	reads bool
+	fetch func(h chain.Hash, size int64) ([]byte, error) // reads a blob; nil: there are none
 }
 
 // A field longer than inRecord is a blob: its length has the bit beside, and its hash follows.
@@ -24,121 +26,111 @@ const (
 	beside   = 1 << 40
 )
 
-// encoder appends fields. Numbers are varints; texts follow their length.
-type encoder struct {
-	p    []byte
-	keep func([]byte) (chain.Hash, error) // stores a blob; nil: texts stay in place
-	err  error                            // of keep
+var errCutOff = errors.New("a field is cut off")
+
+func (c *codec) text(s *string) {
+	switch {
+	case c.reads:
+		*s = string(c.take())
+	case c.blobs != nil && len(*s) > inRecord:
+		c.beside([]byte(*s))
+	default:
+		c.p = binary.AppendUvarint(c.p, uint64(len(*s)))
+		c.p = append(c.p, *s...)
+	}
 }
 
-func (e *encoder) text(s *string) {
-	if e.keep != nil && len(*s) > inRecord {
-		e.beside([]byte(*s))
+func (c *codec) bytes(b *[]byte) {
+	switch {
+	case c.reads:
+		*b = c.take()
+	case c.blobs != nil && len(*b) > inRecord:
+		c.beside(*b)
+	default:
+		c.p = binary.AppendUvarint(c.p, uint64(len(*b)))
+		c.p = append(c.p, *b...)
+	}
+}
+
+func (c *codec) number(v *int64) {
+	if !c.reads {
+		c.p = binary.AppendVarint(c.p, *v)
 		return
 	}
-	e.p = binary.AppendUvarint(e.p, uint64(len(*s)))
-	e.p = append(e.p, *s...)
-}
-
-func (e *encoder) bytes(b *[]byte) {
-	if e.keep != nil && len(*b) > inRecord {
-		e.beside(*b)
+	*v = 0
+	if len(c.p) == 0 || c.err != nil {
 		return
 	}
-	e.p = binary.AppendUvarint(e.p, uint64(len(*b)))
-	e.p = append(e.p, *b...)
-}
-
-func (e *encoder) beside(text []byte) {
-	if e.err != nil {
+	x, n := binary.Varint(c.p)
+	if n <= 0 {
+		c.err = errCutOff
 		return
 	}
-	var h chain.Hash
-	h, e.err = e.keep(text)
-	e.p = binary.AppendUvarint(e.p, uint64(len(text))|beside)
-	e.p = append(e.p, h[:]...)
+	*v, c.p = x, c.p[n:]
 }
 
-func (e *encoder) number(n *int64) { e.p = binary.AppendVarint(e.p, *n) }
+func (c *codec) flag(is *bool) {
+	n := int64(0)
+	if *is {
+		n = 1
+	}
+	c.number(&n)
+	*is = n != 0
+}
 
-func (e *encoder) when(t *time.Time) {
+func (c *codec) when(t *time.Time) {
 	n := int64(0)
 	if !t.IsZero() {
 		n = t.UnixNano()
 	}
-	e.number(&n)
+	c.number(&n)
+	if *t = (time.Time{}); n != 0 {
+		*t = time.Unix(0, n).UTC()
+	}
 }
 
-// decoder reads fields. After an error it sets err and reads nothing.
-type decoder struct {
-	p     []byte
-	fetch func(h chain.Hash, size int64) ([]byte, error) // reads a blob; nil: there are none
-	err   error
+func (c *codec) beside(text []byte) {
+	if c.err != nil {
+		return
+	}
+	var h chain.Hash
+	h, c.err = c.blobs.Blob(text)
+	c.p = binary.AppendUvarint(c.p, uint64(len(text))|beside)
+	c.p = append(c.p, h[:]...)
 }
 
-var errCutOff = errors.New("a field is cut off")
-
-func (d *decoder) take() []byte {
-	size, n := binary.Uvarint(d.p)
+// take reads a text; nil for an empty or missing one.
+func (c *codec) take() []byte {
+	size, n := binary.Uvarint(c.p)
 	away, kept := size&beside != 0, size&(beside-1)
 	if away {
 		size = uint64(len(chain.Hash{}))
 	}
 	switch {
-	case len(d.p) == 0 || d.err != nil:
+	case len(c.p) == 0 || c.err != nil:
 		return nil // written before this field existed
-	case n <= 0, size > uint64(len(d.p)-n), away && d.fetch == nil:
-		d.err = errCutOff
+	case n <= 0, size > uint64(len(c.p)-n), away && c.fetch == nil:
+		c.err = errCutOff
 		return nil
 	}
-	field := d.p[n : n+int(size)]
-	if d.p = d.p[n+int(size):]; away {
-		field, d.err = d.fetch(chain.Hash(field), int64(kept))
+	field := c.p[n : n+int(size)]
+	if c.p = c.p[n+int(size):]; away {
+		field, c.err = c.fetch(chain.Hash(field), int64(kept))
+	}
+	if len(field) == 0 {
+		return nil
 	}
 	return field
 }
 
-func (d *decoder) text(s *string) { *s = string(d.take()) }
-
-func (d *decoder) bytes(b *[]byte) {
-	*b = nil
-	if field := d.take(); len(field) > 0 {
-		*b = field
-	}
-}
-
-func (d *decoder) number(v *int64) {
-	*v = 0
-	if len(d.p) == 0 || d.err != nil {
-		return
-	}
-	x, n := binary.Varint(d.p)
-	if n <= 0 {
-		d.err = errCutOff
-		return
-	}
-	*v, d.p = x, d.p[n:]
-}
-
-func (d *decoder) when(t *time.Time) {
-	var n int64
-	d.number(&n)
-	*t = time.Time{}
-	if n != 0 {
-		*t = time.Unix(0, n).UTC()
-	}
-}
-
-// encode appends the encoded event.
-func encode(p []byte, e event, keep func([]byte) (chain.Hash, error)) ([]byte, error) {
-	c := encoder{p: p, keep: keep}
+func encode(e event, blobs *chain.Batch) ([]byte, error) {
+	c := codec{blobs: blobs}
 	e.fields(&c)
 	return c.p, c.err
 }
 
-// decode reads an event, which then refers to body.
 func decode(body []byte, e event, fetch func(chain.Hash, int64) ([]byte, error)) error {
-	c := decoder{p: body, fetch: fetch}
+	c := codec{p: body, reads: true, fetch: fetch}
 	e.fields(&c)
 	return c.err
 }
@@ -151,7 +143,6 @@ type texts struct {
 
 const lostText = `{"lost":"this text was removed or changed in the files of toold; toold audit verify names the call"}`
 
-// of returns the reader for records of a segment.
 func (t texts) of(segment uint32) func(chain.Hash, int64) ([]byte, error) {
 	return func(h chain.Hash, size int64) ([]byte, error) {
 		text, err := chain.ReadBlob(t.dir, segment, h, size)

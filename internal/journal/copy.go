@@ -54,7 +54,7 @@ func (j *Journal) Copy(after chain.Mark, most int, size int) (list []Copied, lef
 	if err := w.look(); err != nil {
 		return nil, 0, err
 	}
-	end := *w.end.Load()
+	end := w.end()
 	if after.Number >= end.Number && after != end {
 		return nil, 0, chain.ErrNoMark
 	}
@@ -113,8 +113,8 @@ func about(e event) (a About) {
 			Workspace: k.Workspace, Tool: cmp.Or(k.Canonical, k.Tool), Type: k.MessageType,
 		}
 		a.decided(e.decision)
-		if e.answered {
-			a.returned(&e.answer)
+		if e.answer != nil {
+			a.returned(e.answer)
 		}
 	case *decisionEvent:
 		a.decided(e.decision)
@@ -172,7 +172,6 @@ func (q CallQuery) Fits(r *Record) bool {
 	return (!q.Asked || r.Decision.asked()) && is(q.Action, r.Decision.Action) && !r.ReceivedAt.Before(q.Since)
 }
 
-// asked reports whether a person had to decide.
 func (d *Decision) asked() bool {
 	return d.Action == "ask" || slices.Contains([]string{"person", "beforehand", "deadline"}, d.By)
 }

@@ -38,9 +38,7 @@ func (c *copies) take(t *testing.T, j *Journal) {
 func (c *copies) some(t *testing.T, j *Journal) (left uint64) {
 	t.Helper()
 	list, left, err := j.Copy(c.at, 3, 10_000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, r := range list {
 		if begins := int64(len(c.parts[r.Segment])); begins != r.Offset {
 			t.Fatalf("record %d is copied to %d and is at %d", r.Number, begins, r.Offset)
@@ -77,17 +75,13 @@ func TestACopyIsWholeAndVerifies(t *testing.T) {
 	}
 	lived(t, j, "second", 40)
 	c.take(t, j)
-	if err := c.verify(t); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.verify(t))
 	if _, _, err := j.Copy(early, 3, 10_000); !errors.Is(err, chain.ErrNoMark) {
 		t.Errorf("behind a record that was removed: %v", err)
 	}
 	late := &copies{parts: map[uint32][]byte{}, texts: map[chain.Hash][]byte{}}
 	late.take(t, j)
-	if err := late.verify(t); err != nil {
-		t.Fatal(err)
-	}
+	must(t, late.verify(t))
 	if _, left, err := j.Copy(c.at, 3, 10_000); err != nil || left != 0 {
 		t.Errorf("%d are left: %v", left, err)
 	}

@@ -25,15 +25,11 @@ func TestAnIntentIsOnTheDiskAtOnceAndAReturnSoon(t *testing.T) {
 	t.Parallel()
 	j, disk := openFaulty(t, t.TempDir())
 	rec, err := begin(t, j, "c1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if synced, writes := disk.synced.Load(), disk.writes.Load(); synced != writes {
 		t.Errorf("%d of %d writes are on the disk", synced, writes)
 	}
-	if err := finished(t, j, rec.Key); err != nil {
-		t.Fatal(err)
-	}
+	must(t, finished(t, j, rec.Key))
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for disk.synced.Load() != disk.writes.Load() {
@@ -70,9 +66,7 @@ func TestNothingIsBegunOnADiskThatHasFailed(t *testing.T) {
 	t.Parallel()
 	j, disk := openFaulty(t, t.TempDir())
 	ran, err := begin(t, j, "ran")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	disk.broken.Store(true)
 	if _, err := begin(t, j, "lost"); err == nil {
 		t.Error("what could not be synced was begun")
@@ -148,7 +142,5 @@ func TestACallIsBegunByOneOfSeveralProcesses(t *testing.T) {
 			t.Errorf("call %s was begun %d times", id, n)
 		}
 	}
-	if _, err := Verify(t.Context(), dir, Checks{}); err != nil {
-		t.Error(err)
-	}
+	sound(t, dir)
 }

@@ -21,9 +21,8 @@ const (
 	kindCheckpoint = 21 // signs the records before
 )
 
-type event interface{ fields(c codec) }
+type event interface{ fields(c *codec) }
 
-// newEvent returns an empty event of a kind; nil for an unknown one.
 func newEvent(kind byte) event {
 	switch kind {
 	case kindCall:
@@ -52,7 +51,13 @@ func newEvent(kind byte) event {
 	return nil
 }
 
-// callEvent is kindCall.
+// sent is what a message of a call has beside the fields of its call and the time of its record.
+type sent struct {
+	seq  int64
+	id   string
+	body []byte
+}
+
 type callEvent struct {
 	key      int64
 	daemon   string
@@ -60,16 +65,15 @@ type callEvent struct {
 	intended bool // may run, or has run
 	decision Decision
 	call     Call
-	request  Message
-	answered bool
-	answer   returnEvent // if answered
+	request  sent
+	answer   *returnEvent // nil without one
 }
 
-func (e *callEvent) fields(c codec) {
+func (e *callEvent) fields(c *codec) {
 	c.number(&e.key)
 	c.text(&e.daemon)
 	c.text(&e.state)
-	flag(c, &e.intended)
+	c.flag(&e.intended)
 	decisionFields(c, &e.decision)
 	k := &e.call
 	for _, s := range []*string{
@@ -79,29 +83,33 @@ func (e *callEvent) fields(c codec) {
 		c.text(s)
 	}
 	c.bytes(&k.Arguments)
-	c.number(&e.request.Seq)
-	c.text(&e.request.ID)
-	around(c, &e.request.Body, k.Arguments)
-	if flag(c, &e.answered); e.answered {
+	c.number(&e.request.seq)
+	c.text(&e.request.id)
+	around(c, &e.request.body, k.Arguments)
+	answered := e.answer != nil
+	if c.flag(&answered); answered {
+		if c.reads {
+			e.answer = &returnEvent{}
+		}
 		e.answer.answer(c)
 	}
-	if c.text(&k.Kept); e.answered {
+	if c.text(&k.Kept); answered {
 		c.text(&e.answer.outcome.Output)
 	}
 }
 
 // around encodes a body that usually contains the arguments as what precedes and follows them,
 // because the record has them already.
-func around(c codec, body *[]byte, arguments []byte) {
+func around(c *codec, body *[]byte, arguments []byte) {
 	before, after, found := bytes.Cut(*body, arguments)
 	found = found && len(arguments) > 0
 	if !found {
 		before, after = *body, nil
 	}
-	flag(c, &found)
+	c.flag(&found)
 	c.bytes(&before)
 	c.bytes(&after)
-	if _, reads := c.(*decoder); !reads {
+	if !c.reads {
 		return
 	}
 	if *body = before; found {
@@ -115,13 +123,13 @@ type decisionEvent struct {
 	decision Decision
 }
 
-func (e *decisionEvent) fields(c codec) {
+func (e *decisionEvent) fields(c *codec) {
 	c.number(&e.key)
 	c.text(&e.state)
 	decisionFields(c, &e.decision)
 }
 
-func decisionFields(c codec, d *Decision) {
+func decisionFields(c *codec, d *Decision) {
 	for _, s := range []*string{&d.Action, &d.By, &d.Rule, &d.Source, &d.Reason, &d.Person, &d.Widened} {
 		c.text(s)
 	}
@@ -133,30 +141,26 @@ type startedEvent struct {
 	process, spool string
 }
 
-func (e *startedEvent) fields(c codec) {
+func (e *startedEvent) fields(c *codec) {
 	c.number(&e.key)
 	c.when(&e.at)
 	c.text(&e.process)
 	c.text(&e.spool)
 }
 
-// returnEvent is kindReturn, and part of kindCall. Its message takes the other fields from the call
-// and the time from the record.
 type returnEvent struct {
 	key     int64
 	outcome Outcome
-	seq     int64
-	id      string
-	body    []byte
+	sent
 }
 
-func (e *returnEvent) fields(c codec) {
+func (e *returnEvent) fields(c *codec) {
 	e.answer(c)
 	c.text(&e.outcome.Output)
 }
 
 // answer visits all fields but the one added last: in kindCall others follow.
-func (e *returnEvent) answer(c codec) {
+func (e *returnEvent) answer(c *codec) {
 	c.number(&e.key)
 	o := &e.outcome
 	for _, s := range []*string{&o.Status, &o.ErrorType, &o.Signal, &o.Sandbox, &o.Canonical, &o.OTID} {
@@ -167,7 +171,7 @@ func (e *returnEvent) answer(c codec) {
 	if exited {
 		code = int64(*o.ExitCode)
 	}
-	flag(c, &exited)
+	c.flag(&exited)
 	c.number(&code)
 	if n := int(code); exited {
 		o.ExitCode = &n
@@ -182,14 +186,14 @@ type deliveredEvent struct {
 	at  time.Time // the record is written later
 }
 
-func (e *deliveredEvent) fields(c codec) {
+func (e *deliveredEvent) fields(c *codec) {
 	c.number(&e.key)
 	c.when(&e.at)
 }
 
 type messageEvent struct{ m Message }
 
-func (e *messageEvent) fields(c codec) {
+func (e *messageEvent) fields(c *codec) {
 	m := &e.m
 	direction := string(m.Direction)
 	c.number(&m.Seq)
@@ -210,7 +214,7 @@ type fenceEvent struct {
 	most       int64 // how many of the client are kept
 }
 
-func (e *fenceEvent) fields(c codec) {
+func (e *fenceEvent) fields(c *codec) {
 	c.text(&e.client)
 	c.text(&e.id)
 	c.number(&e.most)
@@ -221,14 +225,14 @@ type adoptedEvent struct {
 	by  string // daemon
 }
 
-func (e *adoptedEvent) fields(c codec) {
+func (e *adoptedEvent) fields(c *codec) {
 	c.number(&e.key)
 	c.text(&e.by)
 }
 
 type trialEvent struct{}
 
-func (*trialEvent) fields(codec) {}
+func (*trialEvent) fields(*codec) {}
 
 // removedEvent is kindRemoved. It repeats what must be known without the removed segments.
 type removedEvent struct {
@@ -237,7 +241,7 @@ type removedEvent struct {
 	fences           []fenceEvent // oldest of a client first
 }
 
-func (e *removedEvent) fields(c codec) {
+func (e *removedEvent) fields(c *codec) {
 	for _, n := range []*int64{&e.stays, &e.lastKey, &e.lastSeq} {
 		c.number(n)
 	}
@@ -252,13 +256,4 @@ func (e *removedEvent) fields(c codec) {
 			break // cut off
 		}
 	}
-}
-
-func flag(c codec, is *bool) {
-	n := int64(0)
-	if *is {
-		n = 1
-	}
-	c.number(&n)
-	*is = n != 0
 }

@@ -96,9 +96,7 @@ func openFaulty(t *testing.T, dir string) (*Journal, *faultyDir) {
 		f.log, f.segment, f.chunk = &disk, 4000, 16
 		return f, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := j.Close(); err != nil && !disk.broken.Load() && !errors.Is(err, syscall.EIO) {
 			t.Error(err)

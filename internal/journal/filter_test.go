@@ -37,15 +37,7 @@ func TestKnownIdsAreKnownToTheFilter(t *testing.T) {
 			passed++
 		}
 	}
-	if passed > 100 {
+	if passed > 10 {
 		t.Errorf("%d of 10000 new ids are looked up", passed)
-	}
-	filter.room.Store(0) // as if many were recorded
-	lived(t, j, "third", filterAfter)
-	if j.write.table.filter == filter {
-		t.Error("a filter that is full was not replaced")
-	}
-	if _, fresh, err := j.Begin(t.Context(), Call{Client: "agent", ID: "first-0", Message: []byte(`{}`)}, Decision{}); err != nil || fresh {
-		t.Errorf("a call is new to another filter: %v, %v", fresh, err)
 	}
 }

@@ -110,7 +110,6 @@ func (x *index) are(column int, text string) []condition {
 	return []condition{{column, []uint32{x.hash.of(text)}}}
 }
 
-// flags is the condition that a call has all flags of all and none of not.
 func flags(all, not uint32) []condition {
 	var want []uint32
 	for f := range uint32(allFlags) {

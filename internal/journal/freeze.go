@@ -10,20 +10,26 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
-// freeze copies a tail, which may then grow.
-func (t *tail) freeze() *tail {
+// copy returns a tail whose columns stay as they are while t grows.
+func (t *tail) copy() *tail {
 	f := *t
 	f.messages.Hashes, f.messages.Numbers = slices.Clone(t.messages.Hashes), slices.Clone(t.messages.Numbers)
 	f.calls.Hashes, f.calls.Numbers = slices.Clone(t.calls.Hashes), slices.Clone(t.calls.Numbers)
 	for _, c := range []int{cTool, cAction, cBy, cFlags} { // the others only grow
 		f.calls.Hashes[c] = slices.Clone(t.calls.Hashes[c])
 	}
-	f.seal()
 	f.rows, f.places, f.events = nil, nil, nil
 	return &f
 }
 
-// seal lists the open calls and flattens the records of each call.
+// freeze returns a sealed copy of a tail.
+func (t *tail) freeze() *tail {
+	f := t.copy()
+	f.rows, f.events = t.rows, t.events
+	f.seal()
+	return f
+}
+
 func (t *tail) seal() {
 	t.open = nil
 	ends := make([]uint64, t.calls.Len())
@@ -46,19 +52,19 @@ func (t *tail) seal() {
 	}
 	t.calls.Numbers[nEvents] = ends
 	t.flat = columns.Table{Numbers: [][]uint64{flat}}
+	t.rows, t.places, t.events = nil, nil, nil
 }
 
 func (t *tail) encode() ([]byte, error) {
 	s := t.summary // encoding clears fields
 	s.foreign, s.fences = slices.Clone(s.foreign), slices.Clone(s.fences)
-	head, err := encode(nil, &s, nil)
+	head, err := encode(&s, nil)
 	if err != nil {
 		return nil, err
 	}
 	return columns.Encode(head, t.messages, t.calls, t.flat), nil
 }
 
-// parseChunk reads the head of a chunk.
 func parseChunk(r io.ReaderAt, size int64) (s summary, f *columns.File, err error) {
 	if f, err = columns.Parse(r, size); err != nil {
 		return s, nil, err
@@ -72,13 +78,11 @@ func parseChunk(r io.ReaderAt, size int64) (s summary, f *columns.File, err erro
 	return s, f, nil
 }
 
-// within reports whether all rows that s names exist.
 func (s *summary) within(rows int64) bool {
 	return !slices.ContainsFunc(s.loose, func(row int64) bool { return row < 0 || row >= rows }) &&
 		!slices.ContainsFunc(s.foreign, func(f foreign) bool { return f.row < 0 || f.row > rows })
 }
 
-// resume rebuilds a tail from its file.
 func resume(hash hasher, s summary, f *columns.File, r io.ReaderAt) (*tail, error) {
 	t := newTail(hash, 1)
 	t.summary = s

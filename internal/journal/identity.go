@@ -30,7 +30,6 @@ func (id Identity) sameBoot(other Identity) bool {
 	return boot != "" && boot == others
 }
 
-// parseIdentity parses String's result; anything else gives the zero Identity.
 func parseIdentity(s string) Identity {
 	pid, rest, _ := strings.Cut(s, " ")
 	start, boot, _ := strings.Cut(rest, " ")

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// bootID differs between boots and between pid namespaces.
 func bootID() string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	namespace, _ := os.Readlink("/proc/self/ns/pid")

@@ -50,7 +50,6 @@ const (
 	imported  = ".imported"
 )
 
-// resumeImport completes an interrupted import.
 func resumeImport(dir string) error {
 	old := oldPath(dir)
 	_, err := os.Stat(old + importing)
@@ -100,7 +99,6 @@ func importOld(ctx context.Context, dir string, accept bool) (calls int, err err
 	return calls, errors.Join(err, parent.Close())
 }
 
-// copyOld verifies the old journal and writes it into a new log.
 func copyOld(ctx context.Context, dir, fresh string, accept bool) (calls int, err error) {
 	db, err := legacy.Open(ctx, oldPath(dir))
 	if err != nil {
@@ -135,7 +133,6 @@ func copyOld(ctx context.Context, dir, fresh string, accept bool) (calls int, er
 	return m.calls, errors.Join(err, log.Close())
 }
 
-// importer copies an old journal message by message.
 type importer struct {
 	db    *legacy.Journal
 	log   *chain.Log
@@ -180,7 +177,6 @@ const (
 	importBytes   = 8 << 20
 )
 
-// message copies one message. The first of a call is its request.
 func (m *importer) message(ctx context.Context, msg Message) error {
 	id := identity{msg.Client, msg.AgentID, msg.CallID}
 	c := m.known[id]
@@ -200,7 +196,6 @@ func (m *importer) message(ctx context.Context, msg Message) error {
 	return m.flush()
 }
 
-// request copies a call up to its start.
 func (m *importer) request(ctx context.Context, id identity, msg Message) error {
 	c, arguments, err := oldRecord(m.db.Call(ctx, id.client, id.agent, id.id))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -213,7 +208,7 @@ func (m *importer) request(ctx context.Context, id identity, msg Message) error 
 	r := &c.rec
 	m.known[id] = c
 	m.calls++
-	e := &callEvent{key: int64(r.Key), daemon: r.Daemon.String(), state: string(Received), call: r.Call, request: msg}
+	e := &callEvent{key: int64(r.Key), daemon: r.Daemon.String(), state: string(Received), call: r.Call, request: sent{msg.Seq, msg.ID, msg.Body}}
 	e.call.Arguments, e.call.MessageType, e.call.OTID = arguments, msg.Type, msg.OTID
 	m.add(kindCall, r.ReceivedAt, e)
 	if !r.DecidedAt.IsZero() {
@@ -232,7 +227,6 @@ func (m *importer) request(ctx context.Context, id identity, msg Message) error 
 	return nil
 }
 
-// oldRecord reads a call without its Result.
 func oldRecord(row legacy.Row) (*oldCall, []byte, error) {
 	var c oldCall
 	var arguments []byte
@@ -278,7 +272,7 @@ func oldMessage(row legacy.Row) (m Message, err error) {
 
 func (m *importer) answer(c *oldCall, msg Message) {
 	r := c.rec
-	m.add(kindReturn, msg.Time, &returnEvent{key: int64(r.Key), seq: msg.Seq, id: msg.ID, body: msg.Body, outcome: Outcome{
+	m.add(kindReturn, msg.Time, &returnEvent{key: int64(r.Key), sent: sent{msg.Seq, msg.ID, msg.Body}, outcome: Outcome{
 		Status: r.Status, ErrorType: r.ErrorType, ExitCode: r.ExitCode, Signal: r.Signal, Sandbox: r.Sandbox, OTID: msg.OTID,
 	}})
 	if !r.DeliveredAt.IsZero() {
@@ -301,12 +295,11 @@ func (m *importer) add(kind byte, at time.Time, e event) {
 	m.waiting = append(m.waiting, datedEvent{kind, at, e})
 }
 
-// flush appends the waiting events with their original times.
 func (m *importer) flush() error {
 	err := m.log.Update(func(b *chain.Batch) error {
 		for _, e := range m.waiting {
 			b.SetTime(e.at)
-			body, err := encode(nil, e.event, b.Blob)
+			body, err := encode(e.event, b)
 			if err == nil {
 				_, err = b.Append(e.kind, body)
 			}

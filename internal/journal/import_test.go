@@ -40,7 +40,15 @@ func edit(t *testing.T, dir, statements string) {
 	must(t, errors.Join(err, db.Close()))
 }
 
-func must(t *testing.T, err error) {
+// sound checks that a journal verifies.
+func sound(t *testing.T, dir string) {
+	t.Helper()
+	if _, err := Verify(t.Context(), dir, Checks{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -92,9 +100,7 @@ func TestAnOldJournalIsImportedWhole(t *testing.T) {
 	if calls, done, err := Import(t.Context(), dir, false); err != nil || done {
 		t.Errorf("again: %d calls, %v, %v", calls, done, err)
 	}
-	if _, err := Verify(t.Context(), dir, Checks{}); err != nil {
-		t.Error(err)
-	}
+	sound(t, dir)
 	j, err := Open(t.Context(), dir, Identity{PID: 1, Boot: "x"})
 	must(t, err)
 	is := dump(t, j)
@@ -113,9 +119,7 @@ func TestAnOldJournalIsImportedWhole(t *testing.T) {
 		t.Errorf("the next call is %+v, %v", rec, err)
 	}
 	must(t, j.Close())
-	if _, err := Verify(t.Context(), dir, Checks{}); err != nil {
-		t.Error(err)
-	}
+	sound(t, dir)
 	names, err := filepath.Glob(filepath.Join(dir, "*"))
 	must(t, err)
 	for i := range names {

@@ -36,7 +36,6 @@ type index struct {
 	origin map[Key]origin // calls that returned in a later chunk
 }
 
-// chunk is a complete part of the index.
 type chunk struct {
 	summary
 	name  string
@@ -47,7 +46,6 @@ type chunk struct {
 	file   *columns.File
 }
 
-// moved is how later chunks changed a call.
 type moved struct {
 	change
 	places []place
@@ -204,7 +202,6 @@ func (x *index) restore(t *table) (at chain.Mark, err error) {
 	return at, nil
 }
 
-// reopen makes the last chunk the tail.
 func (x *index) reopen() error {
 	n := len(x.chunks)
 	if n == 0 {
@@ -283,7 +280,6 @@ func (x *index) begin() int64 {
 
 func (x *index) any() bool { return x.tail != nil || len(x.chunks) > 0 }
 
-// last returns the last indexed record.
 func (x *index) last() (m chain.Mark) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -296,7 +292,6 @@ func (x *index) last() (m chain.Mark) {
 	return m
 }
 
-// segment returns where a call was received.
 func (x *index) segment(k Key) uint32 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -319,7 +314,6 @@ func (x *index) add(r taken, call *Call) {
 	if x.tail != nil && !x.tail.has(r.Mark) {
 		x.tail.seal()
 		c := &chunk{summary: x.tail.summary, name: x.tail.chunkName(), memory: x.tail}
-		x.tail.rows, x.tail.places, x.tail.events = nil, nil, nil
 		x.chunks, x.tail, x.saved = append(x.chunks, c), nil, 0
 	}
 	if x.tail == nil {
@@ -338,7 +332,6 @@ func (x *index) add(r taken, call *Call) {
 	}
 }
 
-// remove forgets all segments before stays.
 func (x *index) remove(stays int64) {
 	if stays <= x.begins {
 		return

@@ -156,9 +156,7 @@ func TestAFullDiskIsNotTriedAtEachPause(t *testing.T) {
 		disk.Dir, f.log, f.chunk = f.log, disk, 64
 		return f, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer j.Close()
 	disk.left.Store(0)
 	lived(t, j, "a", 40)

@@ -24,11 +24,10 @@ func long(t *testing.T, dir string) *Journal {
 		f.segment, f.chunk = 8<<10, 16
 		return f, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lived(t, j, "old", 100)
 	j.settle()
+	j.settle() // drops the calls from the table
 	return j
 }
 
@@ -61,14 +60,10 @@ func TestACallThatCannotBeReadIsNotNew(t *testing.T) {
 	segment := func(n int) string { return filepath.Join(dir, "journal", fmt.Sprintf("%08d.log", n)) }
 	for _, n := range []int{1, 2} {
 		text, err := os.ReadFile(segment(n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		id := map[int]string{1: "old-0", 2: "old-20"}[n]
 		other, err := os.ReadFile(segment(3))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for what, change := range map[string]func() error{
 			"away":       func() error { return os.Remove(segment(n)) },
 			"empty":      func() error { return os.Truncate(segment(n), 0) },
@@ -79,18 +74,12 @@ func TestACallThatCannotBeReadIsNotNew(t *testing.T) {
 			"not itself": func() error { return os.WriteFile(segment(n), bytes.Repeat([]byte{0xff}, len(text)), 0o600) },
 		} {
 			what = fmt.Sprintf("segment %d %s", n, what)
-			if err := change(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, change())
 			unknown(t, what, j, id)
 			index := filepath.Join(dir, "journal", indexName)
-			if err := os.Rename(index, index+"-away"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Rename(index, index+"-away"))
 			unknown(t, what+" and the index away", j, id)
-			if err := errors.Join(os.Rename(index+"-away", index), os.RemoveAll(segment(n)), os.WriteFile(segment(n), text, 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.Rename(index+"-away", index), os.RemoveAll(segment(n)), os.WriteFile(segment(n), text, 0o600)))
 			if rec, fresh, err := j.Begin(t.Context(), Call{Client: "agent", ID: id, Message: []byte(`{}`)}, Decision{}); fresh || err != nil || rec.State != Returned {
 				t.Errorf("%s and put back: %v, %v", what, fresh, err)
 			}
@@ -105,9 +94,7 @@ func TestWhatWasRemovedMeanwhileIsLeftOut(t *testing.T) {
 	j := long(t, dir)
 	defer j.Close()
 	other, err := Open(t.Context(), dir, Self())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer other.Close()
 	if n := removeAll(t, j); n < 2 {
 		t.Fatalf("%d parts were removed", n)
@@ -161,11 +148,10 @@ func TestACallOfWhoeverMadeTheJournalMeanwhileIsNotNew(t *testing.T) {
 		}}
 		return f, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer j.Close()
 	j.settle()
+	j.settle() // drops the calls from the table
 	if _, fresh, err := j.Begin(t.Context(), Call{Client: "agent", ID: "a-0", Message: []byte(`{}`)}, Decision{}); fresh || err != nil {
 		t.Errorf("a call that ran is new: %v, %v", fresh, err)
 	}
@@ -181,9 +167,7 @@ func TestTheIndexKeepsLongIDs(t *testing.T) {
 	}
 	lived(t, j, "a", 10)
 	j.settle()
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close())
 	j = small(t, dir)
 	defer j.Close()
 	if f := j.Fences()["agent"]; !slices.Equal(f, []string{id}) {
@@ -199,13 +183,9 @@ func TestAHostileIndexEndsNothing(t *testing.T) {
 	_, files := indexed(t, dir)
 	for n, path := range files {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s, f, err := parseChunk(bytes.NewReader(text), int64(len(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for what, forge := range map[string]func(*tail){
 			"a foreign row":      func(f *tail) { f.foreign = append(f.foreign, foreign{key: 1, row: 1 << 40}) },
 			"a negative row":     func(f *tail) { f.foreign = append(f.foreign, foreign{key: 1, row: -1}) },
@@ -221,38 +201,28 @@ func TestAHostileIndexEndsNothing(t *testing.T) {
 		} {
 			what = fmt.Sprintf("chunk %d, %s", n, what)
 			forged, err := resume(hasher{id: s.id}, s, f, bytes.NewReader(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			forged = forged.freeze()
 			forge(forged)
 			p, err := forged.encode()
 			if err == nil {
 				err = os.WriteFile(path, p, 0o600)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			survived(t, what, dir)
 		}
 		for what, head := range map[string][]byte{
 			"a text beside the log": {chunkForm << 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f},
 			"a list of all":         append(bytes.Repeat([]byte{2}, 200), 0xff, 0xff, 0xff, 0x0f),
 		} {
-			if err := os.WriteFile(path, columns.Encode(head, forgedTables()...), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, columns.Encode(head, forgedTables()...), 0o600))
 			survived(t, fmt.Sprintf("chunk %d, %s", n, what), dir)
 		}
 		sparse := bytes.Clone(text[:len(text)/2])
 		copy(sparse[len("toold-index\x01")+4:], []byte{0xff, 0xff, 0xff, 0xff})
-		if err := errors.Join(os.WriteFile(path, sparse, 0o600), os.Truncate(path, 1<<40)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.WriteFile(path, sparse, 0o600), os.Truncate(path, 1<<40)))
 		survived(t, fmt.Sprintf("chunk %d, large", n), dir)
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, text, 0o600))
 	}
 }
 
@@ -263,25 +233,17 @@ func TestAForgedNumberTakesNoMemory(t *testing.T) {
 	_, files := indexed(t, dir)
 	path := files[len(files)-1]
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, f, err := parseChunk(bytes.NewReader(text), int64(len(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	forged, err := resume(hasher{id: s.id}, s, f, bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	forged.lastKey = 1 << 50
 	text, err = forged.freeze().encode()
 	if err == nil {
 		err = os.WriteFile(path, text, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	j := small(t, dir)
 	defer j.Close()
 	lived(t, j, "new", filterAfter+1)

@@ -223,17 +223,14 @@ func (j *Journal) openLog() error {
 		}
 		return j.openLog()
 	}
-	if w.log == nil {
-		last := x.last()
-		w.end.Store(&last)
-	} else {
+	if w.log != nil {
 		x.hash.id = w.log.ID()
-		w.ended()
 	}
+	end := w.end()
 	x.mu.Lock()
-	x.hold(w.end.Load().Segment)
+	x.hold(end.Segment)
 	x.mu.Unlock()
-	w.signed.CompareAndSwap(nil, &signed{*w.end.Load(), time.Now()})
+	w.signed.CompareAndSwap(nil, &signed{end, time.Now()})
 	return nil
 }
 
@@ -293,12 +290,13 @@ func (j *Journal) Close() error {
 	return errors.Join(errs...)
 }
 
-// settle drops ended calls from the table and saves the index. What cannot be saved is rebuilt from
-// the log.
+// settle drops ended calls without records since the last settle from the table, and saves the
+// index. What cannot be saved is rebuilt from the log.
 func (j *Journal) settle() {
 	w := j.write
 	w.known.Lock()
-	w.table.forget(w.table.number)
+	w.table.forget(w.settled)
+	w.settled = w.table.number
 	w.known.Unlock()
 	_ = j.index.save()
 }

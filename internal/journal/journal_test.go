@@ -25,9 +25,7 @@ var allow = journal.Decision{
 func open(t testing.TB, dir string) *journal.Journal {
 	t.Helper()
 	j, err := journal.Open(t.Context(), dir, journal.Self())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := j.Close(); err != nil {
 			t.Error(err)

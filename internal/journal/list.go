@@ -68,7 +68,6 @@ func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
 	return p, err
 }
 
-// fitting returns how many messages fit a page: at least one, at most limit.
 func fitting(found []Message, limit int) int {
 	size := 0
 	for i, m := range found {
@@ -80,7 +79,6 @@ func fitting(found []Message, limit int) int {
 	return len(found)
 }
 
-// messages reads up to one page and one more.
 func (j *Journal) messages(ctx context.Context, v *view, q Query, most int) (list []Message, err error) {
 	v.lists = true
 	scan, err := q.scan(ctx, v)
@@ -123,25 +121,13 @@ func (q *Query) scan(ctx context.Context, v *view) (messageScan, error) {
 		}
 		s.after = max(s.after, seq)
 	}
-	for _, f := range []struct {
-		column int
-		value  string
-	}{
-		{mCall, q.CallID},
-		{mOTID, q.OTID},
-		{mStep, q.StepID},
-		{mRun, q.RunID},
-		{mStatus, q.Status},
-		{mConversation, q.ConversationID},
-		{mAgent, q.AgentID},
-		{mGroup, q.GroupID},
-		{mSender, q.SenderID},
-		{mWorkspace, q.Workspace},
-		{mClient, q.Client},
-	} {
-		if f.value != "" {
-			s.conditions = append(s.conditions, v.x.are(f.column, f.value)...)
+	for _, f := range q.fields(&Message{}) {
+		if f.want != "" {
+			s.conditions = append(s.conditions, v.x.are(f.column, f.want)...)
 		}
+	}
+	if q.Workspace != "" {
+		s.conditions = append(s.conditions, v.x.are(mWorkspace, q.Workspace)...)
 	}
 	var types []uint32
 	for _, t := range q.MessageTypes {
@@ -153,7 +139,28 @@ func (q *Query) scan(ctx context.Context, v *view) (messageScan, error) {
 	return s, nil
 }
 
-// seqOf returns the number of a message.
+// field is what a query wants in a column, and what a message has there.
+type field struct {
+	column   int
+	want, is string
+}
+
+// fields begins with those that select the fewest messages.
+func (q *Query) fields(m *Message) []field {
+	return []field{
+		{mCall, q.CallID, m.CallID},
+		{mOTID, q.OTID, m.OTID},
+		{mStep, q.StepID, m.StepID},
+		{mRun, q.RunID, m.RunID},
+		{mStatus, q.Status, m.Status},
+		{mConversation, q.ConversationID, m.ConversationID},
+		{mAgent, q.AgentID, m.AgentID},
+		{mGroup, q.GroupID, m.GroupID},
+		{mSender, q.SenderID, m.SenderID},
+		{mClient, q.Client, m.Client},
+	}
+}
+
 func (v *view) seqOf(ctx context.Context, id string) (seq int64, err error) {
 	r := messageReader{v, map[Key]*Call{}, nil}
 	err = v.messages(ctx, messageScan{between: between{before: math.MaxInt64}, conditions: v.x.are(mID, id)}, func(at foundMessage) (bool, error) {
@@ -172,14 +179,12 @@ func (v *view) seqOf(ctx context.Context, id string) (seq int64, err error) {
 	return seq, err
 }
 
-// messageReader reads messages from the log.
 type messageReader struct {
 	v      *view
 	calls  map[Key]*Call // cache
 	places map[identity]string
 }
 
-// placed is a message and the workspace of its call.
 type placed struct {
 	Message
 	workspace string
@@ -194,10 +199,12 @@ func (r *messageReader) read(at foundMessage) (m placed, err error) {
 	}
 	switch e := e.(type) {
 	case *callEvent:
-		if at.seq == e.request.Seq {
-			return placed{requestMessage(e, rec.Time), e.call.Workspace, true}, nil
+		if at.seq == e.request.seq {
+			return placed{e.message(rec.Time), e.call.Workspace, true}, nil
 		}
-		return placed{returnMessage(&e.call, &e.answer, rec.Time), e.call.Workspace, true}, nil
+		if e.answer != nil {
+			return placed{e.answer.message(&e.call, rec.Time), e.call.Workspace, true}, nil
+		}
 	case *returnEvent:
 		c := r.calls[Key(e.key)]
 		if c == nil {
@@ -208,28 +215,16 @@ func (r *messageReader) read(at foundMessage) (m placed, err error) {
 			c = &asked.call
 			r.calls[Key(e.key)] = c
 		}
-		return placed{returnMessage(c, e, rec.Time), c.Workspace, true}, nil
+		return placed{e.message(c, rec.Time), c.Workspace, true}, nil
 	case *messageEvent:
 		return placed{Message: e.m}, nil
 	}
 	return m, ErrNotFound
 }
 
-// fits reports whether a query selects a message, beyond the hashes.
 func (r *messageReader) fits(ctx context.Context, m *placed, q *Query) (bool, error) {
-	for _, f := range [][2]string{
-		{q.Client, m.Client},
-		{q.AgentID, m.AgentID},
-		{q.ConversationID, m.ConversationID},
-		{q.RunID, m.RunID},
-		{q.StepID, m.StepID},
-		{q.OTID, m.OTID},
-		{q.GroupID, m.GroupID},
-		{q.SenderID, m.SenderID},
-		{q.CallID, m.CallID},
-		{q.Status, m.Status},
-	} {
-		if f[0] != "" && f[0] != f[1] {
+	for _, f := range q.fields(&m.Message) {
+		if f.want != "" && f.want != f.is {
 			return false, nil
 		}
 	}
@@ -243,7 +238,6 @@ func (r *messageReader) fits(ctx context.Context, m *placed, q *Query) (bool, er
 	return workspace == q.Workspace, err
 }
 
-// workspace returns that of the message's call; "" without one.
 func (r *messageReader) workspace(ctx context.Context, m *placed) (string, error) {
 	if m.known || m.CallID == "" {
 		return m.workspace, nil

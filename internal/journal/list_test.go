@@ -197,9 +197,7 @@ func TestAPageOfLargeMessagesIsCutAndSaysSo(t *testing.T) {
 	q := journal.Query{Ascending: true}
 	for {
 		p, err := j.List(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(p.Messages) == 0 || len(p.Messages) > 2 {
 			t.Fatalf("a page has %d messages", len(p.Messages))
 		}

@@ -48,13 +48,9 @@ func TestAllWritesWaitOnceForALock(t *testing.T) {
 func lock(t *testing.T, j *Journal) (release func()) {
 	t.Helper()
 	dir, err := chain.Directory(j.files.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	unlock, err := dir.Lock(time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func() { unlock(); dir.Close() }
 }
 

@@ -23,9 +23,7 @@ func TestWhatIsAroundALostPartIsListed(t *testing.T) {
 			j := long(t, dir)
 			defer j.Close()
 			before := listed(t, j, Query{Client: "agent"}, nil)
-			if err := lose(filepath.Join(dir, "journal", "00000002.log"), filepath.Join(dir, "journal", indexName)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, lose(filepath.Join(dir, "journal", "00000002.log"), filepath.Join(dir, "journal", indexName)))
 			callsAround(t, j)
 			for _, q := range []Query{{Client: "agent", Limit: 7}, {Client: "agent", Limit: 7, Ascending: true}} {
 				lost := 0

@@ -77,7 +77,6 @@ func (j *Journal) mayGrow() error {
 	return j.ballast.restore()
 }
 
-// look checks the files without writing.
 func (j *Journal) look() error {
 	w := j.write
 	if err := w.present(); err != nil {

@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +22,6 @@ const (
 // laterAfter is how long a record waits for others to be written or synced with it.
 const laterAfter = 20 * time.Millisecond
 
-// lookFor is how long a reader waits for a writing process.
 const lookFor = 3 * time.Second
 
 // recorder appends records. The goroutine that has the turn writes what all others wait for,
@@ -30,18 +30,19 @@ type recorder struct {
 	turn     chan struct{} // capacity 1; full while someone writes
 	log      *chain.Log    // nil if tampered is set
 	batch    batch         // of the current turn; reused
+	crowd    bool          // the last write served several callers; guarded by turn
 	tampered error
 	texts    texts
-	end      atomic.Pointer[chain.Mark] // last record; nil before there is a table
-	signed   atomic.Pointer[signed]     // needs no further checkpoint
-	appended atomic.Bool                // by this process
-	changed  func()                     // called when the index may need saving
+	signed   atomic.Pointer[signed] // needs no further checkpoint
+	appended atomic.Bool            // by this process
+	changed  func()                 // called when the index may need saving
 
-	index *index
-	known sync.RWMutex // guards table; taken after turn
-	table *table
-	tell  func(added Message) // may be nil
-	grew  func(bytes int64)   // of Bound; called with the turn
+	index   *index
+	known   sync.RWMutex // guards table; taken after turn
+	table   *table
+	settled uint64              // number of the last record at the last settle
+	tell    func(added Message) // may be nil
+	grew    func(bytes int64)   // of Bound; called with the turn
 
 	last   atomic.Int64 // number of the last message
 	synced atomic.Pointer[func(time.Duration, error)]
@@ -72,7 +73,7 @@ func newRecorder() *recorder {
 	r.alarm.do = func() {
 		r.flush()
 		r.extend()
-		if err := r.sync(r.end.Load().Number); err != nil {
+		if err := r.sync(r.end().Number); err != nil {
 			r.health.wrote(err)
 		}
 		r.changed()
@@ -80,7 +81,6 @@ func newRecorder() *recorder {
 	return r
 }
 
-// see applies a record that another process appended.
 func (r *recorder) see(rec chain.Record) error {
 	r.known.Lock()
 	defer r.known.Unlock()
@@ -94,38 +94,50 @@ func (r *recorder) see(rec chain.Record) error {
 	if rec.Kind == kindCheckpoint {
 		r.signed.Store(&signed{rec.Mark, rec.Time})
 	}
-	added := r.table.apply(e, rec.Number, rec.Time)
+	r.table.apply(e, rec.Number, rec.Time)
 	r.table.commit()
 	r.take(taken{e, rec.Mark, rec.Before, rec.Time})
 	if rec.Number%forgetEvery == 0 {
 		r.table.forget(rec.Number)
 	}
-	r.passOn(added)
 	return nil
 }
 
 // forgetEvery is how many records are read before ended calls are dropped.
 const forgetEvery = 4096
 
-// take indexes a record that the table has applied.
 func (r *recorder) take(t taken) {
 	var call *Call
-	if k := callOf(t.event); k != 0 {
-		if e := r.table.calls[k]; e != nil {
-			call = &e.Call
-		}
+	if e := r.table.calls[callOf(t.event)]; e != nil {
+		call = &e.Call
 	}
 	r.index.add(t, call)
+	if r.tell == nil {
+		r.last.Store(r.table.lastSeq)
+		return
+	}
+	for _, m := range t.messages(call) {
+		r.last.Store(m.Seq)
+		r.tell(m)
+	}
 }
 
-// passOn reports recorded messages.
-func (r *recorder) passOn(added []Message) {
-	for _, m := range added {
-		r.last.Store(m.Seq)
-		if r.tell != nil {
-			r.tell(m)
+// messages returns the messages that a record adds; call is the one that it changes.
+func (t taken) messages(call *Call) []Message {
+	switch e := t.event.(type) {
+	case *callEvent:
+		if e.answer != nil {
+			return []Message{e.message(t.time), e.answer.message(&e.call, t.time)}
 		}
+		return []Message{e.message(t.time)}
+	case *returnEvent:
+		if call != nil {
+			return []Message{e.message(call, t.time)}
+		}
+	case *messageEvent:
+		return []Message{e.m}
 	}
+	return nil
 }
 
 // record lets do append records, together with others; do must not append if it fails. The error is
@@ -134,7 +146,7 @@ func (r *recorder) record(d durability, do func(*batch) error) error {
 	t := &task{do: do}
 	select {
 	case r.turn <- struct{}{}:
-		r.commit(append(r.waiting(false), t))
+		r.commit(append(r.gathered(), t))
 		<-r.turn
 	default:
 		r.wait(t)
@@ -156,7 +168,6 @@ func (r *recorder) record(d durability, do func(*batch) error) error {
 	return nil
 }
 
-// wait queues a task for whoever gets the turn first.
 func (r *recorder) wait(t *task) {
 	t.done = make(chan struct{})
 	r.mu.Lock()
@@ -165,12 +176,23 @@ func (r *recorder) wait(t *task) {
 	select {
 	case <-t.done:
 	case r.turn <- struct{}{}:
-		if tasks := r.waiting(false); len(tasks) > 0 {
+		if tasks := r.gathered(); len(tasks) > 0 {
 			r.commit(tasks)
 		}
 		<-r.turn
 	}
 	<-t.done
+}
+
+// gathered takes the queued tasks. If the last write served several callers, it first lets those queue
+// that are about to, because a write costs the same for one as for many. The caller has the turn.
+func (r *recorder) gathered() []*task {
+	if r.crowd {
+		runtime.Gosched()
+	}
+	tasks := r.waiting(false)
+	r.crowd = len(tasks) > 0
+	return tasks
 }
 
 // later queues a task that is written within laterAfter, or before the next read. failed receives
@@ -182,7 +204,6 @@ func (r *recorder) later(do func(*batch) error, failed func(error)) {
 	r.alarm.set()
 }
 
-// waiting takes the queued tasks, with all also the late ones.
 func (r *recorder) waiting(all bool) []*task {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -229,17 +250,17 @@ func (r *recorder) look() error {
 	if err := r.log.CatchUp(lookFor); err != nil {
 		return err
 	}
-	r.ended()
 	if tasks := r.waiting(true); len(tasks) > 0 {
 		r.commit(tasks)
 	}
 	return nil
 }
 
-// ended notes the last record. The caller has the turn.
-func (r *recorder) ended() {
-	last := r.log.Last()
-	r.end.Store(&last)
+func (r *recorder) end() chain.Mark {
+	if r.log == nil {
+		return r.index.last()
+	}
+	return r.log.Last()
 }
 
 func (r *recorder) sync(number uint64) error {
@@ -258,7 +279,7 @@ func (r *recorder) commit(tasks []*task) {
 	}
 	r.health.wrote(err)
 	for _, t := range tasks {
-		if t.number = r.end.Load().Number; err != nil {
+		if t.number = r.end().Number; err != nil {
 			t.err = err
 		}
 		if t.done != nil {
@@ -306,7 +327,6 @@ func (r *recorder) wrote(err error) error {
 	if b.log != nil {
 		defer r.known.Unlock()
 	}
-	r.ended()
 	if r.table.number > r.log.Last().Number {
 		r.table.rollback()
 		return gone(err)
@@ -319,11 +339,9 @@ func (r *recorder) wrote(err error) error {
 		r.appended.Store(true)
 		r.grew(b.log.Bytes())
 	}
-	r.passOn(b.fresh)
 	return gone(err)
 }
 
-// present fails unless the log is where it was opened.
 func (r *recorder) present() error {
 	if r.log == nil {
 		return r.tampered
@@ -349,7 +367,6 @@ func decodeRecord(rec chain.Record, t texts) (event, error) {
 	return e, nil
 }
 
-// callOf returns the earlier call that an event changes, or 0.
 func callOf(e event) Key {
 	switch e := e.(type) {
 	case *decisionEvent:

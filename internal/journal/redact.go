@@ -10,7 +10,6 @@ func (j *Journal) Redact(replace func(text string) string) {
 	<-j.write.turn
 }
 
-// redacted masks the secrets in an event.
 func redacted(e event, replace func(string) string) {
 	mask := func(body *[]byte) { *body = redact.JSON(*body, replace) }
 	reason := func(d *Decision) {
@@ -25,10 +24,11 @@ func redacted(e event, replace func(string) string) {
 	switch e := e.(type) {
 	case *callEvent:
 		mask(&e.call.Arguments)
-		mask(&e.request.Body)
-		mask(&e.answer.body)
+		mask(&e.request.body)
 		reason(&e.decision)
-		reason(&e.answer.outcome.Decision)
+		if e.answer != nil {
+			redacted(e.answer, replace)
+		}
 	case *decisionEvent:
 		reason(&e.decision)
 	case *returnEvent:

@@ -54,7 +54,6 @@ func (j *Journal) Remove(_ context.Context, p Part) (removed bool, err error) {
 	return removed, nil
 }
 
-// oldestOpen returns the segment of the oldest open call, or 0.
 func (j *Journal) oldestOpen(t *table) (segment uint32) {
 	oldest := Key(0)
 	for k, r := range t.calls {

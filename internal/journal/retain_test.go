@@ -20,9 +20,7 @@ func lived(t *testing.T, j *Journal, name string, n int) {
 		if err == nil {
 			err = finished(t, j, rec.Key)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }
 
@@ -30,14 +28,10 @@ func lived(t *testing.T, j *Journal, name string, n int) {
 func removeAll(t *testing.T, j *Journal) (removed int) {
 	t.Helper()
 	list, err := j.Parts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range list {
 		done, err := j.Remove(t.Context(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if done {
 			removed++
 		}
@@ -63,15 +57,11 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 	}
 	lived(t, j, "first", 40)
 	open, err := begin(t, j, "open")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lived(t, j, "second", 40)
 	last := j.Last()
 	before, err := Verify(t.Context(), dir, Checks{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := removeAll(t, j); n == 0 {
 		t.Fatal("nothing was removed")
 	}
@@ -79,9 +69,7 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 	if err != nil || len(calls) < 41 || calls[0].Key > open.Key {
 		t.Errorf("%d calls from %d on are left, %v; %d is open", len(calls), calls[0].Key, err, open.Key)
 	}
-	if err := finished(t, j, open.Key); err != nil {
-		t.Fatal(err)
-	}
+	must(t, finished(t, j, open.Key))
 	if n := removeAll(t, j); n == 0 {
 		t.Error("nothing was removed when the call had ended")
 	}
@@ -96,9 +84,7 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 		t.Errorf("a link from before: %v", err)
 	}
 	is := dumped(t, j)
-	if err := removeIndex(filepath.Join(dir, "journal")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, removeIndex(filepath.Join(dir, "journal")))
 	j, _ = openFaulty(t, dir)
 	if diff := cmp.Diff(is, dumped(t, j)); diff != "" {
 		t.Errorf("an index that is made anew (-old +new):\n%s", diff)
@@ -125,9 +111,7 @@ func TestNumbersAreNotUsedAgain(t *testing.T) {
 	if n := removeAll(t, j); n == 0 {
 		t.Fatal("nothing was removed")
 	}
-	if err := removeIndex(filepath.Join(dir, "journal")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, removeIndex(filepath.Join(dir, "journal")))
 	next, _ := openFaulty(t, dir)
 	if rec, err := begin(t, next, "next"); err != nil || rec.Key != 6 || next.Last() != 11 {
 		t.Errorf("call %d, message %d, %v", rec.Key, next.Last(), err)
@@ -141,9 +125,7 @@ func TestAPartThatSomebodyRemovedIsMissed(t *testing.T) {
 	j, _ := openFaulty(t, dir)
 	lived(t, j, "a", 40)
 	dumped(t, j) // a start reads only what the index does not have
-	if err := os.Remove(filepath.Join(dir, "journal", "00000001.log")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "journal", "00000001.log")))
 	if _, err := Verify(t.Context(), dir, Checks{}); !errors.Is(err, ErrTampered) {
 		t.Errorf("verify: %v", err)
 	}
@@ -167,18 +149,14 @@ func large(t *testing.T, j *Journal, id string) Record {
 			return fmt.Sprint("message-", seq), fmt.Appendf(nil, `{"result":"%s"}`, strings.Repeat("y", largeText)), nil
 		})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return rec
 }
 
 func blobs(t *testing.T, dir string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "journal", "blobs", "*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return found
 }
 
@@ -200,9 +178,7 @@ func TestLargeTextsAreBesideTheLog(t *testing.T) {
 	if err != nil || found != nil || len(text) < largeText || len(rec.Result) < largeText {
 		t.Errorf("%d bytes of arguments, %v; %d bytes of result, %v", len(text), err, len(rec.Result), found)
 	}
-	if _, err := Verify(t.Context(), dir, Checks{}); err != nil {
-		t.Fatal(err)
-	}
+	sound(t, dir)
 	lived(t, j, "more", 40)
 	removeAll(t, j)
 	if left := blobs(t, dir); len(left) != 0 {
@@ -224,17 +200,13 @@ func TestALostTextIsNamedWithItsCall(t *testing.T) {
 		if err == nil && strings.Contains(string(text[:100]), "two") {
 			err = os.Remove(path)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	_, err := Verify(t.Context(), dir, Checks{})
 	if !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), `of the tool call "two" of 2`) || strings.Contains(err.Error(), "other") {
 		t.Errorf("verify: %v", err)
 	}
-	if err := removeIndex(filepath.Join(dir, "journal")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, removeIndex(filepath.Join(dir, "journal")))
 	j, _ = openFaulty(t, dir)
 	for key, want := range map[Key]string{1: `{"command":"one x`, 2: `{"lost":`, 3: ``} {
 		if text, err := j.Arguments(t.Context(), key); err != nil || !strings.HasPrefix(string(text), want) {
@@ -250,9 +222,7 @@ func TestADamagedRecordIsNamedWithItsCallAndThoseAfterIt(t *testing.T) {
 	lived(t, j, "a", 3)
 	path := filepath.Join(dir, "journal", "00000001.log")
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for what, want := range map[string]string{
 		`a-1`:       `tool call "a-1" of 2`,
 		`message-4`: `tool call "a-1" of 2`, // its return
@@ -260,9 +230,7 @@ func TestADamagedRecordIsNamedWithItsCallAndThoseAfterIt(t *testing.T) {
 		edited := []byte(string(text))
 		at := strings.Index(string(text), what)
 		edited[at+len(what)] ^= 1
-		if err := os.WriteFile(path, edited, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, edited, 0o600))
 		_, err := Verify(t.Context(), dir, Checks{})
 		if !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `cannot be trusted: "a-2" of 2`) {
 			t.Errorf("%s: %v", what, err)
@@ -282,9 +250,7 @@ func TestWhatWasCutOffIsReported(t *testing.T) {
 		_, err = f.WriteString("half of a record")
 		err = errors.Join(err, f.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	j, _ = openFaulty(t, dir)
 	lived(t, j, "b", 1)
 	r, err := Verify(t.Context(), dir, Checks{})
@@ -298,9 +264,7 @@ func TestAJournalThatRefusesLetsCallsEnd(t *testing.T) {
 	t.Parallel()
 	j, _ := openFaulty(t, t.TempDir())
 	rec, err := begin(t, j, "running")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	why := errors.New("no room is left")
 	j.Refuse(why)
 	if _, err := begin(t, j, "new"); !errors.Is(err, why) {
@@ -355,9 +319,7 @@ func TestPartsAreRemovedWhileCallsAreMade(t *testing.T) {
 		}
 	}
 	is := dumped(t, j)
-	if err := removeIndex(filepath.Join(dir, "journal")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, removeIndex(filepath.Join(dir, "journal")))
 	next, _ := openFaulty(t, dir)
 	if diff := cmp.Diff(is, dumped(t, next)); diff != "" {
 		t.Errorf("an index that is made anew (-old +new):\n%s", diff)
@@ -374,16 +336,12 @@ func TestARemovalThatFailsIsDoneAgain(t *testing.T) {
 	}
 	lived(t, j, "a", 40)
 	list, err := j.Parts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	disk.stuck.Store(true)
 	if done, err := j.Remove(t.Context(), list[len(list)-1]); err == nil {
 		t.Errorf("removed: %v", done)
 	}
-	if _, err := Verify(t.Context(), dir, Checks{}); err != nil {
-		t.Error(err)
-	}
+	sound(t, dir)
 	lived(t, j, "b", 5)
 	disk.stuck.Store(false)
 	if n := removeAll(t, j); n == 0 {

@@ -1,13 +1,13 @@
 package journal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/toold/toold/internal/journal/columns"
 )
@@ -76,7 +76,7 @@ func (x *index) writeChunk(name string, t *tail) (*columns.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, file, err := parseChunk(strings.NewReader(string(text)), int64(len(text)))
+	_, file, err := parseChunk(bytes.NewReader(text), int64(len(text)))
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,6 @@ func (q *CallQuery) scan(x *index) callScan {
 	return s
 }
 
-// textSearch looks for a text in recorded arguments and returns.
 type textSearch struct {
 	text  string
 	forms [][]byte        // plain and JSON-escaped
@@ -125,7 +124,7 @@ func (s *textSearch) choose(v *view, c *summary, found []foundCall) ([]foundCall
 			}
 			switch e := e.(type) {
 			case *callEvent:
-				has[Key(e.key)] = s.in(e.call.Arguments) || e.answered && s.in(e.answer.body)
+				has[Key(e.key)] = s.in(e.call.Arguments) || e.answer != nil && s.in(e.answer.body)
 			case *returnEvent:
 				has[Key(e.key)] = has[Key(e.key)] || s.in(e.body)
 			}

@@ -10,30 +10,29 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// stamped assigns a unique id to an incoming message and writes the journal's fields into its body.
-func stamped(m Message) (Message, error) {
-	if m.ID == "" {
-		m.ID = message.NewID("message")
+func (s *sent) stamp(at time.Time, kind string) error {
+	if s.id == "" {
+		s.id = message.NewID("message")
 	}
-	rest, err := unstamped(m.Body)
+	rest, err := unstamped(s.body)
 	if err != nil {
-		return m, err
+		return err
 	}
 	stamp, err := message.Encode(struct {
 		ID   string `json:"id"`
 		Seq  int64  `json:"seq_id"`
 		Date string `json:"date"`
 		Type string `json:"message_type"`
-	}{m.ID, m.Seq, m.Time.UTC().Format(time.RFC3339Nano), m.Type})
+	}{s.id, s.seq, at.UTC().Format(time.RFC3339Nano), kind})
 	if err != nil {
-		return m, err
+		return err
 	}
 	if len(rest) > len("{}") {
 		stamp[len(stamp)-1] = ','
 		stamp = append(stamp, rest[1:]...)
 	}
-	m.Body = stamp
-	return m, nil
+	s.body = stamp
+	return nil
 }
 
 const maxDepth = 1000 // of JSON that is not copied field by field

@@ -36,7 +36,6 @@ type numbers struct {
 	begins  int64 // first segment after the last removal; 0 = none removed
 }
 
-// changed is a call as it was.
 type changed struct {
 	call *entry
 	was  entry
@@ -74,7 +73,6 @@ func (t *table) rollback() {
 	t.commit()
 }
 
-// find returns a call by identity, or nil.
 func (t *table) find(c *Call) *Record {
 	if e := t.calls[t.ids[identity{c.Client, c.AgentID, c.ID}]]; e != nil {
 		return &e.Record
@@ -82,7 +80,6 @@ func (t *table) find(c *Call) *Record {
 	return nil
 }
 
-// recall returns a call, loading it if necessary, or nil.
 func (t *table) recall(k Key) (*Record, error) {
 	if e := t.calls[k]; e != nil {
 		return &e.Record, nil
@@ -94,7 +91,6 @@ func (t *table) recall(k Key) (*Record, error) {
 	return r, err
 }
 
-// latest returns the fitting call with the highest key, or nil.
 func (t *table) latest(fits func(*Record) bool) *Record {
 	var found *entry
 	for _, e := range t.calls {
@@ -108,7 +104,6 @@ func (t *table) latest(fits func(*Record) bool) *Record {
 	return &found.Record
 }
 
-// next returns the next call and message numbers.
 func (t *table) next() (Key, int64) { return t.lastKey + 1, t.lastSeq + 1 }
 
 // may checks that an event may follow what is known of its call.
@@ -132,12 +127,11 @@ func may(rec *Record, e event) error {
 	return nil
 }
 
-// apply applies a permitted event and returns the messages that it adds.
-func (t *table) apply(e event, number uint64, at time.Time) (added []Message) {
+func (t *table) apply(e event, number uint64, at time.Time) {
 	t.number = number
 	switch e := e.(type) {
 	case *callEvent:
-		return t.received(e, at)
+		t.received(e, at)
 	case *decisionEvent:
 		t.change(Key(e.key), func(r *entry) { r.decided(e, at) })
 	case *startedEvent:
@@ -147,10 +141,7 @@ func (t *table) apply(e event, number uint64, at time.Time) (added []Message) {
 			}
 		})
 	case *returnEvent:
-		t.change(Key(e.key), func(r *entry) {
-			returned(r, e, at)
-			added = append(added, returnMessage(&r.Call, e, at))
-		})
+		t.change(Key(e.key), func(r *entry) { returned(r, e, at) })
 		t.count(e.seq)
 	case *deliveredEvent:
 		t.change(Key(e.key), func(r *entry) {
@@ -160,7 +151,6 @@ func (t *table) apply(e event, number uint64, at time.Time) (added []Message) {
 		})
 	case *messageEvent:
 		t.count(e.m.Seq)
-		added = append(added, e.m)
 	case *fenceEvent:
 		t.fence(e)
 	case *adoptedEvent:
@@ -168,7 +158,6 @@ func (t *table) apply(e event, number uint64, at time.Time) (added []Message) {
 	case *removedEvent:
 		t.removed(e)
 	}
-	return added
 }
 
 // decided applies a decision. A repeated question keeps its first time.
@@ -192,7 +181,7 @@ func (r *entry) adopted(by Identity) {
 	r.Daemon = by
 }
 
-func (t *table) received(e *callEvent, at time.Time) (added []Message) {
+func (t *table) received(e *callEvent, at time.Time) {
 	k := Key(e.key)
 	r := &entry{last: t.number, Record: Record{Key: k, Call: e.call, State: State(e.state), Decision: e.decision, Daemon: parseIdentity(e.daemon), ReceivedAt: at}}
 	r.MessageType, r.Message, r.Arguments = "", nil, nil
@@ -206,7 +195,7 @@ func (t *table) received(e *callEvent, at time.Time) (added []Message) {
 	earlier := t.ids[id] // 0, unless an earlier call did not start
 	t.calls[k], t.ids[id], t.lastKey = r, k, max(t.lastKey, k)
 	if t.filter != nil {
-		t.filter.add(id)
+		t.filter.add(t.filter.hash.identity(id))
 	}
 	t.undo = append(t.undo, func() {
 		delete(t.calls, k)
@@ -214,23 +203,18 @@ func (t *table) received(e *callEvent, at time.Time) (added []Message) {
 			delete(t.ids, id)
 		}
 	})
-	t.count(e.request.Seq)
-	added = []Message{requestMessage(e, at)}
-	if e.answered {
+	t.count(e.request.seq)
+	if e.answer != nil {
 		t.count(e.answer.seq)
-		returned(r, &e.answer, at)
-		added = append(added, returnMessage(&e.call, &e.answer, at))
+		returned(r, e.answer, at)
 	}
-	return added
 }
 
-// restore adds a call that was recorded long ago.
 func (t *table) restore(r *Record) {
 	id := identity{r.Client, r.AgentID, r.ID}
 	t.calls[r.Key], t.ids[id] = &entry{Record: *r}, max(r.Key, t.ids[id])
 }
 
-// change applies do to a call if the table has it.
 func (t *table) change(k Key, do func(*entry)) {
 	r := t.calls[k]
 	if r == nil {
@@ -243,7 +227,6 @@ func (t *table) change(k Key, do func(*entry)) {
 
 func (t *table) count(seq int64) { t.lastSeq = max(t.lastSeq, seq) }
 
-// removed applies a removal.
 func (t *table) removed(e *removedEvent) {
 	fences := t.fences
 	t.undo = append(t.undo, func() { t.fences = fences })
@@ -290,16 +273,4 @@ func returned(r *entry, e *returnEvent, at time.Time) {
 	if r.DecidedAt.IsZero() {
 		r.DecidedAt = at
 	}
-}
-
-func requestMessage(e *callEvent, at time.Time) Message {
-	m := e.call.message(at)
-	m.Seq, m.ID, m.Body = e.request.Seq, e.request.ID, e.request.Body
-	return m
-}
-
-func returnMessage(c *Call, e *returnEvent, at time.Time) Message {
-	m := c.returned(e.outcome)
-	m.Time, m.Seq, m.ID, m.Body = at, e.seq, e.id, e.body
-	return m
 }

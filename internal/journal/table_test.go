@@ -34,9 +34,9 @@ func someEvent(r *rand.Rand, t *table, i int) event {
 	k := int64(1 + r.IntN(int(next)))
 	switch r.IntN(9) {
 	case 0, 1:
-		e := &callEvent{key: int64(next), daemon: Identity{PID: r.IntN(3)}.String(), state: string(Received), call: Call{Client: "c", ID: fmt.Sprint("id", i)}, request: Message{Seq: seq, ID: fmt.Sprint("m", i)}}
+		e := &callEvent{key: int64(next), daemon: Identity{PID: r.IntN(3)}.String(), state: string(Received), call: Call{Client: "c", ID: fmt.Sprint("id", i)}, request: sent{seq: seq, id: fmt.Sprint("m", i)}}
 		if r.IntN(2) == 0 {
-			e.answered, e.answer = true, returnEvent{key: int64(next), seq: seq + 1, id: fmt.Sprint("r", i), outcome: Outcome{Status: "success"}}
+			e.answer = &returnEvent{key: int64(next), sent: sent{seq: seq + 1, id: fmt.Sprint("r", i)}, outcome: Outcome{Status: "success"}}
 		}
 		return e
 	case 2:
@@ -44,7 +44,7 @@ func someEvent(r *rand.Rand, t *table, i int) event {
 	case 3:
 		return &startedEvent{k, clock(i), "p", "/spool"}
 	case 4:
-		return &returnEvent{key: k, seq: seq, id: fmt.Sprint("m", i), outcome: Outcome{Status: "error", Decision: Decision{By: "person"}}}
+		return &returnEvent{key: k, sent: sent{seq: seq, id: fmt.Sprint("m", i)}, outcome: Outcome{Status: "error", Decision: Decision{By: "person"}}}
 	case 5:
 		return &deliveredEvent{k, clock(i)}
 	case 6:
@@ -84,9 +84,7 @@ func TestATableThatIsTakenBackIsAsBefore(t *testing.T) {
 		at := 0
 		for _, e := range kept {
 			read := fresh(e)
-			if err := decode(encoded(e), read, nil); err != nil {
-				t.Fatal(err)
-			}
+			must(t, decode(encoded(e), read, nil))
 			other.apply(read, uint64(at), clock(at))
 		}
 		ignoreTimes(one)
@@ -115,7 +113,7 @@ func fresh(e event) event {
 func TestACallGoesThroughItsStatesOnce(t *testing.T) {
 	t.Parallel()
 	tab := newTable()
-	tab.apply(&callEvent{key: 1, state: string(Received), call: Call{Client: "c", ID: "x"}, request: Message{Seq: 1}}, 1, clock(0))
+	tab.apply(&callEvent{key: 1, state: string(Received), call: Call{Client: "c", ID: "x"}, request: sent{seq: 1}}, 1, clock(0))
 	steps := []struct {
 		e    event
 		want error
@@ -126,8 +124,8 @@ func TestACallGoesThroughItsStatesOnce(t *testing.T) {
 		{&decisionEvent{1, string(Running), Decision{Action: "allow"}}, nil},
 		{&decisionEvent{1, string(Running), Decision{Action: "allow"}}, ErrState},
 		{&startedEvent{key: 1, process: "p"}, nil},
-		{&returnEvent{key: 1, seq: 2}, nil},
-		{&returnEvent{key: 1, seq: 3}, ErrState},
+		{&returnEvent{key: 1, sent: sent{seq: 2}}, nil},
+		{&returnEvent{key: 1, sent: sent{seq: 3}}, ErrState},
 		{&decisionEvent{1, string(Running), Decision{}}, ErrState},
 		{&deliveredEvent{key: 1}, nil},
 		{&deliveredEvent{key: 1}, nil},

@@ -31,7 +31,6 @@ func (v *verification) touched(f *files, at chain.Mark) string {
 // unread leaves out a blob.
 func unread(chain.Hash, int64) ([]byte, error) { return nil, nil }
 
-// touched collects the calls of damaged records.
 type touched struct {
 	first Key
 	later []Key

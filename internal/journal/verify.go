@@ -133,7 +133,6 @@ func (v *verification) verify(ctx context.Context, f *files) (last chain.Mark, r
 	return last, rest, v.rest(last)
 }
 
-// open lists the chunks.
 func (v *verification) open(f *files) error {
 	if f.path == "" {
 		return nil
@@ -220,7 +219,6 @@ func (v *verification) add(rec chain.Record) error {
 	return v.compare(taken{e, rec.Mark, rec.Before, rec.Time})
 }
 
-// printed compares a call's kept output with its recorded checksum.
 func (v *verification) printed(e *returnEvent, at chain.Mark) error {
 	if v.output == nil || e.outcome.Output == "" {
 		return nil
@@ -281,7 +279,6 @@ func readAll(dir chain.Dir, name string) ([]byte, error) {
 	return p, err
 }
 
-// rest checks the chunks whose last record was not met.
 func (v *verification) rest(last chain.Mark) error {
 	for name, c := range v.chunks {
 		switch {
@@ -296,7 +293,6 @@ func (v *verification) rest(last chain.Mark) error {
 	return nil
 }
 
-// now reports whether a chunk is unchanged.
 func (v *verification) now(name string, c *chunk) bool {
 	is, err := v.index.open(name)
 	return err == nil && is.file.Sum == c.file.Sum

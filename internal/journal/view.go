@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"slices"
 	"sync/atomic"
 
 	"github.com/toold/toold/internal/journal/chain"
@@ -69,7 +71,6 @@ func (x *index) hold(segment uint32) {
 	}
 }
 
-// part is what a query has read of a chunk or the tail.
 type part struct {
 	summary
 	x       *index
@@ -77,8 +78,9 @@ type part struct {
 	memory  *tail
 	file    *columns.File
 	open    chain.File // nil while closed
-	hashes  map[[2]int]*columns.Hashes
-	numbers map[[2]int]*columns.Numbers
+	hashes  map[[2]int][]uint32
+	numbers map[[2]int][]uint64
+	err     error // why a column could not be read
 }
 
 func (v *view) part(c *chunk) *part {
@@ -95,7 +97,7 @@ func (v *view) part(c *chunk) *part {
 }
 
 func newPart(x *index, s summary) *part {
-	return &part{summary: s, x: x, hashes: map[[2]int]*columns.Hashes{}, numbers: map[[2]int]*columns.Numbers{}}
+	return &part{summary: s, x: x, hashes: map[[2]int][]uint32{}, numbers: map[[2]int][]uint64{}}
 }
 
 func (v *view) forget(c *chunk) {
@@ -110,65 +112,44 @@ func (p *part) close() {
 	}
 }
 
-// rows returns the number of rows of a table.
 func (p *part) rows(table int) int {
-	switch {
-	case p.memory == nil:
-		return p.file.Rows(table)
-	case table == messageRows:
-		return p.memory.messages.Len()
-	}
-	return p.memory.calls.Len()
-}
-
-func (p *part) table(table int) *columns.Table {
-	switch table {
-	case messageRows:
-		return &p.memory.messages
-	case callRows:
-		return &p.memory.calls
-	}
-	return &p.memory.flat
-}
-
-func (p *part) hash(table, column int) (*columns.Hashes, error) {
-	at := [2]int{table, column}
-	if h := p.hashes[at]; h != nil {
-		return h, nil
-	}
-	h, err := loaded(p, func() columns.Hashes { return columns.Plain(p.table(table).Hashes[column]) }, func() (columns.Hashes, error) { return p.file.Hashes(p.open, table, column) })
-	p.hashes[at] = &h
-	return &h, err
-}
-
-func (p *part) number(table, column int) (*columns.Numbers, error) {
-	at := [2]int{table, column}
-	if n := p.numbers[at]; n != nil {
-		return n, nil
-	}
-	n, err := loaded(p, func() columns.Numbers { return columns.PlainNumbers(p.table(table).Numbers[column]) }, func() (columns.Numbers, error) { return p.file.Numbers(p.open, table, column) })
-	p.numbers[at] = &n
-	return &n, err
-}
-
-// loaded returns a column from memory or from the file. If the file is unusable, it rebuilds the
-// chunk.
-func loaded[T any](p *part, memory func() T, file func() (T, error)) (column T, err error) {
 	if p.memory == nil {
-		if err = p.reach(); err == nil {
-			column, err = file()
+		return p.file.Rows(table)
+	}
+	return p.memory.tables()[table].Len()
+}
+
+func (p *part) hash(table, column int) []uint32 {
+	return load(p, p.hashes, table, column, func(t *columns.Table) [][]uint32 { return t.Hashes }, p.file.Hashes)
+}
+
+func (p *part) number(table, column int) []uint64 {
+	return load(p, p.numbers, table, column, func(t *columns.Table) [][]uint64 { return t.Numbers }, p.file.Numbers)
+}
+
+// load returns a column from memory or from the file. If the file is unusable, it rebuilds the
+// chunk. After a failure it sets p.err and returns nil.
+func load[T any](p *part, loaded map[[2]int][]T, table, column int, of func(*columns.Table) [][]T, file func(r io.ReaderAt, table, column int) ([]T, error)) []T {
+	at := [2]int{table, column}
+	if known, is := loaded[at]; is || p.err != nil {
+		return known
+	}
+	if p.memory == nil {
+		err := p.reach()
+		if err == nil {
+			loaded[at], err = file(p.open, table, column)
 		}
 		if err == nil {
-			return column, nil
+			return loaded[at]
 		}
-		if p.memory, err = p.x.again(p.c); err != nil {
-			return column, err
+		if p.memory, p.err = p.x.again(p.c); p.err != nil {
+			return nil
 		}
 	}
-	return memory(), nil
+	loaded[at] = of(p.memory.tables()[table])[column]
+	return loaded[at]
 }
 
-// reach opens the file.
 func (p *part) reach() error {
 	if p.open != nil {
 		return nil
@@ -187,7 +168,6 @@ func (p *part) reach() error {
 	return nil
 }
 
-// place is the position of a record.
 type place struct {
 	segment uint32
 	at      int64
@@ -209,32 +189,24 @@ func (v *view) places(k Key) ([]place, error) {
 		return nil, nil
 	}
 	p := v.part(c)
-	row, err := p.callRow(k)
-	if err != nil || row < 0 {
-		return nil, err
+	row := p.callRow(k)
+	if row < 0 {
+		return nil, p.err
 	}
-	at, err := p.number(callRows, nAt)
-	if err != nil {
-		return nil, err
+	at, ends, events := p.number(callRows, nAt), p.number(callRows, nEvents), p.number(eventRows, 0)
+	if p.err != nil {
+		return nil, p.err
 	}
-	ends, err := p.number(callRows, nEvents)
-	if err != nil {
-		return nil, err
-	}
-	events, err := p.number(eventRows, 0)
-	if err != nil {
-		return nil, err
-	}
-	all := []place{{c.first.Segment, int64(at.At(row))}}
+	all := []place{{c.first.Segment, int64(at[row])}}
 	begin := uint64(0)
 	if row > 0 {
-		begin = ends.At(row - 1)
+		begin = ends[row-1]
 	}
-	if ends.At(row) > uint64(events.Len()) {
+	if begin > ends[row] || ends[row] > uint64(len(events)) {
 		return nil, columns.ErrDamaged
 	}
-	for i := begin; i < ends.At(row); i++ {
-		all = append(all, place{c.first.Segment, int64(events.At(int(i)))})
+	for _, at := range events[begin:ends[row]] {
+		all = append(all, place{c.first.Segment, int64(at)})
 	}
 	return append(all, list...), nil
 }
@@ -244,22 +216,15 @@ func (t *tail) placesOf(c *tailCall) (all []place) {
 		all = append(all, place{t.first.Segment, t.events[last-1].at})
 	}
 	all = append(all, place{t.first.Segment, int64(t.calls.Numbers[nAt][c.row])})
-	for i, j := 0, len(all)-1; i < j; i, j = i+1, j-1 {
-		all[i], all[j] = all[j], all[i]
-	}
+	slices.Reverse(all)
 	return all
 }
 
-// callRow returns the row of a call, or -1.
-func (p *part) callRow(k Key) (int, error) {
-	keys, err := p.number(callRows, nNumber)
-	if err != nil {
-		return -1, err
+func (p *part) callRow(k Key) int {
+	if row, found := slices.BinarySearch(p.number(callRows, nNumber), uint64(k)); found {
+		return row
 	}
-	if row := keys.Search(uint64(k)); row < keys.Len() && Key(keys.At(row)) == k {
-		return row, nil
-	}
-	return -1, nil
+	return -1
 }
 
 // origin returns the hashes that a message takes from its call in another chunk; zero if that was
@@ -273,28 +238,24 @@ func (v *view) origin(k Key) (origin, error) {
 		return of, nil
 	}
 	p := v.part(c)
-	row, err := p.callRow(k)
-	if err != nil || row < 0 {
-		return of, err
+	row := p.callRow(k)
+	if row < 0 {
+		return of, p.err
 	}
-	at, err := p.number(callRows, nAt)
-	if err != nil {
-		return of, err
+	at, messages := p.number(callRows, nAt), p.number(messageRows, nAt)
+	if p.err != nil {
+		return of, p.err
 	}
-	messages, err := p.number(messageRows, nAt)
-	if err != nil {
-		return of, err
-	}
-	request := messages.Search(at.At(row))
-	if request == messages.Len() {
+	request, found := slices.BinarySearch(messages, at[row])
+	if !found {
 		return of, columns.ErrDamaged
 	}
 	for i := range of {
-		h, err := p.hash(messageRows, mClient+i)
-		if err != nil {
-			return of, err
+		hashes := p.hash(messageRows, mClient+i)
+		if p.err != nil {
+			return origin{}, p.err
 		}
-		of[i] = h.At(request)
+		of[i] = hashes[request]
 	}
 	v.x.mu.Lock()
 	defer v.x.mu.Unlock()
@@ -363,7 +324,6 @@ func (v *view) differs(p place) error {
 	return fmt.Errorf("segment %d of the log has another record at byte %d than the index says; look at it with `toold audit verify`", p.segment, p.at)
 }
 
-// asked reads the first record of a call.
 func (v *view) asked(k Key) (*callEvent, error) {
 	places, err := v.places(k)
 	if err != nil || len(places) == 0 {
@@ -403,7 +363,6 @@ func (v *view) find(ctx context.Context, column int, hash uint32, fits func(*Cal
 	return r, err
 }
 
-// call returns a call, or nil.
 func (x *index) call(k Key) (*Record, error) {
 	v := x.view()
 	defer v.close()

@@ -41,23 +41,30 @@ type answer struct {
 }
 
 func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, d Decision, a *answer) (rec Record, fresh bool, err error) {
+	e := &callEvent{daemon: j.daemon.String(), state: string(s), intended: s == Intended || s == Running, decision: d, call: c}
+	var earlier *Record
+	var at time.Time
 	err = j.write.record(dur, func(b *batch) (err error) {
-		if rec, err = j.known(ctx, b.table, &c); !errors.Is(err, ErrNotFound) && !rec.mayRepeat(&c) {
+		if earlier, err = j.known(ctx, b.table, &e.call); !errors.Is(err, ErrNotFound) && !earlier.mayRepeat(&e.call) {
 			return err
 		}
 		j.seldom(b.table)
-		if err := j.mayGrow(); err != nil {
-			return err
+		if err = j.mayGrow(); err == nil {
+			err = e.complete(b, a)
 		}
-		e, err := j.newCall(b, c, s, d, a)
 		if err == nil {
 			err = b.append(kindCall, e)
 		}
-		fresh = err == nil
-		rec = Record{Key: Key(e.key), Call: c, State: s, Decision: d, Daemon: j.daemon, ReceivedAt: b.log.Time()}
-		rec.MessageType, rec.Message, rec.Arguments = "", nil, nil
+		fresh, at = err == nil, b.log.Time()
 		return err
 	})
+	switch {
+	case fresh:
+		rec = Record{Key: Key(e.key), Call: e.call, State: s, Decision: d, Daemon: j.daemon, ReceivedAt: at}
+		rec.MessageType, rec.Message, rec.Arguments = "", nil, nil
+	case earlier != nil:
+		rec = *earlier
+	}
 	var unsynced *unsyncedError
 	switch unsure := errors.Is(err, chain.ErrUnsure); {
 	case err == nil:
@@ -72,38 +79,55 @@ func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, 
 	case unsynced != nil:
 		return rec, true, fmt.Errorf("cannot journal tool call %q: %w", c.ID, err)
 	}
-	rec, looked := j.recorded(ctx, &c)
+	earlier, looked := j.recorded(ctx, &e.call)
 	switch {
-	case looked == nil && !rec.mayRepeat(&c):
-		return rec, false, nil
+	case looked == nil && !earlier.mayRepeat(&c):
+		return *earlier, false, nil
 	case looked == nil, errors.Is(looked, ErrNotFound):
 		return Record{}, false, fmt.Errorf("cannot journal tool call %q: %w", c.ID, err)
 	}
 	return Record{}, false, fmt.Errorf("cannot journal tool call %q: %w; %w: %w", c.ID, err, ErrUnknown, looked)
 }
 
+// complete numbers a call, its request, which is the next message, and its answer, the one after.
+func (e *callEvent) complete(b *batch, a *answer) (err error) {
+	key, seq := b.table.next()
+	e.key, e.request = int64(key), sent{seq: seq, body: e.call.Message}
+	if err = e.request.stamp(b.log.Time(), e.call.MessageType); err != nil || a == nil {
+		return err
+	}
+	e.answer = &returnEvent{key: e.key, outcome: a.Outcome, sent: sent{seq: seq + 1}}
+	e.answer.id, e.answer.body, err = a.build(seq + 1)
+	return err
+}
+
 // known returns the recorded call with the identity of c, or ErrNotFound. The caller holds the
 // table's lock.
-func (j *Journal) known(ctx context.Context, t *table, c *Call) (Record, error) {
+func (j *Journal) known(ctx context.Context, t *table, c *Call) (*Record, error) {
 	if r := t.find(c); r != nil {
-		return *r, nil
+		found := *r
+		return &found, nil
 	}
 	id := identity{c.Client, c.AgentID, c.ID}
 	if t.filter.lacks(id) {
-		return Record{}, ErrNotFound
+		return nil, ErrNotFound
 	}
 	r, err := j.index.find(ctx, cIdentity, j.index.hash.identity(id), id.is)
-	r.Arguments = nil
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	found := r
+	found.Arguments = nil
+	return &found, nil
 }
 
-// mayRepeat reports whether a recorded call may be sent again as c.
+// mayRepeat reports whether a recorded call may be sent again as c; not for nil.
 func (r *Record) mayRepeat(c *Call) bool {
-	return r.ErrorType == string(message.NotStartedAfterCrash) && r.ArgsHash == c.ArgsHash
+	return r != nil && r.ErrorType == string(message.NotStartedAfterCrash) && r.ArgsHash == c.ArgsHash
 }
 
 // recorded is known without a write. The error is ErrNotFound only if there certainly is none.
-func (j *Journal) recorded(ctx context.Context, c *Call) (Record, error) {
+func (j *Journal) recorded(ctx context.Context, c *Call) (*Record, error) {
 	w := j.write
 	w.known.RLock()
 	rec, err := j.known(ctx, w.table, c)
@@ -112,21 +136,6 @@ func (j *Journal) recorded(ctx context.Context, c *Call) (Record, error) {
 		err = cmp.Or(w.present(), err) // if the log was moved, others may write another file
 	}
 	return rec, err
-}
-
-// newCall makes the event of a call. Its request is the next message, its answer the one after.
-func (j *Journal) newCall(b *batch, c Call, s State, d Decision, a *answer) (*callEvent, error) {
-	key, seq := b.table.next()
-	request := c.message(b.log.Time())
-	request.Seq = seq
-	request, err := stamped(request)
-	e := &callEvent{key: int64(key), daemon: j.daemon.String(), state: string(s), intended: s == Intended || s == Running, decision: d, call: c, request: request}
-	if a == nil || err != nil {
-		return e, err
-	}
-	e.answered, e.answer = true, returnEvent{key: int64(key), outcome: a.Outcome, seq: seq + 1}
-	e.answer.id, e.answer.body, err = a.build(seq + 1)
-	return e, err
 }
 
 // Decide records, synced, that a person is asked (Waiting) or what was decided (Decided).
@@ -155,7 +164,7 @@ type Builder func(seq int64) (id string, body []byte, err error)
 func (j *Journal) Finish(_ context.Context, k Key, o Outcome, build Builder) (seq int64, err error) {
 	finish := func(b *batch) (err error) {
 		_, seq = b.table.next()
-		e := &returnEvent{key: int64(k), outcome: o, seq: seq}
+		e := &returnEvent{key: int64(k), outcome: o, sent: sent{seq: seq}}
 		if err = b.may(e); err != nil {
 			return err
 		}
@@ -183,9 +192,11 @@ func (j *Journal) Append(_ context.Context, m Message) (seq int64, err error) {
 		m.Time = b.log.Time()
 		_, m.Seq = b.table.next()
 		if m.Direction == In {
-			if m, err = stamped(m); err != nil {
+			s := sent{m.Seq, m.ID, m.Body}
+			if err := s.stamp(m.Time, m.Type); err != nil {
 				return err
 			}
+			m.ID, m.Body = s.id, s.body
 		}
 		seq = m.Seq
 		return b.append(kindMessage, &messageEvent{m})
@@ -208,22 +219,25 @@ func (j *Journal) updateLater(what string, kind byte, e event, failed func(error
 		func(err error) { failed(fmt.Errorf("cannot journal the %s of a call: %w", what, err)) })
 }
 
-// message is the request as a Message.
-func (c *Call) message(now time.Time) Message {
-	return Message{
-		Time: now, Type: c.MessageType, Direction: In, Client: c.Client,
-		AgentID: c.AgentID, ConversationID: c.ConversationID, RunID: c.RunID, StepID: c.StepID,
-		OTID: c.OTID, GroupID: c.GroupID, SenderID: c.SenderID, CallID: c.ID, Body: c.Message,
-	}
-}
-
 const returnType = "tool_return_message"
 
-// returned is the return as a Message without its body.
-func (c *Call) returned(o Outcome) Message {
+func (e *callEvent) message(at time.Time) Message {
+	c := &e.call
+	m := c.message(at, e.request)
+	m.Type, m.Direction, m.OTID = c.MessageType, In, c.OTID
+	return m
+}
+
+func (e *returnEvent) message(c *Call, at time.Time) Message {
+	m := c.message(at, e.sent)
+	m.Type, m.Direction, m.OTID, m.Status = returnType, Out, e.outcome.OTID, e.outcome.Status
+	return m
+}
+
+func (c *Call) message(at time.Time, s sent) Message {
 	return Message{
-		Time: time.Now(), Type: returnType, Direction: Out, Client: c.Client,
+		Seq: s.seq, ID: s.id, Body: s.body, Time: at, Client: c.Client,
 		AgentID: c.AgentID, ConversationID: c.ConversationID, RunID: c.RunID, StepID: c.StepID,
-		OTID: o.OTID, GroupID: c.GroupID, SenderID: c.SenderID, CallID: c.ID, Status: o.Status,
+		GroupID: c.GroupID, SenderID: c.SenderID, CallID: c.ID,
 	}
 }

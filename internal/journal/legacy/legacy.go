@@ -107,7 +107,6 @@ func (v *verification) checkMessages(ctx context.Context) error {
 
 func number(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// hash hashes length-prefixed texts.
 func hash(texts ...[]byte) []byte {
 	h := sha256.New()
 	for _, text := range texts {
@@ -117,7 +116,6 @@ func hash(texts ...[]byte) []byte {
 	return h.Sum(nil)
 }
 
-// seal is written by each transaction.
 type seal struct {
 	Message   int64            `json:"message"` // last message
 	Link      string           `json:"link"`    // its hash

@@ -61,7 +61,6 @@ func read(path string) (Key, error) {
 	return Key{private}, nil
 }
 
-// create writes a key atomically.
 func create(path string) (Key, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
