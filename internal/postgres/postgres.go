@@ -30,7 +30,6 @@ type DB struct {
 	left *atomic.Int64 // bytes that may still come
 }
 
-// bounded is a connection that limits what it receives.
 type bounded struct {
 	net.Conn
 	left *atomic.Int64
@@ -69,7 +68,6 @@ func parse(address string) (*pgconn.Config, error) {
 	return cfg, nil
 }
 
-// local reports whether host is a socket directory or a loopback address.
 func local(host string) bool {
 	if ip := net.ParseIP(host); ip != nil {
 		return ip.IsLoopback()
@@ -77,7 +75,6 @@ func local(host string) bool {
 	return strings.HasPrefix(host, "/") || host == "localhost"
 }
 
-// said makes the text of a server safe to show.
 type said struct{ error }
 
 func (e said) Error() string { return display.Line(strings.Join(strings.Fields(e.error.Error()), " ")) }

@@ -39,7 +39,6 @@ func hides(text []byte) bool {
 	return bytes.Contains(text, []byte(`\u00`)) || bytes.Contains(text, []byte(`\/`))
 }
 
-// literal returns the offset behind the string that begins at i.
 func literal(body []byte, i int) int {
 	for i++; i < len(body); i++ {
 		switch body[i] {

@@ -103,10 +103,8 @@ func (s *search) add(from, to int, class *[256]bool) {
 	}
 }
 
-// contextBytes is how far a search looks back.
 const contextBytes = 32
 
-// context returns what precedes an offset.
 func (s *search) context(at int) []byte {
 	if at >= contextBytes {
 		return bytes.Clone(s.p[at-contextBytes : at])
@@ -235,5 +233,4 @@ func (s *search) digits(i int) int {
 	return i
 }
 
-// hold keeps the text from an offset on for the next piece.
 func (s *search) hold(from int) { s.keep = min(s.keep, from) }

@@ -5,7 +5,6 @@ import (
 	"sync"
 )
 
-// shape describes the tokens of a service.
 type shape struct {
 	prefix string
 	least  int               // length behind prefix
@@ -125,7 +124,6 @@ func (s *search) apart(k int) bool {
 	return last == 'm' && (second == '[' || '0' <= second && second <= '9')
 }
 
-// mixedWithin is how far mixed looks.
 const mixedWithin = 64
 
 // mixed reports whether a text has digits and capitals, unlike names that people choose.
@@ -138,10 +136,8 @@ func mixed(p []byte) bool {
 	return digit && capital
 }
 
-// hex reports whether a text begins with 128 bits in hexadecimal.
 func hex(p []byte) bool { return len(bytes.TrimLeft(p[:32], "0123456789abcdef")) == 0 }
 
-// upper reports whether a text begins like an AWS key id.
 func upper(p []byte) bool {
 	for _, c := range p[:16] {
 		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') {

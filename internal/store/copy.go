@@ -91,7 +91,6 @@ func (s *Store) report(err error) {
 	}
 }
 
-// follow copies over one connection until it fails or ctx ends.
 func (s *Store) follow(ctx context.Context) error {
 	db, err := connect(ctx, s.address)
 	if err != nil {
@@ -125,7 +124,6 @@ func (s *Store) all(ctx context.Context, db *postgres.DB) error {
 	}
 }
 
-// some copies one transaction and returns how many records are left.
 func (s *Store) some(ctx context.Context, db *postgres.DB) (left uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, batchTime)
 	defer cancel()
@@ -183,7 +181,6 @@ func put(ctx context.Context, db *postgres.DB, id string, list []journal.Copied)
 	return db.Exec(ctx, all...)
 }
 
-// values returns the columns as texts.
 func values(r chain.Record, a journal.About) []string {
 	list := strings.Fields(fmt.Sprintln(r.Segment, r.Offset, r.Number, r.Kind, r.Time.UnixNano(), int64(a.Call)))
 	for _, text := range []string{a.Client, a.Agent, a.Conversation, a.Run, a.ToolCall, a.Workspace, a.Tool, a.Type, a.Status, a.Action, a.By} {
@@ -195,7 +192,6 @@ func values(r chain.Record, a journal.About) []string {
 // columnBytes limits a text in a column: clients choose them, and an index rejects long ones.
 const columnBytes = 256
 
-// column returns a text as the database takes it.
 func column(text string) string {
 	text = strings.ReplaceAll(text[:min(len(text), columnBytes)], "\x00", "")
 	return strings.ToValidUTF8(text, "")

@@ -48,7 +48,6 @@ func list(ctx context.Context, db *postgres.DB, name string, q journal.CallQuery
 	}
 }
 
-// page is the call behind which a page of a listing begins.
 type page struct {
 	time          int64
 	owner, daemon string
