@@ -12,15 +12,14 @@ import (
 // client has used the id. Only the latest most ids of a client are kept.
 func (j *Journal) Fence(ctx context.Context, client, callID string, most int) (fenced bool, err error) {
 	err = j.write.record(synced, func(b *batch) error {
-		used := b.table.latest(func(r *Record) bool { return r.Client == client && r.ID == callID }) != nil
-		if !used {
-			_, err := j.index.find(ctx, cID, j.index.hash.of(callID), func(c *Call) bool { return c.Client == client && c.ID == callID })
-			if used = err == nil; !used && !errors.Is(err, ErrNotFound) {
-				return err
+		fits := func(c *Call) bool { return c.Client == client && c.ID == callID }
+		for _, r := range b.table.calls {
+			if fits(&r.Call) {
+				return nil
 			}
 		}
-		if used {
-			return nil
+		if _, err := j.index.find(ctx, cID, j.index.hash.of(callID), fits); !errors.Is(err, ErrNotFound) {
+			return err // nil: the id is used
 		}
 		fenced = true
 		return b.append(kindFence, &fenceEvent{client, callID, int64(most)})

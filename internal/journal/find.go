@@ -41,8 +41,8 @@ func (j *Journal) latest(ctx context.Context, column int, hash uint32, fits func
 // ErrBusy if another process writes for long, because earlier records of it may be missing.
 func (j *Journal) query(do func(*view) error) error {
 	for {
-		if err := j.write.look(); errors.Is(err, chain.ErrBusy) {
-			return ErrBusy
+		if err := j.write.look(); errors.Is(err, ErrBusy) {
+			return err
 		} // otherwise use what was read before
 		begins := j.index.begin()
 		v := j.index.view()
@@ -122,11 +122,7 @@ func flags(all, not uint32) []condition {
 
 // OpenCalls returns the calls of all daemons that have no return, or ErrBusy.
 func (j *Journal) OpenCalls() (map[Key]bool, error) {
-	err := j.write.look()
-	if errors.Is(err, chain.ErrBusy) {
-		err = ErrBusy
-	}
-	if err != nil {
+	if err := j.write.look(); err != nil {
 		return nil, fmt.Errorf("cannot read the journal's open calls: %w", err)
 	}
 	open := map[Key]bool{}

@@ -37,7 +37,6 @@ var (
 	ErrNotFound = errors.New("not in the journal")
 	ErrState    = errors.New("the call is past that state")
 	ErrTampered = errors.New("the journal was changed from outside")
-	ErrGone     = errors.New("the journal was deleted or replaced while toold runs; what is written to it now would be lost. Restart toold")
 	ErrUnknown  = errors.New("whether the call was recorded before is unknown")
 	ErrBusy     = errors.New("another process writes to the journal for long")
 )
@@ -194,7 +193,7 @@ func (j *Journal) openLog() error {
 	for {
 		w.table = newTable()
 		w.table.load = x.call
-		if o.From, err = x.restore(w.table); err != nil && x.any() {
+		if o.From, err = x.restore(w.table); err != nil && x.last().Number > 0 {
 			x.drop()
 			continue
 		}
@@ -203,7 +202,7 @@ func (j *Journal) openLog() error {
 			w.last.Store(w.table.lastSeq)
 			w.log, err = chain.Open(o)
 		}
-		if !errors.Is(err, chain.ErrNoMark) || !x.any() {
+		if !errors.Is(err, chain.ErrNoMark) || x.last().Number == 0 {
 			break
 		}
 		x.drop() // the log lacks its records
@@ -216,7 +215,7 @@ func (j *Journal) openLog() error {
 	if err != nil {
 		return err
 	}
-	if w.log != nil && x.hash.id != w.log.ID() && x.any() {
+	if w.log != nil && x.hash.id != w.log.ID() && x.last().Number > 0 {
 		// Another process created the log meanwhile: its hashes differ.
 		if err := errors.Join(w.log.Close(), x.close()); err != nil {
 			return err

@@ -107,19 +107,16 @@ func (j *Journal) messages(ctx context.Context, v *view, q Query, most int) (lis
 
 func (q *Query) scan(ctx context.Context, v *view) (messageScan, error) {
 	s := messageScan{between: between{after: q.AfterSeq, before: math.MaxInt64}, ascending: q.Ascending, workspace: q.Workspace}
-	if q.Before != "" {
-		seq, err := v.seqOf(ctx, q.Before)
-		if err != nil {
-			return s, err
-		}
-		s.before = seq
+	before, err := v.seqOf(ctx, q.Before)
+	if err != nil {
+		return s, err
 	}
-	if q.After != "" {
-		seq, err := v.seqOf(ctx, q.After)
-		if err != nil {
-			return s, err
-		}
-		s.after = max(s.after, seq)
+	after, err := v.seqOf(ctx, q.After)
+	if err != nil {
+		return s, err
+	}
+	if s.after = max(s.after, after); before > 0 {
+		s.before = before
 	}
 	for _, f := range q.fields(&Message{}) {
 		if f.want != "" {
@@ -162,6 +159,9 @@ func (q *Query) fields(m *Message) []field {
 }
 
 func (v *view) seqOf(ctx context.Context, id string) (seq int64, err error) {
+	if id == "" {
+		return 0, nil
+	}
 	r := messageReader{v, map[Key]*Call{}, nil}
 	err = v.messages(ctx, messageScan{between: between{before: math.MaxInt64}, conditions: v.x.are(mID, id)}, func(at foundMessage) (bool, error) {
 		m, err := r.read(at)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/journal/chain"
 )
 
 func TestADeletedJournalTakesNothingMore(t *testing.T) {
@@ -18,14 +19,14 @@ func TestADeletedJournalTakesNothingMore(t *testing.T) {
 	j := open(t, dir)
 	k := receive(t, j, call("before"))
 	must(t, os.Remove(filepath.Join(dir, "journal", "00000001.log")))
-	if _, _, err := j.Receive(t.Context(), call("after")); !errors.Is(err, journal.ErrGone) {
+	if _, _, err := j.Receive(t.Context(), call("after")); !errors.Is(err, chain.ErrGone) {
 		t.Errorf("a call was taken: %v", err)
 	}
-	if err := j.Intend(t.Context(), k, allow); !errors.Is(err, journal.ErrGone) {
+	if err := j.Intend(t.Context(), k, allow); !errors.Is(err, chain.ErrGone) {
 		t.Errorf("an intent was taken: %v", err)
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "journal", "00000001.log"), nil, 0o600))
-	if err := j.Intend(t.Context(), k, allow); !errors.Is(err, journal.ErrGone) {
+	if err := j.Intend(t.Context(), k, allow); !errors.Is(err, chain.ErrGone) {
 		t.Errorf("an intent was taken beside a new file: %v", err)
 	}
 }

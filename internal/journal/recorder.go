@@ -233,8 +233,8 @@ func (r *recorder) extend() {
 	}
 }
 
-// look reads what other processes have appended and writes late tasks. The error is chain.ErrBusy
-// if another process holds the lock for lookFor.
+// look reads what other processes have appended and writes late tasks. The error is ErrBusy if
+// another process holds the lock for lookFor.
 func (r *recorder) look() error {
 	if r.log == nil {
 		return r.tampered
@@ -244,10 +244,13 @@ func (r *recorder) look() error {
 	select {
 	case r.turn <- struct{}{}:
 	case <-late.C:
-		return chain.ErrBusy
+		return ErrBusy
 	}
 	defer func() { <-r.turn }()
-	if err := r.log.CatchUp(lookFor); err != nil {
+	switch err := r.log.CatchUp(lookFor); {
+	case errors.Is(err, chain.ErrBusy):
+		return ErrBusy
+	case err != nil:
 		return err
 	}
 	if tasks := r.waiting(true); len(tasks) > 0 {
@@ -329,7 +332,7 @@ func (r *recorder) wrote(err error) error {
 	}
 	if r.table.number > r.log.Last().Number {
 		r.table.rollback()
-		return gone(err)
+		return err
 	}
 	r.table.commit()
 	for _, t := range b.taken {
@@ -339,21 +342,14 @@ func (r *recorder) wrote(err error) error {
 		r.appended.Store(true)
 		r.grew(b.log.Bytes())
 	}
-	return gone(err)
+	return err
 }
 
 func (r *recorder) present() error {
 	if r.log == nil {
 		return r.tampered
 	}
-	return gone(r.log.Present())
-}
-
-func gone(err error) error {
-	if errors.Is(err, chain.ErrGone) {
-		return ErrGone
-	}
-	return err
+	return r.log.Present()
 }
 
 func decodeRecord(rec chain.Record, t texts) (event, error) {

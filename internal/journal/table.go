@@ -91,19 +91,6 @@ func (t *table) recall(k Key) (*Record, error) {
 	return r, err
 }
 
-func (t *table) latest(fits func(*Record) bool) *Record {
-	var found *entry
-	for _, e := range t.calls {
-		if fits(&e.Record) && (found == nil || e.Key > found.Key) {
-			found = e
-		}
-	}
-	if found == nil {
-		return nil
-	}
-	return &found.Record
-}
-
 func (t *table) next() (Key, int64) { return t.lastKey + 1, t.lastSeq + 1 }
 
 // may checks that an event may follow what is known of its call.

@@ -72,7 +72,7 @@ type Cut struct {
 
 func verify(ctx context.Context, f *files, checks Checks) (Report, error) {
 	kept := checks.Kept
-	v := verification{kept: kept, output: checks.Output, met: kept == Link{}, signed: newCheckpoints(checks), texts: texts{dir: f.log, strict: true}, chunks: map[string]*chunk{}}
+	v := verification{met: kept == Link{}, signed: newCheckpoints(checks), texts: texts{dir: f.log, strict: true}, chunks: map[string]*chunk{}}
 	defer v.close()
 	mark, rest, err := v.verify(ctx, f)
 	var damage *chain.DamageError
@@ -100,9 +100,7 @@ func tampered(format string, args ...any) error {
 
 // verification is one Verify. It rebuilds each chunk of the index.
 type verification struct {
-	kept   Link
-	met    bool
-	output func(Key) (string, error)
+	met    bool // signed.Kept was met, or is zero
 	signed *checkpoints
 	texts  texts
 	lost   bool  // a blob or output is bad, and all records are intact
@@ -191,7 +189,7 @@ func (v *verification) meet(rec chain.Record) {
 	if !v.begun {
 		v.begun, v.report.Gone = true, rec.Number-1
 	}
-	if rec.Number == v.kept.Number && rec.Hash == v.kept.Hash {
+	if rec.Number == v.signed.Kept.Number && rec.Hash == v.signed.Kept.Hash {
 		v.met = true
 	}
 }
@@ -220,10 +218,10 @@ func (v *verification) add(rec chain.Record) error {
 }
 
 func (v *verification) printed(e *returnEvent, at chain.Mark) error {
-	if v.output == nil || e.outcome.Output == "" {
+	if v.signed.Output == nil || e.outcome.Output == "" {
 		return nil
 	}
-	sum, err := v.output(Key(e.key))
+	sum, err := v.signed.Output(Key(e.key))
 	if err != nil || sum == "" || sum == e.outcome.Output {
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 
 // Errors of a Log.
 var (
-	ErrGone   = errors.New("the log was deleted or replaced while it is open; what is written to it now would be lost")
+	ErrGone   = errors.New("the journal was deleted or replaced while toold runs; what is written to it now would be lost. Restart toold")
 	ErrUnsure = errors.New("whether it was recorded is not known")
 	ErrNoMark = errors.New("the log has no such record")
 )
