@@ -74,7 +74,7 @@ func (b *ballast) restore() error {
 // recordAnyway is recorder.record for calls that run: on a full disk it uses the ballast.
 func (j *Journal) recordAnyway(d durability, do func(*batch) error) error {
 	err := j.write.record(d, do)
-	if isFull(err) && j.ballast.release() {
+	if err != nil && isFull(err) && j.ballast.release() {
 		err = j.write.record(d, do)
 	}
 	return err

@@ -65,10 +65,11 @@ func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, 
 	case earlier != nil:
 		rec = *earlier
 	}
+	if err == nil {
+		return rec, fresh, nil
+	}
 	var unsynced *unsyncedError
 	switch unsure := errors.Is(err, chain.ErrUnsure); {
-	case err == nil:
-		return rec, fresh, nil
 	case unsure && fresh: // its number may be reused
 		rec.Key = 0
 		return rec, true, fmt.Errorf("cannot journal tool call %q: %w", c.ID, err)

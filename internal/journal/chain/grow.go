@@ -138,12 +138,9 @@ const (
 
 // Extend preallocates zeros behind the last record, up to the segment's limit: a sync is faster
 // when the file does not grow. It must not run concurrently with Update.
-func (l *Log) Extend() error {
-	unlock, err := l.opt.Dir.Lock(l.opt.Wait)
-	if err != nil {
-		return err
-	}
-	defer unlock()
+func (l *Log) Extend() error { return locked(l.opt.Dir, l.opt.Wait, l.extend) }
+
+func (l *Log) extend() error {
 	if err := l.catchUp(); err != nil {
 		return err
 	}

@@ -164,12 +164,17 @@ func (l *Log) Last() Mark { return *l.disk.written.Load() }
 // together or, after an error, not at all. ErrUnsure says that it is unknown whether they were
 // written; they may reach Seen later.
 func (l *Log) Update(do func(*Batch) error) error {
-	unlock, err := l.opt.Dir.Lock(l.opt.Wait)
+	return locked(l.opt.Dir, l.opt.Wait, func() error { return l.update(do) })
+}
+
+// locked calls do with the lock of a directory.
+func locked(dir Dir, wait time.Duration, do func() error) error {
+	unlock, err := dir.Lock(wait)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return l.update(do)
+	return do()
 }
 
 func (l *Log) update(do func(*Batch) error) error {
@@ -246,12 +251,7 @@ func (b *Batch) Append(kind byte, body []byte) (Mark, error) {
 // CatchUp passes what others have appended to Seen, or returns ErrBusy after wait. It must not run
 // concurrently with Update.
 func (l *Log) CatchUp(wait time.Duration) error {
-	unlock, err := l.opt.Dir.Lock(wait)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return l.catchUp()
+	return locked(l.opt.Dir, wait, l.catchUp)
 }
 
 // WaitFor sets how long Update waits for the lock. It must not run concurrently with Update.
@@ -307,21 +307,14 @@ func (l *Log) Failure() error {
 // Close syncs and closes the log.
 func (l *Log) Close() error {
 	if l.extended {
-		l.tidy()
+		_ = locked(l.opt.Dir, l.opt.Wait, func() error { // zeros that stay do no harm
+			if err := l.catchUp(); err != nil {
+				return err
+			}
+			return l.shorten()
+		})
 	}
 	return errors.Join(l.Sync(l.last.Number), l.close())
-}
-
-// tidy removes the zeros of Extend, which are harmless if they stay.
-func (l *Log) tidy() {
-	unlock, err := l.opt.Dir.Lock(l.opt.Wait)
-	if err != nil {
-		return
-	}
-	defer unlock()
-	if l.catchUp() == nil {
-		_ = l.shorten()
-	}
 }
 
 func (l *Log) close() error {

@@ -88,11 +88,10 @@ func (r removal) allows(body []byte) bool {
 // Remove removes the oldest segments and their blobs. choose returns the first segment that stays,
 // and may append records if any go. The last segment always stays.
 func (l *Log) Remove(choose func(b *Batch, first, last uint32) (stays uint32, err error)) error {
-	unlock, err := l.opt.Dir.Lock(l.opt.Wait)
-	if err != nil {
-		return err
-	}
-	defer unlock()
+	return locked(l.opt.Dir, l.opt.Wait, func() error { return l.remove(choose) })
+}
+
+func (l *Log) remove(choose func(b *Batch, first, last uint32) (stays uint32, err error)) (err error) {
 	var gone []uint32
 	err = l.update(func(b *Batch) error {
 		gone, err = l.removable(b, choose)
