@@ -2,29 +2,39 @@ package redact
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 )
 
 type shape struct {
-	prefix string
+	prefix string            // in shapes: several, separated by spaces
 	least  int               // length behind prefix
 	apart  bool              // no letter or digit precedes, because words contain the prefix
 	is     func([]byte) bool // further condition; may be nil
 }
 
 var shapes = []shape{
-	{"ghp_", 20, false, nil}, {"gho_", 20, false, nil}, {"ghu_", 20, false, nil}, {"ghs_", 20, false, nil}, {"ghr_", 20, false, nil}, {"github_pat_", 20, false, nil}, // GitHub
-	{"glpat-", 16, false, nil}, {"gldt-", 16, false, nil}, {"glrt-", 16, false, nil}, {"glptt-", 16, false, nil}, {"glcbt-", 16, false, nil}, {"glsoat-", 16, false, nil}, // GitLab
-	{"sk-", 20, true, mixed},                                                                                                                // OpenAI, Anthropic (sk-ant-) and others
-	{"sk-", 32, true, hex}, {"sk-or-v1-", 40, true, nil}, {"gsk_", 40, true, mixed}, {"xai-", 60, true, mixed}, {"nvapi-", 40, true, mixed}, // DeepSeek, OpenRouter, Groq, xAI, NVIDIA
-	{"AKIA", 16, true, upper}, {"ASIA", 16, true, upper}, // AWS; its secret key is found by name
-	{"xoxb-", 12, false, nil}, {"xoxp-", 12, false, nil}, {"xoxa-", 12, false, nil}, {"xoxr-", 12, false, nil}, {"xoxs-", 12, false, nil}, {"xoxe-", 12, false, nil}, {"xoxe.", 12, false, nil}, {"xapp-", 12, false, nil}, // Slack
-	{"npm_", 30, false, nil}, {"pypi-AgE", 30, false, nil}, {"dckr_pat_", 20, false, nil}, // npm, PyPI, Docker
-	{"AIza", 30, true, nil}, {"ya29.", 20, true, nil}, {"GOCSPX-", 20, false, nil}, // Google
-	{"sk_live_", 16, false, nil}, {"rk_live_", 16, false, nil}, {"sk_test_", 16, false, nil}, {"rk_test_", 16, false, nil}, {"whsec_", 16, false, nil}, // Stripe
-	{"eyJ", 30, true, nil},                                                                                                                                            // JSON Web Tokens; see search.run
-	{"SG.", 40, true, nil},                                                                                                                                            // SendGrid
-	{"hf_", 30, true, nil}, {"dop_v1_", 40, false, nil}, {"hvs.", 24, true, nil}, {"shpat_", 30, false, nil}, {"glsa_", 30, false, nil}, {"lin_api_", 30, false, nil}, // Hugging Face, DigitalOcean, Vault, Shopify, Grafana, Linear
+	{"ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", 20, false, nil},            // GitHub
+	{"glpat- gldt- glrt- glptt- glcbt- glsoat-", 16, false, nil},        // GitLab
+	{"sk-", 20, true, mixed},                                            // OpenAI, Anthropic (sk-ant-) and others
+	{"sk-", 32, true, hex},                                              // DeepSeek
+	{"sk-or-v1-", 40, true, nil},                                        // OpenRouter
+	{"gsk_ nvapi-", 40, true, mixed},                                    // Groq, NVIDIA
+	{"xai-", 60, true, mixed},                                           // xAI
+	{"AKIA ASIA", 16, true, upper},                                      // AWS; its secret key is found by name
+	{"xoxb- xoxp- xoxa- xoxr- xoxs- xoxe- xoxe. xapp-", 12, false, nil}, // Slack
+	{"npm_ pypi-AgE", 30, false, nil},                                   // npm, PyPI
+	{"dckr_pat_", 20, false, nil},                                       // Docker
+	{"AIza", 30, true, nil},                                             // Google
+	{"ya29.", 20, true, nil},                                            // Google
+	{"GOCSPX-", 20, false, nil},                                         // Google
+	{"sk_live_ rk_live_ sk_test_ rk_test_ whsec_", 16, false, nil},      // Stripe
+	{"eyJ", 30, true, nil},                                              // JSON Web Tokens; see search.run
+	{"SG.", 40, true, nil},                                              // SendGrid
+	{"hf_", 30, true, nil},                                              // Hugging Face
+	{"dop_v1_", 40, false, nil},                                         // DigitalOcean
+	{"hvs.", 24, true, nil},                                             // Vault
+	{"shpat_ glsa_ lin_api_", 30, false, nil},                           // Shopify, Grafana, Linear
 	{"AGE-SECRET-KEY-1", 40, false, nil},
 }
 
@@ -43,8 +53,10 @@ var tables = sync.OnceValue(func() *lookup {
 	const alnum = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	t := &lookup{word: class(alnum + "_-."), digit: class(alnum + "+/"), alnum: class(alnum)}
 	for _, s := range shapes {
-		c := s.prefix[0]
-		t.begin[int(c)<<8|int(s.prefix[1])], t.byFirst[c] = true, append(t.byFirst[c], s)
+		for _, s.prefix = range strings.Fields(s.prefix) {
+			c := s.prefix[0]
+			t.begin[int(c)<<8|int(s.prefix[1])], t.byFirst[c] = true, append(t.byFirst[c], s)
+		}
 	}
 	return t
 })
