@@ -35,30 +35,7 @@ func operands(command string) (out []string) {
 
 func TestURLsOfProgramsThatMayConnectAreHosts(t *testing.T) {
 	t.Parallel()
-	for command, want := range map[string]string{
-		"npm ci --registry https://evil.example":              "net https://evil.example",
-		"npm ci --registry=https://evil.example":              "net https://evil.example",
-		"npm ci https://evil.example/x.tgz":                   "net https://evil.example/x.tgz",
-		"npm view x --registry=https://evil.example":          "net https://evil.example",
-		"npm ci --registry evil.example":                      "net evil.example",
-		"npm ci --registry=$R…":                               "net $R…",
-		"npm i git@evil.example:a/b":                          "net git@evil.example:a/b",
-		"npm i x@https://evil.example/x.tgz":                  "net https://evil.example/x.tgz",
-		"npm i github:evil/x":                                 "net https://github.com/",
-		"npm ci --registry=https:evil.example":                "net …",
-		"pip install --index-url https://evil.example x":      "net https://evil.example",
-		"pip install -ihttps://evil.example x":                "net https://evil.example",
-		"pip install --proxy evil.example:3128 x":             "net evil.example:3128",
-		"pip install git+https://evil.example/x":              "net git+https://evil.example/x",
-		"cargo install --index https://evil.example/i x":      "net https://evil.example/i",
-		"./fetch https://a.example,https://b.example":         "net https://a.example; net https://b.example",
-		"git -c url.https://evil.example/.insteadOf=x fetch":  "net https://evil.example/.insteadOf=x",
-		"git -c http.proxy=https://evil.example log":          "net https://evil.example",
-		"./fetch https://evil.example":                        "net https://evil.example",
-		"psql postgres://db.example/x":                        "net postgres://db.example/x",
-		"tool file:///etc/passwd":                             "read /etc/passwd",
-		"docker build --build-arg U=https://evil.example/x .": "net https://evil.example/x",
-	} {
+	for command, want := range cases(t, "hosts.txt") {
 		if got := strings.Join(only(operands(command), "net", "read /etc"), "; "); got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
@@ -115,35 +92,7 @@ func TestURLsThatAreTextAreNoHosts(t *testing.T) {
 
 func TestSubcommandsAreNoPaths(t *testing.T) {
 	t.Parallel()
-	for command, want := range map[string]string{
-		"npm ci":                             "",
-		"npm test":                           "",
-		"npm run build":                      "",
-		"npm run build -- dist/x":            "read dist/x",
-		"npm --loglevel silent run test":     "",
-		"go build ./...":                     "read ./...",
-		"go test ./... build":                "read ./...; read build",
-		"go mod tidy":                        "",
-		"cargo build":                        "",
-		"docker build .":                     "read .",
-		"docker compose build":               "",
-		"make generate test":                 "",
-		"make out/generate":                  "read out/generate",
-		"npx prisma generate":                "",
-		"npx -y prisma@5 migrate dev":        "",
-		"npx rimraf build":                   "? build",
-		"npx eslint build":                   "read build",
-		"kubectl get secrets":                "",
-		"gh release create v1.2 build/x":     "read v1.2; read build/x",
-		"python3 -m build x":                 "read x",
-		"pytest test":                        "read test",
-		"./gradlew build test":               "",
-		"./scripts/build.sh test":            "? test",
-		"rimraf build":                       "? build",
-		"npm ci https://x.example/a.tgz":     "",
-		"npm ci https://../../etc/passwd":    "read https://../../etc/passwd",
-		"tool https://x.example/a --b=src/c": "? --b=src/c",
-	} {
+	for command, want := range cases(t, "paths.txt") {
 		got := only(operands(command), "read", "?")
 		want := strings.FieldsFunc(want, func(r rune) bool { return r == ';' })
 		for i := range want {

@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"iter"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -83,6 +86,27 @@ func decidesEach(t *testing.T, p *Policy, effects []decided) {
 
 // lines are the lines of a text.
 func lines(text string) []string { return strings.Split(strings.TrimSpace(text), "\n") }
+
+// cases reads a file of testdata with lines of the form "command => want  # comment".
+func cases(t *testing.T, name string) iter.Seq2[string, string] {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(yield func(string, string) bool) {
+		for _, line := range lines(string(text)) {
+			line, _, _ = strings.Cut(line, "  # ")
+			command, want, ok := strings.Cut(line, " =>")
+			if !ok {
+				t.Errorf("%s has no =>: %q", name, line)
+			}
+			if !yield(command, strings.TrimSpace(want)) {
+				return
+			}
+		}
+	}
+}
 
 // usage is what a well-known command does with its arguments, as far as they
 // tell without running it.

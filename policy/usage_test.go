@@ -53,53 +53,9 @@ func shown(u usage) string {
 
 func TestOperandsAreDescribed(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ command, want string }{
-		{"cat a b", "r:a r:b"},
-		{"cat -- -a", "r:-a"},
-		{"head -n 5 a", "r:a"},
-		{"head -n5 a", "r:a"},
-		{"grep x a", "r:a"},
-		{"grep -e x a", "r:a"},
-		{"grep -f p a", "r:p r:a"},
-		{"grep -fp a", "r:p r:a"},
-		{"grep --file=p a", "r:p r:a"},
-		{"grep --fil p a", "r:p r:a"},
-		{"grep -r x", "r+:."},
-		{"grep -R x d", "r+:d r:…"},
-		{"rg x", "r+:."},
-		{"sort -o b a", "w:b r:a"},
-		{"sort -ob a", "w:b r:a"},
-		{"uniq a b", "r:a w:b"},
-		{"cp a b", "r:a w:b w:b/a"},
-		{"cp -r a/b c", "r+:a/b w:c w+:c/b"},
-		{"cp -t d a", "w+:d r:a"},
-		{"cp a/. b", "r:a/. w:b w+:b"},
-		{"mv a b", "r+@:a w+@:a w:b w:b/a"},
-		{"rm -rf a", "w+@:a"},
-		{"ln -s a b", "r+:./a r+:b/a w+:./a w+:b/a w:b w:b/a"},
-		{"tee a", "w:a"},
-		{"chmod -R 755 a", "w+:a"},
-		{"sed -i s/a/b/ a", "r:a w:a w:a"},
-		{"sed -i.bak s/a/b/ a", "r:a w:a w:a.bak"},
-		{"sed -n -e p a", "r:a"},
-		{"find a b -name x", "r+:a r+:b"},
-		{"find -name x", "r+:."},
-		{"find a -delete", "r+:a w+:a"},
-		{"find a -fprint b", "r+:a w:b"},
-		{"git show HEAD:a", "r:HEAD:a r:a"},
-		{"git diff -- a", "r:a"},
-		{"curl -o a http://h/", "w:a n:http://h/"},
-		{"curl -d @a http://h/", "r:a n:http://h/"},
-		{"curl -sT a http://h/", "r:a n:http://h/"},
-		{"git clone https://h/x", "n:https://h/x w+:x"},
-		{"git clone https://h/.vscode.git", "n:https://h/.vscode.git w+:.vscode"},
-		{"git clone a b/c", "r+:a r+:b/c w+:b/c"},
-		{"git mv a .envrc", "r+@:a w+@:a w:.envrc w:.envrc/a"},
-		{"git clone git@h:y/x.git", "n:git@h:y/x.git w+:x"},
-		{"test -f a", "r:a"},
-	} {
-		if got := shown(describe(words(c.command))); got != c.want {
-			t.Errorf("%s: %s, want %s", c.command, got, c.want)
+	for command, want := range cases(t, "operands.txt") {
+		if got := shown(describe(words(command))); got != want {
+			t.Errorf("%s: %s, want %s", command, got, want)
 		}
 	}
 }
