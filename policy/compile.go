@@ -40,7 +40,7 @@ type rule struct {
 	Rule
 	file   string // "": built-in
 	source string
-	// tightens: the file can only tighten; it does not ask for what is denied without it.
+	// tightens marks the rules of a file that can only tighten. They do not ask for what is denied without them.
 	tightens bool
 	globs    []glob
 	except   []glob
@@ -237,8 +237,8 @@ func (c *compiler) path(r Rule) {
 	list.add(out)
 }
 
-// exceptions fold case as the opposite kind of rule does. They also apply as written, since rules match both forms of a
-// path.
+// exceptions compiles exceptions, which fold case as the opposite kind of rule does. They also apply as written, since
+// rules match both forms of a path.
 func (c *compiler) exceptions(r Rule) []glob {
 	fold := c.folds(r.Action != Allow)
 	out := c.globs(r, r.Except, fold)

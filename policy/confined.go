@@ -7,11 +7,11 @@ import (
 
 // Confinement is how a sandbox confines a call. The zero value does not.
 type Confinement struct {
-	// View: the call can change only what the sandbox lets it write.
+	// View means that the call can change only what the sandbox lets it write.
 	View bool
-	// Offline: it reaches only its own loopback, and no socket of another program.
+	// Offline means that it reaches only its own loopback, and no socket of another program.
 	Offline bool
-	// Masked: the path rules apply to every program of the call.
+	// Masked means that the path rules apply to every program of the call.
 	Masked bool
 }
 

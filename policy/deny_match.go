@@ -136,7 +136,7 @@ func hasFlag(c *programs.Command, f programs.Flag) bool {
 	})
 }
 
-// operandsIn: a subcommand is first; other operands match anywhere, in order.
+// operandsIn matches operands in order. A subcommand is the first; other operands match anywhere.
 func (m *meaning) operandsIn(c *programs.Command, operands []Word) bool {
 	for n, w := range m.words {
 		// Without ** the pattern has all operands; more flags may be spelling.
@@ -152,7 +152,7 @@ func (m *meaning) operandsIn(c *programs.Command, operands []Word) bool {
 	return m.open || len(m.words) > 0 || mayVanish(operands)
 }
 
-// findOperand: first at the beginning, last with nothing after it.
+// findOperand returns the index of an operand, with first only at the beginning, with last only at the end.
 func findOperand(token string, operands []Word, first, last bool) int {
 	for i, w := range operands {
 		if mayBecome(token, w) && !(last && !mayVanish(operands[i+1:])) {

@@ -45,7 +45,7 @@ type Rule struct {
 	Reason string
 	Line   int // 0: unknown
 	Except []string
-	// Always: earlier answers do not apply. For ask rules.
+	// Always means that earlier answers do not apply. It is for ask rules.
 	Always bool
 
 	// Commands.
@@ -53,7 +53,8 @@ type Rule struct {
 	Run         []string // patterns by google/shlex, with {a,b}, * and **
 	PermitFlags []string // unsafe flags that an allow rule covers
 	ForbidFlags []string
-	// RequireFlags of a command that an allow rule covers, with their values, anywhere: "-n dev". Patterns omit them.
+	// RequireFlags are flags with their values, such as "-n dev", that an allow rule needs anywhere in a command.
+	// Patterns omit them.
 	RequireFlags []string
 	Dirs         []string // patterns of the working directory; empty = any
 	// Profile is the sandbox for matching calls: "read-only", "workspace-write", or "" for the configured one. The

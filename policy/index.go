@@ -215,7 +215,7 @@ type pathRules struct {
 	indexed[*rule]
 	fold    bool
 	longest int // length of the keys
-	// May select something below a tree: by a text of its path, and by each parent of the prefix.
+	// What may select something below a tree, by a text of its path, and by each parent of the prefix.
 	inTree, below map[string][]int32
 }
 

@@ -99,7 +99,7 @@ func (r *rule) reaches(path string, e Effect) bool {
 	return slices.ContainsFunc(r.globs, func(g glob) bool { return g.reaches(path) && g.holds(e.Part) })
 }
 
-// coincides: only a pattern with an open ending selects files below path with this ending.
+// coincides reports whether only a pattern with an open ending selects files below path with this ending.
 func (r *rule) coincides(path, end string) bool {
 	return end == programs.PartSome || end != "" && !slices.ContainsFunc(r.globs, func(g glob) bool { return g.reaches(path) && g.holds(end) && !g.holds("/") })
 }

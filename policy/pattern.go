@@ -63,7 +63,7 @@ func shellSyntax(text string) string {
 
 var quotes = regexp.MustCompile(`(?s)\\.|'[^']*'|"(?:\\.|[^"\\])*"`)
 
-// matchesAllow: free lists the words that only a wildcard matched.
+// matchesAllow matches a command. free lists the words that only a wildcard matched.
 func (p *pattern) matchesAllow(argv []Word) (free []int, ok bool) {
 	if len(argv) == 0 || argv[0].Dynamic {
 		return nil, false
@@ -79,7 +79,7 @@ func (p *pattern) matchesAllow(argv []Word) (free []int, ok bool) {
 	return nil, false
 }
 
-// allowMatchProgram: a path must be the same path, unless its directory is trusted.
+// allowMatchProgram compares programs. A path must be the same, unless its directory is trusted.
 func allowMatchProgram(token, program string) bool {
 	if strings.Contains(token, "/") {
 		return allowMatchPath(token, program)

@@ -105,7 +105,7 @@ type Effect struct {
 	Method string `json:"method,omitempty"` // HTTP; empty = unknown
 	Name   string `json:"name,omitempty"`   // Env: the variable
 
-	// Possible: ask and deny rules apply to a suspected effect, but it needs no allow rule.
+	// Possible marks a suspected effect: ask and deny rules apply, but it needs no allow rule.
 	Possible bool `json:"possible,omitempty"`
 
 	Why    string `json:"why,omitempty"`    // Opaque: what is unknown
@@ -153,7 +153,7 @@ type Decision struct {
 	Reason string `json:"reason"` // for people and models
 	Effect Effect `json:"effect"` // that decided
 
-	// Always: earlier answers do not apply.
+	// Always means that earlier answers do not apply.
 	Always bool `json:"always,omitempty"`
 	// Profile is the required sandbox; "": the configured one.
 	Profile string `json:"profile,omitempty"`

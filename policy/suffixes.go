@@ -75,7 +75,7 @@ func (s *search) text(text string) {
 	}
 }
 
-// suffix may change argv. some: a rule for any program may match.
+// suffix tries one suffix, and may change it. some means that a rule for any program may match.
 func (s *search) suffix(argv []Word, some bool) {
 	if argv[0].Dynamic && argv[0].Text == "" {
 		return
@@ -98,7 +98,7 @@ func (s *search) suffix(argv []Word, some bool) {
 	s.run(argv, nil, 0, false, false)
 }
 
-// matched makes a built-in denial a question if it matches only by unknown words.
+// matched records a match. A built-in denial becomes a question if only unknown words match.
 func (s *search) matched(cp *commandPattern, argv []Word, dirs []string) {
 	if cp.rule.Action == Deny && cp.rule.file == "" && !cp.certain(argv, dirs) {
 		s.found = append(s.found, match{cp.rule, Ask, true, slices.Clone(argv)})

@@ -7,7 +7,7 @@ import (
 
 const maxCalls = 64
 
-// calls have not ended. The client of some asks its user and repeats the request with the answer and the key.
+// calls are the unfinished calls. A client may ask its user about one and repeat the request with the answer and a key.
 type calls struct {
 	running sync.WaitGroup
 

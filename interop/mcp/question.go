@@ -14,7 +14,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// question awaits approval: on its page if person is nil.
+// A question is a call that awaits approval. It is answered on its page if person is nil.
 type question struct {
 	message.ApprovalRequest
 	person *client.Client
@@ -94,7 +94,7 @@ func (c *call) ask(ctx context.Context, q *question, s *mcp.ServerSession) *mcp.
 	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{approvalKey: question}, RequestState: key}
 }
 
-// atPage: the token may not decide, or the client shows no forms.
+// atPage reports whether the question is answered on its page: the token may not decide, or the client shows no forms.
 func (c *call) atPage(q *question) bool {
 	return c.url && c.server.options.Page != nil && (q.person == nil || !c.form)
 }
@@ -108,7 +108,7 @@ func (c *call) notifyComplete(ctx context.Context, s *mcp.ServerSession) {
 // requestsAlone is the first version of the protocol without sessions.
 const requestsAlone = "2026-07-28"
 
-// repeats: the client sends its request again with the answer.
+// repeats reports whether the client sends its request again with the answer.
 func repeats(s *mcp.ServerSession) bool {
 	p := s.InitializeParams()
 	return p == nil || p.ProtocolVersion >= requestsAlone
@@ -170,7 +170,7 @@ func decision(given *mcp.ElicitResult) client.Decision {
 	return d
 }
 
-// answer: if it fails, the call waits for other people.
+// answer passes the decision on. If that fails, the call waits for other people.
 func (w waiting) answer(ctx context.Context, d client.Decision) {
 	if w.person == nil {
 		w.cancel(d.Reason)

@@ -66,7 +66,7 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	}
 }
 
-// judged: an allow rule need not name the program's flags.
+// judged reports whether an allow rule may omit the program's flags.
 func judged(name string) bool { return programs.Judged(name) || strings.Contains(name, "/") }
 
 func (l *linter) seen(command string) (programs []string) {
