@@ -12,14 +12,30 @@ import (
 )
 
 func gooseAgent() Agent {
-	a := Agent{
+	return Agent{
 		Name: "goose", Title: "Goose", programs: []string{"goose"}, dir: config("goose"),
-		files: gooseFiles, prove: proveGoose,
-	}
-	if a.program() == "" {
-		a.partly = "the server as Goose will start it was proved, not Goose itself"
-	}
-	return a
+		partly: "the server as Goose will start it was proved, not Goose itself", files: gooseFiles,
+		prove: func(ctx context.Context, p *site) error { return p.proveServer(ctx, gooseExtension("toold")) },
+	}.provedBy(trial{
+		shell: "toold__bash",
+		own: func(string) []call {
+			touch := fields{"command": "touch " + downFile}
+			return []call{
+				{"shell", touch},
+				{"extensionmanager__manage_extensions", fields{"action": "enable", "extension_name": "developer"}},
+				{"shell", touch},
+				{"developer__shell", touch},
+			}
+		},
+		keeps: map[string]func(any) any{"extensions": only(gooseOwn()...)},
+		args:  []string{"run", "--no-session", "-t", prompt},
+		env: func(url string) []string {
+			return []string{
+				"GOOSE_PROVIDER=anthropic", "GOOSE_MODEL=claude-sonnet-4-5", "ANTHROPIC_HOST=" + url, "ANTHROPIC_API_KEY=none",
+				"GOOSE_MODE=auto", "GOOSE_DISABLE_KEYRING=1", "GOOSE_TELEMETRY_ENABLED=false",
+			}
+		},
+	})
 }
 
 type gooseServer struct {
@@ -61,45 +77,4 @@ func gooseFiles(s Setup) ([]File, error) {
 		}
 	}
 	return []File{f}, nil
-}
-
-// proveGoose omits the user's other extensions, which are other programs. Without Goose it proves the server.
-func proveGoose(ctx context.Context, p *site) error {
-	at := gooseExtension("toold")
-	if p.program == "" {
-		return p.proveServer(ctx, at)
-	}
-	list, err := gooseFiles(p.setup)
-	if err != nil {
-		return err
-	}
-	text := ""
-	for _, name := range gooseOwn() {
-		var own any
-		ok, err := edit.Value(edit.YAML, string(p.after[0]), gooseExtension(name), &own)
-		if err == nil && ok {
-			text, _, err = edit.Apply(edit.YAML, text, []edit.Change{{Path: gooseExtension(name), Value: own}})
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if text, _, err = edit.Apply(edit.YAML, text, list[0].Changes[:1]); err != nil {
-		return err
-	}
-	if err := p.write(list[0].Path, text); err != nil {
-		return err
-	}
-	command := func(url string) (env, args []string) {
-		env = []string{
-			"GOOSE_PROVIDER=anthropic", "GOOSE_MODEL=claude-sonnet-4-5", "ANTHROPIC_HOST=" + url, "ANTHROPIC_API_KEY=none",
-			"GOOSE_MODE=auto", "GOOSE_DISABLE_KEYRING=1", "GOOSE_TELEMETRY_ENABLED=false",
-		}
-		return env, []string{"run", "--no-session", "-t", prompt}
-	}
-	shell := func(script string) call { return call{"toold__bash", fields{"command": script}} }
-	touch := fields{"command": "touch " + downFile}
-	return p.prove(p.agentPlays(ctx, command), shell, call{"shell", touch},
-		call{"extensionmanager__manage_extensions", fields{"action": "enable", "extension_name": "developer"}},
-		call{"shell", touch}, call{"developer__shell", touch})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"path/filepath"
+	"slices"
 
 	"github.com/toold/toold/internal/edit"
 )
@@ -34,25 +35,31 @@ func (p *site) proveClient(ctx context.Context, t trial) error {
 	if err != nil {
 		return err
 	}
-	kept := make(map[string]any)
-	maps.Copy(kept, t.more)
+	f := list[0]
+	var kept []edit.Change
+	for name, value := range t.more {
+		kept = append(kept, edit.Change{Path: edit.Path{name}, Value: value})
+	}
 	for name, part := range t.keeps {
-		var value any
-		if ok, err := edit.Value(edit.JSON, string(p.after[0]), edit.Path{name}, &value); err != nil {
+		var own any
+		ok, err := edit.Value(f.Format, string(p.after[0]), edit.Path{name}, &own)
+		if err != nil {
 			return err
-		} else if ok {
-			kept[name] = part(value)
+		}
+		own = part(own)
+		table, isTable := own.(map[string]any)
+		if ok && !isTable {
+			kept = append(kept, edit.Change{Path: edit.Path{name}, Value: own})
+		}
+		for _, key := range slices.Sorted(maps.Keys(table)) { // their order may matter
+			kept = append(kept, edit.Change{Path: edit.Path{name, key}, Value: table[key]})
 		}
 	}
-	before, err := json.Marshal(kept)
+	text, _, err := edit.Apply(f.Format, "", append(kept, f.Changes[0])) // the server
 	if err != nil {
 		return err
 	}
-	text, _, err := edit.Apply(edit.JSON, string(before), list[0].Changes[:1]) // the server
-	if err != nil {
-		return err
-	}
-	if err := p.write(list[0].Path, text); err != nil {
+	if err := p.write(f.Path, text); err != nil {
 		return err
 	}
 	command := func(url string) (env, args []string) { return t.env(url), t.args }
