@@ -27,10 +27,7 @@ func lettaFiles(s Setup) ([]File, error) {
 
 func lettaTrial() trial {
 	return trial{
-		shell: "Bash", described: true,
-		own: func(file string) []call {
-			return []call{{Name: "Write", Arguments: fields{"file_path": file, "content": "x"}}}
-		},
+		shell: "Bash", described: true, own: writing,
 		keeps: map[string]func(any) any{"hooks": only("disabled")},
 		args:  []string{"-p", prompt, "--backend", "local", "--new-agent", "--model", "lmstudio/scripted", "--yolo"},
 		env: func(url string) []string {

@@ -15,6 +15,7 @@ type trial struct {
 	described bool                     // each command needs a description
 	own       func(file string) []call // calls of its own tools that create a file
 	keeps     map[string]func(any) any // settings of the user
+	home      string                   // variable with the directory of the settings; "": none
 	more      map[string]any
 	args      []string
 	env       func(url string) []string // for the model
@@ -31,20 +32,51 @@ func (a Agent) provedBy(t trial) Agent {
 
 // proveClient omits settings that the trial does not keep: they name other programs.
 func (p *site) proveClient(ctx context.Context, t trial) error {
-	list, err := p.agent.files(p.setup)
+	setup, dir := p.setup, filepath.Join(p.dir, "settings")
+	setup.Getenv = func(name string) string { return map[string]string{t.home: dir}[name] }
+	list, err := p.agent.files(setup)
 	if err != nil {
 		return err
 	}
-	f := list[0]
+	for i, f := range list {
+		text := string(f.Content)
+		if f.Format != "" {
+			text, err = t.settings(f, string(p.after[i]))
+		}
+		if err == nil {
+			err = p.write(f.Path, text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	command := func(url string) (env, args []string) {
+		if env = t.env(url); t.home != "" {
+			env = append(env, t.home+"="+dir)
+		}
+		return env, t.args
+	}
+	shell := func(script string) call {
+		c := call{t.shell, fields{"command": script}}
+		if t.described {
+			c.Arguments["description"] = "a step of the proof"
+		}
+		return c
+	}
+	return p.prove(p.agentPlays(ctx, command), shell, t.own(filepath.Join(p.workspace, downFile))...)
+}
+
+// settings returns the parts of the user's settings to keep, with the first change: the server, or the hook.
+func (t trial) settings(f File, user string) (string, error) {
 	var kept []edit.Change
 	for name, value := range t.more {
 		kept = append(kept, edit.Change{Path: edit.Path{name}, Value: value})
 	}
 	for name, part := range t.keeps {
 		var own any
-		ok, err := edit.Value(f.Format, string(p.after[0]), edit.Path{name}, &own)
+		ok, err := edit.Value(f.Format, user, edit.Path{name}, &own)
 		if err != nil {
-			return err
+			return "", err
 		}
 		own = part(own)
 		table, isTable := own.(map[string]any)
@@ -55,22 +87,8 @@ func (p *site) proveClient(ctx context.Context, t trial) error {
 			kept = append(kept, edit.Change{Path: edit.Path{name, key}, Value: table[key]})
 		}
 	}
-	text, _, err := edit.Apply(f.Format, "", append(kept, f.Changes[0])) // the server
-	if err != nil {
-		return err
-	}
-	if err := p.write(f.Path, text); err != nil {
-		return err
-	}
-	command := func(url string) (env, args []string) { return t.env(url), t.args }
-	shell := func(script string) call {
-		c := call{t.shell, fields{"command": script}}
-		if t.described {
-			c.Arguments["description"] = "a step of the proof"
-		}
-		return c
-	}
-	return p.prove(p.agentPlays(ctx, command), shell, t.own(filepath.Join(p.workspace, downFile))...)
+	text, _, err := edit.Apply(f.Format, "", append(kept, f.Changes[0]))
+	return text, err
 }
 
 const prompt = "prove that calls run in toold"
@@ -94,7 +112,6 @@ func geminiTrial() trial {
 }
 
 func opencodeTrial() trial {
-	whole := func(v any) any { return v }
 	return trial{
 		shell: "toold_bash",
 		own: func(file string) []call {
@@ -117,6 +134,13 @@ func opencodeTrial() trial {
 		},
 	}
 }
+
+// writing makes a file by the tool of Claude Code, which others have too.
+func writing(file string) []call {
+	return []call{{"Write", fields{"file_path": file, "content": "x"}}}
+}
+
+func whole(v any) any { return v }
 
 func only(names ...string) func(any) any {
 	return func(v any) any {
