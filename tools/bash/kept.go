@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell"
 	"github.com/toold/toold/shell/programs"
@@ -32,6 +33,7 @@ const (
 // markKept marks commands that remove only what can be restored, that move files to a lasting path,
 // or whose program does not exist.
 func (t *tool) markKept(script string, effects []policy.Effect) {
+	filled, anywhere := t.filled(effects)
 	elsewhere := slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Kind == policy.Env && (e.Name == "PATH" || e.Name == "") })
 	for i := range effects {
 		e := &effects[i]
@@ -40,7 +42,8 @@ func (t *tool) markKept(script string, effects []policy.Effect) {
 		}
 		c := programs.Parse(e.Argv)
 		if c.Loses != "" && c.Opaque == "" && len(c.Sub) == 0 {
-			e.Kept = onlyFresh(&c) || len(e.Dirs) == 1 && t.keeps(&c, e.Dirs[0]) || c.Moves && t.staysAfter(&c, e.Dirs, script, effects)
+			again := len(e.Dirs) == 1 && (c.Moves || !anywhere) && t.keeps(&c, e.Dirs[0], filled)
+			e.Kept = again || onlyFresh(&c) || c.Moves && t.staysAfter(&c, e.Dirs, script, effects)
 		}
 		if c.Loses != "" || c.Leaves {
 			e.Absent = !elsewhere && t.isAbsent(e.Argv[0])
@@ -48,6 +51,50 @@ func (t *tool) markKept(script string, effects []policy.Effect) {
 	}
 }
 
+// filled returns the paths to which the script moves work that cannot be restored, or links it.
+// anywhere reports that one of them is unknown.
+func (t *tool) filled(effects []policy.Effect) (filled []string, anywhere bool) {
+	for i := range effects {
+		e := &effects[i]
+		if e.Kind != policy.Exec || len(e.Argv) == 0 {
+			continue
+		}
+		c := programs.Parse(e.Argv)
+		moves := c.Moves || c.Name == "ln" || c.Name == "git" && len(c.Words) > 0 && c.Words[0].Text == "mv"
+		if !moves || len(e.Dirs) == 1 && t.restores(&c, e.Dirs[0]) {
+			continue
+		}
+		for _, o := range c.Operands {
+			if isSource(o) || o.Kind != programs.Write {
+				continue
+			}
+			if anywhere = anywhere || o.Word.Dynamic || len(e.Dirs) == 0; anywhere {
+				return nil, true
+			}
+			for _, dir := range e.Dirs {
+				filled = append(filled, absolute(o.Word.Text, dir))
+			}
+		}
+	}
+	return filled, false
+}
+
+// restores reports whether all that a command moves can be restored.
+func (t *tool) restores(c *programs.Command, dir string) bool {
+	l := t.removal()
+	return !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool {
+		return isSource(o) && (o.Word.Dynamic || !l.again(absolute(o.Word.Text, dir), ""))
+	})
+}
+
+func absolute(path, dir string) string {
+	if !filepath.IsAbs(path) {
+		path = dir + "/" + path
+	}
+	return filepath.Clean(path)
+}
+
+// defaultPath is searched for programs started without PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // isAbsent reports whether a program is in no searched directory, and no call can put it there.
@@ -73,24 +120,29 @@ func onlyFresh(c *programs.Command) bool {
 	return c.Name == "rm" && len(c.Operands) > 0 && !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return !o.Word.Fresh })
 }
 
-func (t *tool) keeps(c *programs.Command, dir string) bool {
-	l := removal{tool: t, files: maxRemoved, seen: 16 * maxRemoved, bytes: maxRemovedBytes, unpacked: maxUnpacked}
+// keeps reports whether everything that a command writes, or moves, can be restored, and nothing
+// of it is at a filled path.
+func (t *tool) keeps(c *programs.Command, dir string, filled []string) bool {
+	l := t.removal()
 	some := false
 	for _, o := range c.Operands {
 		if c.Moves && !isSource(o) || !c.Moves && o.Kind != programs.Write {
 			continue
 		}
-		path := o.Word.Text
-		if !filepath.IsAbs(path) {
-			path = dir + "/" + path
+		path := absolute(o.Word.Text, dir)
+		if !c.Moves && slices.ContainsFunc(filled, func(f string) bool { return paths.Within(f, path) || paths.Within(path, f) }) {
+			return false
 		}
-		path = filepath.Clean(path)
 		if o.Word.Dynamic || path == "/" || path == t.options.Workspace && o.Part == "" || !l.again(path, strings.TrimSuffix(o.Part, programs.PartSome)) {
 			return false
 		}
 		some = true
 	}
 	return some
+}
+
+func (t *tool) removal() removal {
+	return removal{tool: t, files: maxRemoved, seen: 16 * maxRemoved, bytes: maxRemovedBytes, unpacked: maxUnpacked}
 }
 
 type removal struct {

@@ -78,6 +78,11 @@ func TestRemovingWhatCanBeHadAgainIsMarked(t *testing.T) {
 		"tar --remove-files -cf /tmp/x.tar new": false, "tar cf /tmp/x.tar --remove-files new": false, "tar --remove-files -cf /dev/null new": false, "zip -rm /tmp/x.zip new": false,
 		"rsync -a --remove-source-files new/ /tmp/x/": false, "d=$(mktemp -d); mv new \"$d\"": false, "cd /tmp; mv " + ws + "/new .": false,
 		"find new -type f -exec mv {} /tmp/x/ \\;": false, "ls new | xargs mv -t /tmp/x": false, "d=$(mktemp -d); for f in *; do mv \"$f\" \"$d\"; done": false, "timeout 5 mv new /tmp/x": false,
+		// The script itself brought it there.
+		"mv new gone; rm -rf gone": false, "mkdir t; mv new t/; rm -rf t": false, "mkdir -p node_modules; mv new node_modules/ && rm -rf node_modules": false,
+		"ln -s new l; rm -rf l/": false, "mv new gone; find gone -delete": false, "git mv new gone; rm -rf gone": false, "for i in 1 2; do rm -rf x; mv new x; done": false,
+		"rsync -a --remove-source-files new/ t/; rm -rf t": false, "mv new \"$(date)\"; rm -rf none": false,
+		"mv held old; rm -rf old": true, "mv build b; rm -rf b dist": true, "cp -r new t; rm -rf t": true, "mv new other; rm -rf held": true,
 		"find . -name '*.pyc' -delete": true, "find . -name '*.txt' -delete": false, "find . -iname '*.TXT' -delete": false, "find new -iname '*.TXT' -exec rm {} +": false, "find held -delete": true, "find . -delete": false,
 	} {
 		inv, err := tool.Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, script)))
