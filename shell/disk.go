@@ -360,9 +360,18 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 	case strings.HasPrefix(name, "GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && v != (value{text: "/dev/null"}):
 		w.opaque("the configuration of git is in a variable", name)
 	case v.known() && (strings.HasPrefix(name, "BASH_FUNC_") || listed(scriptNames, name) || listed("EDITOR COMMAND PAGER", last)):
-		argv := []policy.Word{{Text: "bash"}, {Text: "-c"}, {Text: v.text}}
-		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: name})
+		w.scan(v.text)
+		w.mayRun(v.text, s)
 	}
+}
+
+// mayRun follows a text that a program may run. Only ask and deny rules see its effects.
+func (w *walker) mayRun(text string, s *state) {
+	said, printed := w.said, w.printed
+	w.suspects++
+	w.apart(s, func(sub *state) { w.script(text, w.child(sub, nil)) })
+	w.suspects--
+	w.said, w.printed = said, printed
 }
 
 // parsingNames are variables that change how shells parse text or what names match. plainLocale are

@@ -239,3 +239,37 @@ func TestNothingHidesInWhatLooksHarmless(t *testing.T) {
 		}
 	}
 }
+
+// A variable from which a shell or git takes a command is one, and the configuration of git in
+// variables hides what git does.
+func TestRulesReachCommandsInVariables(t *testing.T) {
+	t.Parallel()
+	file := policy.File{Defaults: permissive(), Env: strings.Fields("GIT_EDITOR GIT_PAGER EDITOR PS1"), Commands: []policy.Rule{{ID: "rule", Action: policy.Deny, Run: []string{"git push **", "rm -rf **"}}}}
+	decide := judge(t, file)
+	for script, want := range map[string]policy.Action{
+		"BASH_ENV='$(rm -rf src)' bash -c ls": policy.Deny, "export BASH_ENV='$(rm -rf src)'; ./x.sh": policy.Deny, "env 'BASH_FUNC_ls%%=() { rm -rf src; }' bash -c ls": policy.Deny,
+		"GIT_EDITOR='rm -rf src;' git commit": policy.Deny, "env GIT_EDITOR='git push -q origin main;' git commit": policy.Deny, "export GIT_SSH_COMMAND='rm -rf src;'; git fetch": policy.Deny,
+		"export GIT_PAGER='git push -q origin main; cat'; git -p log": policy.Deny, "GIT_EXTERNAL_DIFF='timeout 5 git push' git diff": policy.Deny, "GIT_PAGER=\"sh -c 'cd src && git push'\" git log": policy.Deny,
+		"env PS4='$(rm -rf src)' bash -xc ls": policy.Deny, "GIT_EDITOR='git status' git commit; git push": policy.Deny, "GIT_EDITOR='git push' true; git push": policy.Deny,
+		"GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.x GIT_CONFIG_VALUE_0='reset --hard' git x": policy.Ask, "GIT_CONFIG_GLOBAL=./a.txt git x": policy.Ask, "git -c include.path=./a x": policy.Ask, "git --config-env=alias.x=A x": policy.Ask,
+		"GIT_EDITOR=true git commit": policy.Allow, "GIT_PAGER=cat git log": policy.Allow, "EDITOR='vim -n' git commit": policy.Allow, "PS1='(venv) \\u@\\h$ '": policy.Allow,
+	} {
+		if d := decide(script); d.Action != want {
+			t.Errorf("%s: %v by %s, want %v", script, d.Action, d.Rule, want)
+		}
+	}
+}
+
+// What is known of a name decides, and a directory entered by pushd is one.
+func TestRulesReachNamesThatAreKnownInPart(t *testing.T) {
+	t.Parallel()
+	decide := judge(t, open())
+	for script, want := range map[string]policy.Action{
+		"echo x > vault/$(echo key)": policy.Deny, "echo x >> \"vault/$x\"": policy.Deny, "cat < vault/$x": policy.Deny, "echo x > ./.e*v": policy.Deny, "cat < .en?": policy.Deny, "pushd vault && echo x > key": policy.Deny,
+		"pushd vault; cat key": policy.Deny, "pushd src && touch x && popd": policy.Allow, "echo x > src/$(date)": policy.Allow, "echo x > $(date)": policy.Allow,
+	} {
+		if d := decide(script); d.Action != want {
+			t.Errorf("%s: %v by %s, want %v", script, d.Action, d.Rule, want)
+		}
+	}
+}

@@ -96,20 +96,21 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 
 type walker struct {
 	*Analyser
-	found   []policy.Effect // in order, each once
-	seen    map[uint64]bool // by hash
-	steps   int
-	paths   int
-	depth   int
-	inner   int
-	wrapped int    // nesting of programs that run programs
-	hashes  bool   // an array may have non-numeric indexes
-	posix   bool   // another shell than bash runs the text
-	xargs   int    // how many of wrapped are xargs
-	beside  int    // processes that run concurrently with the statement
-	source  string // the text being followed
-	changes int
-	first   []word // the first command
+	found    []policy.Effect // in order, each once
+	seen     map[uint64]bool // by hash
+	steps    int
+	paths    int
+	depth    int
+	inner    int
+	wrapped  int    // nesting of programs that run programs
+	hashes   bool   // an array may have non-numeric indexes
+	posix    bool   // another shell than bash runs the text
+	xargs    int    // how many of wrapped are xargs
+	suspects int    // texts being followed that may not run
+	beside   int    // processes that run concurrently with the statement
+	source   string // the text being followed
+	changes  int
+	first    []word // the first command
 
 	loops []*loop  // of this process
 	calls []*call  // of this process
@@ -255,18 +256,26 @@ func hashOf(e *policy.Effect) uint64 {
 }
 
 func (w *walker) add(e policy.Effect) {
+	e.Possible = e.Possible || w.suspects > 0
 	if key := hashOf(&e); !w.seen[key] {
 		w.seen[key] = true
 		w.found = append(w.found, e)
 	}
 }
 
+// opaque adds an effect that is not understood. In a text that may not run it is none.
 func (w *walker) opaque(why, source string) {
+	if w.suspects > 0 {
+		return
+	}
 	w.add(policy.Effect{Kind: policy.Opaque, Why: why, Source: source})
 }
 
 // code reports that a named program runs unknown code.
 func (w *walker) code(why, source string) {
+	if w.suspects > 0 {
+		return
+	}
 	w.add(policy.Effect{Kind: policy.Opaque, Why: why, Source: source, Code: true})
 }
 
