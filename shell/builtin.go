@@ -65,6 +65,10 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 	case "cd":
 		w.cd(rest, s, source)
 	case "pushd", "popd":
+		if name == "pushd" && len(rest) == 1 && !strings.ContainsAny(rest[0].text[:min(1, len(rest[0].text))], "+-") {
+			w.cd(rest, s, source)
+			break
+		}
 		w.cdProc(rest, s, source)
 		w.setDirs(s, nil)
 	case "shift":

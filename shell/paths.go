@@ -18,8 +18,22 @@ var neutralPaths = map[string]bool{
 	procSubst: true,
 }
 
+// path adds the effect of a redirection. Of a name known in part rules see what is known.
 func (w *walker) path(kind programs.Kind, wd word, s *state, source string) {
-	w.operandPath(programs.Operand{Kind: kind, Word: policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob}}, s, source)
+	prefix := wd.text
+	if wd.glob && wd.text != "" {
+		prefix = literalPrefix(wd.text)
+		for _, match := range w.matches(nil, wd.text, s) {
+			if !match.Dynamic {
+				w.possible(kindOf(kind), match.Text, s, source)
+			}
+		}
+	}
+	dynamic := wd.dynamic || wd.glob
+	w.operandPath(programs.Operand{Kind: kind, Word: policy.Word{Text: prefix, Dynamic: dynamic}}, s, source)
+	if dynamic && strings.Contains(prefix, "/") {
+		w.possible(kindOf(kind), prefix+"…", s, source)
+	}
 }
 
 var sockets = []string{"/dev/tcp/", "/dev/udp/"}

@@ -69,15 +69,18 @@ func (w *walker) words(list []*syntax.Word, s *state) []word {
 
 // single expands a word where exactly one is allowed.
 func (w *walker) single(wd *syntax.Word, s *state) word {
-	switch out := w.word(wd, s); {
+	out := w.word(wd, s)
+	switch {
 	case len(out) == 1 && !out[0].glob:
 		return out[0]
 	case len(out) > 1:
 		return word{dynamic: true}
-	case len(out) == 1 && w.globInProc(out[0].text, s):
+	case len(out) == 0:
+		return word{dynamic: true, glob: true}
+	case w.globInProc(out[0].text, s):
 		w.opaque("a pattern may match any file below /proc", w.text(wd))
 	}
-	return word{dynamic: true, glob: true}
+	return word{text: out[0].text, dynamic: true, glob: true}
 }
 
 func (w *walker) word(wd *syntax.Word, s *state) []word {
