@@ -22,7 +22,7 @@ func Near(word string, candidates []string) []string {
 		if len(c) > len(wanted)+limit || len(wanted) > len(c)+limit {
 			continue
 		}
-		if distances[c] = distance(strings.ToLower(c), wanted); distances[c] <= limit {
+		if distances[c] = Distance(strings.ToLower(c), wanted); distances[c] <= limit {
 			near = append(near, c)
 		}
 	}
@@ -30,8 +30,8 @@ func Near(word string, candidates []string) []string {
 	return near[:min(len(near), most)]
 }
 
-// distance is the Levenshtein distance in bytes.
-func distance(a, b string) int {
+// Distance is the Levenshtein distance in bytes.
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
