@@ -138,9 +138,7 @@ func TestAnInputSurvivesTheWire(t *testing.T) {
 		{CallID: "c", Rows: 1, Cols: 2},
 	} {
 		frame, err := message.Encode(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff(&in, decoded(t, string(frame))); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", frame, diff)
 		}
@@ -166,5 +164,12 @@ func TestArgumentsThatAreNoJSONAreShownAsText(t *testing.T) {
 		if want := `{"tool_call_id":"c","tool_name":"bash","name":"bash","arguments":` + want + `}`; err != nil || string(got) != want {
 			t.Errorf("got %s, %v, want %s", got, err, want)
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -62,9 +62,7 @@ func TestAnErrorDoesNotRepeatAHostileName(t *testing.T) {
 func TestNestingInsideStringsDoesNotCount(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal(strings.Repeat("[{\"", 10_000))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	frame := `{"message_type":"approval_request_message","tool_call":{"tool_call_id":"c","name":"b","arguments":{"x":` + string(text) + `}}}`
 	request := decodeOne(t, &Decoder{}, frame).(*Request)
 	if want := `{"x":` + string(text) + `}`; string(request.Calls[0].Arguments) != want {
@@ -204,5 +202,12 @@ func BenchmarkDecodeSmallCall(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		d.Decode(frame)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -11,9 +11,7 @@ import (
 func protocolDocument(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/protocol.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 

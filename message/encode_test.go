@@ -84,9 +84,7 @@ func TestAReturnTellsTheSameInEveryPlace(t *testing.T) {
 		ExitCode: &code, DurationMS: 12, Terminal: new("split"),
 	}.Complete()
 	got, err := Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := `{"message_type":"tool_return_message","id":"message-1","date":"2026-02-17T10:30:00.005Z","tool_call_id":"c",` +
 		`"tool_name":"Bash","name":"Bash","status":"error","result":"Exit code: 3\nout","tool_return":"Exit code: 3\nout",` +
 		`"stdout":["o` + "\ufffd" + `\n"],"stderr":[],"tool_returns":[{"type":"tool","tool_call_id":"c","status":"error",` +
@@ -185,9 +183,7 @@ func BenchmarkAppendDelta(b *testing.B) {
 func recorded(t testing.TB, r ToolReturn, seq int64) []byte {
 	t.Helper()
 	record, err := r.Recorder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return record(seq)
 }
 
@@ -200,9 +196,7 @@ func FuzzEncodeReturn(f *testing.F) {
 		record := recorded(t, r, seq)
 		r.SeqID = seq
 		frame, err := Encode(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if whole := Record(record).Whole(); string(whole) != string(frame) || string(Record(frame).Whole()) != string(frame) {
 			t.Errorf("record %q becomes %q, want %q", record, whole, frame)
 		}
@@ -224,9 +218,7 @@ func TestARecordOfAnEarlierVersionIsRead(t *testing.T) {
 	r := ToolReturn{CallID: "c", Result: "text", Stdout: []string{"out"}}.Complete()
 	r.SeqID = 7
 	frame, err := Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	earlier := `{"message_type":"tool_return_message","id":"` + r.ID + `","date":"` + r.Date + `","tool_call_id":"c","tool_name":"","name":"","status":"error","otid":"` + r.OTID +
 		`","run_id":null,"step_id":null,"exit_code":null,"signal":null,"timed_out":false,"cancelled":false,"duration_ms":0,"truncated":false,"stdout_bytes":0,"stderr_bytes":0,` +
 		`"terminal":null,"sandbox":null,"decision":null,"error_type":null,"diff":null,"tool_return":"text","stdout":["out"],"stderr":[],"seq_id":7}`

@@ -19,27 +19,19 @@ import (
 func frameSchema(t *testing.T, side string) *jsonschema.Resolved {
 	t.Helper()
 	text, err := Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var s jsonschema.Schema
-	if err := json.Unmarshal(text, &s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &s))
 	s.AnyOf = []*jsonschema.Schema{reference(side)}
 	resolved, err := s.Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resolved
 }
 
 func validate(t *testing.T, schema *jsonschema.Resolved, frame []byte) error {
 	t.Helper()
 	var v any
-	if err := json.Unmarshal(frame, &v); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(frame, &v))
 	return schema.Validate(v)
 }
 
@@ -52,9 +44,7 @@ func TestTheSchemaAcceptsWhatTheDecoderAccepts(t *testing.T) {
 	checked := 0
 	for _, name := range names {
 		archive, err := txtar.ParseFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, file := range archive.Files {
 			for line := range strings.Lines(string(file.Data)) {
 				if line[0] != '{' || !strings.Contains(line, `"message_type":"`) && !strings.Contains(line, `"role":`) {
@@ -148,9 +138,7 @@ func TestWhatTooldSendsFitsTheSchema(t *testing.T) {
 	}
 	for _, frame := range frames {
 		text, err := Encode(frame)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := validate(t, schema, text); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -167,9 +155,7 @@ func TestWhatTooldSendsFitsTheSchema(t *testing.T) {
 func TestEveryErrorTypeIsInTheTable(t *testing.T) {
 	t.Parallel()
 	file, err := parser.ParseFile(token.NewFileSet(), "error.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok {

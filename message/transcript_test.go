@@ -27,9 +27,7 @@ func TestFramesOfEveryDialectDecodeAsWritten(t *testing.T) {
 	}
 	for _, name := range names {
 		archive, err := txtar.ParseFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i, file := range archive.Files {
 			got := transcript(file.Data)
 			if diff := cmp.Diff(string(file.Data), got); diff != "" && !*update {
@@ -38,9 +36,7 @@ func TestFramesOfEveryDialectDecodeAsWritten(t *testing.T) {
 			archive.Files[i].Data = []byte(got)
 		}
 		if *update {
-			if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(name, txtar.Format(archive), 0o644))
 		}
 	}
 }

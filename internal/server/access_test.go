@@ -264,8 +264,7 @@ func TestShutdownSaysGoodbye(t *testing.T) {
 	t.Parallel()
 	s, ts := newTestServer(t, nil)
 	conn := dialAs(t, ts, agentSecret)
-	write(t, conn, `{"message_type":"ping","nonce":"here"}`)
-	until(t, conn, "here")
+	pinged(t, conn)
 	stopped := make(chan error, 1)
 	// Ends when the client has hung up.
 	go func() { stopped <- s.Shutdown(t.Context()) }()

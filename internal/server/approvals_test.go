@@ -17,14 +17,10 @@ func TestAnAnswerToAQuestionReachesNoCallThatIsNamedAfterIt(t *testing.T) {
 	t.Parallel()
 	ts := newCallServer(t, policy.Ask, hello)
 	approver, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
-	write(t, approver, `{"message_type":"ping","nonce":"there"}`)
-	until(t, approver, `"there"`)
+	pinged(t, approver)
 	question := func(id string) string {
 		write(t, agent, call(id))
-		frame, _ := until(t, approver, `"approval_request_message"`)
-		_, rest, _ := strings.Cut(frame, `"id":"`)
-		own, _, _ := strings.Cut(rest, `"`)
-		return own
+		return questionID(t, approver)
 	}
 	yes := func(id string) {
 		write(t, approver, `{"message_type":"approval_response_message","approval_request_id":"`+id+`","approve":true}`)
@@ -51,17 +47,14 @@ func TestAnAnswerByTheIDOfACallReachesNoLaterCallWithThatID(t *testing.T) {
 	t.Parallel()
 	ts := newCallServer(t, policy.Ask, hello)
 	approver, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
-	write(t, approver, `{"message_type":"ping","nonce":"there"}`)
-	until(t, approver, `"there"`)
+	pinged(t, approver)
 	write(t, agent, strings.Replace(call("call_1"), "{", `{"agent_id":"a",`, 1))
 	until(t, approver, `"approval_request_message"`)
 	write(t, agent, `{"message_type":"cancel","tool_call_id":"call_1"}`)
 	until(t, agent, `"tool_return_message"`)
 	until(t, approver, `"approval_resolved"`)
 	write(t, agent, strings.Replace(call("call_1"), "{", `{"agent_id":"b",`, 1))
-	frame, _ := until(t, approver, `"approval_request_message"`)
-	_, rest, _ := strings.Cut(frame, `"id":"`)
-	own, _, _ := strings.Cut(rest, `"`)
+	own := questionID(t, approver)
 	for _, late := range []string{
 		`"approvals":[{"type":"approval","tool_call_id":"call_1","approve":true}]`,
 		`"approval_request_id":"call_1","approve":true`,
@@ -88,16 +81,13 @@ func TestAnAnswerByTheIDOfACallReachesNoQuestionAboutAHost(t *testing.T) {
 		return tools.Result{Text: "connected"}
 	})
 	approver, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
-	write(t, approver, `{"message_type":"ping","nonce":"there"}`)
-	until(t, approver, `"there"`)
+	pinged(t, approver)
 	write(t, agent, call("call_1"))
 	until(t, approver, `"approval_request_message"`)
 	yes := `{"message_type":"approval_response_message","approvals":[{"type":"approval","tool_call_id":"call_1","approve":true}]}`
 	write(t, approver, yes)
 	until(t, approver, `"approval_resolved"`)
-	frame, _ := until(t, approver, `"approval_request_message"`)
-	_, rest, _ := strings.Cut(frame, `"id":"`)
-	own, _, _ := strings.Cut(rest, `"`)
+	own := questionID(t, approver)
 	write(t, approver, yes)
 	if e, before := until(t, approver, `"error_message"`); !strings.Contains(e, `"approval_not_pending"`) || len(before) > 0 {
 		t.Errorf("got %s after %q", e, before)
@@ -112,11 +102,7 @@ func TestAnAnswerByTheIDOfACallReachesNoQuestionAboutAHost(t *testing.T) {
 // for one of them goes to no other.
 func TestAPersonWhoNamesAnIDReachesEachCallThatHasIt(t *testing.T) {
 	t.Parallel()
-	ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
-		io.Started(tools.Started{PID: 1, Terminal: "split"})
-		<-ctx.Done()
-		return tools.Result{Failure: tools.Cancelled}
-	})
+	ts := newCallServer(t, policy.Allow, untilCancelled)
 	person := dialAs(t, ts, approverSecret)
 	var agents []*websocket.Conn
 	for _, name := range []string{"a", "b"} {

@@ -56,8 +56,7 @@ func TestABackgroundCallIsFollowedAndItsEndIsToldToItsClient(t *testing.T) {
 	t.Parallel()
 	ts := newCallServer(t, policy.Allow, serving)
 	asking, other, person := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret), dialAs(t, ts, approverSecret)
-	write(t, other, `{"message_type":"ping","nonce":"here"}`)
-	until(t, other, "here")
+	pinged(t, other)
 	write(t, asking, backgroundCall("call_1"))
 	handle, _ := handleOf(t, asking)
 	started, before := until(t, asking, "tool_started")
@@ -125,11 +124,7 @@ func TestABackgroundCallOutlivesItsConnection(t *testing.T) {
 
 func TestBackgroundCallsTakeNothingFromOthers(t *testing.T) {
 	t.Parallel()
-	ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
-		io.Started(tools.Started{})
-		<-ctx.Done()
-		return tools.Result{IsError: true, Failure: tools.Cancelled}
-	})
+	ts := newCallServer(t, policy.Allow, untilCancelled)
 	conn := dialAs(t, ts, agentSecret)
 	for _, id := range []string{"a", "b"} { // as many as a connection may have unanswered
 		write(t, conn, backgroundCall(id))

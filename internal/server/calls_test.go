@@ -153,6 +153,38 @@ func until(t *testing.T, conn *websocket.Conn, text string) (frame string, befor
 	}
 }
 
+// made makes a call and returns its return.
+func made(t *testing.T, conn *websocket.Conn, id string) string {
+	t.Helper()
+	write(t, conn, call(id))
+	ret, _ := until(t, conn, "tool_return_message")
+	return ret
+}
+
+// pinged returns when all that was written to the server before has been handled.
+func pinged(t *testing.T, conn *websocket.Conn) {
+	t.Helper()
+	nonce := message.NewID("")
+	write(t, conn, `{"message_type":"ping","nonce":"`+nonce+`"}`)
+	until(t, conn, nonce)
+}
+
+// questionID returns the id of the next question.
+func questionID(t *testing.T, approver *websocket.Conn) string {
+	t.Helper()
+	frame, _ := until(t, approver, `"approval_request_message"`)
+	_, rest, _ := strings.Cut(frame, `"id":"`)
+	id, _, _ := strings.Cut(rest, `"`)
+	return id
+}
+
+// untilCancelled is a command that runs until it is stopped.
+func untilCancelled(ctx context.Context, io tools.IO) tools.Result {
+	io.Started(tools.Started{PID: 1})
+	<-ctx.Done()
+	return tools.Result{IsError: true, Failure: tools.Cancelled}
+}
+
 func TestACallIsAnsweredAfterItsOutput(t *testing.T) {
 	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
@@ -267,8 +299,7 @@ func TestAnApproverDecidesAndTheAgentDoesNot(t *testing.T) {
 	t.Parallel()
 	ts := newCallServer(t, policy.Ask, hello)
 	person, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
-	write(t, person, `{"message_type":"ping","nonce":"joined"}`)
-	until(t, person, "joined")
+	pinged(t, person)
 	yes := `{"message_type":"approval_response_message","approvals":[{"type":"approval","tool_call_id":"call_1","approve":true,"reason":"go on"}]}`
 	write(t, agent, call("call_1"))
 	asked, _ := until(t, person, "approval_request_message")
@@ -297,8 +328,7 @@ func TestAnAdminDecides(t *testing.T) {
 	t.Parallel()
 	ts := newCallServer(t, policy.Ask, hello)
 	owner, agent := dialAs(t, ts, adminSecret), dialAs(t, ts, agentSecret)
-	write(t, owner, `{"message_type":"ping","nonce":"joined"}`)
-	until(t, owner, "joined")
+	pinged(t, owner)
 	for id, approve := range map[string]bool{"call_1": true, "call_2": false} {
 		write(t, agent, call(id))
 		until(t, owner, "approval_request_message")
@@ -342,10 +372,7 @@ func TestACancelledCallIsAnsweredAndLateFramesAreToo(t *testing.T) {
 
 func TestTooManyCallsOfAConnectionAreRefused(t *testing.T) {
 	t.Parallel()
-	ts := newCallServer(t, policy.Allow, func(ctx context.Context, _ tools.IO) tools.Result {
-		<-ctx.Done()
-		return tools.Result{IsError: true, Failure: tools.Cancelled}
-	})
+	ts := newCallServer(t, policy.Allow, untilCancelled)
 	conn := dialAs(t, ts, agentSecret)
 	write(t, conn, call("call_1"), call("call_2"), call("call_3"))
 	ret, _ := until(t, conn, "tool_return_message")
@@ -361,8 +388,7 @@ func TestTheRecordIsReadOverBothTransports(t *testing.T) {
 	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	conn := dialAs(t, ts, agentSecret)
-	write(t, conn, call("call_1"))
-	until(t, conn, "tool_return_message")
+	made(t, conn, "call_1")
 	write(t, conn, `{"message_type":"list_messages","request_id":"q1","tool_call_id":"call_1"}`)
 	if page, _ := until(t, conn, `"messages"`); !strings.Contains(page, `"status":"success"`) {
 		t.Errorf("the page is %s", page)

@@ -22,8 +22,7 @@ func TestTheHistoryHasTheShapesOfLetta(t *testing.T) {
 		write(t, conn, fmt.Sprintf(`{"message_type":"approval_request_message","agent_id":"agent-1","conversation_id":"conv-1","run_id":"run-1","otid":"o","tool_call":{"tool_call_id":"call_%d","tool_name":"shout","arguments":{"text": "x"}}}`, i))
 		until(t, conn, "tool_return_message")
 	}
-	write(t, conn, call("other"))
-	until(t, conn, "tool_return_message")
+	made(t, conn, "other")
 
 	list := func(path string, want int) []map[string]any {
 		t.Helper()

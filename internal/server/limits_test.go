@@ -35,8 +35,7 @@ func TestACancelThatComesFirstHolds(t *testing.T) {
 	if e, _ := until(t, early, "not_running"); strings.Contains(e, "answered as cancelled") {
 		t.Errorf("a cancel after the end got %s", e)
 	}
-	write(t, late, call("call_2"))
-	if ret, _ := until(t, late, "tool_return_message"); !strings.Contains(ret, `"status":"success"`) {
+	if ret := made(t, late, "call_2"); !strings.Contains(ret, `"status":"success"`) {
 		t.Errorf("another call got %s", ret)
 	}
 }
@@ -48,8 +47,7 @@ func TestOnlyAnAgentFencesItsOwnIDs(t *testing.T) {
 	person, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
 	write(t, person, `{"message_type":"cancel","tool_call_id":"call_1"}`)
 	until(t, person, "not_running")
-	write(t, agent, call("call_1"))
-	if ret, _ := until(t, agent, "tool_return_message"); !strings.Contains(ret, `"status":"success"`) {
+	if ret := made(t, agent, "call_1"); !strings.Contains(ret, `"status":"success"`) {
 		t.Errorf("the call got %s", ret)
 	}
 }
@@ -58,15 +56,13 @@ func TestConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
 	_, ts := newTestServer(t, func(o *Options) { o.Connections = 1 })
 	first := dialAs(t, ts, agentSecret)
-	write(t, first, `{"message_type":"ping","nonce":"0"}`)
-	until(t, first, "pong") // now it is counted
+	pinged(t, first)
 	_, res, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(ts.URL, "http")+"/v1/ws",
 		http.Header{"Authorization": {"Bearer " + agentSecret}})
 	if err == nil || res == nil || res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
 		t.Errorf("a second connection got %v, %v", res, err)
 	}
-	write(t, first, `{"message_type":"ping","nonce":"1"}`)
-	until(t, first, "pong")
+	pinged(t, first)
 }
 
 // TestPlacesAreKeptForThoseWhoDecide fills a daemon with agents and observers.
@@ -92,8 +88,7 @@ func TestPlacesAreKeptForThoseWhoDecide(t *testing.T) {
 				return n
 			}
 			t.Cleanup(func() { conn.Close() })
-			write(t, conn, `{"message_type":"ping","nonce":"counted"}`)
-			until(t, conn, "counted")
+			pinged(t, conn)
 		}
 	}
 	if n := fill(observer); n != 180 { // three quarters of 240
@@ -132,16 +127,14 @@ func TestFramesBeingReceivedAreLimitedTogether(t *testing.T) {
 	write(t, modest, big, `{"message_type":"ping","nonce":"small"}`)
 	until(t, modest, "small") // what the big frame took is free again
 	sendHalf(t, greedy, big[:700<<10])
-	write(t, modest, `{"message_type":"ping","nonce":"small"}`)
-	until(t, modest, "small")
+	pinged(t, modest)
 	modest.WriteMessage(websocket.TextMessage, []byte(big)) // refused before all of it is sent
 	if _, _, err := modest.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseTryAgainLater) {
 		t.Errorf("it was closed with %v", err)
 	}
 	greedy.Close()
 	again := dialAs(t, ts, agentSecret)
-	write(t, again, `{"message_type":"ping","nonce":"small"}`)
-	until(t, again, "small")
+	pinged(t, again)
 }
 
 // TestRequestsTakeTheirTurnByToken has one token flood the only place for running calls:

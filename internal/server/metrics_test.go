@@ -69,8 +69,7 @@ func TestARepeatIsNotCountedAsACall(t *testing.T) {
 	ts := newLimitedServer(t, policy.Allow, hello, func(*dispatch.Limits, *Options) {}, measured)
 	conn := dialAs(t, ts, agentSecret)
 	for range 2 {
-		write(t, conn, call("once"))
-		until(t, conn, `"tool_return_message"`)
+		made(t, conn, "once")
 	}
 	if lines := scraped(t, ts.URL, "toold_calls_total"); len(lines) != 1 || !strings.HasSuffix(lines[0], `outcome="success",tool="shout"} 1`) {
 		t.Errorf("counted: %v", lines)

@@ -83,8 +83,7 @@ func TestWhatIsNotKeptIsMarked(t *testing.T) {
 		return tools.Result{}
 	}, func(l *dispatch.Limits, _ *Options) { l.SpoolBytes = 100 })
 	conn := dialAs(t, ts, agentSecret)
-	write(t, conn, call("call_1"))
-	until(t, conn, "tool_return_message")
+	made(t, conn, "call_1")
 	out := fetch(t, conn, "stdout", 0, 0)
 	if out.Data == nil || len(*out.Data) != 100 || !out.EOF || out.Gap == nil || *out.Gap != (message.Gap{From: 100, To: 1000}) {
 		t.Errorf("got %+v", out)
@@ -102,8 +101,7 @@ func TestACallThatPrintedNothingHasEmptyOutput(t *testing.T) {
 		return tools.Result{}
 	})
 	conn := dialAs(t, ts, agentSecret)
-	write(t, conn, call("call_1"))
-	until(t, conn, "tool_return_message")
+	made(t, conn, "call_1")
 	if out := fetch(t, conn, "combined", 0, 0); !out.EOF || out.Data == nil || *out.Data != "" || out.Gap != nil {
 		t.Errorf("got %+v", out)
 	}
@@ -111,11 +109,7 @@ func TestACallThatPrintedNothingHasEmptyOutput(t *testing.T) {
 
 func TestAQueuedCallHasNoOutputYet(t *testing.T) {
 	t.Parallel()
-	ts := newLimitedServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
-		io.Started(tools.Started{})
-		<-ctx.Done()
-		return tools.Result{IsError: true, Failure: tools.Cancelled}
-	}, func(l *dispatch.Limits, _ *Options) { l.Concurrent = 1 })
+	ts := newLimitedServer(t, policy.Allow, untilCancelled, func(l *dispatch.Limits, _ *Options) { l.Concurrent = 1 })
 	conn := dialAs(t, ts, agentSecret)
 	write(t, conn, call("call_1"))
 	until(t, conn, "tool_started")

@@ -49,8 +49,7 @@ func TestTheRecordShowsWhatWasAsked(t *testing.T) {
 	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	conn := dialAs(t, ts, agentSecret)
-	write(t, conn, call("call_1"))
-	until(t, conn, "tool_return_message")
+	made(t, conn, "call_1")
 	write(t, conn, `{"message_type":"list_messages","request_id":"q1","order":"asc"}`)
 	page, _ := until(t, conn, `"messages"`)
 	var got struct {
@@ -115,8 +114,7 @@ func TestAnswersOfPeopleAreRecordedInTheirOrder(t *testing.T) {
 	ts := newCallServer(t, policy.Ask, hello)
 	person := dialAs(t, ts, approverSecret)
 	agents := map[string]*websocket.Conn{}
-	write(t, person, `{"message_type":"ping","nonce":"there"}`)
-	until(t, person, `"there"`)
+	pinged(t, person)
 	for _, id := range []string{"call_1", "call_2", "call_3"} {
 		agents[id] = dialAs(t, ts, agentSecret)
 		write(t, agents[id], call(id))

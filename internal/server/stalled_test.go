@@ -39,8 +39,7 @@ func TestAStalledReaderCostsLittleMemory(t *testing.T) {
 		return tools.Result{}
 	})
 	conn := dialAs(t, ts, agentSecret)
-	write(t, conn, `{"message_type":"ping","nonce":"here"}`)
-	until(t, conn, "here")
+	pinged(t, conn)
 	before := heap()
 	write(t, conn, call("a"), call("b"))
 	<-printed

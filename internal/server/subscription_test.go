@@ -338,8 +338,7 @@ func TestASubscriberKeepsNothingAlive(t *testing.T) {
 	})
 	agent, observer := dialAs(t, ts, agentSecret), dialAs(t, ts, observerSecret)
 	subscribe(t, observer, "")
-	write(t, agent, call("call_1"))
-	if ret, _ := until(t, agent, "tool_return_message"); !strings.Contains(ret, "no approver is connected") {
+	if ret := made(t, agent, "call_1"); !strings.Contains(ret, "no approver is connected") {
 		t.Errorf("got %s", ret)
 	}
 }

@@ -13,8 +13,7 @@ func TestOnlyApproversWidenAndOnlyWithinBounds(t *testing.T) {
 	t.Parallel()
 	ts := newCallServer(t, policy.Ask, hello)
 	approver, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
-	write(t, approver, `{"message_type":"ping","nonce":"there"}`)
-	until(t, approver, `"there"`)
+	pinged(t, approver)
 	write(t, agent, call("call_1"))
 	question, _ := until(t, approver, `"approval_request_message"`)
 	if strings.Contains(question, "may_widen") {
