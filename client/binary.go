@@ -19,7 +19,6 @@ type channel struct {
 	ends   map[string]int64
 }
 
-// open decodes a frame; nil: invalid.
 func (c *Client) open(kind int, raw []byte) *frame {
 	if kind == websocket.BinaryMessage {
 		return c.openBinary(raw)

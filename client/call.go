@@ -24,9 +24,9 @@ type Call struct {
 type Events struct {
 	Decision func(message.PolicyDecision)
 	Queued   func(message.ToolQueued)
-	Contact  func(message.ConnectionDecision) // decided contact with a host
+	Contact  func(message.ConnectionDecision)
 	Started  func(message.ToolStarted)
-	Waiting  func(message.WaitingForInput) // a program waits for input, or continues
+	Waiting  func(message.WaitingForInput)
 	// Output receives d's decoded bytes, contiguous by d.Offset unless d.Gap is set.
 	Output func(d message.OutputDelta, data []byte)
 }

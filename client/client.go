@@ -79,7 +79,7 @@ type Client struct {
 type waiter struct {
 	wants  func(*frame) bool
 	frames chan *frame
-	gone   chan struct{} // closed by leave
+	gone   chan struct{}
 }
 
 // A frame is a daemon's frame, with the fields that select its waiters.
@@ -91,8 +91,8 @@ type frame struct {
 	Nonce     string `json:"nonce"`
 	Channel   uint32 `json:"channel"`
 	raw       []byte
-	output    *output             // of a binary frame, instead of raw
-	returned  *message.ToolReturn // decoded return
+	output    *output
+	returned  *message.ToolReturn
 }
 
 func (f *frame) decode(v any) error {

@@ -16,7 +16,7 @@ func (w *wireToolUse) bindSelf(raw json.RawMessage) { w.faults = bind(raw, w) }
 func (d *Decoder) toolUse(x *decoding) {
 	var w wireToolUse
 	w.bindSelf(x.frame)
-	w.Origin.ID = "" // the call's
+	w.Origin.ID = ""
 	d.toolUses(x, w.Origin, []wireToolUse{w})
 }
 

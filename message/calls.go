@@ -30,8 +30,8 @@ type BackgroundEnded struct {
 	MessageType  string     `json:"message_type"`
 	ID           string     `json:"id"`
 	Date         string     `json:"date"`
-	CallID       string     `json:"tool_call_id"`  // background call
-	BackgroundOf string     `json:"background_of"` // its parent
+	CallID       string     `json:"tool_call_id"`
+	BackgroundOf string     `json:"background_of"`
 	ToolName     string     `json:"tool_name"`
 	Outcome      string     `json:"outcome"` // success or error
 	Result       string     `json:"result"`
@@ -59,7 +59,7 @@ func (r ToolReturn) BackgroundEnded(of string) BackgroundEnded {
 type ToolQueued struct {
 	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
-	Position    int    `json:"position"` // 1: next
+	Position    int    `json:"position"`
 }
 
 type accepted struct {
@@ -98,17 +98,17 @@ type CallInfo struct {
 	ToolName     string     `json:"tool_name"`
 	BackgroundOf string     `json:"background_of,omitempty"` // parent of a background call
 	State        string     `json:"state"`
-	Position     int        `json:"position,omitempty"` // in the queue
+	Position     int        `json:"position,omitempty"`
 	Preview      string     `json:"preview,omitempty"`
 	PID          int        `json:"pid,omitempty"`
 	ReceivedAt   string     `json:"received_at"`
 	StartedAt    string     `json:"started_at,omitempty"`
 	EndedAt      string     `json:"ended_at,omitempty"`
-	Outcome      string     `json:"outcome,omitempty"` // success or error, of an ended call
+	Outcome      string     `json:"outcome,omitempty"`
 	ErrorType    *ErrorType `json:"error_type,omitempty"`
 	ExitCode     *int       `json:"exit_code,omitempty"`
 	Signal       string     `json:"signal,omitempty"`
-	Denials      int        `json:"denials,omitempty"` // number of them
+	Denials      int        `json:"denials,omitempty"`
 	StdoutBytes  int64      `json:"stdout_bytes"`
 	StderrBytes  int64      `json:"stderr_bytes"`
 }

@@ -42,7 +42,6 @@ func (d *Decoder) find(id string) (*collection, *ToolCall) {
 	return nil, nil
 }
 
-// forget drops the fragments of a call that arrived whole.
 func (d *Decoder) forget(id string) {
 	run, f := d.find(id)
 	if f == nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/toold/toold/internal/spell"
 )
 
-// A frameType is a frame: its type field and value, and its Go type.
 type frameType struct {
 	key, value string
 	typ        reflect.Type
@@ -110,7 +109,6 @@ func (x *decoding) refuse(faults []fault) bool {
 	return true
 }
 
-// unknown returns a fault for each member that the frame's type lacks.
 func (x *decoding) unknown(wire reflect.Type) (faults []fault) {
 	var names []string
 	for i := range wire.NumField() {

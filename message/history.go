@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// shared returns the fields of every Letta API message.
 func shared() []string {
 	return []string{"id", "date", "name", "message_type", "otid", "sender_id", "step_id", "is_err", "seq_id", "run_id"}
 }

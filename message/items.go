@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 )
 
-// wireItem contains the common fields of OpenAI Responses API items.
 type wireItem struct {
 	Type   string `json:"type"`
 	CallID string `json:"call_id" wire:"id" jsonschema:"names the call in the answer"`
@@ -22,7 +21,6 @@ type wireShellCall struct {
 	Environment *wireLocal      `json:"environment,omitempty" jsonschema:"local, or absent"`
 }
 
-// wireShellAction contains a shell_call's arguments. Unknown members refuse it.
 type wireShellAction struct {
 	Commands  []string `json:"commands" jsonschema:"run one after the other"`
 	TimeoutMS *int64   `json:"timeout_ms,omitempty" jsonschema:"of each command"`
@@ -195,7 +193,7 @@ func shellAnswer(r *Request, returns []ToolReturn) any {
 
 // Exit codes of commands without their own, as in toold call.
 const (
-	exitFailed  = 125 // toold could not run it
+	exitFailed  = 125
 	exitRefused = 126
 )
 

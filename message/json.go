@@ -18,8 +18,8 @@ import (
 // Bounds of a frame's envelope, against small frames that need much memory.
 const (
 	maxDepth    = 512
-	maxMembers  = 256  // per object
-	maxElements = 1024 // per array
+	maxMembers  = 256
+	maxElements = 1024
 )
 
 // checkFrame verifies that frame is one JSON value, as this file's other functions require.

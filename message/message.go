@@ -48,7 +48,7 @@ type ToolCall struct {
 type ApprovalResponse struct {
 	Answers  []ApprovalAnswer
 	Remember string // once (default), conversation, command, prefix or rule
-	Pattern  string `json:",omitempty"` // of the rule
+	Pattern  string `json:",omitempty"`
 
 	Beforehand bool // precedes the question
 }
@@ -58,7 +58,7 @@ type ApprovalResponse struct {
 type ApprovalAnswer struct {
 	Type       string          `json:"type,omitempty"`
 	CallID     string          `json:"tool_call_id,omitempty"`
-	ApprovalID string          `json:"approval_request_id,omitempty"` // without CallID
+	ApprovalID string          `json:"approval_request_id,omitempty"`
 	Approve    bool            `json:"approve"`
 	Reason     string          `json:"reason,omitempty"`
 	Widen      Widening        `json:"widen,omitzero"`      // with Approve
@@ -74,7 +74,7 @@ type ToolInput struct {
 	EOF       bool
 	Signal    string // to the foreground group
 	Leader    bool   // signal the shell only
-	Rows      uint16 // terminal size, in characters
+	Rows      uint16
 	Cols      uint16
 }
 
@@ -90,8 +90,8 @@ type Asker struct {
 	Program        *Program `json:"program,omitempty"`
 	AgentID        string   `json:"agent_id,omitempty"`
 	ConversationID string   `json:"conversation_id,omitempty"`
-	Description    string   `json:"description,omitempty"`   // call argument, 2000 bytes
-	Justification  string   `json:"justification,omitempty"` // same
+	Description    string   `json:"description,omitempty"` // call argument, 2000 bytes
+	Justification  string   `json:"justification,omitempty"`
 }
 
 // Program is a client's name in hello.

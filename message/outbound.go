@@ -100,7 +100,7 @@ type Decision struct {
 	Widened *Widening `json:"widened,omitempty"`
 
 	Answer string          `json:"answer,omitempty"` // approval id, if remembered
-	Edited json.RawMessage `json:"edited,omitempty"` // a person's arguments
+	Edited json.RawMessage `json:"edited,omitempty"`
 }
 
 // HelloAck answers hello.
@@ -184,8 +184,7 @@ func (c ToolCall) Shown() shownCall {
 	return s
 }
 
-// Recorded encodes a request with this call alone for the journal. It equals Encode's value, but
-// is faster: arguments can be long.
+// Recorded encodes a request with this call alone for the journal, as Encode would but faster.
 func (c ToolCall) Recorded(from Origin) ([]byte, error) {
 	shown := c.Shown()
 	arguments := shown.Arguments
@@ -244,7 +243,7 @@ type ConnectionDecision struct {
 	CallID      string `json:"tool_call_id"`
 	Host        string `json:"host"`
 	Port        int    `json:"port"`
-	Ports       []int  `json:"ports,omitempty"` // if one answer decided several
+	Ports       []int  `json:"ports,omitempty"`
 	Action      string `json:"action"`
 	By          string `json:"by"`
 	Rule        string `json:"rule"`
@@ -355,7 +354,6 @@ type WaitingForInput struct {
 	Command     string `json:"command"`
 }
 
-// inputTaken answers tool_input with a request_id: its data was written.
 type inputTaken struct {
 	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id"`
@@ -398,6 +396,6 @@ type SubscriptionEvent struct {
 type SubscriptionGap struct {
 	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id"`
-	Skipped     int64  `json:"skipped"` // of all calls
+	Skipped     int64  `json:"skipped"`
 	After       int64  `json:"after"`
 }

@@ -112,7 +112,6 @@ func define(root *jsonschema.Schema, side string, frames []frameType, open func(
 
 func reference(name string) *jsonschema.Schema { return &jsonschema.Schema{Ref: "#/$defs/" + name} }
 
-// ownSchemas describes types whose JSON differs from their fields.
 func ownSchemas() (map[reflect.Type]*jsonschema.Schema, error) {
 	types := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {},
@@ -137,7 +136,6 @@ func enum[T ~string](values []T) []any {
 	return list
 }
 
-// refine applies the wire and enum tags to a type's schema.
 func refine(s *jsonschema.Schema, t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Pointer:
@@ -177,7 +175,6 @@ func passiveSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{by("message_type", passiveTypes()), by("role", passiveRoles())}}
 }
 
-// walk calls f for nested schemas first.
 func walk(s *jsonschema.Schema, f func(*jsonschema.Schema)) {
 	if s == nil {
 		return

@@ -156,7 +156,7 @@ func (q *Queue[T]) add(ctx context.Context, r Request[T]) (*entry[T], error) {
 	return e, nil
 }
 
-// hasApprover reports whether anyone can answer r. The caller holds mu.
+// The caller holds mu.
 func (q *Queue[T]) hasApprover(r Request[T]) bool {
 	for m := range q.approvers {
 		if !m.views && m.takes(r) {
@@ -166,7 +166,6 @@ func (q *Queue[T]) hasApprover(r Request[T]) bool {
 	return false
 }
 
-// giveUp ends e, unless an answer came first.
 func (q *Queue[T]) giveUp(e *entry[T], v Verdict, why error) (Verdict, error) {
 	if !q.claim(e) {
 		<-e.done

@@ -12,7 +12,6 @@ type mailbox[T any] struct {
 	busy   bool // being emptied
 }
 
-// event is a new request, or one resolved by verdict.
 type event[T any] struct {
 	request Request[T]
 	verdict *Verdict
@@ -34,7 +33,6 @@ func (q *Queue[T]) JoinFor(a Approver[T], mine func(T) bool) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true, mine: mine})
 }
 
-// takes reports whether the approver receives r.
 func (m *mailbox[T]) takes(r Request[T]) bool { return m.mine == nil || m.mine(r.Show) }
 
 func (q *Queue[T]) join(m *mailbox[T]) (leave func()) {
@@ -80,7 +78,6 @@ func (q *Queue[T]) deliver() {
 	}
 }
 
-// empty delivers m's events until its approver leaves.
 func (q *Queue[T]) empty(m *mailbox[T]) {
 	for ev, ok := q.next(m); ok; ev, ok = q.next(m) {
 		if ev.verdict == nil {

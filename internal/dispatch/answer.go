@@ -105,7 +105,6 @@ func (c *Call) base() sandbox.Profile {
 	return c.workspace.opt.Profile.AtMost(c.profile).Within(c.limit)
 }
 
-// checkAnswer rejects invalid escalations and edits; the question stays open.
 func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
 	base := q.call.base()
 	return func(v approval.Verdict) error {
@@ -121,7 +120,6 @@ func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
 	}
 }
 
-// escalate returns what an answer adds to the call's sandbox, or nil.
 func escalate(q question, base sandbox.Profile, v approval.Verdict) (*escalation.Escalation, error) {
 	if !v.Approve && v.Escalation != (approval.Escalation{}) {
 		return nil, errors.New("an answer of no widens nothing")

@@ -20,7 +20,7 @@ import (
 type hostQuestion struct {
 	asks []policy.Decision
 	turn chan struct{}
-	said *message.Decision // nil: no answer yet
+	said *message.Decision
 	err  error
 }
 
@@ -90,7 +90,6 @@ func (n *connections) questions(asks []policy.Decision) []*hostQuestion {
 	return append(known, fresh)
 }
 
-// answer waits for the answer to a question; nil means yes.
 func (n *connections) answer(ctx context.Context, rules *rules, q *hostQuestion) error {
 	select {
 	case q.turn <- struct{}{}:

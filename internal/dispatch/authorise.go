@@ -40,7 +40,6 @@ func Confinement(p sandbox.Profile) policy.Confinement {
 	}
 }
 
-// authorise decides the call, asking a person if the policy says so.
 func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocation) (*message.Decision, *refusal) {
 	effects, current := inv.Effects(), d.rulesFor(c)
 	verdict := current.policy.Decide(effects)
@@ -56,7 +55,6 @@ func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocatio
 	return d.ask(ctx, q)
 }
 
-// decided reports the policy's decision and stores what it requires.
 func (c *Call) decided(v policy.Decision) *message.Decision {
 	c.profile = v.Profile
 	c.notify(message.PolicyDecision{

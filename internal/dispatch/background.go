@@ -20,8 +20,7 @@ type listener struct {
 	begun  func(*Call)
 }
 
-// maxNotifiedAtOnce bounds the ended background calls reported to a new connection; the next one
-// gets the rest.
+// The next connection gets the rest.
 const maxNotifiedAtOnce = 100
 
 // Join calls begun for each of a client's background calls: running, unreported, and later ones,
@@ -63,7 +62,6 @@ func (d *Dispatcher) unnotified(client string, followed []*Call) (list []*Call) 
 	return list
 }
 
-// background starts an invocation as a separate call, and waits until it runs or fails.
 func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Invocation, out outcome) outcome {
 	if ctx.Err() != nil {
 		out.refused = stopped(ctx)
@@ -145,7 +143,7 @@ func (d *Dispatcher) admitBackground(c *Call) (notify []func(*Call), refused *re
 	return notify, nil
 }
 
-// backgroundCalls counts the running background calls, all and conn's. The caller holds mu.
+// backgroundCalls counts all running background calls, and conn's. The caller holds mu.
 func (d *Dispatcher) backgroundCalls(conn string) (all, own int) {
 	for _, c := range d.calls {
 		if c.of == nil {

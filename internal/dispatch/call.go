@@ -39,7 +39,7 @@ type Call struct {
 	key     Key
 	tool    string // canonical, or as requested if unknown
 	listed  bool   // it exists
-	hash    string // of tool and arguments
+	hash    string
 	req     *message.Request
 	asked   message.ToolCall
 	rec     journal.Key
@@ -52,7 +52,7 @@ type Call struct {
 
 	workspace      *Workspace // nil until enter
 	leave          func()
-	profile        string                 // required by the policy
+	profile        string
 	approved       []string               // files that a person approved
 	opened         []policy.Effect        // reads and writes that a person approved
 	escalation     *escalation.Escalation // a person's; closed with the call
@@ -67,14 +67,14 @@ type Call struct {
 	again          *journal.Record // record of an earlier daemon's call
 	joined         chan struct{}   // of such a call: its client is back
 	resumed        chan struct{}   // of such a call: it awaits approval, or need not
-	lost           *refusal        // why it cannot be journaled
+	lost           *refusal
 
 	mu       sync.Mutex
 	events   []any // append-only
 	capture  *spool.Capture
 	watchers map[*Watcher]struct{}
-	viewers  map[*Watcher]struct{} // see View
-	leaving  *time.Timer           // runs without watchers
+	viewers  map[*Watcher]struct{}
+	leaving  *time.Timer // runs without watchers
 	done     bool
 	progress progress
 }

@@ -43,7 +43,6 @@ type decisionKey struct {
 	action, rule string
 }
 
-// decisionRecord is written once.
 type decisionRecord struct {
 	mu      sync.Mutex
 	written bool

@@ -68,7 +68,7 @@ type Dispatcher struct {
 
 	mu           sync.Mutex
 	calls        map[Key]*Call
-	waiting      int   // admitted, not yet running
+	waiting      int
 	held         int64 // bytes of their arguments
 	unsaved      map[journal.Key]unsaved
 	earlyCancels earlyCancels
@@ -76,7 +76,7 @@ type Dispatcher struct {
 	memory       memory // answers
 	lent         map[conversation]*lentLoopback
 	stopping     bool
-	wg           sync.WaitGroup // one per call
+	wg           sync.WaitGroup
 }
 
 // New returns a Dispatcher. Shutdown ends it.

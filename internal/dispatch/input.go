@@ -34,8 +34,8 @@ func newInbox() *inbox {
 	return &inbox{pieces: make(chan tools.Input, 64), unread: make(map[*piece]struct{})}
 }
 
-// Input passes input to the running command. notify, if any, is called when it has the data, or
-// with false when the call has ended. Neither blocks.
+// Input passes input to the running command without blocking. notify, which may be nil and must not
+// block, is called when the command has the data, or with false when the call has ended.
 func (c *Call) Input(in tools.Input, notify func(taken bool)) *message.Error {
 	c.mu.Lock()
 	running := c.capture != nil && !c.done
@@ -91,7 +91,6 @@ func (b *inbox) drop(p *piece, taken bool) {
 	}
 }
 
-// close notifies the senders of unread input.
 func (b *inbox) close() {
 	b.mu.Lock()
 	b.closed = true

@@ -107,7 +107,6 @@ const (
 	StepRecord = "record"
 )
 
-// Only the call's goroutine calls stepped.
 func (c *Call) stepped(name string, from time.Time) {
 	c.steps = append(c.steps, Step{name, from, time.Now()})
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// others are the other calls of a conversation.
 type others struct {
 	d  *Dispatcher
 	of *Call

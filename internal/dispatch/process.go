@@ -28,7 +28,6 @@ type outcome struct {
 	started  *Call
 }
 
-// live takes a call to its journaled and sent return.
 func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 	defer d.wg.Done()
 	defer c.stop(nil)
@@ -200,7 +199,7 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 		}
 	}
 	inv, refused := d.build(ctx, c.workspace, c.asked)
-	if refused == nil && c.again != nil && inv.Traits().Elsewhere { // the program is gone
+	if refused == nil && c.again != nil && inv.Traits().Elsewhere {
 		refused = notStarted()
 	}
 	if refused == nil {
@@ -253,7 +252,6 @@ func (d *Dispatcher) confinement(c *Call) tools.IO {
 	return tools.IO{Profile: c.profile, Limit: c.limit, Escalation: c.escalation, Approved: c.approved, Opened: c.opened, Policy: d.rulesFor(c).policy}
 }
 
-// execute runs a journaled invocation.
 func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation, out outcome) outcome {
 	dir := d.spool(c)
 	out.capture = spool.NewCapture(spool.Options{Dir: dir, SpoolBytes: d.opt.Limits.SpoolBytes, Redact: d.opt.Redact, Call: c.ID})

@@ -11,7 +11,7 @@ type queue struct {
 
 	mu    sync.Mutex
 	free  int
-	lines map[string]*line // owners with or awaiting slots
+	lines map[string]*line
 	turns []*line
 }
 

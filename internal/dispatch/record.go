@@ -9,7 +9,6 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// journalled returns the call's first record.
 func (d *Dispatcher) journalled(c *Call) journal.Call {
 	var of, root string
 	if c.of != nil {
@@ -140,8 +139,8 @@ func (r running) Total(s tools.Stream) int64 {
 }
 
 type past struct {
-	spool  *spool.Spool // nil: no output
-	totals [2]int64     // from the return
+	spool  *spool.Spool
+	totals [2]int64
 }
 
 func (e *past) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool) {

@@ -89,7 +89,6 @@ func notStarted() *refusal {
 	return &refusal{message.NotStartedAfterCrash, "toold was stopped before this call started; nothing of it ran. Send it again with the same id: it runs then"}
 }
 
-// kept is what continuing a call needs beside its record.
 type kept struct {
 	Program *message.Program `json:"program,omitempty"`
 }
@@ -170,7 +169,6 @@ func (c *Call) awaitClient(ctx context.Context) *refusal {
 	}
 }
 
-// askedAt returns when a person was first asked.
 func (c *Call) askedAt() time.Time {
 	if c.again != nil && c.again.State == journal.Waiting {
 		return c.again.DecidedAt

@@ -26,7 +26,6 @@ const (
 	triedSince = 30 * 24 * time.Hour
 )
 
-// memory contains the conversations' answers until the daemon ends.
 type memory struct {
 	mu      sync.Mutex
 	answers map[conversation]map[string]earlier

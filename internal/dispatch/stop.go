@@ -44,7 +44,6 @@ func stopped(ctx context.Context) *refusal {
 	}
 }
 
-// causeOf returns the wire's cause of a stopped call's end.
 func causeOf(ctx context.Context, kind message.ErrorType) string {
 	switch {
 	case kind == message.Timeout:

@@ -163,7 +163,6 @@ func (s *Server) ours(hostport string) bool {
 	return slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, host) || slices.Contains(s.opt.AllowedHosts, host)
 }
 
-// friendly reports whether an origin's page may connect.
 func (s *Server) friendly(origin string) bool {
 	if slices.Contains(s.opt.AllowedOrigins, origin) {
 		return true

@@ -24,7 +24,6 @@ type waiting struct {
 	wake chan struct{} // capacity 1
 }
 
-// wait starts waiting as the query's wait says, in milliseconds.
 func (s *Server) wait(r *http.Request) (*waiting, context.CancelFunc, *message.Error) {
 	wait := usualWait
 	if text := r.URL.Query().Get("wait"); text != "" {
@@ -117,7 +116,6 @@ func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (*message.R
 	return nil, http.StatusBadRequest, message.InvalidFrame.Errorf("the body asks for no call; send one whole request in any of the dialects")
 }
 
-// calls answers with one return, or a list in order.
 func (w *waiting) calls(out http.ResponseWriter, sub dispatch.Submission) {
 	var watchers []*dispatch.Watcher
 	var ids []string

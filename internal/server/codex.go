@@ -11,7 +11,6 @@ func (s *Server) serveCodex(w http.ResponseWriter, r *http.Request, token Token)
 	s.connect(w, r, token, (*session).runCodex)
 }
 
-// runCodex serves a Codex connection until it ends.
 func (ss *session) runCodex() {
 	defer ss.conn.Close()
 	c := ss.srv.opt.Codex.Connect(ss.token.Name, func(frame []byte) error { return ss.writeFrame(websocket.TextMessage, frame) })

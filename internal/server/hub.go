@@ -23,7 +23,7 @@ type event struct {
 	topic        string
 	seq          int64
 	conversation string
-	tool         string // or only in the frame
+	tool         string
 	frame        any
 	call         *dispatch.Call
 	size         int
@@ -107,7 +107,6 @@ func (h *hub) drop() {
 	}
 }
 
-// read returns some events for a subscriber, and how many it missed.
 func (h *hub) read(s *subscription, most int) (events []event, missed int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -138,7 +137,6 @@ func (h *hub) catchUp(s *subscription) bool {
 	return true
 }
 
-// running returns an event's call while its output is readable.
 func (h *hub) running(key dispatch.Key) *dispatch.Call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -193,7 +191,6 @@ func (h *hub) happened(c *dispatch.Call, what any) {
 	h.publish(e)
 }
 
-// questions publishes questions and their outcome.
 type questions struct{ *hub }
 
 func (q questions) Asked(r approval.Request[message.ApprovalRequest]) {

@@ -10,8 +10,8 @@ import (
 
 // Reasons of a refusal.
 const (
-	refusedLimit  = "limit" // connections, or shutdown
-	refusedToken  = "token" // missing or not in force
+	refusedLimit  = "limit"
+	refusedToken  = "token"
 	refusedRole   = "role"
 	refusedHost   = "host"
 	refusedOrigin = "origin"

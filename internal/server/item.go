@@ -24,7 +24,6 @@ func (it *item) key() dispatch.Key {
 	return dispatch.Key{Client: it.sub.Client, Agent: it.sub.Request.AgentID, ID: it.sub.Call.ID}
 }
 
-// took records the running part's end, and reports whether another part follows.
 func (it *item) took(call *dispatch.Call, final dispatch.Final) (more bool) {
 	if final.Err != nil {
 		return false
@@ -76,7 +75,6 @@ func (ss *session) requestItem(m *message.Request) {
 	ss.follow(ss.srv.opt.Dispatch.Submit(it.sub))
 }
 
-// concludePart continues after a part, or writes the item's answer.
 func (w *writer) concludePart(it *item, call *dispatch.Call, final dispatch.Final) error {
 	w.ss.mu.Lock()
 	more := it.took(call, final)

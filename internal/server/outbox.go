@@ -22,7 +22,7 @@ type outbox struct {
 	mu     sync.Mutex
 	room   sync.Cond
 	queue  []any
-	held   int // of the frames
+	held   int
 	closed bool
 }
 
@@ -32,7 +32,6 @@ func newOutbox(poke func()) *outbox {
 	return o
 }
 
-// reply queues an answer, blocking while too many are unread.
 func (o *outbox) reply(v any) {
 	o.mu.Lock()
 	for o.full() && !o.closed {

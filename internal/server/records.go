@@ -21,7 +21,6 @@ func (ss *session) listMessages(m *message.ListMessages) {
 	ss.answered(page, e)
 }
 
-// list reads a page of the journal; client "" sees all.
 func (s *Server) list(ctx context.Context, client string, m *message.ListMessages) (message.Messages, *message.Error) {
 	page, err := s.opt.Journal.List(ctx, journal.Query{
 		Before: m.Before, After: m.After, Limit: m.Limit, Ascending: m.Order == "asc", Client: client,

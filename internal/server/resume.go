@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	maxResumeStates = 256 // of ended connections
+	maxResumeStates = 256
 	maxPieces       = 256
 	maxEnds         = 1024
 
-	takeOver = 5 * time.Second // wait for an ending connection
+	takeOver = 5 * time.Second
 )
 
 type piece struct {
@@ -57,8 +57,6 @@ func (h *history) ended(e ending) {
 	h.ends = append(h.ends, e)
 }
 
-// resumeState is what an ended connection leaves: calls whose end was not written, and the last
-// writes.
 type resumeState struct {
 	conn, client string
 	until        time.Time

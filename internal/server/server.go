@@ -33,7 +33,7 @@ type Options struct {
 	Approvals *approval.Queue[message.ApprovalRequest]
 	Journal   *journal.Journal
 	Log       *zap.Logger
-	Tokens    func() []Token // in force
+	Tokens    func() []Token
 	// Greet answers a client in dir, "" for none, without ConnID and Roles.
 	Greet func(dir string) (message.HelloAck, error)
 	// Question describes a call to a person.
@@ -54,12 +54,12 @@ type Options struct {
 	AllowedOrigins []string // of other pages
 
 	Connections        int
-	CallsPerConnection int // unanswered
+	CallsPerConnection int
 	MaxFrameBytes      int64
 	IncomingBytes      int64         // being received; see budget
 	OutboxBytes        int64         // backlog after which a reader skips ahead
 	Linger             time.Duration // time to resume a connection
-	Ping               time.Duration // interval
+	Ping               time.Duration
 	Idle               time.Duration // permitted silence
 }
 
@@ -142,7 +142,6 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, token Token
 	s.connect(w, r, token, (*session).run)
 }
 
-// connect upgrades a connection and runs its session.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request, token Token, run func(*session)) {
 	if why := s.mayConnect(token); why != "" {
 		s.refused(refusedLimit)

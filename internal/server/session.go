@@ -27,7 +27,7 @@ type session struct {
 	conn  *websocket.Conn
 	dec   *message.Decoder
 	out   *outbox
-	wake  chan struct{}                     // capacity 1
+	wake  chan struct{}
 	take  func(kind int, frame []byte) bool // handles a frame; false: ends
 	bye   func(code int, text string)       // closes after what is owed
 
@@ -41,13 +41,13 @@ type session struct {
 	subscribed bool
 	dir        string // of calls' workspace; the reader's
 
-	last history // the writer's
+	last history
 
 	mu       sync.Mutex
-	feeds    []*feed // followed calls
+	feeds    []*feed
 	items    []*item
 	met      map[dispatch.Key]bool // background calls followed so far
-	wants    output                // form of live output
+	wants    output
 	ending   bool
 	lingers  bool // ignoring the client's frames
 	left     bool
@@ -256,7 +256,6 @@ func (ss *session) sendClose(code int, text string, within time.Duration) {
 	}
 }
 
-// dismissed ends a connection whose token is revoked.
 func (ss *session) dismissed() bool {
 	if !ss.token.revoked() {
 		return false

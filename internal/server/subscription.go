@@ -23,8 +23,8 @@ type subscription struct {
 	poke func()
 
 	next      int64
-	seq       int64 // handled last
-	replaying bool  // from the journal, until caught up
+	seq       int64
+	replaying bool // from the journal, until caught up
 	feeds     map[dispatch.Key]*feed
 }
 
@@ -111,7 +111,7 @@ func (w *writer) advanceSubscription() (more bool, err error) {
 
 func (w *writer) replay() error {
 	s := w.sub
-	last := w.ss.srv.opt.Journal.Last() // the hub has later ones
+	last := w.ss.srv.opt.Journal.Last()
 	page, err := w.ss.srv.opt.Journal.List(context.Background(), journal.Query{
 		AfterSeq: s.seq, Ascending: true, Limit: messagesAtOnce,
 		Client: s.Client, AgentID: s.AgentID, ConversationID: s.ConversationID, CallID: s.CallID,

@@ -78,10 +78,10 @@ func (ss *session) owesNothing() bool {
 }
 
 type writer struct {
-	ss       *session
-	beat     time.Time
-	seq      int64
-	*buffers // during output; see stream
+	ss   *session
+	beat time.Time
+	seq  int64
+	*buffers
 
 	channels uint32
 	sub      *subscription
@@ -188,7 +188,6 @@ func (w *writer) stream(f *feed, call *dispatch.Call, shown bool) (more bool, er
 
 type shower func(f *feed, s tools.Stream, at int64, p []byte) error
 
-// pieces shows a piece of each stream, from the feed's offsets.
 func (w *writer) pieces(f *feed, capture *spool.Capture, show shower) (more bool, err error) {
 	if w.buffers == nil {
 		w.buffers = w.ss.srv.buffers.Get().(*buffers)
@@ -270,7 +269,6 @@ func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	return w.ss.writeFrame(websocket.TextMessage, w.frame)
 }
 
-// conclude writes the return in the request's dialect.
 func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) error {
 	defer f.watcher.Detach()
 	w.ss.last.ended(ending{w.seq, call.Key(), time.Now()})
@@ -325,7 +323,6 @@ func (w *writer) send(v any) error {
 	return w.ss.writeFrame(websocket.TextMessage, frame)
 }
 
-// unencodable replaces a message that cannot be encoded.
 func (ss *session) unencodable(err error) *message.Error {
 	ss.srv.opt.Log.Error("cannot encode a message", zap.String("conn", ss.id), zap.Error(err))
 	return message.InternalError.Errorf("toold could not encode its answer")
