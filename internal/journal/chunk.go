@@ -59,7 +59,7 @@ const (
 	cAgent
 	cConversation
 	cWorkspace
-	cName // as asked
+	cName
 	cTool
 	cAction
 	cBy
@@ -130,11 +130,11 @@ func (h hasher) origin(c *Call) origin {
 type summary struct {
 	id          chain.ID
 	records     int64 // at most, in a chunk
-	mask        int64 // of hasher
+	mask        int64
 	first, last chain.Mark
 	before      chain.Hash // hash of the record before first
 	numbers                // as far as its records tell
-	least, most Key        // of its calls
+	least, most Key
 	leastSeq    int64
 	mostSeq     int64
 	received    int64 // latest time of receipt
@@ -155,7 +155,7 @@ type foreign struct {
 type change struct {
 	decided          bool
 	tool, action, by int64 // hashes; tool 0 = unchanged
-	set, clear       int64 // flags
+	set, clear       int64
 }
 
 type fenceOp struct {

@@ -89,7 +89,7 @@ func copied(rec chain.Record, fetch func(chain.Hash, int64) ([]byte, error)) (Co
 	c := Copied{Record: rec, Beside: map[chain.Hash][]byte{}}
 	e := newEvent(rec.Kind)
 	if e == nil {
-		return c, nil // the log's own
+		return c, nil
 	}
 	err := decode(rec.Body, e, func(h chain.Hash, size int64) ([]byte, error) {
 		text, err := fetch(h, size)

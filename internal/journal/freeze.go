@@ -131,7 +131,7 @@ func (x *index) again(c *chunk) (*tail, error) {
 		before = sha256.Sum256(rec.Text)
 		rec.Hash = before
 		if newEvent(rec.Kind) == nil {
-			return nil // the log's own
+			return nil
 		}
 		e, err := decodeRecord(rec, x.texts)
 		if err == nil {

@@ -93,7 +93,7 @@ func importOld(ctx context.Context, dir string, accept bool) (calls int, err err
 		return 0, err
 	}
 	err = parent.Sync()
-	if gone := os.Remove(filepath.Join(dir, "head")); !errors.Is(gone, fs.ErrNotExist) { // of the old journal
+	if gone := os.Remove(filepath.Join(dir, "head")); !errors.Is(gone, fs.ErrNotExist) {
 		err = errors.Join(err, gone)
 	}
 	return calls, errors.Join(err, parent.Close())
@@ -128,7 +128,7 @@ func copyOld(ctx context.Context, dir, fresh string, accept bool) (calls int, er
 	m := importer{db: db, log: log, known: map[identity]*oldCall{}}
 	err = m.all(ctx)
 	if err == nil {
-		err = db.Complete(ctx) // only the main file is kept
+		err = db.Complete(ctx)
 	}
 	return m.calls, errors.Join(err, log.Close())
 }

@@ -22,7 +22,7 @@ type index struct {
 	dir     chain.Dir // of the chunks; may be nil
 	hash    hasher
 	texts   texts
-	records uint64 // at most, in a chunk
+	records uint64
 
 	saving sync.Mutex
 	mu     sync.RWMutex
@@ -249,7 +249,7 @@ func (x *index) meet(list []foreign, segment uint32) {
 	for _, f := range list {
 		home := x.home(Key(f.key))
 		if home == nil {
-			continue // it was removed
+			continue
 		}
 		m := x.moved[Key(f.key)]
 		if m == nil {

@@ -49,23 +49,23 @@ type Journal struct {
 	files   files
 	write   *recorder
 	index   *index
-	filling alarm // runs while no one waits
+	filling alarm
 	ballast ballast
 
 	misses  int // failed lookups of ids; guarded by the table's lock
 	closing atomic.Bool
 	hold    atomic.Uint32
-	grown   chan struct{}  // capacity 1
+	grown   chan struct{}
 	beside  sync.WaitGroup // reading the index for a filter
 	key     seal.Key
 }
 
 type files struct {
 	log, notes chain.Dir
-	path       string     // of log; "" = a copy without index
-	segment    int64      // size of a segment
-	chunk      uint64     // records per chunk
-	hashMask   uint32     // of hasher
+	path       string // of log; "" = a copy without index
+	segment    int64  // size of a segment
+	chunk      uint64 // records per chunk
+	hashMask   uint32
 	last       chain.Mark // end of a copy, which has no notes
 }
 

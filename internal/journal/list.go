@@ -181,7 +181,7 @@ func (v *view) seqOf(ctx context.Context, id string) (seq int64, err error) {
 
 type messageReader struct {
 	v      *view
-	calls  map[Key]*Call // cache
+	calls  map[Key]*Call
 	places map[identity]string
 }
 

@@ -34,8 +34,8 @@ type recorder struct {
 	tampered error
 	texts    texts
 	signed   atomic.Pointer[signed] // needs no further checkpoint
-	appended atomic.Bool            // by this process
-	changed  func()                 // called when the index may need saving
+	appended atomic.Bool
+	changed  func() // called when the index may need saving
 
 	index   *index
 	known   sync.RWMutex // guards table; taken after turn
@@ -85,7 +85,7 @@ func (r *recorder) see(rec chain.Record) error {
 	r.known.Lock()
 	defer r.known.Unlock()
 	if rec.Number <= r.table.number {
-		return nil // loaded from the index
+		return nil
 	}
 	e, err := decodeRecord(rec, r.texts)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // Part is a part of a journal that can be removed as a whole.
 type Part struct {
-	Bytes int64 // including blobs
+	Bytes int64
 	Ended time.Time
 
 	segment uint32

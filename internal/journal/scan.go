@@ -181,7 +181,7 @@ type messageScan struct {
 	between
 	conditions []condition
 	ascending  bool
-	workspace  string // of the call
+	workspace  string
 }
 
 // messages passes on the positions of the messages that match a query's hashes until found returns

@@ -30,7 +30,7 @@ type table struct {
 }
 
 type numbers struct {
-	number  uint64 // of the last record
+	number  uint64
 	lastKey Key
 	lastSeq int64
 	begins  int64 // first segment after the last removal; 0 = none removed

@@ -79,7 +79,7 @@ func (t *touched) String() string {
 	n := 0
 	for _, k := range t.later {
 		if t.names[k] == "" {
-			continue // a misread key
+			continue
 		}
 		switch n++; {
 		case n == 1:

@@ -251,7 +251,7 @@ func (v *verification) compare(r taken) error {
 	is, err := readAll(v.index.dir, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // it was removed meanwhile
+		return nil
 	case err != nil:
 		return err
 	case string(is) == string(want):
@@ -281,7 +281,7 @@ func (v *verification) rest(last chain.Mark) error {
 	for name, c := range v.chunks {
 		switch {
 		case c.last.Number <= v.report.Gone, int64(c.first.Segment) < v.begins:
-			continue // it was removed
+			continue
 		case c.last.Number > last.Number && v.now(name, c):
 			return tampered("the index was made from %d records, and there are %d", c.last.Number, last.Number)
 		case v.now(name, c):

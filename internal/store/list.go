@@ -14,9 +14,9 @@ import (
 
 // Call is a call in a store.
 type Call struct {
-	journal.Record        // with Arguments
-	Daemon         string // OWNER/ID
-	Err            error  // why it cannot be read, for instance because rows were changed
+	journal.Record
+	Daemon string // OWNER/ID
+	Err    error  // why it cannot be read, for instance because rows were changed
 }
 
 // List passes on the calls that a query selects, of the daemons with a name ("" = all), latest

@@ -103,9 +103,9 @@ func Prepare(ctx context.Context, address string) error {
 // Daemon is the journal of a daemon in a store.
 type Daemon struct {
 	Owner string // the database user
-	ID    string // of the journal
+	ID    string
 	Last  chain.Mark
-	Time  time.Time // of the last record
+	Time  time.Time
 }
 
 // Name returns OWNER/ID.

@@ -11,7 +11,7 @@ import (
 // Copy is a read-only copy of a log, for Verify, Salvage and ReadBlob. They call none of the
 // methods it lacks.
 type Copy struct {
-	Dir      // nil
+	Dir
 	Segments []uint32
 	// Read returns the concatenated records of a segment, or with text the blob of that hash. The
 	// error is fs.ErrNotExist if there is none.

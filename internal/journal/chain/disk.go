@@ -15,7 +15,7 @@ type disk struct {
 	grown   bool                 // the file size is not synced
 	failed  error                // why all later syncs fail
 	note    note
-	measure func(time.Duration, error) // Options.Synced
+	measure func(time.Duration, error)
 }
 
 // sync is Log.Sync for a caller that has the turn.

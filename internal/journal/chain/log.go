@@ -42,12 +42,12 @@ func (e *DamageError) Error() string {
 // Options configure a Log.
 type Options struct {
 	Dir   Dir
-	Notes Dir    // directory of the note; nil, for Verify only, to use Noted
-	Note  string // file name of the note
+	Notes Dir // directory of the note; nil, for Verify only, to use Noted
+	Note  string
 	Noted Mark
 	// SegmentBytes is the size at which the next segment begins, fixed when a segment is created.
 	SegmentBytes int64
-	Wait         time.Duration // for the lock
+	Wait         time.Duration
 	// From is a record the caller has seen: Open reads only what follows. The error is ErrNoMark if
 	// the log does not have it.
 	From Mark

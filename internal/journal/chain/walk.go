@@ -19,11 +19,11 @@ type walk struct {
 	whole bool         // seen receives them too
 	base  removal      // where a log without its first segments begins
 
-	header segmentHeader // of the current segment
-	file   File          // current segment; nil before the first
-	last   Mark          // last record
-	end    int64         // offset behind last
-	size   int64         // of the file
+	header segmentHeader
+	file   File  // current segment; nil before the first
+	last   Mark  // last record
+	end    int64 // offset behind last
+	size   int64
 }
 
 // all reads the listed segments. Only the last may have an incomplete end, behind the note. A last

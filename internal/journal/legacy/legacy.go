@@ -117,9 +117,9 @@ func hash(texts ...[]byte) []byte {
 }
 
 type seal struct {
-	Message   int64            `json:"message"` // last message
-	Link      string           `json:"link"`    // its hash
-	Calls     map[int64]digest `json:"calls"`   // changed ones
+	Message   int64            `json:"message"`
+	Link      string           `json:"link"`
+	Calls     map[int64]digest `json:"calls"`
 	Arguments map[int64]string `json:"arguments"`
 }
 
