@@ -140,9 +140,17 @@ func bytesOf(data, b64 string) ([]byte, error) {
 	return decoded, nil
 }
 
-// Cancel requests the end of a call; "": all of this client's. It does not wait.
+// Cancel requests the end of a call. It does not wait.
 func (c *Client) Cancel(callID, reason string) error {
-	return c.send(message.Cancel{MessageType: "cancel", CallID: callID, All: callID == "", Reason: reason})
+	if callID == "" {
+		return errors.New("no call is named: its id is empty")
+	}
+	return c.send(message.Cancel{MessageType: "cancel", CallID: callID, Reason: reason})
+}
+
+// CancelAll requests the end of all calls of this client. It does not wait.
+func (c *Client) CancelAll(reason string) error {
+	return c.send(message.Cancel{MessageType: "cancel", All: true, Reason: reason})
 }
 
 // Input sends input to a running call without waiting. It ignores in.RequestID.

@@ -221,7 +221,10 @@ func TestTheEndOfAContextEndsTheWaiting(t *testing.T) {
 	if _, err := c.Call(ctx, Call{ID: "c1", Tool: "bash"}, Events{}); !errors.Is(err, why) {
 		t.Errorf("got %v, want the cause", err)
 	}
-	if err := errors.Join(c.Cancel("c1", "enough"), c.Cancel("", "")); err != nil {
+	if c.Cancel("", "") == nil || c.Stop(t.Context(), "", "") == nil {
+		t.Error("a call without an id is cancelled")
+	}
+	if err := errors.Join(c.Cancel("c1", "enough"), c.CancelAll("")); err != nil {
 		t.Error(err)
 	}
 }
