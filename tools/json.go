@@ -152,7 +152,9 @@ func writeCanonical(w io.Writer, value json.RawMessage) {
 		}
 		io.WriteString(w, "]")
 	case '"':
-		io.WriteString(w, canonicalString(strict.Text(value)))
+		text := strict.Text(value) // may be long: not copied again
+		io.WriteString(w, strconv.Itoa(len(text))+"\"")
+		io.WriteString(w, text)
 	default:
 		w.Write(value)
 	}
