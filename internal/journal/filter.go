@@ -58,8 +58,9 @@ func (x *index) identities(more func(hash uint32) bool) error {
 	v := x.view()
 	defer v.close()
 	return v.each(context.Background(), true, func(s *summary) bool { return s.most == 0 }, func(p *part, _ []Key) (bool, error) {
-		for _, h := range p.hash(callRows, cIdentity) {
-			if !more(h) {
+		hashes := p.hash(callRows, cIdentity)
+		for row := 0; p.err == nil && row < p.rows(callRows); row++ {
+			if !more(hashes.At(row)) {
 				return false, nil
 			}
 		}

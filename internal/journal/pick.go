@@ -25,9 +25,7 @@ func (p *part) between(table int, b between) columns.Rows {
 		return columns.Between(0, p.rows(table))
 	}
 	numbers := p.number(table, nNumber)
-	low, _ := slices.BinarySearch(numbers, uint64(max(b.after, 0)+1))
-	high, _ := slices.BinarySearch(numbers, uint64(b.before))
-	return columns.Between(low, high)
+	return columns.Between(numbers.Search(uint64(max(b.after, 0)+1)), numbers.Search(uint64(b.before)))
 }
 
 // pick returns the rows that fulfil conditions, ignoring other chunks.
@@ -41,7 +39,7 @@ func (p *part) pick(table int, in between, all []condition) columns.Rows {
 		if p.err != nil {
 			return columns.Rows{}
 		}
-		rows = columns.Pick(hashes, rows, c.want)
+		rows = hashes.Pick(rows, c.want)
 	}
 	return rows
 }
@@ -50,7 +48,7 @@ func (p *part) pick(table int, in between, all []condition) columns.Rows {
 func (p *part) holds(table, row int, all []condition, has func(column int, is uint32) uint32) bool {
 	for _, c := range all {
 		hashes := p.hash(table, c.column)
-		if p.err != nil || !slices.Contains(c.want, has(c.column, hashes[row])) {
+		if p.err != nil || !slices.Contains(c.want, has(c.column, hashes.At(row))) {
 			return false
 		}
 	}

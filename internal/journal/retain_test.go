@@ -219,20 +219,20 @@ func TestADamagedRecordIsNamedWithItsCallAndThoseAfterIt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, _ := openFaulty(t, dir)
-	lived(t, j, "a", 3)
+	lived(t, j, "call", 3) // which is in no random id
 	path := filepath.Join(dir, "journal", "00000001.log")
 	text, err := os.ReadFile(path)
 	must(t, err)
 	for what, want := range map[string]string{
-		`a-1`:       `tool call "a-1" of 2`,
-		`message-4`: `tool call "a-1" of 2`, // its return
+		`call-1`:    `tool call "call-1" of 2`,
+		`message-4`: `tool call "call-1" of 2`, // its return
 	} {
 		edited := []byte(string(text))
 		at := strings.Index(string(text), what)
 		edited[at+len(what)] ^= 1
 		must(t, os.WriteFile(path, edited, 0o600))
 		_, err := Verify(t.Context(), dir, Checks{})
-		if !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `cannot be trusted: "a-2" of 2`) {
+		if !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `cannot be trusted: "call-2" of 2`) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -126,7 +126,7 @@ func (p *part) selectCalls(q callScan, moved []Key) (list []foundCall, _ error) 
 		return nil, p.err
 	}
 	numbers, received := p.number(callRows, nNumber), p.number(callRows, nReceived)
-	var names, flags []uint32
+	var names, flags columns.Hashes
 	if q.text != nil {
 		names, flags = p.hash(callRows, cName), p.hash(callRows, cFlags)
 	}
@@ -135,14 +135,14 @@ func (p *part) selectCalls(q callScan, moved []Key) (list []foundCall, _ error) 
 	}
 	for i := range rows.Len() {
 		row := rows.At(i)
-		if q.since != 0 && int64(received[row]) < q.since {
+		if q.since != 0 && int64(received.At(row)) < q.since {
 			continue
 		}
-		f := foundCall{key: Key(numbers[row])}
+		f := foundCall{key: Key(numbers.At(row))}
 		if q.text != nil {
-			long := names[row] == 1
-			f.named = q.text.names[names[row]] && !long
-			f.apart = long || flags[row]&isLarge != 0 || slices.Contains(moved, f.key)
+			name := names.At(row)
+			f.named = q.text.names[name] && name != 1
+			f.apart = name == 1 || flags.At(row)&isLarge != 0 || slices.Contains(moved, f.key)
 		}
 		list = append(list, f)
 	}
@@ -201,7 +201,10 @@ func (p *part) selectMessages(v *view, q messageScan) ([]foundMessage, error) {
 	single := func(row int64, of func(column int, is uint32) uint32) {
 		if !q.all(p.leastSeq, p.mostSeq) {
 			numbers := p.number(messageRows, nNumber)
-			if p.err != nil || !q.all(int64(numbers[row]), int64(numbers[row])) {
+			if p.err != nil {
+				return
+			}
+			if seq := int64(numbers.At(int(row))); !q.all(seq, seq) {
 				return
 			}
 		}
@@ -245,7 +248,7 @@ func (p *part) selectMessages(v *view, q messageScan) ([]foundMessage, error) {
 	list := make([]foundMessage, rows.Len())
 	for i := range list {
 		row := rows.At(i)
-		list[i] = foundMessage{place{p.first.Segment, int64(at[row])}, int64(numbers[row])}
+		list[i] = foundMessage{place{p.first.Segment, int64(at.At(row))}, int64(numbers.At(row))}
 	}
 	return list, nil
 }

@@ -78,8 +78,8 @@ type part struct {
 	memory  *tail
 	file    *columns.File
 	open    chain.File // nil while closed
-	hashes  map[[2]int][]uint32
-	numbers map[[2]int][]uint64
+	hashes  map[[2]int]columns.Hashes
+	numbers map[[2]int]columns.Numbers
 	err     error // why a column could not be read
 }
 
@@ -97,7 +97,7 @@ func (v *view) part(c *chunk) *part {
 }
 
 func newPart(x *index, s summary) *part {
-	return &part{summary: s, x: x, hashes: map[[2]int][]uint32{}, numbers: map[[2]int][]uint64{}}
+	return &part{summary: s, x: x, hashes: map[[2]int]columns.Hashes{}, numbers: map[[2]int]columns.Numbers{}}
 }
 
 func (v *view) forget(c *chunk) {
@@ -119,17 +119,17 @@ func (p *part) rows(table int) int {
 	return p.memory.tables()[table].Len()
 }
 
-func (p *part) hash(table, column int) []uint32 {
-	return load(p, p.hashes, table, column, func(t *columns.Table) [][]uint32 { return t.Hashes }, p.file.Hashes)
+func (p *part) hash(table, column int) columns.Hashes {
+	return load(p, p.hashes, table, column, func(t *columns.Table) columns.Hashes { return columns.Plain(t.Hashes[column]) }, p.file.Hashes)
 }
 
-func (p *part) number(table, column int) []uint64 {
-	return load(p, p.numbers, table, column, func(t *columns.Table) [][]uint64 { return t.Numbers }, p.file.Numbers)
+func (p *part) number(table, column int) columns.Numbers {
+	return load(p, p.numbers, table, column, func(t *columns.Table) columns.Numbers { return columns.PlainNumbers(t.Numbers[column]) }, p.file.Numbers)
 }
 
 // load returns a column from memory or from the file. If the file is unusable, it rebuilds the
-// chunk. After a failure it sets p.err and returns nil.
-func load[T any](p *part, loaded map[[2]int][]T, table, column int, of func(*columns.Table) [][]T, file func(r io.ReaderAt, table, column int) ([]T, error)) []T {
+// chunk. After a failure it sets p.err and returns an empty column.
+func load[T any](p *part, loaded map[[2]int]T, table, column int, memory func(*columns.Table) T, file func(r io.ReaderAt, table, column int) (T, error)) (values T) {
 	at := [2]int{table, column}
 	if known, is := loaded[at]; is || p.err != nil {
 		return known
@@ -137,16 +137,17 @@ func load[T any](p *part, loaded map[[2]int][]T, table, column int, of func(*col
 	if p.memory == nil {
 		err := p.reach()
 		if err == nil {
-			loaded[at], err = file(p.open, table, column)
+			values, err = file(p.open, table, column)
 		}
 		if err == nil {
-			return loaded[at]
+			loaded[at] = values
+			return values
 		}
 		if p.memory, p.err = p.x.again(p.c); p.err != nil {
-			return nil
+			return values
 		}
 	}
-	loaded[at] = of(p.memory.tables()[table])[column]
+	loaded[at] = memory(p.memory.tables()[table])
 	return loaded[at]
 }
 
@@ -197,16 +198,16 @@ func (v *view) places(k Key) ([]place, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
-	all := []place{{c.first.Segment, int64(at[row])}}
+	all := []place{{c.first.Segment, int64(at.At(row))}}
 	begin := uint64(0)
 	if row > 0 {
-		begin = ends[row-1]
+		begin = ends.At(row - 1)
 	}
-	if begin > ends[row] || ends[row] > uint64(len(events)) {
+	if ends.At(row) > uint64(events.Len()) {
 		return nil, columns.ErrDamaged
 	}
-	for _, at := range events[begin:ends[row]] {
-		all = append(all, place{c.first.Segment, int64(at)})
+	for i := begin; i < ends.At(row); i++ {
+		all = append(all, place{c.first.Segment, int64(events.At(int(i)))})
 	}
 	return append(all, list...), nil
 }
@@ -221,7 +222,8 @@ func (t *tail) placesOf(c *tailCall) (all []place) {
 }
 
 func (p *part) callRow(k Key) int {
-	if row, found := slices.BinarySearch(p.number(callRows, nNumber), uint64(k)); found {
+	keys := p.number(callRows, nNumber)
+	if row := keys.Search(uint64(k)); row < keys.Len() && Key(keys.At(row)) == k {
 		return row
 	}
 	return -1
@@ -246,8 +248,8 @@ func (v *view) origin(k Key) (origin, error) {
 	if p.err != nil {
 		return of, p.err
 	}
-	request, found := slices.BinarySearch(messages, at[row])
-	if !found {
+	request := messages.Search(at.At(row))
+	if request == messages.Len() {
 		return of, columns.ErrDamaged
 	}
 	for i := range of {
@@ -255,7 +257,7 @@ func (v *view) origin(k Key) (origin, error) {
 		if p.err != nil {
 			return origin{}, p.err
 		}
-		of[i] = hashes[request]
+		of[i] = hashes.At(request)
 	}
 	v.x.mu.Lock()
 	defer v.x.mu.Unlock()

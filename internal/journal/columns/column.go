@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"sort"
 )
 
 // Rows is a sorted selection of rows of a table.
@@ -34,119 +35,207 @@ func (r Rows) At(i int) int {
 	return r.low + i
 }
 
+// Hashes is a column of hashes.
+type Hashes struct {
+	plain []uint32
+	many  []byte // as in a file
+	// A column with few distinct hashes is stored as indexes into values.
+	values []uint32
+	places []byte
+}
+
+// Plain makes a column of hashes, which must not change while it is used.
+func Plain(hashes []uint32) Hashes { return Hashes{plain: hashes} }
+
+// few is how many distinct hashes can be indexed by a byte.
+const few = 256
+
+func encodeHashes(c []uint32) []byte {
+	places := make(map[uint32]byte, few)
+	for _, v := range c {
+		if _, known := places[v]; !known && len(places) == few {
+			return encodePlain(c)
+		}
+		places[v] = 0
+	}
+	values := slices.Sorted(maps.Keys(places))
+	p := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+4*len(values)+len(c)), uint32(len(values)))
+	for i, v := range values {
+		places[v] = byte(i)
+		p = binary.LittleEndian.AppendUint32(p, v)
+	}
+	for _, v := range c {
+		p = append(p, places[v])
+	}
+	return p
+}
+
+// encodePlain stores many distinct hashes; the count few+1 marks the format.
+func encodePlain(c []uint32) []byte {
+	p := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+4*len(c)), few+1)
+	for _, v := range c {
+		p = binary.LittleEndian.AppendUint32(p, v)
+	}
+	return p
+}
+
+func decodeHashes(p []byte, rows int) (c Hashes, err error) {
+	if len(p) < 4 {
+		return c, ErrDamaged
+	}
+	n := int(binary.LittleEndian.Uint32(p))
+	if p = p[4:]; n > few {
+		if len(p) != 4*rows {
+			return c, ErrDamaged
+		}
+		c.many = p
+		return c, nil
+	}
+	if len(p) != 4*n+rows {
+		return c, ErrDamaged
+	}
+	c.values, c.places = decodeWords(p[:4*n]), p[4*n:]
+	for _, place := range c.places {
+		if int(place) >= n {
+			return c, ErrDamaged
+		}
+	}
+	return c, nil
+}
+
+func word(p []byte, i int) uint32 { return binary.LittleEndian.Uint32(p[4*i:]) }
+
+func decodeWords(p []byte) []uint32 {
+	words := make([]uint32, len(p)/4)
+	for i := range words {
+		words[i] = word(p, i)
+	}
+	return words
+}
+
+// At returns the hash of a row.
+func (c *Hashes) At(row int) uint32 {
+	switch {
+	case c.places != nil:
+		return c.values[c.places[row]]
+	case c.many != nil:
+		return word(c.many, row)
+	}
+	return c.plain[row]
+}
+
 // Pick returns the rows of in whose hash is in want.
-func Pick(column []uint32, in Rows, want []uint32) Rows {
+func (c *Hashes) Pick(in Rows, want []uint32) Rows {
+	switch {
+	case c.many != nil:
+		return pickMany(c.many, in, want)
+	case c.places == nil:
+		return pick(c.plain, in, want)
+	}
+	var places []byte
+	for _, w := range want {
+		if at, found := slices.BinarySearch(c.values, w); found {
+			places = append(places, byte(at))
+		}
+	}
+	return pick(c.places, in, places)
+}
+
+func pick[T byte | uint32](column []T, in Rows, want []T) Rows {
 	found := make([]int32, 0, in.Len()/8)
-	if in.list == nil && len(want) == 1 { // the most frequent query, on the most rows
+	switch {
+	case len(want) == 0:
+	case in.list == nil && len(want) == 1:
 		w := want[0]
 		for i, v := range column[in.low:in.high] {
 			if v == w {
 				found = append(found, int32(in.low+i))
 			}
 		}
+	default:
+		for i := range in.Len() {
+			if row := in.At(i); slices.Contains(want, column[row]) {
+				found = append(found, int32(row))
+			}
+		}
+	}
+	return Rows{list: found}
+}
+
+// pickMany is pick for an encoded column.
+func pickMany(column []byte, in Rows, want []uint32) Rows {
+	found := []int32{}
+	if in.list == nil && len(want) == 1 {
+		w := want[0]
+		for p, row := column[4*in.low:4*in.high], int32(in.low); len(p) >= 4; p, row = p[4:], row+1 {
+			if binary.LittleEndian.Uint32(p) == w {
+				found = append(found, row)
+			}
+		}
 		return Rows{list: found}
 	}
 	for i := range in.Len() {
-		if row := in.At(i); slices.Contains(want, column[row]) {
+		if row := in.At(i); slices.Contains(want, word(column, row)) {
 			found = append(found, int32(row))
 		}
 	}
 	return Rows{list: found}
 }
 
-const few = 256
-
-// encodeHashes stores a column of few distinct hashes as their number, the hashes, and the index
-// of each row. The number few+1 marks a column with all its hashes.
-func encodeHashes(column []uint32) []byte {
-	places := make(map[uint32]byte, few)
-	for _, v := range column {
-		if _, known := places[v]; !known && len(places) == few {
-			return appendWords(nil, few+1, column)
-		}
-		places[v] = 0
-	}
-	values := slices.Sorted(maps.Keys(places))
-	for i, v := range values {
-		places[v] = byte(i)
-	}
-	p := appendWords(make([]byte, 0, 4+4*len(values)+len(column)), len(values), values)
-	for _, v := range column {
-		p = append(p, places[v])
-	}
-	return p
+// Numbers is a column of numbers.
+type Numbers struct {
+	plain []uint64
+	// Encoded: the difference to the least number, in width bytes each.
+	least uint64
+	width int
+	more  []byte
+	rows  int
 }
 
-func appendWords(p []byte, number int, words []uint32) []byte {
-	p = binary.LittleEndian.AppendUint32(slices.Grow(p, 4+4*len(words)), uint32(number))
-	for _, v := range words {
-		p = binary.LittleEndian.AppendUint32(p, v)
-	}
-	return p
-}
+// PlainNumbers makes a column of numbers, which must not change while it is used.
+func PlainNumbers(numbers []uint64) Numbers { return Numbers{plain: numbers, rows: len(numbers)} }
 
-func decodeHashes(p []byte, rows int) ([]uint32, error) {
-	if len(p) < 4 {
-		return nil, ErrDamaged
-	}
-	n := int(binary.LittleEndian.Uint32(p))
-	if p = p[4:]; n > few {
-		if len(p) != 4*rows {
-			return nil, ErrDamaged
-		}
-		return words(p), nil
-	}
-	if len(p) != 4*n+rows {
-		return nil, ErrDamaged
-	}
-	values, column := words(p[:4*n]), make([]uint32, rows)
-	for row, place := range p[4*n:] {
-		if int(place) >= n {
-			return nil, ErrDamaged
-		}
-		column[row] = values[place]
-	}
-	return column, nil
-}
-
-func words(p []byte) []uint32 {
-	list := make([]uint32, len(p)/4)
-	for i := range list {
-		list[i] = binary.LittleEndian.Uint32(p[4*i:])
-	}
-	return list
-}
-
-// encodeNumbers stores the least number, a width, and the difference of each row to the least in
-// so many bytes.
-func encodeNumbers(column []uint64) []byte {
+func encodeNumbers(c []uint64) []byte {
 	least, most := uint64(0), uint64(0)
-	if len(column) > 0 {
-		least, most = slices.Min(column), slices.Max(column)
+	if len(c) > 0 {
+		least, most = slices.Min(c), slices.Max(c)
 	}
-	width := 1 // at least, so that the file's size bounds the rows
+	width := 1 // at least 1, so that rows are bounded by the file's size
 	for rest := (most - least) >> 8; rest > 0; rest >>= 8 {
 		width++
 	}
 	p := append(binary.LittleEndian.AppendUint64(nil, least), byte(width))
 	var more [8]byte
-	for _, v := range column {
+	for _, v := range c {
 		binary.LittleEndian.PutUint64(more[:], v-least)
 		p = append(p, more[:width]...)
 	}
 	return p
 }
 
-func decodeNumbers(p []byte, rows int) ([]uint64, error) {
+func decodeNumbers(p []byte, rows int) (c Numbers, err error) {
 	if len(p) < 9 || p[8] < 1 || p[8] > 8 || len(p) != 9+rows*int(p[8]) {
-		return nil, ErrDamaged
+		return c, ErrDamaged
 	}
-	least, width := binary.LittleEndian.Uint64(p), int(p[8])
-	mask := ^uint64(0) >> (64 - 8*width)
-	p = append(p[9:len(p):len(p)], make([]byte, 8)...) // each row can be read as 8 bytes
-	column := make([]uint64, rows)
-	for row := range column {
-		column[row] = least + binary.LittleEndian.Uint64(p[row*width:])&mask
+	return Numbers{least: binary.LittleEndian.Uint64(p), width: int(p[8]), more: p[9:], rows: rows}, nil
+}
+
+// Len returns the number of rows.
+func (c *Numbers) Len() int { return c.rows }
+
+// At returns the number of a row.
+func (c *Numbers) At(row int) uint64 {
+	if c.plain != nil {
+		return c.plain[row]
 	}
-	return column, nil
+	v := uint64(0)
+	for _, b := range slices.Backward(c.more[row*c.width : (row+1)*c.width]) {
+		v = v<<8 | uint64(b)
+	}
+	return c.least + v
+}
+
+// Search returns the first row whose number is at least number, in a sorted column.
+func (c *Numbers) Search(number uint64) int {
+	return sort.Search(c.rows, func(i int) bool { return c.At(i) >= number })
 }

@@ -162,36 +162,47 @@ func (f *File) Shape(columns ...int) bool {
 }
 
 // Hashes reads a column of hashes.
-func (f *File) Hashes(r io.ReaderAt, table, column int) ([]uint32, error) {
+func (f *File) Hashes(r io.ReaderAt, table, column int) (Hashes, error) {
 	t := &f.tables[table]
 	p, err := t.hashes[column].read(r)
 	if err != nil {
-		return nil, err
+		return Hashes{}, err
 	}
 	return decodeHashes(p, t.rows)
 }
 
 // Numbers reads a column of numbers.
-func (f *File) Numbers(r io.ReaderAt, table, column int) ([]uint64, error) {
+func (f *File) Numbers(r io.ReaderAt, table, column int) (Numbers, error) {
 	t := &f.tables[table]
 	p, err := t.numbers[column].read(r)
 	if err != nil {
-		return nil, err
+		return Numbers{}, err
 	}
 	return decodeNumbers(p, t.rows)
 }
 
 // Table reads a whole table.
-func (f *File) Table(r io.ReaderAt, table int) (all Table, err error) {
-	all = NewTable(len(f.tables[table].hashes), len(f.tables[table].numbers))
-	for i := range all.Hashes {
-		if all.Hashes[i], err = f.Hashes(r, table, i); err != nil {
+func (f *File) Table(r io.ReaderAt, table int) (Table, error) {
+	t := &f.tables[table]
+	all := NewTable(len(t.hashes), len(t.numbers))
+	for i := range t.hashes {
+		c, err := f.Hashes(r, table, i)
+		if err != nil {
 			return all, err
 		}
+		all.Hashes[i] = make([]uint32, t.rows)
+		for row := range t.rows {
+			all.Hashes[i][row] = c.At(row)
+		}
 	}
-	for i := range all.Numbers {
-		if all.Numbers[i], err = f.Numbers(r, table, i); err != nil {
+	for i := range t.numbers {
+		c, err := f.Numbers(r, table, i)
+		if err != nil {
 			return all, err
+		}
+		all.Numbers[i] = make([]uint64, t.rows)
+		for row := range t.rows {
+			all.Numbers[i][row] = c.At(row)
 		}
 	}
 	return all, nil
