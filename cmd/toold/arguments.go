@@ -36,8 +36,16 @@ var arguments = []argument{
 
 // operandsOf are the arguments that are operands, the name of the tool first.
 var operandsOf = [][]string{
-	{"bash", "command"}, {"read_file", "file_path"}, {"write_file", "file_path"}, {"edit_file", "file_path"}, {"multi_edit", "file_path"},
-	{"apply_patch", "input"}, {"grep", "pattern", "path"}, {"glob", "pattern", "path"}, {"bash_output", "call_id"}, {"bash_kill", "call_id"},
+	{"bash", "command"},
+	{"read_file", "file_path"},
+	{"write_file", "file_path"},
+	{"edit_file", "file_path"},
+	{"multi_edit", "file_path"},
+	{"apply_patch", "input"},
+	{"grep", "pattern", "path"},
+	{"glob", "pattern", "path"},
+	{"bash_output", "call_id"},
+	{"bash_kill", "call_id"},
 }
 
 func operandTools() (names []string) {
@@ -76,19 +84,14 @@ func addArgumentsOf(cmd *cobra.Command, tools ...string) {
 }
 
 func (a argument) value(cmd *cobra.Command) any {
-	var v any
-	switch a.zero.(type) {
-	case string:
-		v, _ = cmd.Flags().GetString(a.flag)
-	case int64:
-		v, _ = cmd.Flags().GetInt64(a.flag)
-	case bool:
-		v, _ = cmd.Flags().GetBool(a.flag)
-	}
-	if a.flag == "stdin" {
+	switch v := cmd.Flags().Lookup(a.flag).Value; {
+	case a.flag == "stdin":
 		return "open"
+	case v.Type() == "string":
+		return v.String()
+	default:
+		return json.RawMessage(v.String()) // numbers and booleans
 	}
-	return v
 }
 
 func background(arguments json.RawMessage) bool {

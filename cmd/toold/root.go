@@ -224,13 +224,11 @@ func built() (revision, date string) {
 	return revision + dirty, date
 }
 
-const completionTime = 10 * time.Second
-
 type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
 func (g *global) completed(ids func(context.Context, *client.Client) []string) completion {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+		ctx, cancel := context.WithTimeout(cmd.Context(), 10*time.Second)
 		defer cancel()
 		c, err := g.dial(ctx, "approver")
 		if err != nil || len(args) > 0 {

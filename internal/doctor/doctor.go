@@ -40,8 +40,10 @@ func Configuration(cfg config.Config, err error) []Finding {
 func Daemon(ctx context.Context, d reach.Daemon) []Finding {
 	cfg := d.Config
 	tier := tierFinding(ctx, &cfg)
-	list := []Finding{terminalFinding(cfg), tier, policyFinding(cfg), warmFinding(ctx, d, cfg),
-		stateFinding(cfg), cacheFinding(ctx, cfg), portFinding(ctx, d), quarantineFinding(cfg)}
+	list := []Finding{
+		terminalFinding(cfg), tier, policyFinding(cfg), warmFinding(ctx, d, cfg),
+		stateFinding(cfg), cacheFinding(ctx, cfg), portFinding(ctx, d), quarantineFinding(cfg),
+	}
 	return append(append(list, runningPolicyFinding(ctx, d)...), storeFinding(ctx, cfg)...)
 }
 
