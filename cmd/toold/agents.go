@@ -78,8 +78,6 @@ func (g *global) agents(cfg config.Config) *onboard.Agents {
 	return c
 }
 
-const upWithin = 2 * time.Minute
-
 func upCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "up", Short: "Have the daemon run in the background", Args: cobra.NoArgs,
@@ -138,7 +136,7 @@ func (g *global) ensureDaemon(ctx context.Context, cfg config.Config) (d service
 	if err != nil {
 		return d, console.Exit(console.ExitFailed, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, upWithin)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	if d, err = service.Start(ctx, service.Options{StateDir: cfg.StateDir, Dir: cfg.Workspace, Command: command, Env: onboard.UnitEnv(cfg)}); err != nil {
 		return d, console.Exit(console.ExitFailed, fmt.Errorf("%w\n`toold serve` starts it in this terminal; `toold doctor` looks for what is wrong", err))
