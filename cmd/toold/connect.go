@@ -24,7 +24,6 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// peer is a daemon and the connections to it.
 type peer struct {
 	connect func(ctx context.Context, role string, o client.Options) (*client.Client, error)
 	agent   *client.Client
@@ -43,7 +42,7 @@ func (p *peer) close() {
 		}
 	}
 	if p.tty != nil {
-		p.tty.Close() // ends an open question
+		p.tty.Close()
 	}
 	p.answering.Wait()
 	if p.private != nil {
@@ -181,7 +180,6 @@ func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest
 	}
 }
 
-// decide reports whether the call still waits.
 func (c *callRun) decide(ctx context.Context, p *peer, d client.Decision) (open bool) {
 	_, err := p.person.Decide(ctx, d)
 	var refused *message.Error

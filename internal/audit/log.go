@@ -119,7 +119,7 @@ func (l *Log) print(calls []logged) error {
 	rows := make([][]string, len(calls))
 	for n, c := range calls {
 		if c.daemon != "" {
-			short := strings.LastIndex(c.daemon, "/") + 1 + 8 // of its id
+			short := strings.LastIndex(c.daemon, "/") + 1 + 8
 			rows[n] = []string{display.Short(c.daemon[:min(len(c.daemon), short)])}
 		}
 		rows[n] = append(rows[n], c.ReceivedAt.Local().Format(time.DateTime), cmp.Or(c.Decision.Action, "-"), ending(c.Record))

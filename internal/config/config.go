@@ -46,10 +46,10 @@ type Config struct {
 	Caches     []sandbox.Cache
 }
 
-// TLS names the files of the server's certificate. Both are set or none is.
+// TLS names the server's certificate and key, both or none.
 type TLS struct{ Cert, Key string }
 
-// Token is one kind of client and what it may do.
+// Token is a kind of client.
 type Token struct {
 	Name  string   // also of the token's file
 	Roles []string // of "agent", "approver", "observer", "admin"; never empty
@@ -57,7 +57,7 @@ type Token struct {
 
 // Env is what commands see of the daemon's environment.
 type Env struct {
-	Pass []string          // names, or prefixes that end in "*"
+	Pass []string
 	Set  map[string]string // overrides Pass
 }
 
@@ -74,10 +74,10 @@ type Limits struct {
 	BackgroundTimeout, Timeout, MaxTimeout, Grace, Ping, Idle time.Duration
 }
 
-// Options says where Load looks. The zero value reads the default file and the process's environment.
+// Options configure Load. The zero value reads the default file and the environment.
 type Options struct {
 	Path string // "" = TOOLD_CONFIG, then the default file, which may be missing
-	Text []byte // content of the file; nil = it is read
+	Text []byte // nil = it is read
 
 	// Flags; "" = not given. Relative paths start at Dir.
 	Listen, Workspace, Policy, StateDir, LogLevel string
@@ -91,9 +91,8 @@ type Options struct {
 	Getenv func(string) string // nil = os.Getenv
 }
 
-// Load reads and checks the configuration. Flags override the environment (TOOLD_LISTEN, TOOLD_WORKSPACE,
-// TOOLD_POLICY, TOOLD_STATE_DIR, TOOLD_LOG_LEVEL), which overrides the file. Relative paths in the file start
-// at its directory. The error joins all faults; those of the file are *Error.
+// Load reads and checks the configuration. Flags override TOOLD_ variables, which override the file. Relative paths
+// in the file start at its directory. The error joins all faults; those of the file are *Error.
 func Load(o Options) (Config, error) {
 	l, err := newLoader(o)
 	if err == nil {
@@ -110,7 +109,6 @@ func Load(o Options) (Config, error) {
 	return c, nil
 }
 
-// loader reads the configuration and collects its faults.
 type loader struct {
 	getenv    func(string) string
 	dir       string // of relative paths in flags and the environment
@@ -149,7 +147,7 @@ func newLoader(o Options) (*loader, error) {
 	return l, nil
 }
 
-// xdg returns a base directory (XDG), "" if unknown. A relative path in the variable is ignored.
+// xdg returns a base directory (XDG), "" if unknown.
 func (l *loader) xdg(name, below string) string {
 	if dir := l.getenv(name); filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
@@ -160,7 +158,6 @@ func (l *loader) xdg(name, below string) string {
 	return filepath.Join(l.home, below)
 }
 
-// read decodes the configuration file. Only the default file may be missing.
 func (l *loader) read(path string, src []byte) error {
 	if path == "" {
 		path = l.getenv("TOOLD_CONFIG")
@@ -213,8 +210,7 @@ func (l *loader) override(o Options) {
 	}
 }
 
-// Purpose is what a configuration is read for: it decides whether settings that would make running calls
-// unsafe, such as a state directory that calls could write, are faults.
+// Purpose decides whether settings that would make running calls unsafe are faults.
 type Purpose int
 
 // The purposes.
@@ -224,7 +220,6 @@ const (
 	ReachDaemon                // they are ignored, and Config has no workspace
 )
 
-// unsafe reports what would make running calls unsafe.
 func (l *loader) unsafe(at scalar, format string, args ...any) {
 	switch l.purpose {
 	case ReachDaemon:

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// DefaultListen is where a daemon listens unless it is configured otherwise.
+// DefaultListen is the default address.
 const DefaultListen = "127.0.0.1:7717"
 
 func (l *loader) build() Config {
@@ -63,7 +63,6 @@ func (l *loader) network(c *Config) {
 	c.AllowedOrigins = l.checked("allowed_origins", "an origin, such as https://box.example:8443", isOrigin)
 }
 
-// written is the first of two settings, unless only the other is written.
 func written(first, second scalar) scalar {
 	if first.set {
 		return first
@@ -189,7 +188,6 @@ func (l *loader) roles(list []scalar, name scalar, key string) []string {
 	return roles
 }
 
-// limits checks the limits that depend on each other.
 func (l *loader) limits(d Limits) {
 	if d.Idle <= d.Ping {
 		l.fail(written(l.one("limits.idle"), l.one("limits.ping")), "limits.idle (%s) must be longer than limits.ping (%s): a client answers once a ping", d.Idle, d.Ping)
@@ -226,7 +224,7 @@ func (l *loader) environment(e *Env) {
 		}
 		e.Set[name] = s.text
 		if strings.HasPrefix(s.text, "~/") || s.text == "~" {
-			e.Set[name] = l.absolute(s) // as a shell would give it to a command
+			e.Set[name] = l.absolute(s) // as a shell does
 		}
 	}
 }

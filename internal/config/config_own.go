@@ -89,7 +89,6 @@ func places(path string) ([]string, error) {
 // mount is a line of mountinfo: at shows the directory root of the device.
 type mount struct{ device, root, at string }
 
-// shows reports whether a mount below root shows what is at path.
 func shows(mounts []mount, root, path string) bool {
 	device, place := origin(mounts, path)
 	if device == "" {

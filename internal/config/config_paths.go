@@ -15,8 +15,7 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// secrets returns the files that no call may read: keys, tokens, history, and the password hashes that root could
-// read.
+// secrets returns the files that no call may read.
 func secrets() []string {
 	return []string{
 		"~/.ssh", "~/.gnupg", "~/.aws", "~/.azure", "~/.kube", "~/.oci",
@@ -120,7 +119,6 @@ func (l *loader) policy(s scalar) string {
 	return path
 }
 
-// namedFile reads the path of a file that must exist.
 func (l *loader) namedFile(dst *string, s scalar, key string) {
 	if !s.set {
 		return
@@ -140,7 +138,7 @@ func (l *loader) namedFile(dst *string, s scalar, key string) {
 func (l *loader) sandbox(c *Config) {
 	p := &c.Sandbox
 	p.Workspace = c.Workspace
-	p.Mode, _ = sandbox.ParseMode(l.choice("sandbox.profile")) // the word was checked
+	p.Mode, _ = sandbox.ParseMode(l.choice("sandbox.profile"))
 	if understood := l.choice("sandbox.i_understand_full_access"); p.Mode == sandbox.FullAccess && understood != "true" {
 		l.fail(l.one("sandbox.profile"), "sandbox.profile danger-full-access confines nothing: write i_understand_full_access: true beside it to say that you want this")
 	}
@@ -290,7 +288,6 @@ func (l *loader) hideable(c *Config, s scalar) bool {
 	return true
 }
 
-// absolute resolves a path from the home, the file's directory or the working directory.
 func (l *loader) absolute(s scalar) string {
 	path := s.text
 	if strings.TrimSpace(path) == "" || strings.ContainsRune(path, 0) {
@@ -325,7 +322,6 @@ func (l *loader) expand(path string) string {
 	return filepath.Join(l.home, rest)
 }
 
-// canonical resolves the links in the existing part of a path.
 func canonical(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real

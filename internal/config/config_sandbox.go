@@ -181,7 +181,7 @@ func gitNames() []string {
 // toolCaches lists the caches of common tools, each with the variable that moves it.
 func toolCaches() []sandbox.Cache {
 	return []sandbox.Cache{
-		{Path: "~/.cache", Env: "XDG_CACHE_HOME"}, // go build, pip, uv, yarn and many others
+		{Path: "~/.cache", Env: "XDG_CACHE_HOME"}, // go, pip, uv, yarn and others
 		{Path: "~/go/pkg/mod", Env: "GOMODCACHE"},
 		{Path: "~/.npm", Env: "npm_config_cache"},
 		{Path: "~/.cargo/registry", Env: "CARGO_HOME"},

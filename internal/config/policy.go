@@ -59,7 +59,7 @@ type layer struct {
 	file    policy.File
 	decoder *decoder // has the positions; nil when unknown
 	named   []clientRule
-	clients []layer // the files of named
+	clients []layer
 }
 
 // system locates the administrator's policy, with the owner it must have.
@@ -224,7 +224,6 @@ func readRegular(open func(string, int, fs.FileMode) (*os.File, error), path str
 	return src, err
 }
 
-// placed adds positions to the faults of compiling.
 func placed(err error, layers []*layer) error {
 	list, ok := err.(interface{ Unwrap() []error })
 	if !ok {

@@ -9,8 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// setting is a row of the table from which the loader reads the configuration and from which
-// config.example.yaml is made.
+// setting is a row of the table that the loader and config.example.yaml follow.
 type setting struct {
 	key   string // dotted; a group has no value
 	value string // the default, as YAML; after "# " an example of a setting without a fixed default
@@ -150,7 +149,6 @@ func (d *decoder) settings(n ast.Node, path string, targets map[string]any) erro
 	return nil
 }
 
-// keysIn returns the keys of a group.
 func keysIn(path string) (keys []string) {
 	for _, s := range settings {
 		key, ok := strings.CutPrefix(s.key, path)
@@ -203,7 +201,6 @@ func (l *loader) set(dst any, s setting) {
 	}
 }
 
-// choice returns the word of a setting, or its default.
 func (l *loader) choice(key string) (word string) {
 	l.set(&word, settings[slices.IndexFunc(settings, func(s setting) bool { return s.key == key })])
 	return word

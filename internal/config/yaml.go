@@ -44,7 +44,7 @@ type decoder struct {
 	lines []string
 	texts []text
 
-	words []string // of the tag oneof of the current field
+	words []string
 }
 
 type text struct {
@@ -53,7 +53,6 @@ type text struct {
 	at   place
 }
 
-// parse returns the document's node, nil when there is none.
 func (d *decoder) parse(src []byte) (root ast.Node, err error) {
 	if len(src) > maxSource {
 		return nil, d.errorAt(place{1, 1}, "the file is larger than %d bytes", maxSource)
@@ -236,7 +235,7 @@ func (d *decoder) dictionary(n ast.Node, v reflect.Value, path string) error {
 		if !ok {
 			return d.errorAt(placeOf(e.Key), "expected text as a key: put %s in quotes", e.Key.String())
 		}
-		key := s.Value // without quotes
+		key := s.Value
 		item := reflect.New(v.Type().Elem()).Elem()
 		if err := d.value(e.Value, item, join(path, key)); err != nil {
 			return err

@@ -35,8 +35,8 @@ type Live struct {
 	// Owned by the printing goroutine until Close returns.
 	at      map[string]int64 // printed or missing, by stream
 	missing int64            // in the record
-	err     error            // of printing
-	Mid     bool             // standard output is within a line
+	err     error
+	Mid     bool // standard output is within a line
 }
 
 // Start prints what Take receives, until Close.
@@ -56,7 +56,7 @@ func (l *Live) Start(ctx context.Context) {
 func (l *Live) Take(d message.OutputDelta, data []byte) {
 	select {
 	case l.pieces <- piece{d.Stream, d.Offset, data}:
-	default: // Fill gets it
+	default: // Fill reads it
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// callScreen shows events as lines, each call under a letter.
 type callScreen struct {
 	calls map[callName]*watchedCall
 	last  int
@@ -68,7 +67,6 @@ func (w *watcher) event(e message.SubscriptionEvent) {
 	}
 }
 
-// withEvent decodes an event; unreadable ones are skipped.
 func withEvent[T any](e message.SubscriptionEvent, show func(T)) {
 	var v T
 	if json.Unmarshal(e.Event, &v) == nil {
@@ -86,7 +84,7 @@ func (s *callScreen) text(e message.SubscriptionEvent) (text string) {
 	switch {
 	case c != nil:
 	case e.Topic == message.TopicDecision:
-		return "" // already shown with its return
+		return ""
 	default:
 		c = s.add(name)
 		text = c.letter + "  " + about.line() + "\n" + s.asker(e)
@@ -128,7 +126,6 @@ func (c *watchedCall) decision(action, rule, reason string) string {
 	return c.line("%s: %s", action, reason)
 }
 
-// askedCall has the fields of all frames about a call.
 type askedCall struct {
 	CallID   string `json:"tool_call_id"`
 	ToolName string `json:"tool_name"`

@@ -31,8 +31,8 @@ type watcher struct {
 	client *client.Client
 	calls  callScreen
 	open   map[int]message.ApprovalRequest // by number
-	unsure map[string]bool                 // of the last connection, not listed by this one yet
-	number map[string]int                  // by approval
+	unsure map[string]bool                 // not listed again yet
+	number map[string]int
 	ended  map[string]bool
 }
 

@@ -45,13 +45,13 @@ func (e *ConfigurationError) Unwrap() error { return e.Err }
 
 // Options configure a Daemon.
 type Options struct {
-	Config config.Config // of the workspace in which it starts
+	Config config.Config
 	// Elsewhere returns the configuration of another workspace; nil: there is none.
 	Elsewhere func(root string) (config.Config, error)
 	Single    bool // its clients end with it; see dispatch.Options
 	// Tokens creates missing tokens and returns a reader of the current ones; see IssueTokens.
 	Tokens  func() (func() []server.Token, error)
-	Version string // of toold, for clients
+	Version string
 	// Question describes a call to the approver, in plain text.
 	Question func(message.ApprovalRequest) string
 	Log      *zap.Logger
@@ -74,19 +74,19 @@ type Daemon struct {
 	traces    *trace.Exporter
 	store     *store.Store
 	listeners []net.Listener
-	inside    *loopback.Pipe // a listener for clients in this process
+	inside    *loopback.Pipe // for clients in this process
 
 	shared
 	groups     *cgroup.Root
 	ungrouped  error // why calls have no control groups
 	workspaces served
-	home       *workspace // for Config
+	home       *workspace
 	failures   failures
 }
 
 type shared struct {
 	shells      *executor.Pool
-	connections *egress.Slots // of all calls
+	connections *egress.Slots
 }
 
 // New opens everything, answers the open calls of a crashed daemon and listens. The caller calls Serve or Close.
@@ -107,7 +107,7 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	if err := MakeStateDir(d.Config); err != nil {
 		return err
 	}
-	if err := d.listen(ctx); err != nil { // before any program is started
+	if err := d.listen(ctx); err != nil { // before a program could inherit the socket of systemd
 		return err
 	}
 	d.groups, d.ungrouped = cgroup.Open()
@@ -176,7 +176,6 @@ func (d *Daemon) openJournal(ctx context.Context) error {
 	return d.openStore()
 }
 
-// fault logs a panic and returns the text for the client.
 func (d *Daemon) fault(panicked any) string {
 	ref := message.NewID("fault")
 	d.Log.Error("a request panicked", zap.String("reference", ref), zap.Any("panic", panicked), zap.Stack("stack"))
@@ -247,7 +246,6 @@ func (d *Daemon) MayEscalate() *message.MayWiden {
 // Ungrouped returns why calls have no control groups, if so.
 func (d *Daemon) Ungrouped() error { return d.ungrouped }
 
-// greeting returns the hello_ack of a workspace.
 func (d *Daemon) greeting(w *workspace, registered []string) message.HelloAck {
 	ack := message.HelloAck{
 		Protocol: Protocol, Version: d.Version, Workspace: w.cfg.Workspace, Workspaces: registered,

@@ -43,7 +43,6 @@ func PolicyOptions(cfg config.Config) policy.Options {
 	return policy.Options{Workspace: cfg.Workspace, Home: home, Tmp: "/tmp", Protected: protected(cfg), Resolve: resolved}
 }
 
-// protected returns the daemon's own files, which no call may access.
 func protected(cfg config.Config) []string {
 	own := []string{cfg.StateDir, cfg.HeadDir()}
 	for _, file := range []string{cfg.File, cfg.Policy, cfg.Socket, cfg.TLS.Key} {
@@ -63,11 +62,11 @@ func resolved(path string) string {
 
 // policies applies changed policies, and keeps the last valid one.
 type policies struct {
-	load func() (warnings []string, err error) // reads and applies the files
+	load func() (warnings []string, err error)
 	name string
 	more chan struct{} // capacity 1: the list of files has changed
 	log  *zap.Logger
-	held sync.Mutex // serialises reloads
+	held sync.Mutex
 	last server.Reloaded
 }
 
@@ -95,7 +94,7 @@ func (p *policies) reload() (server.Reloaded, error) {
 func (p *policies) follow() {
 	select {
 	case p.more <- struct{}{}:
-	default: // already notified
+	default:
 	}
 }
 
@@ -120,7 +119,7 @@ func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, places fu
 	changes, err := fsnotify.NewWatcher()
 	if err != nil {
 		p.log.Warn("cannot watch the policy files; after a change: toold reload", zap.Error(err))
-		changes = &fsnotify.Watcher{} // its channels are nil
+		changes = &fsnotify.Watcher{}
 	} else {
 		defer changes.Close()
 	}
@@ -162,7 +161,7 @@ func (p *policies) watchUntil(ctx context.Context, changes *fsnotify.Watcher, pl
 			quiet.Reset(settle)
 		case <-quiet.C:
 			files = places()
-			p.followFiles(changes, files) // a directory may be new
+			p.followFiles(changes, files)
 			p.reload()
 		}
 	}

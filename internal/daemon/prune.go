@@ -32,11 +32,10 @@ const (
 	sizeEvery  = time.Hour // of tool caches: it stats each file
 )
 
-// keeper bounds the size of a state directory.
 type keeper struct {
 	cfg     config.Config
 	journal *journal.Journal
-	grown   atomic.Int64  // bytes of output and journal since the last prune
+	grown   atomic.Int64  // since the last prune
 	wake    chan struct{} // capacity 1: grown is large
 
 	stores []sandbox.CacheStore
@@ -80,8 +79,8 @@ func (d *Daemon) prune(ctx context.Context) {
 
 type kept struct {
 	bytes  int64
-	at     time.Time     // of its last use
-	keep   time.Duration // maximum age
+	at     time.Time
+	keep   time.Duration
 	remove func() (bool, error)
 	record bool // a part of the journal, which is removed last
 	open   bool // an open call uses it
@@ -236,11 +235,10 @@ func KeptBytes(cfg config.Config) (total int64, err error) {
 	return total, err
 }
 
-// below returns the total size of the files below a directory.
 func below(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // missing files count as 0
+			return nil
 		}
 		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
 			bytes += info.Size()
@@ -260,7 +258,6 @@ func OutputSum(cfg config.Config, call journal.Key) (string, error) {
 // CacheDir contains the stores of all workspaces.
 func CacheDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "caches") }
 
-// second matches a workspace's further stores.
 var second = regexp.MustCompile(`^(.*-[0-9a-f]{12})-[0-9]+$`)
 
 func ownerOf(store string) string {

@@ -23,7 +23,7 @@ import (
 type Agents struct {
 	console.Console
 	Daemon    reach.Daemon
-	Flags     []string // with which agents start toold
+	Flags     []string
 	Yes, Undo bool
 	Ensure    func(context.Context) (service.Daemon, error) // returns the daemon, started if none ran
 
@@ -33,8 +33,8 @@ type Agents struct {
 type connected struct {
 	Agent   string           `json:"agent"`
 	Found   string           `json:"found,omitempty"`
-	Status  string           `json:"status"`         // connected, already, planned, failed, undone
-	Diff    string           `json:"diff,omitempty"` // without the token
+	Status  string           `json:"status"` // connected, already, planned, failed, undone
+	Diff    string           `json:"diff,omitempty"`
 	Notes   []string         `json:"notes,omitempty"`
 	Proof   string           `json:"proof,omitempty"`
 	Reason  string           `json:"reason,omitempty"`
@@ -134,7 +134,6 @@ func (c *Agents) connect(ctx context.Context, agents []connect.Agent, named bool
 	return nil
 }
 
-// plan shows what connecting changes; false if nothing.
 func (c *Agents) plan(a connect.Agent, named bool) (p connect.Plan, ok bool, err error) {
 	s, err := c.setup(a.Name)
 	if err != nil {
@@ -245,7 +244,7 @@ func (c *Agents) takeBack(agents []connect.Agent) {
 			continue
 		}
 		if err == nil {
-			_ = tokens.Revoke(tokens.In(c.Daemon.Config.StateDir).Agent(a.Name)) // it may have been revoked
+			_ = tokens.Revoke(tokens.In(c.Daemon.Config.StateDir).Agent(a.Name))
 		}
 		c.results = append(c.results, r)
 	}

@@ -38,7 +38,7 @@ type Daemon struct {
 	Config  config.Config
 	Named   bool   // the command line names Config.Listen
 	As      string // the token of calls; "" = the first with the role agent
-	Version string // of the client
+	Version string
 }
 
 // Dial connects with the token of a role.

@@ -20,8 +20,8 @@ import (
 
 // Options configure Start. All are required.
 type Options struct {
-	StateDir string   // exists
-	Dir      string   // the working directory
+	StateDir string
+	Dir      string
 	Command  []string // absolute program and arguments
 	Env      []string // of a unit; a process inherits everything
 }

@@ -33,7 +33,7 @@ type Token struct {
 	info   fs.FileInfo
 }
 
-// Valid reports whether the token is neither revoked nor rotated. While its file cannot be examined it stays valid.
+// Valid reports whether the token is neither revoked nor rotated, or its file cannot be examined.
 func (t Token) Valid() bool {
 	now, err := os.Stat(t.File)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s Store) Agents() (list []Token, err error) {
 	}
 	for _, e := range entries {
 		if CheckName(e.Name()) != nil {
-			continue // a file that is being written
+			continue // being written
 		}
 		t, problem := Read(s.Agent(e.Name()))
 		if problem != nil {
@@ -133,7 +133,7 @@ func replace(file string, move func(from, to string) error) error {
 // NewSecret returns 256 random bits as text.
 func NewSecret() string {
 	var bits [32]byte
-	rand.Read(bits[:]) // never fails (crypto/rand)
+	rand.Read(bits[:])
 	return hex.EncodeToString(bits[:])
 }
 

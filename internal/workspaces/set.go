@@ -27,7 +27,7 @@ type Set[T any] struct {
 	seen   fs.FileInfo // of the registry when roots was read; nil: no file
 	known  bool
 	roots  []string
-	units  map[string]*unit[T] // by root
+	units  map[string]*unit[T]
 	closed bool
 	work   sync.WaitGroup
 }
@@ -69,7 +69,7 @@ func (s *Set[T]) Use(ctx context.Context, dir string) (value T, release func(), 
 		return none, nil, err
 	}
 	if fresh {
-		u.value, u.err = s.opt.Open(context.WithoutCancel(ctx), u.root) // others may wait
+		u.value, u.err = s.opt.Open(context.WithoutCancel(ctx), u.root)
 		close(u.ready)
 	}
 	select {
@@ -87,7 +87,6 @@ func (s *Set[T]) Use(ctx context.Context, dir string) (value T, release func(), 
 	return u.value, func() { once.Do(func() { s.leave(u) }) }, nil
 }
 
-// enter adds a user. If fresh, the caller opens it.
 func (s *Set[T]) enter(dir string) (u *unit[T], fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
