@@ -86,6 +86,9 @@ func (p *Pool) Prepare(c Command) {
 
 // Counts returns what the pool has done.
 func (p *Pool) Counts() PoolCounts {
+	if p == nil {
+		return PoolCounts{}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.counts
@@ -101,6 +104,9 @@ func (p *Pool) count(n *int64) {
 
 // Flush replaces every warm shell.
 func (p *Pool) Flush() {
+	if p == nil {
+		return
+	}
 	p.mu.Lock()
 	old := cut(&p.warm, 0)
 	p.epoch++
@@ -111,6 +117,9 @@ func (p *Pool) Flush() {
 
 // Close ends every warm shell and waits for that. Run goes on working.
 func (p *Pool) Close() {
+	if p == nil {
+		return
+	}
 	p.stop()
 	p.mu.Lock()
 	warm, empty := cut(&p.warm, 0), cut(&p.empty, 0)
