@@ -26,8 +26,8 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 	case "export", "declare", "typeset", "local", "readonly":
 		w.declareWords(args, s, source)
 	case "let", "enable", "bind", "complete", "compgen", "compopt", "fc", "coproc", "hash", "caller", "history":
-		// These define commands, evaluate words, or access files.
-		if name != "history" || len(rest) > 0 { // a script has none
+		// These define commands, evaluate words, or access files, unless they only list or forget.
+		if !onlyLists(name, rest) {
 			w.opaque("the builtin `"+name+"` changes how the shell works", source)
 		}
 	case "exec", "command", "builtin":
@@ -58,6 +58,18 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 		return w.stateful(name, rest, s, source)
 	}
 	return true
+}
+
+// onlyLists reports whether history, hash or compgen changes and evaluates nothing. A script has no history.
+func onlyLists(name string, rest []word) bool {
+	flags, ok := map[string]string{"history": "", "hash": "-r -l", "compgen": "-c -b -k"}[name]
+	switch {
+	case !ok, name == "compgen" && len(rest) == 0:
+		return false
+	case len(rest) == 0:
+		return true
+	}
+	return len(rest) == 1 && rest[0].known() && listed(flags, rest[0].text)
 }
 
 func (w *walker) stateful(name string, rest []word, s *state, source string) bool {

@@ -77,6 +77,12 @@ func (c *Command) MayRun(argv []Word) (words []Word) {
 			words = append(append(words, Word{Text: value, Dynamic: w.Dynamic}), argv[i+2:min(i+3, len(argv))]...)
 		}
 	}
+	for _, f := range c.Flags {
+		if c.carriesIn(f) {
+			f.Value.Text = strings.TrimLeft(strings.TrimPrefix(f.Value.Text, "exec="), "|! ")
+			words = append(words, f.Value)
+		}
+	}
 	return words
 }
 

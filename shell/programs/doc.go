@@ -115,6 +115,8 @@ type Command struct {
 	Or       *Command // another way to parse it, or nil
 
 	wordAt []int // indexes of operands in argv
+	argv   []Word
+	hollow bool // it deletes empty directories only
 	spec   *spec
 	before int // number of flags before the subcommand
 }

@@ -38,6 +38,8 @@ func (g *getopt) read(words []Word, shift int) int {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {
+		case i == 0 && g.spec.has("bundled") && w.isBundle():
+			i += g.old(words, shift)
 		case !w.Dynamic && w.Text == "--":
 			g.c.Flags = append(g.c.Flags, Flag{Name: "--", At: shift + i})
 			if g.stop < 0 {
@@ -74,6 +76,29 @@ func (g *getopt) read(words []Word, shift int) int {
 		}
 	}
 	return len(words)
+}
+
+// isBundle reports whether the word may be a bundle without a dash.
+func (w Word) isBundle() bool {
+	return !w.Many && strings.Trim(w.Text[:min(1, len(w.Text))], "-") != ""
+}
+
+// old parses a bundle without a dash, such as cfI of tar: values follow in the order of the letters. It returns their number.
+func (g *getopt) old(words []Word, at int) (n int) {
+	text := words[0].Text
+	for i := range min(len(text), maxFlags/2) {
+		f := Flag{Name: "-" + text[i:i+1], At: at, spec: g.spec.flag("-" + text[i:i+1])}
+		if f.spec != nil {
+			f.Name = f.spec.name
+			taken, _ := g.take(&f, f.spec.values, words[1+n:])
+			n += taken
+		}
+		g.c.Flags = append(g.c.Flags, f)
+	}
+	if words[0].Dynamic {
+		g.c.Flags = append(g.c.Flags, Flag{At: at, Dynamic: true})
+	}
+	return n
 }
 
 // several records that a word may become any flags and operands.
@@ -213,13 +238,19 @@ func (g *getopt) bundle(w Word, rest []Word, at int) (n int, started bool) {
 	}
 	for i := 1; i < len(w.Text); i++ {
 		f := Flag{Name: "-" + w.Text[i:i+1], At: at, spec: g.spec.flag("-" + w.Text[i:i+1])}
+		if two := g.spec.flag("-" + w.Text[i:min(i+2, len(w.Text))]); i+2 <= len(w.Text) && two != nil && two.values != "" {
+			f.spec = two
+			i++
+		}
 		if f.spec == nil || f.spec.values == "" {
 			if f.spec != nil {
 				f.Name = f.spec.name
 			} else if g.stop >= 0 {
 				g.opaque("an option of " + g.spec.root().name + " is not known")
 			}
-			g.c.Flags = append(g.c.Flags, f)
+			if g.c.Flags = append(g.c.Flags, f); g.spec.has("letters") {
+				return 0, false
+			}
 			continue
 		}
 		f.Name = f.spec.name

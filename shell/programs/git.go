@@ -90,6 +90,22 @@ func (c *Command) pushed(s *spec, argv []Word) {
 	}
 }
 
+// fetched adds the flag --overwrites if refspecs move or prune references other than those of remotes.
+func (c *Command) fetched() {
+	if len(c.Sub) == 0 || !IsField("fetch pull", c.Sub[0]) {
+		return
+	}
+	prunes := c.MayHave("-f") || c.MayHave("-p")
+	for i, w := range c.Words[len(c.Sub):] {
+		refspec, force := strings.CutPrefix(w.Text, "+")
+		_, to, ok := strings.Cut(refspec, ":")
+		repository := i == 0 && !force || strings.HasPrefix(to, "//")
+		if ok && to != "" && !repository && (force || prunes) && !strings.HasPrefix(to, "refs/remotes/") {
+			c.Flags = append(c.Flags, Flag{Name: "--overwrites"})
+		}
+	}
+}
+
 func isLocal(w Word) bool {
 	_, isFile := fileURL(w)
 	return isFile || w.Text != "" && strings.IndexByte("./~", w.Text[0]) >= 0

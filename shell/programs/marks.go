@@ -8,7 +8,7 @@ import (
 // marks sets what a command loses, sends and runs, and which flags must be named.
 func (r *reader) marks(c *Command, s *spec) {
 	for at := s; at != nil; at = at.parent {
-		if m := holding(at.loses, c); m != nil && c.Loses == "" {
+		if m := holding(at.loses, c); m != nil && c.Loses == "" && !c.hollow {
 			c.Loses = m.text
 		}
 		if m := holding(at.moves, c); m != nil && c.Loses == "" {
@@ -63,6 +63,9 @@ func holding(marks []mark, c *Command) *mark {
 
 // holds reports whether a mark applies; unknown parts may match.
 func (m *mark) holds(c *Command) bool {
+	if slices.ContainsFunc(m.unless, c.begins) {
+		return false
+	}
 	for _, name := range m.without {
 		name, value, valued := strings.Cut(name, "=")
 		has := c.hasFlag(name) && !c.undone(name)
@@ -88,6 +91,12 @@ func (m *mark) holds(c *Command) bool {
 	return slices.ContainsFunc(c.Words, func(w Word) bool {
 		return slices.ContainsFunc(m.args, func(p string) bool { return w.mayBe(p) })
 	})
+}
+
+// begins reports whether the first words of a command are certainly these, with "/" between them.
+func (c *Command) begins(words string) bool {
+	want := strings.Split(words, "/")
+	return len(c.argv) > len(want) && joined(c.argv[1:1+len(want)]) == strings.Join(want, " ")
 }
 
 // hasOnly reports whether the command certainly has a flag with only this value.
@@ -118,8 +127,14 @@ func (c *Command) MayHave(name string) bool {
 
 var blanks = strings.NewReplacer(" ", "_", "\t", "_", "\n", "_")
 
+// globPattern matches a word with a glob.
+const globPattern = "<glob>"
+
 // mayBe ignores case.
 func (w Word) mayBe(pattern string) bool {
+	if pattern == globPattern {
+		return strings.ContainsAny(w.Text, "*?[")
+	}
 	w.Text = blanks.Replace(strings.ToLower(w.Text))
 	return w.MayMatch(pattern)
 }

@@ -210,8 +210,9 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 	if s.root().has("git") {
 		c.gitConfigured(s.root())
 		c.pushed(s, r.argv)
+		c.fetched()
 	}
-	c.Carries, c.spec = r.carries(s), s
+	c.Carries, c.spec, c.argv = r.carries(s), s, r.argv
 	if r.nested == spelled {
 		if s.root().special == "find" {
 			c.find(r.words)

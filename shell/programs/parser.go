@@ -305,18 +305,35 @@ func (r *parseState) short(w Word, rest []Word) int {
 		// Letters may follow the known prefix.
 		r.unlisted(w, "", false)
 	}
+	either := false
 	for i := 1; i < len(w.Text); i++ {
 		v, listed, ok := r.form.find("-" + w.Text[i:i+1])
+		if two, in, known := r.form.find("-" + w.Text[i:min(i+2, len(w.Text))]); i+2 <= len(w.Text) && known && two.values != "" {
+			v, listed, ok = two, in, true
+			i++
+		}
 		r.out.covered = r.out.covered && (listed || r.form.anyFlags || !ok)
 		if !ok {
-			if !isNumber(w.Text[1:]) {
-				r.unlisted(w, w.Text[i+1:], i+1 < len(w.Text))
-				r.suspect(w, rest)
+			if isNumber(w.Text[1:]) {
+				return 0
 			}
-			return 0
+			r.unlisted(w, w.Text[i+1:], i+1 < len(w.Text))
+			r.suspect(w, rest)
+			if !r.form.anyFlags {
+				return 0
+			}
+			if !either && len(rest) > 0 { // the rest is its value, or more letters
+				r.add(rest[0], Operand{Kind: Read})
+			}
+			either = true
+			continue
 		}
 		r.apply(v)
-		if v.values == "" {
+		switch {
+		case v.values != "":
+		case r.form.spec.root().has("letters"):
+			return 0
+		default:
 			continue
 		}
 		if i+1 < len(w.Text) {

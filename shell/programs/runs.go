@@ -19,6 +19,7 @@ func (g *getopt) runs(own, started []Word) {
 			started[0].Text = name
 		}
 	}
+	started, given := c.afterFlag(s, started)
 	for i := range own {
 		if s.has("variables") && !own[i].flagLike() && strings.Contains(own[i].Text, "=") {
 			c.Operands = append(c.Operands, Operand{Word: own[i], Role: "variable"})
@@ -51,10 +52,31 @@ func (g *getopt) runs(own, started []Word) {
 		run.Found = Word{Dynamic: true}
 		g.replaced(&run)
 	}
+	if given {
+		run.Adds, run.Replaces, run.Found = true, "{}", Word{Dynamic: true}
+	}
 	if first := started[0]; first.Dynamic {
 		g.opaque("the program that " + root.name + " starts is known only when it runs")
 	}
 	c.Runs = append(c.Runs, run)
+}
+
+// afterFlag returns the command after a flag such as -x of fd, which adds what it finds; ok is false without such a flag.
+func (c *Command) afterFlag(s *spec, started []Word) (command []Word, ok bool) {
+	if len(c.Flags) == 0 || s.has("module") {
+		return started, false
+	}
+	last := c.Flags[len(c.Flags)-1]
+	if last.spec == nil || !strings.HasPrefix(last.spec.values, "|") {
+		return started, false
+	}
+	if last.HasValue {
+		started = append([]Word{last.Value}, started...)
+	}
+	if end := slices.Index(started, Word{Text: ";"}); end >= 0 {
+		started = started[:end]
+	}
+	return started, true
 }
 
 // replaced finds the last mark that xargs replaces.

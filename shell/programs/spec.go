@@ -72,6 +72,7 @@ type flag struct {
 type mark struct {
 	with    [][]string // one of these sets of flags
 	without []string   // none of these
+	unless  []string   // nor do its first words match one of these, "/" between words
 	args    []string   // patterns of which an operand matches one
 	least   int        // number of operands
 	text    string
@@ -231,6 +232,10 @@ func newMark(text string) (m mark) {
 	for token := range strings.FieldsSeq(conditions) {
 		switch token[0] {
 		case '!':
+			if first, ok := strings.CutPrefix(token, "!="); ok {
+				m.unless = append(m.unless, first)
+				continue
+			}
 			m.without = append(m.without, token[1:])
 		case '=':
 			m.args = append(m.args, strings.ToLower(token[1:]))

@@ -192,7 +192,7 @@ func (s *spec) isListed(flag, word string) bool {
 		return strings.TrimLeft(name, "-") == strings.TrimLeft(flag, "-")
 	case strings.HasPrefix(word, "--"):
 		return len(name) > 3 && strings.HasPrefix(flag, "--") && strings.HasPrefix(strings.TrimRight(flag, "*"), name)
-	case len(flag) == 2 && flag[0] == '-':
+	case len(flag) > 1 && flag[0] == '-' && flag[1] != '-': // -TT of zip has two letters
 		return strings.Contains(word[1:], flag[1:])
 	}
 	return false
@@ -217,6 +217,8 @@ func (r *reader) carriesCode(c *Command, s *spec) bool {
 		return c.Code
 	case root.inline == "":
 		return false
+	case slices.ContainsFunc(c.Flags, c.carriesIn):
+		return true
 	}
 	for _, w := range r.argv[1:] {
 		switch {
@@ -241,7 +243,33 @@ func (r *reader) runsFlag(c *Command, s *spec) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(c.Flags, func(f Flag) bool { return c.carriesIn(f) })
+}
+
+// carriesIn reports whether a flag carries a command by any of its spellings, bundled or not. -o=|* is a flag with such values.
+func (c *Command) carriesIn(f Flag) bool {
+	if f.spec == nil || c.spec == nil {
+		return false
+	}
+	root := c.spec.root()
+	lists := slices.Concat(root.code, strings.Fields(root.inline))
+	if root != c.spec {
+		lists = append(lists, c.spec.code...)
+	}
+	safe := ""
+	if root != c.spec && root.flags[f.Name] != f.spec && root.globals[f.Name] != f.spec {
+		safe = c.spec.safeLetters()
+	}
+	return slices.ContainsFunc(lists, func(listed string) bool {
+		name, value, valued := strings.Cut(listed, "=")
+		switch {
+		case len(name) < 2 || name[0] != '-' || len(name) == 2 && strings.Contains(safe, name[1:]):
+			return false
+		case valued && !f.Value.mayBe(value):
+			return false
+		}
+		return slices.Contains(f.spec.all, name)
+	})
 }
 
 // isCodeFlag reports whether a word is a flag with code, attached or bundled.
