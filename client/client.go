@@ -285,10 +285,14 @@ func (c *Client) endError() error {
 	return fmt.Errorf("%w: %v", ErrClosed, c.err)
 }
 
+// send does not send what the daemon would refuse: its error may name no request, and no one would get it.
 func (c *Client) send(frame any) error {
 	text, err := message.Encode(frame)
 	if err != nil {
 		return err
+	}
+	if _, refused := new(message.Decoder).Decode(text); len(refused) > 0 {
+		return refused[0]
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()

@@ -178,6 +178,29 @@ func TestAnErrorInPlaceOfAReturnEndsTheCall(t *testing.T) {
 	}
 }
 
+// The daemon's error would name no call.
+func TestACallThatTheDaemonCannotReadIsNotSent(t *testing.T) {
+	t.Parallel()
+	c := dial(t, func(d *daemon) {
+		if frame := d.receive(); frame != "" {
+			d.t.Errorf("the client sent %.200q", frame)
+		}
+	})
+	for name, call := range map[string]Call{
+		"invalid UTF-8": {Tool: "bash", Arguments: json.RawMessage("{\"command\": \"echo \xff\"}")},
+		"deep":          {Tool: "bash", Arguments: json.RawMessage(`{"command": ` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`)},
+		"long id":       {ID: strings.Repeat("i", 300), Tool: "bash", Arguments: json.RawMessage(`{}`)},
+		"control in id": {ID: "a\nb", Tool: "bash", Arguments: json.RawMessage(`{}`)},
+	} {
+		_, err := c.Call(t.Context(), call, Events{})
+		var refused *message.Error
+		if !errors.As(err, &refused) {
+			t.Errorf("%s: got %v, want a *message.Error", name, err)
+		}
+	}
+	c.Close()
+}
+
 func TestALostConnectionEndsWhatWaits(t *testing.T) {
 	t.Parallel()
 	c := dial(t, func(d *daemon) {

@@ -309,6 +309,13 @@ func (c *mcpClient) refuses() {
 	if !failed || got["error_type"] != "denied" || text == "" {
 		c.Errorf("reading a key: %q %v", text, got)
 	}
+	// The daemon could not name the call in its error.
+	for _, arguments := range []string{"{\"command\": \"echo \xff\"}", `{"command": ` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`} {
+		r, err := c.session.CallTool(c.Context(), &mcp.CallToolParams{Name: "bash", Arguments: json.RawMessage(arguments)})
+		if err != nil || !r.IsError || !strings.Contains(r.Content[0].(*mcp.TextContent).Text, "nothing ran") {
+			c.Errorf("%.30q: got %+v, %v, want an error of the tool", arguments, r, err)
+		}
+	}
 }
 
 // asks has the user decide: no, nothing clear, and yes.
