@@ -20,8 +20,8 @@ import (
 // journal.db.imported. It returns the number of calls. The error is ErrTampered if it was changed,
 // unless accept is set. After a crash there is either the old journal or the new one.
 func Import(ctx context.Context, dir string, accept bool) (calls int, done bool, err error) {
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return 0, false, nil
+	if !exists(oldPath(dir)) && !exists(oldPath(dir)+importing) {
+		return 0, false, nil // without a lock: dir may be read-only
 	}
 	err = statedir.Alone(ctx, dir, "import", func() (err error) {
 		if err = resumeImport(dir); err != nil {
@@ -44,6 +44,11 @@ func Import(ctx context.Context, dir string, accept bool) (calls int, done bool,
 }
 
 func oldPath(dir string) string { return filepath.Join(dir, "journal.db") }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
 
 const (
 	importing = ".importing" // suffix while the new journal takes its place

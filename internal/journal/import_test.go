@@ -86,6 +86,18 @@ func oldContents(t *testing.T, path string) (c contents) {
 	return c
 }
 
+// The directory may be read-only.
+func TestWithoutAnOldJournalNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if calls, done, err := Import(t.Context(), dir, false); calls != 0 || done || err != nil {
+		t.Errorf("got %d calls, %v, %v", calls, done, err)
+	}
+	if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
+		t.Errorf("made %v, %v", made, err)
+	}
+}
+
 func TestAnOldJournalIsImportedWhole(t *testing.T) {
 	t.Parallel()
 	dir := oldJournal(t)
