@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -140,6 +141,18 @@ func build(cmd *cobra.Command, tool string, operands []string, in io.Reader, fro
 	case (tool == "grep" || tool == "glob") && args["path"] == nil:
 		args["path"] = dir
 	}
+	return encode(args)
+}
+
+var errNotUTF8 = errors.New("the call is not valid UTF-8, and only that can be sent; let a command write or name other bytes: toold call bash \"cat \\$'a\\\\xff'\"")
+
+// encode refuses what encoding/json would replace.
+func encode(args map[string]any) (json.RawMessage, error) {
+	for _, value := range args {
+		if text, ok := value.(string); ok && !utf8.ValidString(text) {
+			return nil, errNotUTF8
+		}
+	}
 	return json.Marshal(args)
 }
 
@@ -148,6 +161,9 @@ func rawArguments(cmd *cobra.Command, operands []string) (json.RawMessage, error
 		return nil, errors.New("--arguments holds the whole call; leave the operand out")
 	}
 	raw, _ := cmd.Flags().GetString("arguments")
+	if !utf8.ValidString(raw) {
+		return nil, errNotUTF8
+	}
 	var probe any
 	if err := json.Unmarshal([]byte(raw), &probe); err != nil {
 		return nil, fmt.Errorf("cannot read --arguments as JSON: %v; quote the whole object for the shell: '{\"command\": \"ls\"}'", err)
