@@ -66,7 +66,7 @@ func (d *decoder) parse(src []byte) (root ast.Node, err error) {
 	if err := d.checkLines(); err != nil {
 		return nil, err
 	}
-	tokens := lexer.Tokenize(string(src))
+	tokens := lexer.Tokenize(strings.TrimPrefix(string(src), "\ufeff")) // without a byte order mark
 	if err := d.checkNesting(tokens); err != nil {
 		return nil, err
 	}

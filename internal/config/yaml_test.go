@@ -30,6 +30,14 @@ func decodeSample(src []byte, got *sample) error {
 	return d.decode(src, got)
 }
 
+func TestAByteOrderMarkIsSkipped(t *testing.T) {
+	t.Parallel()
+	var got sample
+	if err := decodeSample([]byte("\ufeffname: x\ncount: 1\n"), &got); err != nil || got.Name != "x" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 func TestEveryTypeIsReadWithItsPlace(t *testing.T) {
 	t.Parallel()
 	src := `# a comment
