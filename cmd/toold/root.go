@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -66,6 +68,7 @@ func newRoot(g *global) *cobra.Command {
 	root.SetIn(g.In)
 	root.SetOut(g.Out)
 	root.SetErr(g.Err)
+	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.options.Path, "config", "", "configuration `file` (TOOLD_CONFIG)")
 	flags.StringVarP(&g.options.Workspace, "workspace", "C", "", "`directory` that calls may change; default: the registered workspace or the git repository that contains the current one, else that itself (TOOLD_WORKSPACE)")
@@ -132,9 +135,33 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 
 func one(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
-		return nil
+		return notEmpty(cmd, args)
 	}
 	return fmt.Errorf("one operand is wanted, got %d: %s", len(args), cmd.UseLine())
+}
+
+func notEmpty(cmd *cobra.Command, args []string) error {
+	if slices.Contains(args, "") {
+		return fmt.Errorf("an operand is empty: %s", cmd.UseLine())
+	}
+	return nil
+}
+
+// flagError replaces the words of strconv.
+func flagError(_ *cobra.Command, err error) error {
+	var number *strconv.NumError
+	if !errors.As(err, &number) {
+		return err
+	}
+	wanted := "a whole number"
+	switch {
+	case number.Func == "ParseBool":
+		wanted = "true or false"
+	case errors.Is(number, strconv.ErrRange):
+		wanted = "a number of fewer digits"
+	}
+	which, _, _ := strings.Cut(err.Error(), ": strconv.")
+	return fmt.Errorf("%s: expected %s", which, wanted)
 }
 
 func (g *global) load() (config.Config, error)    { return g.loadFor(config.RunCalls) }

@@ -165,7 +165,7 @@ func tokenCommand(g *global) *cobra.Command {
 			return run(cfg, strings.Join(args, ""))
 		})})
 	}
-	add("show [NAME]", "Print a token (default: agent)", cobra.MaximumNArgs(1), func(cfg config.Config, name string) error {
+	add("show [NAME]", "Print a token (default: agent)", cobra.MatchAll(cobra.MaximumNArgs(1), notEmpty), func(cfg config.Config, name string) error {
 		return g.showToken(cfg, cmp.Or(name, "agent"))
 	})
 	add("list", "List the tokens", cobra.NoArgs, func(cfg config.Config, _ string) error { return g.listTokens(cfg) })
