@@ -143,3 +143,28 @@ func takesOver(t *testing.T, j *journal.Journal) {
 	})
 	must(t, err)
 }
+
+// The state directory may be on a read-only file system, and the journal is read nevertheless.
+func TestAReadOnlyJournalIsRead(t *testing.T) {
+	t.Parallel()
+	state := filepath.Join(smallDisk(t, "8m"), "state") // the note is beside it
+	j, err := journal.Open(t.Context(), state, journal.Self())
+	must(t, err)
+	receive(t, j, call("recorded"))
+	must(t, j.Close())
+
+	must(t, syscall.Mount("", filepath.Dir(state), "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	if _, done, err := journal.Import(t.Context(), state, false); err != nil || done {
+		t.Errorf("Import: %v, %v", done, err)
+	}
+	verify(t, state)
+	j, err = journal.Open(t.Context(), state, journal.Self())
+	must(t, err)
+	defer j.Close()
+	if rec, err := j.Find(t.Context(), "agent", "recorded"); err != nil || rec.ID != "recorded" {
+		t.Errorf("record is %+v, %v", rec, err)
+	}
+	if _, _, err := j.Receive(t.Context(), call("new")); err == nil {
+		t.Error("a call was recorded on a read-only file system")
+	}
+}

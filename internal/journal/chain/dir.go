@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -79,18 +80,34 @@ func (d *directory) Create(name string) (File, error) { return d.open(name, os.O
 
 func (d *directory) open(name string, flags int) (File, error) {
 	path := filepath.Join(d.path, name)
-	f, err := os.OpenFile(path, flags, 0o600)
+	f, readOnly, err := openFile(path, flags)
 	if err == nil {
 		info, err := f.Stat()
 		if err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
-		return diskFile{f, info}, nil
+		return diskFile{f, info, readOnly}, nil
 	}
 	if info, there := os.Lstat(path); errors.Is(err, fs.ErrNotExist) && there == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return nil, errDangling
 	}
 	return nil, err
+}
+
+// openFile opens a file for reading only if its file system is read-only.
+func openFile(path string, flags int) (f *os.File, readOnly bool, err error) {
+	f, err = os.OpenFile(path, flags, 0o600)
+	if errors.Is(err, syscall.EROFS) {
+		f, err = os.Open(path)
+		return f, true, err
+	}
+	return f, false, err
+}
+
+// readOnly reports whether f cannot be written.
+func readOnly(f File) bool {
+	d, ok := f.(diskFile)
+	return ok && d.readOnly
 }
 
 // errDangling distinguishes a dangling link from a file that another process has removed.
@@ -151,7 +168,7 @@ const (
 
 func (d *directory) Lock(wait time.Duration) (unlock func(), err error) {
 	if d.lock == nil {
-		if d.lock, err = os.OpenFile(filepath.Join(d.path, lockName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		if d.lock, _, err = openFile(filepath.Join(d.path, lockName), os.O_RDWR|os.O_CREATE); err != nil {
 			return nil, err
 		}
 	}
@@ -171,6 +188,8 @@ func (d *directory) Lock(wait time.Duration) (unlock func(), err error) {
 type diskFile struct {
 	*os.File
 	opened fs.FileInfo
+
+	readOnly bool
 }
 
 func (f diskFile) Size() (int64, error) {

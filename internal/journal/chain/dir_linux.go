@@ -15,6 +15,10 @@ func lockFile(f *os.File, lock bool) (bool, error) {
 		at.Type = unix.F_WRLCK
 	}
 	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &at)
+	if lock && errors.Is(err, unix.EBADF) { // read-only: a read lock excludes writers
+		at.Type = unix.F_RDLCK
+		err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &at)
+	}
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 		return false, nil
 	}

@@ -125,6 +125,9 @@ func (l *Log) open() error {
 	if w.file != nil {
 		l.id, l.limit = w.header.id, w.header.limit
 		l.adopt(w.file, w.last, w.end)
+		if readOnly(w.file) {
+			return nil
+		}
 		err = rewrite(w.file, noted, w.last.Segment, w.end)
 		if w.size > w.end && err == nil {
 			err = l.cutOff(w.size)
