@@ -116,7 +116,6 @@ type Command struct {
 
 	wordAt []int // indexes of operands in argv
 	argv   []Word
-	hollow bool // it deletes empty directories only
 	spec   *spec
 	before int // number of flags before the subcommand
 }

@@ -36,7 +36,6 @@ func (c *Command) find(words []Word) {
 	}
 	if f.deletes {
 		f.safe = false
-		c.hollow = !f.full && !f.opaque
 		for _, o := range inParts(roots, f.deleted, isTree) {
 			if o.Tree {
 				o.Kind = Write
@@ -56,7 +55,6 @@ type findReader struct {
 	opaque       bool // an unknown word may be an operator or action
 	safe         bool
 	deletes      bool
-	full         bool // it deletes more than empty directories
 	runs         bool // commands read the found files
 	rooted       bool
 	inExpression bool
@@ -73,7 +71,6 @@ type findNames struct {
 	ends      []string // nil = any
 	extension bool
 	files     bool
-	dirs      bool
 	empty     bool
 	again     bool // tools recreate them
 }
@@ -83,7 +80,7 @@ func (n findNames) and(o findNames) findNames {
 	if n.ends == nil {
 		n.ends, n.extension = o.ends, o.extension
 	}
-	n.files, n.dirs, n.empty, n.again = n.files || o.files, n.dirs || o.dirs, n.empty || o.empty, n.again || o.again
+	n.files, n.empty, n.again = n.files || o.files, n.empty || o.empty, n.again || o.again
 	return n
 }
 
@@ -92,7 +89,7 @@ func (n findNames) or(o findNames) findNames {
 	if n.ends == nil || o.ends == nil || len(ends) > maxParts {
 		ends = nil
 	}
-	return findNames{ends, n.extension && o.extension, n.files && o.files, n.dirs && o.dirs, n.empty && o.empty, n.again && o.again}
+	return findNames{ends, n.extension && o.extension, n.files && o.files, n.empty && o.empty, n.again && o.again}
 }
 
 // read returns the endings of what is read: found directories contain other names.
@@ -252,7 +249,7 @@ func (f *findReader) test(words []Word, i int) {
 	case "-print", "-print0", "-printf", "-ls":
 		f.printed = together(f.printed, f.here().read())
 	case "-type":
-		n.files, n.dirs = value == Word{Text: "f"}, value == Word{Text: "d"}
+		n.files = value == Word{Text: "f"}
 	case "-name", "-iname":
 		n = f.name(value, name == "-name")
 	case "-empty":
@@ -296,7 +293,6 @@ func (f *findReader) file(words []Word, i int, kind Kind, values int) int {
 
 func (f *findReader) delete() {
 	here := f.here()
-	f.full = f.full || !here.dirs || !here.empty
 	ends := slices.Clone(here.ends)
 	if here.empty && len(ends) == 0 {
 		ends = []string{""}

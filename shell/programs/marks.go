@@ -8,7 +8,7 @@ import (
 // marks sets what a command loses, sends and runs, and which flags must be named.
 func (r *reader) marks(c *Command, s *spec) {
 	for at := s; at != nil; at = at.parent {
-		if m := holding(at.loses, c); m != nil && c.Loses == "" && !c.hollow {
+		if m := holding(at.loses, c); m != nil && c.Loses == "" {
 			c.Loses = m.text
 		}
 		if m := holding(at.moves, c); m != nil && c.Loses == "" {
