@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,4 +119,25 @@ func fill(before, piece, after string) string {
 
 func nest(n int, before, middle, after string) string {
 	return strings.Repeat(before, n) + middle + strings.Repeat(after, n)
+}
+
+// broken panics for one file.
+type broken struct{ Resolver }
+
+func (b broken) Canonical(path string) string {
+	if strings.Contains(path, "/trap") {
+		panic("a fault")
+	}
+	return b.Resolver.Canonical(path)
+}
+
+func TestAnAnalysisThatFailsAllowsNothing(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	a := New(Options{Workspace: ws, Resolver: broken{Host()}})
+	for _, script := range []string{"cat trap/x; ls", "GIT_EDITOR='cat trap/x' git log; ls"} {
+		if !slices.ContainsFunc(a.Effects(script, ws), func(e policy.Effect) bool { return e.Kind == policy.Opaque && !e.Code && !e.Possible }) {
+			t.Errorf("%s: %v", script, a.Effects(script, ws))
+		}
+	}
 }

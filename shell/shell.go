@@ -72,6 +72,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	// The parser may panic on hostile text.
 	defer func() {
 		if r := recover(); r != nil {
+			w.suspects = 0
 			w.opaque(fmt.Sprintf("its analysis failed (%v)", r), "")
 			effects = w.found
 		}
