@@ -68,8 +68,8 @@ func builtinRules(o Options) (commands, paths []Rule) {
 	return builtin().commands, append(slices.Clip(builtin().paths), own)
 }
 
-// Autorun returns names of files and directories of a project that other programs run or obey. ".git/" stands for every
-// git directory, ".git" for the file that names one.
+// Autorun returns names of files and directories of a project that other programs run or read as configuration. ".git/"
+// means every git directory, ".git" the file that names one.
 func Autorun() []string {
 	names := []string{".git"}
 	for _, name := range builtin().lists["runs"] {

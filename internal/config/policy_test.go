@@ -129,7 +129,7 @@ func FuzzParsePolicy(f *testing.F) {
 	})
 }
 
-// writePolicies writes policy files into a new folder and returns the first's path.
+// writePolicies writes policy files into a new directory and returns the first's path.
 func writePolicies(t *testing.T, texts ...string) string {
 	t.Helper()
 	dir := t.TempDir()

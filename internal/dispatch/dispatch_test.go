@@ -189,7 +189,7 @@ func (b *bench) resolve(t *testing.T, id string, v approval.Verdict) {
 	must(t, err)
 }
 
-// holding is a tool that tells of each run and lasts until end is closed.
+// holding is a tool that reports each run and lasts until end is closed.
 func holding() (tool *probe, begun, end chan struct{}) {
 	begun, end = make(chan struct{}, 20), make(chan struct{})
 	return &probe{run: func(_ context.Context, io tools.IO) tools.Result {
@@ -200,7 +200,7 @@ func holding() (tool *probe, begun, end chan struct{}) {
 	}}, begun, end
 }
 
-// obedient is a tool that tells of each run and lasts until it is stopped.
+// obedient is a tool that reports each run and lasts until it is stopped.
 func obedient() (tool *probe, begun chan struct{}) {
 	begun = make(chan struct{}, 20)
 	return &probe{run: func(ctx context.Context, io tools.IO) tools.Result {

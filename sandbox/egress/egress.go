@@ -2,7 +2,7 @@
 // name.
 //
 // In the call's network every address leads to listeners of the daemon. A looked-up name gets
-// an address that stands for it; a connection there is joined to one that the daemon makes. The
+// an address of its own; a connection there is joined to one that the daemon makes. The
 // package refuses invalid names and addresses that no public name should have; all else is up
 // to Options.Allow.
 package egress

@@ -52,7 +52,7 @@ func (l *Log) damage(why string) error {
 }
 
 // readOn reads records that others appended to the segment and cuts off an incomplete one: with the
-// lock held, nobody is writing.
+// lock held, no one is writing.
 func (l *Log) readOn(size int64) error {
 	n, err := l.file.ReadAt(l.next[:], l.end)
 	if err != nil && !errors.Is(err, io.EOF) {
