@@ -7,14 +7,14 @@ import (
 
 // A Block is the ask or deny path rule for a path. Defaults, presets and allow rules make none.
 type Block struct {
-	Action Action
+	Action Action // Ask or Deny
 	Rule   string
 	Reason string
 	Tree   bool // and everything below the path
 }
 
 // Blocks returns the strictest ask or deny rule for reading or writing a canonical path, preferably one for everything
-// below.
+// below. ok is false if there is none. builtin includes built-in rules.
 func (p *Policy) Blocks(kind Kind, path string, builtin bool) (b Block, ok bool) {
 	for _, m := range p.blockingPaths(Effect{Kind: kind, Path: path, Canonical: path}) {
 		tree := m.isTree(path)
@@ -27,17 +27,20 @@ func (p *Policy) Blocks(kind Kind, path string, builtin bool) (b Block, ok bool)
 	return b, ok
 }
 
+// isTree reports whether the rule applies to everything below path, without exception.
 func (r *rule) isTree(path string) bool {
 	excepts := slices.ContainsFunc(r.except, func(g glob) bool { return g.mayMeet(path) })
 	return !excepts && slices.ContainsFunc(r.globs, func(g glob) bool { return g.covers(path) })
 }
 
+// mayMeet reports whether the literal prefix lets the pattern match something below path.
 func (g *glob) mayMeet(path string) bool {
 	path = strings.TrimSuffix(g.folded(path), "/")
 	return strings.HasPrefix(path+"/", g.prefix+"/") || strings.HasPrefix(g.prefix+"/", path+"/")
 }
 
-// BlocksBelow returns the id of an ask or deny rule that applies to a path below path because of its name.
+// BlocksBelow returns the id of an ask or deny rule that applies to a path below path because of its name:
+// moving a directory there may change what is blocked in it.
 func (p *Policy) BlocksBelow(path string) (rule string, ok bool) {
 	for _, s := range p.sets {
 		for _, r := range s.blocks.find(true, path) {

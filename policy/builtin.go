@@ -12,6 +12,7 @@ import (
 //go:embed builtin.txt
 var builtinText string
 
+// builtins are the lists and rules of builtin.txt. The rules deny or ask, never allow.
 type builtins struct {
 	lists           map[string][]string
 	commands, paths []Rule
@@ -84,6 +85,7 @@ func IsDangerousEnv(name string) bool {
 	return matchesAny(lists["dangerous"], name) && !matchesAny(lists["neutral"], name)
 }
 
+// matchesAny reports whether one of the patterns matches. * matches any text.
 func matchesAny(patterns []string, s string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return programs.Matches(p, s) })
 }

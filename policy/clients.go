@@ -28,6 +28,7 @@ func (g *guest) holds(client, agent string) bool {
 	return named && (g.Agent == "" || programs.Matches(g.Agent, agent))
 }
 
+// bare returns a policy without rules, with the options, defaults and ids of p.
 func (p *Policy) bare() *Policy {
 	return &Policy{
 		options: p.options, defaults: p.defaults, origins: make(map[string]string), sets: []*ruleSet{newRuleSet()}, ids: p.ids,
@@ -47,7 +48,7 @@ func (c *compiler) clients(list []Client) {
 	}
 }
 
-// For returns the policy for a client's calls, with the files for that client. agent may be "".
+// For returns the policy for a client's calls, with the files for that client. agent is "" if the client names none.
 func (p *Policy) For(client, agent string) *Policy {
 	next := p
 	for _, g := range p.guests {
@@ -75,7 +76,8 @@ func (p *Policy) Root() *Policy {
 	return cmp.Or(p.root, p)
 }
 
-// ForAnyone returns the root of p with the rules for every client.
+// ForAnyone returns the root of p with the rules for every client: it blocks what is blocked for any of
+// them.
 func (p *Policy) ForAnyone() *Policy {
 	all := *p.Root()
 	all.sets = slices.Clip(all.sets)

@@ -15,8 +15,8 @@ import (
 type Policy struct {
 	options Options
 	title   string
-	files   []File
-	further []File
+	files   []File // the user's, the administrator's if there is one, further ones
+	further []File // as passed to Compile
 
 	headless    bool
 	confined    bool // see Within
@@ -24,12 +24,12 @@ type Policy struct {
 	origins     map[string]string // position of each default, by its name
 	readOnly    bool              // presets
 	workspace   bool
-	sets        []*ruleSet
+	sets        []*ruleSet      // of the files, then of the files for the client
 	ids         map[string]bool // of all rules
 	guests      []guest
-	root        *Policy // see Root
-	timeout     time.Duration
-	conditional bool
+	root        *Policy       // see Root
+	timeout     time.Duration // of questions; 0: as configured
+	conditional bool          // some rule sets Always or Profile
 	// Allow rules, and exceptions of others, fold case only if a file that may allow says so.
 	foldAllowing, foldBlocking bool
 
@@ -45,7 +45,7 @@ type rule struct {
 	globs    []glob
 	except   []glob
 	dirs     []glob
-	not      []pattern
+	not      []pattern // exceptions of a command rule
 	required []requirement
 }
 
@@ -60,7 +60,7 @@ type compiler struct {
 	file     string // being compiled; "": built-in
 	tightens bool
 	errs     []error
-	ids      []string
+	ids      []string // of the built-in rules
 }
 
 func (c *compiler) rules(rules []Rule, add func(Rule)) {
@@ -111,11 +111,11 @@ func where(file string, line int) string {
 // Fault is an error in a file.
 type Fault struct {
 	File    string // "": built-in
-	Line    int    // 0: unknown
+	Line    int    // of the rule; 0: unknown
 	Rule    string // its id; "": not in a rule
 	Key     string // outside of rules, such as "presets"
 	Value   string // the wrong text; may be ""
-	Problem string
+	Problem string // what is wrong and what was expected
 }
 
 func (f *Fault) Error() string {

@@ -15,7 +15,8 @@ type Confinement struct {
 	Masked bool
 }
 
-// Within returns the policy for calls with such a confinement. Only a complete one has effects.
+// Within returns the policy for calls with such a confinement. A confinement counts only if all its fields are
+// set.
 func (p *Policy) Within(c Confinement) *Policy {
 	bounded := c.View && c.Offline && c.Masked
 	if p.confined == bounded {
@@ -37,7 +38,8 @@ func (p *Policy) raised(v verdict) verdict {
 }
 
 // excuses reports whether a rule does not apply in a sandbox: a built-in denial that only unknown words match or of a
-// suspected write, and a question about open names.
+// suspected write, and a question about files of which only the end of the name is known. The sandbox protects the
+// machine, and the masks protect these files.
 func (p *Policy) excuses(m match, e Effect) bool {
 	switch {
 	case !p.confined || p.defaults.Confined != Allow:
@@ -48,6 +50,7 @@ func (p *Policy) excuses(m match, e Effect) bool {
 	return e.Kind == Exec && m.result == Ask || e.Kind == Write && (e.Possible || !m.whole)
 }
 
+// isLoopback reports whether a host is the machine itself: in a sandbox without network only the call.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

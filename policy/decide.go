@@ -29,7 +29,7 @@ type verdict struct {
 	id     string // of a preset or default
 }
 
-// judge decides one effect.
+// judge decides one effect. Ask and deny rules come first.
 func (p *Policy) judge(e *Effect) verdict {
 	if e.Kind == Opaque {
 		if e.Code {
@@ -51,7 +51,7 @@ func (p *Policy) unanalysable() verdict {
 	return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
 }
 
-// unblocked applies allow rules and defaults.
+// unblocked decides an effect that no ask or deny rule settles.
 func (p *Policy) unblocked(e Effect) verdict {
 	if e.Possible {
 		return verdict{action: Allow, id: "no rule against it"}
@@ -71,12 +71,13 @@ func (p *Policy) unblocked(e Effect) verdict {
 // match is a matching ask or deny rule.
 type match struct {
 	*rule
-	result Action
-	whole  bool   // of the effect
+	result Action // may be Ask for a deny rule
+	whole  bool   // it applies to all of the effect; see blocksPath
 	argv   []Word // of the matching command
 }
 
-// blocking returns the strictest match. whole is false if the rest of e may have a stricter verdict.
+// blocking returns the strictest match. whole is false if the rest of e may have a stricter verdict: the rule matches
+// only a part of e, or can only tighten.
 func (p *Policy) blocking(e *Effect) (worst verdict, some, whole bool) {
 	worst.action = Allow
 	for _, m := range p.matches(*e) {
@@ -91,6 +92,7 @@ func (p *Policy) blocking(e *Effect) (worst verdict, some, whole bool) {
 	return worst, some, whole
 }
 
+// matches returns the ask and deny rules that apply to an effect.
 func (p *Policy) matches(e Effect) (list []match) {
 	switch e.Kind {
 	case Exec:

@@ -13,7 +13,7 @@ import (
 
 type meaning struct {
 	command programs.Command
-	program string // "": command.Base
+	program string // pattern of the name; "": command.Base
 	words   []Word // subcommand and operands, without **
 	open    bool   // it contains **
 }
@@ -139,13 +139,13 @@ func hasFlag(c *programs.Command, f programs.Flag) bool {
 // operandsIn matches operands in order. A subcommand is the first; other operands match anywhere.
 func (m *meaning) operandsIn(c *programs.Command, operands []Word) bool {
 	for n, w := range m.words {
-		// Without ** the pattern has all operands; more flags may be spelling.
+		// Without ** a command with more operands is another one. Flags do not count: they may be spelling.
 		last := n+1 == len(m.words) && !m.open
 		i := findOperand(w.Text, operands, n == 0 && c.HasSub, last)
 		if i < 0 {
 			return false
 		}
-		if operands = operands[i:]; !operands[0].Many {
+		if operands = operands[i:]; !operands[0].Many { // which may also be the next ones
 			operands = operands[1:]
 		}
 	}
@@ -172,6 +172,7 @@ func mayVanish(words []Word) bool {
 	})
 }
 
+// mayBecome reports whether w is, or could become, what a token matches.
 func mayBecome(token string, w Word) bool {
 	return slices.Contains([]string{"**", "<int>", "<ref>"}, token) || w.Many || w.MayMatch(token)
 }

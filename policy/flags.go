@@ -13,7 +13,7 @@ func (cp *commandPattern) allows(e Effect) bool {
 	return ok && len(lacking) == 0
 }
 
-// covers reports whether the rule covers the command but for the lacking unsafe flags.
+// covers reports whether the rule covers the command but for the lacking unsafe flags, which permit_flags must name.
 func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 	r := cp.rule
 	if r.Action != Allow || !r.isIn(e) {
@@ -58,6 +58,7 @@ func otherValue(c *programs.Command, free []int) bool {
 	return false
 }
 
+// forbids reports whether the command has a flag in forbid_flags, in any spelling.
 func (r *rule) forbids(c *programs.Command, program Word) bool {
 	for _, text := range r.ForbidFlags {
 		forbidden := programs.Parse([]Word{program, {Text: text}})
@@ -79,7 +80,7 @@ func (r *rule) permits(c *programs.Command, word string) bool {
 	return ok && c.OneDash && matchesAny(r.PermitFlags, "-"+short)
 }
 
-// nearest returns the rule that lacks the fewest flags.
+// nearest returns the rule that allows a command but for the fewest of its flags, and these; nil if there is none.
 func (p *Policy) nearest(e Effect) (best *rule, flags []Word) {
 	if size(e.Argv) > maxTried {
 		return nil, nil

@@ -80,7 +80,7 @@ func checkGlob(pattern, text string, parts []string) error {
 	return nil
 }
 
-// expandPlaces keeps placeholders without a value.
+// expandPlaces replaces the placeholders. It keeps those without a value, which callers reject.
 func expandPlaces(s string, o Options) string {
 	if s == "~" || strings.HasPrefix(s, "~/") {
 		s = "${home}" + s[1:]
@@ -109,6 +109,7 @@ func (g *glob) match(path string) bool {
 	return ok && strings.Contains(rest, g.need) && matchParts(g.rest, rest)
 }
 
+// covers reports whether the pattern matches path and everything below it.
 func (g *glob) covers(path string) bool {
 	rest, ok := g.below(path)
 	if !ok || len(g.rest) == 0 || g.rest[len(g.rest)-1] != "**" {
@@ -117,8 +118,8 @@ func (g *glob) covers(path string) bool {
 	return matchParts(g.rest, rest)
 }
 
-// reaches reports whether the pattern selects something specific below path. Only ** is not specific, or "**/.env"
-// would reach every directory.
+// reaches reports whether the pattern selects something specific below path. A match only by ** does not count, or
+// "**/.env" would reach every directory.
 func (g *glob) reaches(path string) bool {
 	path = strings.TrimSuffix(g.folded(path), "/")
 	if len(path) < len(g.prefix) {
@@ -136,7 +137,7 @@ func (g *glob) reaches(path string) bool {
 	return false
 }
 
-// holds reports whether the pattern may match in a part of a tree.
+// holds reports whether the pattern may match in a part of a tree; see Effect.Part.
 func (g *glob) holds(part string) bool {
 	last := g.prefix
 	if len(g.rest) > 0 {
@@ -146,7 +147,7 @@ func (g *glob) holds(part string) bool {
 	case part == "" || part == programs.PartSome || last == "**":
 		return true
 	case part == PartNames:
-		return false
+		return false // only names are read
 	}
 	end := strings.ToLower(last[strings.LastIndexAny(last, `*?[]\/`)+1:])
 	part = strings.ToLower(part)
@@ -183,6 +184,7 @@ func matchParts(parts []string, path string) bool {
 	return path == ""
 }
 
+// matchAnyDepth matches parts against path and every suffix of it.
 func matchAnyDepth(parts []string, path string) bool {
 	if len(parts) == 0 {
 		return true

@@ -9,7 +9,8 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// indexed is a list of rules by a text that a matching effect contains: of thousands, few match.
+// indexed is a list of rules by a text that a matching effect contains: of thousands, few match. A lookup finds every
+// rule that matches, and some that do not.
 type indexed[T any] struct {
 	list []T
 	any  []int32            // need no text
@@ -42,7 +43,7 @@ func (x *indexed[T]) choose(found []int32) []T {
 	return out
 }
 
-// ruleSet contains the rules of some files.
+// ruleSet contains the rules of some files. It is immutable once they are compiled.
 type ruleSet struct {
 	byName         map[string]*commandRules // by the program's name
 	anyName        commandRules
@@ -114,6 +115,8 @@ func (p *pattern) allowKeys() []string {
 	return nil
 }
 
+// blockKeys returns the last literal words of the meanings: a matching command has one of them, as far as its words
+// are known. nil: some meaning has none.
 func (p *pattern) blockKeys() (keys []string) {
 	for _, m := range p.all {
 		at := len(m.words) - 1
@@ -141,6 +144,7 @@ func (p *Policy) named(name string) (lists []*commandRules) {
 	return lists
 }
 
+// isAbout reports whether an ask or deny rule names a program.
 func (p *Policy) isAbout(name string) bool {
 	base := programs.Canonical(name)
 	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
@@ -149,6 +153,7 @@ func (p *Policy) isAbout(name string) bool {
 	})
 }
 
+// mayBeNamed reports whether an ask or deny rule for any program may match some suffix of the words.
 func (p *Policy) mayBeNamed(words []Word) bool {
 	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
 		blocks := &s.anyName.blocks
@@ -168,7 +173,7 @@ func (l *commandRules) allowing(argv []Word) []*commandPattern {
 }
 
 // blocking returns the ask and deny patterns that may match a command. A word with an unknown end may become any key
-// that begins like it.
+// that begins like it. The caller must not change the result.
 func (l *commandRules) blocking(c *programs.Command) []*commandPattern {
 	var found []int32
 	for ; c != nil; c = c.Or {
@@ -198,6 +203,7 @@ func (s *ruleSet) network(r *rule) {
 	s.net.add(r, keys...)
 }
 
+// about returns the rules that may match a host.
 func (p *Policy) about(host string) (rules []*rule) {
 	for _, s := range p.sets {
 		found := slices.Clone(s.net.by[host])
@@ -214,7 +220,7 @@ func (p *Policy) about(host string) (rules []*rule) {
 type pathRules struct {
 	indexed[*rule]
 	fold    bool
-	longest int // length of the keys
+	longest int // length of the prefixes
 	// What may select something below a tree, by a text of its path, and by each parent of the prefix.
 	inTree, below map[string][]int32
 }

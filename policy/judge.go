@@ -36,12 +36,13 @@ func (p *Policy) judgeExec(e Effect) verdict {
 	case c.Code:
 		v = p.unanalysable()
 	}
-	if c.Anything {
+	if c.Anything { // the command is unknown
 		return v
 	}
 	return p.raised(v)
 }
 
+// allowing returns the allow patterns that may match a command.
 func (p *Policy) allowing(e Effect) (list []*commandPattern) {
 	if e.Kind != Exec || len(e.Argv) == 0 || e.Argv[0].Dynamic {
 		return nil
@@ -67,7 +68,8 @@ func (r *rule) concerns(kind Kind) bool {
 
 // blocksPath reports whether an ask or deny rule applies to a form of the path, or to something below it in a tree.
 //
-// whole is false if the rule matches only something in a recursive read, or open names in a write.
+// whole is false if the rule matches only something below the path in a recursive read, or may match files in a write
+// of which only the end of the name is known. The rule does not decide the rest of the effect then.
 func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 	if r.Action == Allow || !r.concerns(e.Kind) {
 		return Allow, false, false
@@ -104,6 +106,7 @@ func (r *rule) coincides(path, end string) bool {
 	return end == programs.PartSome || end != "" && !slices.ContainsFunc(r.globs, func(g glob) bool { return g.reaches(path) && g.holds(end) && !g.holds("/") })
 }
 
+// excepts reports whether the exceptions cover everything below path.
 func (r *rule) excepts(path string) bool {
 	return slices.ContainsFunc(r.except, func(g glob) bool { return g.covers(path) })
 }
@@ -136,6 +139,7 @@ func hostIn(hosts []string, host string) bool {
 	})
 }
 
+// listed reports whether a list contains a value. An empty list contains every value.
 func listed(list []string, value string, forDeny bool) bool {
 	same := func(v string) bool { return strings.EqualFold(v, value) }
 	return len(list) == 0 || forDeny && value == "" || slices.ContainsFunc(list, same)

@@ -55,7 +55,7 @@ func (p *Policy) User() File { return p.files[0] }
 // Options returns the options of Compile.
 func (p *Policy) Options() Options { return p.options }
 
-// With compiles the policy again with another user's file.
+// With compiles the policy again with another user's file. The errors are those of Compile.
 func (p *Policy) With(user File) (*Policy, error) {
 	next, err := Compile(p.options, user, p.further...)
 	next.confined = p.confined
@@ -86,6 +86,7 @@ func (c *compiler) builtin(disabled []string) {
 	}
 }
 
+// layer adds a file that may allow.
 func (c *compiler) layer(f File) {
 	if f.Defaults.Unanalysable == Allow {
 		c.fault("defaults.unanalysable", "", "what cannot be analysed is never allowed: expected ask or deny")
@@ -119,6 +120,7 @@ func (c *compiler) all(f File) {
 	c.rules(f.Net, c.network)
 }
 
+// tighten adds a file that must not loosen.
 func (c *compiler) tighten(f File) {
 	c.file, c.tightens = f.Name, true
 	c.overruled(f)
@@ -157,7 +159,7 @@ func (d *Defaults) named(name string) *Action {
 	return nil
 }
 
-// settle makes each default the strictest of all files.
+// settle makes each default the strictest of all files, and applies their settings for questions.
 func (p *Policy) settle() {
 	user := p.files[0]
 	p.defaults, p.headless, p.timeout = user.Defaults, user.Headless, user.AskTimeout

@@ -12,7 +12,7 @@ import (
 // maxPattern bounds proposed patterns, in bytes.
 const maxPattern = 400
 
-// maxTried bounds commands for which a rule is proposed, in bytes.
+// maxTried bounds commands for which a rule is proposed, in bytes: a chosen text could make the search slow.
 const maxTried = 4 << 10
 
 func size(argv []Word) (n int) {
@@ -22,7 +22,7 @@ func size(argv []Word) (n int) {
 	return n
 }
 
-// narrowest returns the narrowest rule, or variable, that allows an effect.
+// narrowest returns the narrowest rule, or variable, that allows an effect. ok is false if there is none.
 func (p *Policy) narrowest(e Effect) (c Change, ok bool) {
 	if size(e.Argv) > maxTried || !utf8.ValidString(e.Canonical+e.Host+e.Name+e.String()) {
 		return Change{}, false
@@ -109,6 +109,7 @@ func allowingCommand(e Effect) (Rule, bool) {
 	return r, ok
 }
 
+// patternOf returns the narrowest pattern that matches a command. ok is false if it would be unreadable.
 func patternOf(argv []Word) (text string, ok bool) {
 	if len(argv) == 0 || argv[0].Dynamic || len(argv) > maxPattern/2 {
 		return "", false

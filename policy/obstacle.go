@@ -12,11 +12,11 @@ import (
 type Obstacle struct {
 	Effect Effect
 	Action Action
-	Rule   string // or default
+	Rule   string // id of the rule or default
 	Source string // "file:line", or "built-in"
 	Always bool
 	Change Change // zero if no change helps
-	Why    string // then
+	Why    string // why no change helps
 }
 
 // Change is one edit of one policy file.
@@ -30,8 +30,8 @@ type Change struct {
 	Texts   []string
 }
 
-// Obstacles returns why effects are not allowed; none if Decide allows them. A rule that matches in several ways may
-// need another change afterwards.
+// Obstacles returns why effects are not allowed. It is empty if Decide allows them or there are none. A rule that
+// matches in several ways may need another change afterwards.
 func (p *Policy) Obstacles(effects []Effect) []Obstacle {
 	var all []Obstacle
 	for _, e := range effects {
@@ -87,7 +87,7 @@ func (p *Policy) unmet(e Effect, v verdict) Obstacle {
 	return o
 }
 
-// nameless reports whether only a default can allow an effect.
+// nameless reports whether only a default can allow an effect: its path or host is unknown.
 func nameless(e Effect) bool {
 	switch e.Kind {
 	case Read, Write:

@@ -1,7 +1,7 @@
 // Package policy decides whether effects may happen.
 //
-// It is pure: a call is a list of effects, the answer one decision. It reads no files and resolves no paths, so a
-// decision can be replayed, explained and fuzzed.
+// It is pure: a call is a list of effects, the answer one decision. It reads no files and resolves no paths,
+// which the maker of an Effect does, so a decision can be replayed, explained and fuzzed.
 package policy
 
 import (
@@ -28,6 +28,7 @@ const (
 	Allow               // runs
 )
 
+// actions are their names, in policy files and on the wire.
 var actions = strings.Fields("deny ask allow")
 
 // String returns the name of an action.
@@ -58,6 +59,7 @@ func ParseAction(s string) (Action, error) {
 // Kind says what an effect does.
 type Kind int
 
+// The zero value can never be allowed.
 const (
 	Opaque Kind = iota // unknown before it runs; no rule can allow it
 	Exec               // Argv runs
@@ -89,14 +91,14 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 type Effect struct {
 	Kind Kind     `json:"kind"`
 	Argv []Word   `json:"argv,omitempty"` // Exec: Argv[0] is the program
-	Dirs []string `json:"dirs,omitempty"` // Exec: possible working directories; empty: unknown
+	Dirs []string `json:"dirs,omitempty"` // Exec: possible working directories, absolute; empty: unknown
 
 	// Allow rules match Canonical only, ask and deny rules either.
-	Path      string `json:"path,omitempty"` // absolute and lexically clean, as requested
-	Canonical string `json:"canonical,omitempty"`
-	Unknown   bool   `json:"unknown,omitempty"` // known only at run time
-	Tree      bool   `json:"tree,omitempty"`    // and everything below
-	// Part narrows Tree: PartNames, programs.PartSome, or an ending such as ".go".
+	Path      string `json:"path,omitempty"`      // absolute and lexically clean, as requested
+	Canonical string `json:"canonical,omitempty"` // with every symbolic link resolved
+	Unknown   bool   `json:"unknown,omitempty"`   // the path is known only at run time
+	Tree      bool   `json:"tree,omitempty"`      // and everything below
+	// Part narrows Tree: PartNames, programs.PartSome, or the end of file names such as ".go". "": everything.
 	Part string `json:"part,omitempty"`
 
 	Host   string `json:"host,omitempty"`   // Net; empty = unknown
@@ -110,10 +112,10 @@ type Effect struct {
 
 	Why    string `json:"why,omitempty"`    // Opaque: what is unknown
 	Code   bool   `json:"code,omitempty"`   // Opaque: effects of code that a named program receives
-	Kept   bool   `json:"kept,omitempty"`   // Exec: the loss can be restored
+	Kept   bool   `json:"kept,omitempty"`   // Exec: what it removes or overwrites can be restored
 	Absent bool   `json:"absent,omitempty"` // Exec: the program does not exist
 	Follow bool   `json:"follow,omitempty"` // Exec: the commands that it runs are separate effects
-	Source string `json:"source,omitempty"` // part of the call, for people
+	Source string `json:"source,omitempty"` // the part of the call that causes the effect
 }
 
 // String formats the effect in one line.
@@ -155,6 +157,6 @@ type Decision struct {
 
 	// Always means that earlier answers do not apply.
 	Always bool `json:"always,omitempty"`
-	// Profile is the required sandbox; "": the configured one.
+	// Profile is the sandbox that the rules require; "": the configured one, which it never loosens.
 	Profile string `json:"profile,omitempty"`
 }

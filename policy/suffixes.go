@@ -12,10 +12,10 @@ import (
 type search struct {
 	policy  *Policy
 	found   []match
-	noted   map[*rule]bool // need not be tried again
+	noted   map[*rule]bool // need not be tried on other suffixes
 	denied  bool           // nothing is stricter
-	classes bool
-	left    int // words to try in whole suffixes
+	classes bool           // class rules may apply to what it runs
+	left    int            // words to try in whole suffixes
 	speller programs.Speller
 }
 
@@ -40,7 +40,8 @@ const (
 	maxNested  = 8 // of commands that start commands
 )
 
-// run tries a command and those that it starts. whole: also suffixes; followed: scripts have their own effects.
+// run tries a command and those that it starts; with whole, also each suffix of one that may run its words. With
+// followed, a script has its own effects and is not searched.
 func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool) {
 	c := s.speller.Spell(argv)
 	s.command(&c, argv, dirs)
@@ -78,7 +79,7 @@ func (s *search) text(text string) {
 // suffix tries one suffix, and may change it. some means that a rule for any program may match.
 func (s *search) suffix(argv []Word, some bool) {
 	if argv[0].Dynamic && argv[0].Text == "" {
-		return
+		return // no rule is about an unknown program
 	}
 	name := programs.Unversioned(argv[:1])[0].Text
 	mayBeClassed := s.classes && programs.Classed(name)
@@ -196,7 +197,8 @@ func (c classes) why(r *rule) string {
 	return ""
 }
 
-// classesOf omits the commands it starts. An unknown word counts as an operand, one that may be several words as two.
+// classesOf returns the classes of a command, without those of commands that it starts. An unknown word counts as an
+// operand, one that may be several words as two.
 func classesOf(e Effect) classes {
 	argv := make([]Word, 0, len(e.Argv))
 	for i, w := range e.Argv {
@@ -211,7 +213,7 @@ func classesOf(e Effect) classes {
 		argv = append(argv, w)
 	}
 	of := make(classes)
-	if e.Absent {
+	if e.Absent { // it does nothing
 		return of
 	}
 	c := programs.Parse(argv)

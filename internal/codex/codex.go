@@ -60,6 +60,7 @@ func (s *Server) Close() {
 	s.joined.Wait()
 }
 
+// session returns the session to resume, or a new one for "".
 func (s *Server) session(client, resume string) (*session, *rpcError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,6 +99,7 @@ func oldest[T any](all map[string]T, at func(T) time.Time) (first T) {
 	return first
 }
 
+// drop removes a session. Its calls have their linger time.
 func (s *Server) drop(ss *session) {
 	s.mu.Lock()
 	delete(s.sessions, ss.id)

@@ -17,17 +17,17 @@ type Connection struct {
 	write  func(frame []byte) error
 	gone   chan struct{} // closed by Close
 	ended  sync.Once
-	wake   chan struct{} // capacity 1
+	wake   chan struct{} // capacity 1: there may be something to write
 	slots  chan struct{} // one per request whose answer is not written
 	large  chan struct{} // one per unwritten answer with content of a file
 	asked  sync.WaitGroup
 
-	session *session                // nil until initialize; only for the reader
+	session *session                // nil until initialize; set by the reader
 	of      atomic.Pointer[session] // the same, for the writer
 
 	mu      sync.Mutex
-	queue   []response
-	handles map[string]file
+	queue   []response      // at most one for each request
+	handles map[string]file // open ones
 }
 
 // Connect starts a connection of the client with this token name. Only Run calls write, which sends a text frame.
@@ -41,6 +41,7 @@ func (s *Server) Connect(client string, write func(frame []byte) error) *Connect
 // Close ends the connection and drops waiting requests: Codex considers their commands failed. It may be called twice.
 func (c *Connection) Close() { c.ended.Do(func() { close(c.gone) }) }
 
+// poke wakes the writer. It never blocks.
 func (c *Connection) poke() { notify(c.wake) }
 
 func notify(wake chan<- struct{}) {
@@ -83,13 +84,14 @@ func (c *Connection) leave() {
 	}
 }
 
+// turn writes waiting answers and one piece of each process. busy: there may be more.
 func (c *Connection) turn() (busy bool, err error) {
 	c.mu.Lock()
 	queue := c.queue
 	c.queue = nil
 	c.mu.Unlock()
 	for i, answer := range queue {
-		queue[i] = response{}
+		queue[i] = response{} // release it
 		frame, err := json.Marshal(answer)
 		if err != nil { // cannot happen: the types of wire.go marshal
 			continue
@@ -128,7 +130,7 @@ func (c *Connection) owesNothing() bool {
 	return true
 }
 
-// reply queues the only answer to a request.
+// reply queues the answer to a request that has a slot. It must be called once for each.
 func (c *Connection) reply(id json.RawMessage, result any, e *rpcError) {
 	answer := response{ID: id, Result: result}
 	if e != nil {
@@ -276,6 +278,7 @@ func (c *Connection) environment() object {
 	return e
 }
 
+// content is an answer with content of a file. It takes an element of large until it is written.
 type content map[string]any
 
 // load reads a part of a file. It blocks while too much content is unwritten. The caller returns a content or calls
@@ -299,6 +302,7 @@ func (c *Connection) unload() {
 	}
 }
 
+// askToRead reads a file for which a person decides. The caller holds an element of large.
 func (c *Connection) askToRead(f file) (s files.Sight, e *rpcError) {
 	c.unload() // a person may take long
 	defer func() {

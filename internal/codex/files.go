@@ -204,7 +204,7 @@ type blockParams struct {
 
 const maxHandles = 128
 
-// open opens a file for readBlock, which judges and reads each block separately.
+// open opens a file for readBlock. A handle is a path: each block is judged and read separately.
 func (c *Connection) open(f file, a openParams) (any, *rpcError) {
 	if _, e := c.load(f, map[string]any{"limit": 0}); e != nil {
 		return nil, e

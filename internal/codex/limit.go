@@ -115,7 +115,7 @@ func (s sandboxContext) paths(n entry) ([]string, *rpcError) {
 	case "root":
 		roots = []string{"/"}
 	case "minimal", "tmpdir", "slash_tmp":
-		return nil, nil
+		return nil, nil // commands of toold have private ones, or can only read these
 	case "project_roots", "current_working_directory":
 		uris := s.WorkspaceRoots
 		if len(uris) == 0 && s.Cwd != "" {

@@ -17,7 +17,7 @@ import (
 const (
 	chunkBytes = 32 << 10 // of one chunk
 	readBytes  = 4 << 20  // of one answer to process/read
-	keptChunks = 8 << 10  // and maximum of unwritten ones
+	keptChunks = 8 << 10  // of a process; also the most unwritten ones
 )
 
 // chunk is the position of output in the record of the call, or text of toold itself.
@@ -32,30 +32,30 @@ type chunk struct {
 type process struct {
 	session  *session
 	id       string
-	terminal bool
-	input    bool
-	news     chan struct{} // capacity 1
+	terminal bool          // the command has a terminal
+	input    bool          // it receives input
+	news     chan struct{} // capacity 1: the call may have changed
 	decided  chan struct{} // closed when the command runs or never will
 
 	call      atomic.Pointer[dispatch.Call] // nil until it is submitted
-	announced atomic.Bool
+	announced atomic.Bool                   // the client knows that it runs
 
 	mu      sync.Mutex
 	watcher *dispatch.Watcher // nil while no connection is attached
-	seen    int
+	seen    int               // events handled
 	running bool
 	capture *spool.Capture  // nil until it runs
 	final   *dispatch.Final // the end, numbered after all output
-	refused *rpcError
-	offsets [2]int64 // bytes of each stream in chunks
+	refused *rpcError       // why it did not run
+	offsets [2]int64        // bytes of each stream in chunks
 	chunks  []chunk
 	last    uint64 // of a chunk or event
 	exit    uint64 // 0: none yet. The close is the next number
 	code    int
-	sent    uint64
+	sent    uint64 // the last number written
 	written time.Time
-	changed chan struct{}
-	writes  map[string]bool
+	changed chan struct{}   // closed and replaced when there is more
+	writes  map[string]bool // ids that were accepted
 }
 
 func (p *process) watch() {
@@ -94,6 +94,7 @@ func (p *process) pump() {
 	}
 }
 
+// advance handles what is new and reports whether that was the last.
 func (p *process) advance() (over bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +139,8 @@ func (p *process) decide() {
 	}
 }
 
-// number numbers new output, then the end. It pauses while too much is unwritten. The caller holds mu.
+// number numbers new output, then the end. It pauses while too much is unwritten, for a client that does not read. The
+// caller holds mu.
 func (p *process) number() {
 	before := p.last
 	defer func() {
@@ -238,6 +240,7 @@ func (p *process) output(k chunk) outputChunk {
 	return out
 }
 
+// next returns the next frame to write, or nil.
 func (p *process) next() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -281,6 +284,7 @@ func (p *process) after(seq uint64) int {
 	return int(min(uint64(n), p.chunks[n-1].seq-seq))
 }
 
+// writtenAt returns when the end was written; zero until then, and for a process that did not run.
 func (p *process) writtenAt() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -293,14 +297,15 @@ func (p *process) ended() bool {
 	return p.final != nil || p.refused != nil
 }
 
+// has reports whether there is something after seq. more is closed when there is more.
 func (p *process) has(seq uint64) (something bool, more <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.after(seq) > 0 || p.exit > 0, p.changed
 }
 
-// outputAfter answers process/read with at most most bytes, but one chunk. It is read from the record when it is
-// written.
+// outputAfter answers process/read with at most most bytes but at least one chunk. It is read from the record when it
+// is written.
 type outputAfter struct {
 	process *process
 	seq     uint64

@@ -20,11 +20,11 @@ type session struct {
 
 	mu        sync.Mutex
 	conn      *Connection // nil while none is attached
-	left      time.Time   // zero while one is attached
+	left      time.Time   // when the last one ended; zero while one is attached
 	leaving   *time.Timer
 	over      bool
 	processes map[string]*process
-	calls     map[string]int // per tool call
+	calls     map[string]int // processes started by each tool call
 }
 
 func (s *session) series(first dispatch.Submission) (*dispatch.Look, error) {
@@ -85,6 +85,7 @@ func (s *session) detach(c *Connection) {
 	}
 }
 
+// leftAt returns since when no connection is attached; zero while one is.
 func (s *session) leftAt() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

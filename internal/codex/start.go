@@ -14,6 +14,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
+// dialect marks the calls of Codex in the journal.
 const dialect message.Dialect = "codex"
 
 func (c *Connection) start(r request) {
@@ -120,7 +121,8 @@ func (c *Connection) submission(limit sandbox.Limit, id, tool string, arguments 
 
 func isNull(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
 
-// script returns a command as a script for the tool bash: that of a bash as it is.
+// script returns a command as a script for the tool bash: that of a bash as it is, without the profile that a login
+// shell would read.
 func script(argv []string) string {
 	if len(argv) == 3 && isBash(argv[0]) && (argv[1] == "-c" || argv[1] == "-lc") {
 		return argv[2]

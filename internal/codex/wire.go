@@ -51,7 +51,8 @@ func badParams(format string, args ...any) *rpcError {
 	return &rpcError{codeParams, fmt.Sprintf(format, args...)}
 }
 
-// decode reads params into a struct. A field that toold does not know must be empty.
+// decode reads params into a struct. A field that toold does not know must be empty: its request
+// would be ignored.
 func decode(params json.RawMessage, into any) *rpcError {
 	if len(params) == 0 {
 		params = json.RawMessage("{}")

@@ -21,10 +21,10 @@ const Agent = "claude"
 // Session answers calls of one Claude Code session.
 type Session struct {
 	Dial  func(ctx context.Context) (*client.Client, error)
-	Dir   string
-	ID    string // the session's id; "": unknown
-	Again bool   // sent before
-	Wait  time.Duration
+	Dir   string        // working directory of Claude Code
+	ID    string        // the session's id; "": unknown
+	Again bool          // the call was sent before: the daemon may have it
+	Wait  time.Duration // how long Answer waits for a return
 	// Judge decides a call that Claude Code carries out itself. An error denies it.
 	Judge func(ctx context.Context, id, tool string, arguments json.RawMessage) error
 }
@@ -33,8 +33,8 @@ type Session struct {
 type Answer struct {
 	Deny   string `json:"deny,omitempty"`   // reason why nothing was done, for the model
 	Result any    `json:"result,omitempty"` // of Claude Code's own tool
-	Allow  bool   `json:"allow,omitempty"`
-	Wait   bool   `json:"wait,omitempty"` // it still runs: send the call again
+	Allow  bool   `json:"allow,omitempty"`  // Claude Code carries the call out
+	Wait   bool   `json:"wait,omitempty"`   // it still runs: send the call again
 }
 
 type event struct {
@@ -110,7 +110,7 @@ func (d Session) adapt(e event) (tool string) {
 		return "bash"
 	case "Read":
 		delete(e.arguments, "allow_large")
-		if string(e.arguments["offset"]) == "0" {
+		if string(e.arguments["offset"]) == "0" { // the first line, like 1
 			delete(e.arguments, "offset")
 		}
 		if pictured(e.text("file_path")) || e.arguments["pages"] != nil {
@@ -163,7 +163,7 @@ func (d Session) call(ctx context.Context, call client.Call) (ret message.ToolRe
 	case ctx.Err() != nil:
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		_ = c.Stop(stopping, call.ID, "the user of Claude Code interrupted it")
+		_ = c.Stop(stopping, call.ID, "the user of Claude Code interrupted it") // otherwise it ends after limits.linger
 	}
 	return ret, &link.CallError{ID: call.ID, Sent: true, Err: err}
 }

@@ -46,6 +46,7 @@ func (p Plan) Apply() error {
 	return r.write(p.setup.StateDir)
 }
 
+// record describes the change of a file. It keeps the original of an earlier change.
 func (s *step) record(old record) changed {
 	c := changed{
 		Path: s.target, Vault: s.vault, Existed: s.existed, Mode: s.Mode, After: digest(s.after),
@@ -116,7 +117,7 @@ func restoreRecord(stateDir string, old, failed record) error {
 // Undone is the result of Undo for one file.
 type Undone struct {
 	Path     string   `json:"path"`
-	Restored bool     `json:"restored"`       // to the original, or removed if there was none
+	Restored bool     `json:"restored"`       // byte for byte the original, or removed if there was none
 	Diff     string   `json:"diff,omitempty"` // of a file that others have changed
 	Kept     []string `json:"kept,omitempty"` // settings with another value now
 }

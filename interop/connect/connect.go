@@ -1,7 +1,7 @@
 // Package connect sets up installed agents so that they run their tool calls in toold, and undoes that.
 //
 // It changes only settings that it knows and keeps the originals. It proves a change first, with the agent's program, a
-// scripted model on loopback and a private daemon.
+// scripted model on loopback and a private daemon. It does not start the user's daemon, and asks no questions.
 package connect
 
 import (

@@ -19,7 +19,7 @@ type call struct {
 }
 
 // model is a scripted model with the APIs of OpenAI (Responses, Chat Completions), Anthropic and Gemini. It plays one
-// call an answer.
+// call an answer, then says that it is done, and records the results. A request without tools is no turn.
 type model struct {
 	url    string
 	server *http.Server

@@ -32,7 +32,7 @@ type changed struct {
 	Whole   bool        `json:"whole"`           // only toold uses the file
 	Format  edit.Format `json:"format,omitempty"`
 	Done    []edit.Done `json:"done,omitempty"`
-	Edited  bool        `json:"edited,omitempty"` // by others between two changes
+	Edited  bool        `json:"edited,omitempty"` // by others between two changes: Backup is not the original
 	Dirs    []string    `json:"dirs,omitempty"`   // created ones, the outermost first
 }
 
@@ -104,6 +104,7 @@ func link(to, path string) error {
 	return err
 }
 
+// makeDirs creates a directory and returns the created ones, the outermost first.
 func makeDirs(dir string) (made []string, err error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(at); err == nil || at == filepath.Dir(at) {

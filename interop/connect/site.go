@@ -17,6 +17,7 @@ import (
 	"github.com/toold/toold/internal/tokens"
 )
 
+// site is the environment of a proof: a private daemon below a temporary directory.
 type site struct {
 	dir, home, workspace string
 	program              string // "": not installed
@@ -101,7 +102,7 @@ func (s *site) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	args := append([]string{"serve", "--json", "--listen", "127.0.0.1:0", "--workspace", s.workspace}, s.setup.Flags...)
-	s.daemon = exec.Command(s.setup.Program, args...)
+	s.daemon = exec.Command(s.setup.Program, args...) // stop ends it
 	s.daemon.Dir, s.daemon.Env = s.workspace, s.environment(nil)
 	var log strings.Builder
 	s.daemon.Stderr = &log
@@ -159,8 +160,10 @@ func (s *site) remove() {
 	_ = os.RemoveAll(s.dir)
 }
 
+// nowhere is a proxy that does not exist: only loopback can be reached.
 const nowhere = "http://127.0.0.1:1"
 
+// environment returns the environment of a proof's programs: only PATH of the user's.
 func (s *site) environment(more []string) []string {
 	env := []string{
 		"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "TMPDIR=" + os.TempDir(),

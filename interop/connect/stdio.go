@@ -13,6 +13,7 @@ import (
 	"github.com/toold/toold/internal/edit"
 )
 
+// proveServer starts the server in the settings at a path, and calls its tools.
 func (p *site) proveServer(ctx context.Context, at edit.Path) error {
 	command, err := p.serverCommand(at)
 	if err != nil {
@@ -28,6 +29,7 @@ func (p *site) proveServer(ctx context.Context, at edit.Path) error {
 	return p.prove(play, func(script string) call { return call{"bash", fields{"command": script}} })
 }
 
+// serverCommand returns the command in the settings, with the flags for the proof's daemon.
 func (p *site) serverCommand(at edit.Path) (command []string, err error) {
 	list, err := p.agent.files(p.setup)
 	if err != nil {

@@ -30,7 +30,8 @@ func (a Agent) provedBy(t trial) Agent {
 	return a
 }
 
-// proveClient omits settings that the trial does not keep: they name other programs.
+// proveClient runs an agent with the change and the settings of the user that the trial keeps. It omits the others:
+// they name other programs.
 func (p *site) proveClient(ctx context.Context, t trial) error {
 	setup, dir := p.setup, filepath.Join(p.dir, "settings")
 	setup.Getenv = func(name string) string { return map[string]string{t.home: dir}[name] }
@@ -155,6 +156,7 @@ func only(names ...string) func(any) any {
 	}
 }
 
+// each applies part to each table of a table.
 func each(part func(any) any) func(any) any {
 	return func(v any) any {
 		table, _ := v.(map[string]any)

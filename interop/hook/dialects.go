@@ -31,6 +31,7 @@ func Dialects() []Dialect {
 	}
 }
 
+// denialOnly prints nothing for a yes.
 func denialOnly(answer func(event, deny string) any) func(event, deny string) any {
 	return func(event, deny string) any {
 		if deny == "" {
@@ -70,7 +71,7 @@ func cursorPermission(_, deny string) any {
 	return map[string]string{"permission": "allow"}
 }
 
-// An argument of an MCP tool may be a string.
+// ofCursor converts the fields of an event. The arguments of an MCP tool may be a string.
 func ofCursor(event string, f fields) fields {
 	switch event {
 	case "beforeShellExecution":

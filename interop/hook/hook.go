@@ -34,10 +34,10 @@ type Dialect struct {
 type Call struct {
 	ID      string // "": none
 	Tool    string
-	Dir     string // absolute
+	Dir     string // absolute working directory of the agent
 	Session string
-	Agent   string // "": the program
-	Input   json.RawMessage
+	Agent   string          // "": the program
+	Input   json.RawMessage // an object
 }
 
 // Answer is what the hook prints, and its exit code.
@@ -47,13 +47,14 @@ type Answer struct {
 	Code   int
 }
 
+// denied is the exit code that denies in all of these agents, whatever is printed.
 const denied = 2
 
 // Judge decides calls through a daemon.
 type Judge struct {
 	Program string // in the record
 	Dial    func(ctx context.Context) (*client.Client, error)
-	Wait    time.Duration
+	Wait    time.Duration // how long people have to answer
 }
 
 // Answer reads one call from in and answers it. dir is the default working directory.
@@ -165,6 +166,7 @@ func (j Judge) Decide(ctx context.Context, c Call) error {
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
+	// Otherwise it ends after limits.linger.
 	_ = daemon.Stop(stopping, id, j.Program+" does not wait for the decision any more")
 	return fmt.Errorf("no one decided the call within %s, so it is denied. Do not repeat it unasked: tell the user what you wanted to do", j.Wait)
 }

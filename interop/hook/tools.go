@@ -21,6 +21,7 @@ const (
 	harmless // does not affect the machine
 )
 
+// kindOf returns what a tool does. Names that several agents use mean the same in all.
 func kindOf(tool string) int {
 	for kind, list := range map[int]string{
 		shell: `Bash bash shell Shell local_shell shell_command ShellCommand RunShellCommand run_shell_command ExecCommand exec_command
@@ -50,7 +51,7 @@ func kindOf(tool string) int {
 func Arguments(program string, c Call) map[string]any {
 	dir := c.Dir
 	if canonical, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = canonical // links make the same call
+		dir = canonical // another spelling of the path is the same call
 	}
 	a := map[string]any{"program": program, "tool": c.Tool, "cwd": dir, "input": c.Input}
 	var f fields

@@ -24,7 +24,8 @@ import (
 // batch has answers by call id. The server accepts only all of a step together.
 type batch map[string]fields
 
-// answer runs calls, sends the results, and returns the next calls.
+// answer runs the calls for which the model waits, sends the results, and follows the run. It returns the next calls
+// for which the model waits.
 func (h *follower) answer(ctx context.Context, calls []message.ToolCall) ([]message.ToolCall, error) {
 	all, wanted := h.perform(ctx, calls)
 	answers := all
@@ -121,6 +122,7 @@ func returned(id string, o outcome) fields {
 	return fields{"type": "tool", "tool_call_id": id, "tool_return": shortened(o.text), "status": status}
 }
 
+// decided allows the server to run a call if o is ok.
 func decided(id string, o outcome) fields {
 	if o.ok {
 		return fields{"type": "approval", "tool_call_id": id, "approve": true}
@@ -179,6 +181,7 @@ func repair(err error, a, all batch) batch {
 	return again
 }
 
+// temporary reports whether a retry may succeed: the server did not answer, is busy with another run, or has a fault.
 func temporary(err error) bool {
 	code := statusOf(err)
 	switch {

@@ -31,11 +31,11 @@ func (b *bridge) execute(ctx context.Context, c *connection, f frame) {
 
 type outcome struct {
 	text   string
-	ok     bool
+	ok     bool // it ran and did not fail
 	denied bool
 }
 
-// perform stops the call when ctx ends. When late fires, the call goes on.
+// perform has the daemon run a call, and stops it when ctx ends. When late fires, a running call goes on.
 func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time.Time) outcome {
 	of := b.runtime()
 	call.AgentID, call.ConversationID = of.Agent, of.Conversation

@@ -21,10 +21,11 @@ const (
 	maxFrame     = 100 << 20 // bytes; limit of the server's library
 )
 
+// connection is one WebSocket. Its methods may be called concurrently, except for read.
 type connection struct {
 	ws *websocket.Conn
 
-	mu      sync.Mutex
+	mu      sync.Mutex // also of writes to ws
 	next    int
 	waiting map[string]chan frame
 	gone    bool // no response will arrive
@@ -53,6 +54,7 @@ func dial(ctx context.Context, url, token string) (*connection, error) {
 	return &connection{ws: ws, waiting: make(map[string]chan frame)}, nil
 }
 
+// read returns the next frame that is no response. Only one goroutine may call it.
 func (c *connection) read() (frame, error) {
 	for {
 		_, text, err := c.ws.ReadMessage()

@@ -23,11 +23,12 @@ const lookAfter = time.Second
 type follower struct {
 	*bridge
 	http  http.Client
-	tools []fields
-	alone bool // no background runs
+	tools []fields // the daemon's, in the form of client_tools
+	alone bool     // no background runs
 }
 
-// sameServer follows redirects within the server: another server would receive the results of calls.
+// sameServer follows redirects within the server: another server would receive the results of calls,
+// and another method would lose them.
 func sameServer(r *http.Request, via []*http.Request) error {
 	first := via[0]
 	if len(via) > 3 || r.Method != first.Method || r.URL.Scheme != first.URL.Scheme || r.URL.Host != first.URL.Host {
@@ -112,6 +113,8 @@ func (h *follower) get(ctx context.Context, path string, into any) error {
 	return nil
 }
 
+// messages returns the path of the conversation's messages. The default conversation is the agent's, the only one in
+// the oldest servers.
 func (h *follower) messages() string {
 	of := h.runtime()
 	if of.Conversation == "default" {
@@ -176,7 +179,7 @@ func (h *follower) turn(ctx context.Context) error {
 	return err
 }
 
-// attach follows the active run, if any.
+// attach follows the active run. It returns nothing if that cannot be followed: pending calls are in the list.
 func (h *follower) attach(ctx context.Context) ([]message.ToolCall, error) {
 	r := &run{follower: h}
 	resp, err := r.resume(ctx)

@@ -42,8 +42,8 @@ const (
 	mostPause  = 15 * time.Second
 )
 
-// Run serves the conversations until ctx ends, over lost connections. The error is that the server cannot be used or
-// was never reached.
+// Run serves the conversations until ctx ends, and reconnects to the server. It returns an error if the server cannot
+// be used or was never reached.
 func Run(ctx context.Context, o Options) error {
 	daemon := link.New(o.Dial)
 	defer daemon.Close()

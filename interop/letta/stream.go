@@ -18,16 +18,17 @@ import (
 type run struct {
 	*follower
 	id      string
-	seq     int64 // 0: not numbered
-	decoder message.Decoder
+	seq     int64           // of the latest message; 0: not numbered
+	decoder message.Decoder // collects calls that come in fragments
 	calls   gathered
-	stopped bool
-	act     bool
-	over    bool
+	stopped bool // by stop_reason
+	act     bool // the model waits for the calls
+	over    bool // no more messages follow
 }
 
 type gathered struct{ calls []message.ToolCall }
 
+// add adds the calls of a message, except those without an id, which cannot be answered.
 func (g *gathered) add(frame []byte, d *message.Decoder) {
 	in, _ := d.Decode(frame)
 	for _, one := range in {
@@ -103,7 +104,7 @@ const maxMessage = 32 << 20
 func (r *run) read(resp *http.Response) error {
 	defer resp.Body.Close()
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		r.over = true
+		r.over = true // a complete answer: pending calls are in the list
 		return nil
 	}
 	silent := time.AfterFunc(silentWithin, func() { resp.Body.Close() })

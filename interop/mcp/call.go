@@ -18,18 +18,18 @@ import (
 type call struct {
 	server *server
 	client.Call
-	form  bool
-	url   bool
-	asked chan *question
-	quit  chan string // why it must end; capacity 1
-	done  chan struct{}
+	form  bool           // the client can show a form to its user
+	url   bool           // it can send its user to a page
+	asked chan *question // receives the question about the call, once
+	quit  chan string    // why it must end; capacity 1
+	done  chan struct{}  // closed when the call has ended
 	ret   message.ToolReturn
-	err   error // set before done is closed
+	err   error // there is no return. ret and err are set before done is closed
 
 	now  atomic.Value // string: for the waiting person
 	page atomic.Value // string: key of the question whose page the user visits
 
-	questions sync.WaitGroup
+	questions sync.WaitGroup // openQuestions
 }
 
 func (s *server) handle(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -87,10 +87,11 @@ func (c *call) run() {
 	<-made
 }
 
+// cancel makes the call end soon. It does not wait.
 func (c *call) cancel(reason string) {
 	select {
 	case c.quit <- reason:
-	default:
+	default: // it is ending already
 	}
 }
 

@@ -15,7 +15,7 @@ type calls struct {
 	closed bool
 	all    map[*call]struct{}
 	held   map[string]waiting // by key
-	ended  []string           // of ended calls, the oldest first
+	ended  []string           // keys of ended calls, the oldest first
 }
 
 type waiting struct {
@@ -40,7 +40,8 @@ func (s *calls) enter(c *call) error {
 	return nil
 }
 
-// leave keeps the keys of an ended call for a while: a client may repeat its request.
+// leave keeps the keys of an ended call for a while: a client may repeat its request after others
+// have answered.
 func (s *calls) leave(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

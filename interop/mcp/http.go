@@ -16,6 +16,7 @@ import (
 
 // HTTPOptions configure a Handler.
 type HTTPOptions struct {
+	// Dial connects with the token of the caller.
 	Dial func(ctx context.Context, p Caller) (*client.Client, error)
 	// JoinFor calls asked with the questions that mine accepts until leave is called. They are answered on their pages.
 	JoinFor joinFor
@@ -28,9 +29,9 @@ type joinFor = func(mine func(message.ApprovalRequest) bool, asked func(message.
 
 // Caller is a client according to its token.
 type Caller struct {
-	Token   string
+	Token   string // its name
 	Secret  string
-	Decides bool   // a form counts
+	Decides bool   // the token may decide on calls, so a form counts
 	Dir     string // selects the workspace, see client.Options
 }
 
@@ -83,7 +84,7 @@ func serverOf(r *http.Request) *mcp.Server {
 	return nil
 }
 
-// identify binds a session to the owner of the token, which has been checked.
+// identify names the owner of the token, which has been checked: no one else may use a session.
 func identify(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 	p, ok := ctx.Value(callerKey{}).(Caller)
 	if !ok {
@@ -249,7 +250,7 @@ func (h *Handler) leave(s *server) {
 	}
 }
 
-// retire ends a server without requests and calls.
+// retire ends a server without requests and calls. A client may continue one of its calls with another request.
 func (h *Handler) retire(s *server) {
 	h.mu.Lock()
 	_, open := h.servers[s]
@@ -281,7 +282,8 @@ func (h *Handler) drop(s *server) {
 	s.close()
 }
 
-// Close cancels all calls, ends the sessions, and waits for the requests until ctx ends.
+// Close cancels all calls, ends the sessions, and waits for the requests until ctx ends: some
+// may wait for a client that does not read.
 func (h *Handler) Close(ctx context.Context) {
 	h.ending.Do(func() {
 		// Ends when the connections of all clients have.

@@ -57,13 +57,13 @@ type server struct {
 
 	conversation string // of all calls
 
-	over    chan struct{}
+	over    chan struct{} // closed to end all its requests
 	endOnce sync.Once
 
 	// Over HTTP:
 	caller  Caller
 	joinFor joinFor
-	shared  bool
+	shared  bool               // by the requests of a token
 	session *mcp.ServerSession // the only one; guarded by Handler.mu
 	users   int                // requests of a shared one; guarded by Handler.mu
 }

@@ -21,7 +21,7 @@ type question struct {
 }
 
 // openQuestions passes on the question until ctx ends. It connects before the call is made: approvers who join later
-// are not asked.
+// are not asked. If the client cannot ask its user, or no token may answer, others are asked.
 func (c *call) openQuestions(ctx context.Context) {
 	if !c.form && !c.url {
 		return
@@ -55,6 +55,7 @@ func (c *call) openQuestions(ctx context.Context) {
 	}
 }
 
+// asks reports whether a client can show a form to its user, or send the user to a page.
 func asks(s *mcp.ServerSession) (form, url bool) {
 	p := s.InitializeParams()
 	if p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil {
@@ -71,7 +72,7 @@ const (
 	deny         = "deny"
 )
 
-// ask returns nil if the call has ended.
+// ask returns the result that makes the client ask its user; nil if the call has ended.
 func (c *call) ask(ctx context.Context, q *question, s *mcp.ServerSession) *mcp.CallToolResult {
 	key := rand.Text()
 	if !c.server.calls.hold(key, waiting{c, q}) {
@@ -114,6 +115,7 @@ func repeats(s *mcp.ServerSession) bool {
 	return p == nil || p.ProtocolVersion >= requestsAlone
 }
 
+// form is what the user fills in. Requests that several programs share have no conversation.
 func (s *server) form(r message.ApprovalRequest) json.RawMessage {
 	choices := []string{allowOnce, deny}
 	if !s.shared && r.Remembers("conversation") {
@@ -170,7 +172,7 @@ func decision(given *mcp.ElicitResult) client.Decision {
 	return d
 }
 
-// answer passes the decision on. If that fails, the call waits for other people.
+// answer passes the decision on. If that fails, the call waits for other people, or for its deadline.
 func (w waiting) answer(ctx context.Context, d client.Decision) {
 	if w.person == nil {
 		w.cancel(d.Reason)

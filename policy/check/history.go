@@ -11,7 +11,7 @@ import (
 // Event is one recorded call.
 type Event struct {
 	ID, Client, Agent string
-	Hash              string // of tool and arguments
+	Hash              string // of tool and arguments: calls with the same hash are equal
 	Text              string
 	At                time.Time
 
@@ -25,10 +25,10 @@ type Event struct {
 type Past struct {
 	Event    // the latest decided by a person, else the latest
 	Effects  []policy.Effect
-	Count    int
-	Approved int       // by a person, and it worked
-	Last     time.Time // of those
-	Refused  bool      // after that, by a person
+	Count    int       // how often it was made
+	Approved int       // how often a person approved it and it worked
+	Last     time.Time // the latest of those
+	Refused  bool      // a person refused it after that
 }
 
 // History contains recorded calls. The zero value is empty.

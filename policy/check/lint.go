@@ -48,7 +48,8 @@ func (j *Judge) Lint() []*policy.Fault {
 	return faults
 }
 
-// warn records a problem of a rule. subject replaces {}; other subjects join it.
+// warn records a problem of a rule. subject replaces {} in the problem. The same problem
+// with another subject is the same warning.
 func (l *linter) warn(r policy.Rule, value, subject, problem string) {
 	l.note(policy.Fault{File: l.Policy.User().Name, Line: r.Line, Rule: r.ID, Value: value, Problem: problem}, subject)
 }

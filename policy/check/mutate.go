@@ -9,6 +9,7 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
+// mutations returns other spellings of a command with the same effect.
 func mutations(words []string) (list []string) {
 	add := func(words ...string) {
 		if text := strings.TrimSpace(strings.Join(words, " ")); !slices.Contains(list, text) {
@@ -103,6 +104,7 @@ func (l *linter) slips(r policy.Rule, pattern string, words []string) {
 	}
 }
 
+// alone returns a policy of one rule and a default for commands; nil if it is invalid.
 func (l *linter) alone(r policy.Rule, commands policy.Action) *policy.Policy {
 	open := policy.Defaults{Bash: commands, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, Unanalysable: policy.Ask, UnknownRead: policy.Allow, UnknownWrite: policy.Allow, UnknownEnv: policy.Allow}
 	r.Match, r.NotMatch = nil, nil

@@ -18,11 +18,11 @@ type Offer struct {
 
 	Allows  []Past   // other calls that it would have allowed
 	Refused []Past   // by a person, of those
-	Not     []string // similar commands that stay
+	Not     []string // similar commands that it does not allow
 }
 
-// Offers returns the ways to remember a yes to a call. There is none if a rule asks every time, or no rule can name
-// what the call does.
+// Offers returns the ways to remember a yes to a call. There is none if a rule asks every time, a
+// built-in rule or another file asks, or no rule can name what the call does.
 func (j *Judge) Offers(effects []policy.Effect, h *History) (list []Offer) {
 	needs, err := j.needs(effects)
 	if err != nil {
@@ -41,7 +41,8 @@ func (j *Judge) Offers(effects []policy.Effect, h *History) (list []Offer) {
 	return list
 }
 
-// Offer returns the way to remember a yes by a person's pattern of commands.
+// Offer returns the way to remember a yes by a person's pattern of commands. The error is why it does
+// not allow the call.
 func (j *Judge) Offer(pattern string, effects []policy.Effect, h *History) (Offer, error) {
 	needs, err := j.needs(effects)
 	if err != nil {

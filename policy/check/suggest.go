@@ -15,16 +15,17 @@ import (
 type Proposal struct {
 	Change policy.Change
 
-	Approved int       // by people
-	Last     time.Time // of those
+	Approved int       // how often a person approved the calls
+	Last     time.Time // the latest of those
 	Saves    []Past    // calls that all proposals together allow
 	Also     []Past    // other calls with an effect that it allows
-	RunsCode bool      // files that calls may change
+	RunsCode bool      // the command runs files that calls may change
 
-	words []string
+	words []string // of a command: literal, or "*"
 }
 
 // Suggest returns the narrowest rules that would have saved questions about approved calls, most approvals first.
+// Failed and refused calls propose nothing. Each proposal was tested.
 func (j *Judge) Suggest(h *History) []*Proposal {
 	var list []*Proposal
 	for _, c := range h.Calls {
@@ -58,7 +59,7 @@ func (j *Judge) Suggest(h *History) []*Proposal {
 	return proved
 }
 
-// lacking returns rules for effects that ask by default; none if they would not suffice.
+// lacking returns rules for effects that ask by default; none if they would not suffice or would allow more.
 func (j *Judge) lacking(c Past) (list []*Proposal) {
 	for _, o := range j.rules(j.Policy).Obstacles(c.Effects) {
 		if broad(o) != nil || o.Change.Section == "except" || o.Action != policy.Ask {
