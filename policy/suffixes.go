@@ -102,7 +102,7 @@ func (s *search) suffix(argv []Word, some bool) {
 // matched records a match. A built-in denial becomes a question if only unknown words match.
 func (s *search) matched(cp *commandPattern, argv []Word, dirs []string) {
 	if cp.rule.Action == Deny && cp.rule.file == "" && !cp.certain(argv, dirs) {
-		s.found = append(s.found, match{cp.rule, Ask, true, slices.Clone(argv)})
+		s.found = append(s.found, match{cp.rule, Ask, true, offered(argv)})
 		return // a later match may be certain
 	}
 	s.note(cp.rule, argv)
@@ -111,8 +111,11 @@ func (s *search) matched(cp *commandPattern, argv []Word, dirs []string) {
 func (s *search) note(r *rule, argv []Word) {
 	s.noted[r] = true
 	s.denied = s.denied || r.Action == Deny
-	s.found = append(s.found, match{r, r.Action, true, slices.Clone(argv)})
+	s.found = append(s.found, match{r, r.Action, true, offered(argv)})
 }
+
+// offered copies as many words as patternOf accepts, and one more: argv is reused.
+func offered(argv []Word) []Word { return slices.Clone(argv[:min(len(argv), maxPattern/2+1)]) }
 
 func (cp *commandPattern) certain(argv []Word, dirs []string) bool {
 	if !slices.ContainsFunc(argv, func(w Word) bool { return w.Dynamic }) {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -86,6 +87,8 @@ func (c *Connection) leave() {
 
 // turn writes waiting answers and one piece of each process. busy: there may be more.
 func (c *Connection) turn() (busy bool, err error) {
+	// Before the queue: a process announced later has its answer in the next one.
+	shown := slices.DeleteFunc(c.of.Load().shown(c), func(p *process) bool { return !p.announced.Load() })
 	c.mu.Lock()
 	queue := c.queue
 	c.queue = nil
@@ -105,7 +108,7 @@ func (c *Connection) turn() (busy bool, err error) {
 		<-c.slots
 		busy = true
 	}
-	for _, p := range c.of.Load().shown(c) {
+	for _, p := range shown {
 		frame := p.next()
 		if frame == nil {
 			continue

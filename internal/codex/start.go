@@ -239,9 +239,15 @@ func (c *Connection) signal(a signalParams) (any, *rpcError) {
 
 func (c *Connection) terminate(a processParams) (any, *rpcError) {
 	p := c.session.find(a.ProcessID)
-	if p == nil || p.call.Load() == nil || p.ended() {
+	if p == nil {
 		return object{"running": false}, nil
 	}
-	p.call.Load().Cancel("Codex ended the process")
+	p.mu.Lock() // held while the call is submitted
+	call := p.call.Load()
+	p.mu.Unlock()
+	if call == nil || p.ended() {
+		return object{"running": false}, nil
+	}
+	call.Cancel("Codex ended the process")
 	return object{"running": true}, nil
 }
