@@ -20,7 +20,8 @@ type git string
 
 const anchorRef = "refs/toold/anchors"
 
-// gitOptions keep the repository's configuration from running programs.
+// gitOptions keep the repository's configuration from running programs: hooks, file system monitors,
+// signing programs, and fetches of objects that a partial clone lacks.
 var gitOptions = []string{
 	"--no-pager", "--no-replace-objects",
 	"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false",
@@ -50,7 +51,7 @@ func (repository git) run(ctx context.Context, in []byte, args ...string) (strin
 }
 
 // quiet fails if the configuration sets a hook: newer versions of git run those despite
-// core.hooksPath.
+// core.hooksPath, each under a name of its own.
 func (repository git) quiet(ctx context.Context) error {
 	if _, err := repository.run(ctx, nil, "rev-parse", "--git-dir"); err != nil {
 		return err

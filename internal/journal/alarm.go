@@ -16,6 +16,7 @@ type alarm struct {
 	closed bool
 }
 
+// set starts the delay, unless it is running.
 func (a *alarm) set() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -46,6 +46,7 @@ func makeBallast(path string) error {
 	return err
 }
 
+// release removes the file. It reports false if there was none.
 func (b *ballast) release() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

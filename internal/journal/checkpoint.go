@@ -33,6 +33,7 @@ func checkpointOf(rec chain.Record, e *checkpointEvent) seal.Checkpoint {
 	return seal.Checkpoint{Number: rec.Number - 1, Hash: rec.Before, Time: rec.Time, Key: e.key, Signature: e.signature}
 }
 
+// signed is the last record that needs no further checkpoint, and since when.
 type signed struct {
 	chain.Mark
 	at time.Time

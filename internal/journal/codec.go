@@ -78,6 +78,7 @@ func (c *codec) flag(is *bool) {
 	*is = n != 0
 }
 
+// when visits a time as nanoseconds since 1970; 0 is the zero time.
 func (c *codec) when(t *time.Time) {
 	n := int64(0)
 	if !t.IsZero() {
@@ -123,12 +124,14 @@ func (c *codec) take() []byte {
 	return field
 }
 
+// encode returns the body of the record of an event.
 func encode(e event, blobs *chain.Batch) ([]byte, error) {
 	c := codec{blobs: blobs}
 	e.fields(&c)
 	return c.p, c.err
 }
 
+// decode reads the body of a record. What it stores in e refers to body.
 func decode(body []byte, e event, fetch func(chain.Hash, int64) ([]byte, error)) error {
 	c := codec{p: body, reads: true, fetch: fetch}
 	e.fields(&c)
@@ -141,6 +144,7 @@ type texts struct {
 	strict bool
 }
 
+// lostText replaces a blob that was removed or changed.
 const lostText = `{"lost":"this text was removed or changed in the files of toold; toold audit verify names the call"}`
 
 func (t texts) of(segment uint32) func(chain.Hash, int64) ([]byte, error) {

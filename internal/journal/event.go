@@ -23,6 +23,7 @@ const (
 
 type event interface{ fields(c *codec) }
 
+// newEvent returns an empty event, or nil for an unknown kind.
 func newEvent(kind byte) event {
 	switch kind {
 	case kindCall:
@@ -148,6 +149,7 @@ func (e *startedEvent) fields(c *codec) {
 	c.text(&e.spool)
 }
 
+// returnEvent is kindReturn, and a part of kindCall.
 type returnEvent struct {
 	key     int64
 	outcome Outcome
@@ -211,7 +213,7 @@ func (e *messageEvent) fields(c *codec) {
 // fenceEvent is kindFence, and with most zero kindUnfence.
 type fenceEvent struct {
 	client, id string
-	most       int64 // how many of the client are kept
+	most       int64 // how many of the client, the latest, are kept
 }
 
 func (e *fenceEvent) fields(c *codec) {

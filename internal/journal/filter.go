@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// filter has a bit for some bits of the hash of each recorded identity, once whole is set. Of a million
-// calls, 1.5 % of the other identities have a bit too.
+// filter has a bit for the hash of each recorded identity, once whole is set. Other identities share
+// bits, 1.5 % of them beside a million calls, and are looked up in vain. It takes 8 MB.
 type filter struct {
 	hash  hasher
 	bits  [1 << 20]atomic.Uint64
@@ -26,6 +26,7 @@ func (f *filter) add(hash uint32) {
 	word.Or(bit)
 }
 
+// lacks reports whether an identity certainly was never recorded; f may be nil.
 func (f *filter) lacks(id identity) bool {
 	if f == nil || !f.whole.Load() {
 		return false
@@ -54,6 +55,7 @@ func (j *Journal) seldom(t *table) {
 	})
 }
 
+// identities passes on the identity hashes of all indexed calls until more returns false.
 func (x *index) identities(more func(hash uint32) bool) error {
 	v := x.view()
 	defer v.close()

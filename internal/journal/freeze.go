@@ -30,6 +30,8 @@ func (t *tail) freeze() *tail {
 	return f
 }
 
+// seal completes a tail: it lists the open calls and the records of each call in order. Nothing can be
+// added afterwards.
 func (t *tail) seal() {
 	t.open = nil
 	ends := make([]uint64, t.calls.Len())
@@ -78,11 +80,13 @@ func parseChunk(r io.ReaderAt, size int64) (s summary, f *columns.File, err erro
 	return s, f, nil
 }
 
+// within reports whether all message rows that s names are among the first rows.
 func (s *summary) within(rows int64) bool {
 	return !slices.ContainsFunc(s.loose, func(row int64) bool { return row < 0 || row >= rows }) &&
 		!slices.ContainsFunc(s.foreign, func(f foreign) bool { return f.row < 0 || f.row > rows })
 }
 
+// resume returns a tail that continues the chunk in a file.
 func resume(hash hasher, s summary, f *columns.File, r io.ReaderAt) (*tail, error) {
 	t := newTail(hash, 1)
 	t.summary = s

@@ -19,23 +19,24 @@ import (
 // It is derived from the log. Chunks that cannot be written stay in memory.
 type index struct {
 	log     chain.Dir
-	dir     chain.Dir // of the chunks; may be nil
+	dir     chain.Dir // of the chunks; nil: they stay in memory
 	hash    hasher
 	texts   texts
-	records uint64
+	records uint64 // at most, in a chunk
 
-	saving sync.Mutex
-	mu     sync.RWMutex
-	newest *newest  // may be nil
-	chunks []*chunk // oldest first
-	tail   *tail    // nil before the first record
-	saved  uint64   // last record of the tail's file
-	failed uint64   // guarded by saving: last record when writing failed; 0 after success
-	begins int64    // first segment after the last removal
+	saving sync.Mutex   // held during save
+	mu     sync.RWMutex // guards the fields below
+	newest *newest      // may be nil
+	chunks []*chunk     // oldest first
+	tail   *tail        // nil before the first record
+	saved  uint64       // last record of the tail's file
+	failed uint64       // guarded by saving: last record when writing failed; 0 after success
+	begins int64        // first segment after the last removal
 	moved  map[Key]*moved
 	origin map[Key]origin // calls that returned in a later chunk
 }
 
+// chunk is a complete part of the index, in memory or in its file.
 type chunk struct {
 	summary
 	name  string
@@ -330,6 +331,7 @@ func (x *index) add(r taken, call *Call) {
 	}
 }
 
+// remove forgets the segments before stays. The caller holds mu or is alone.
 func (x *index) remove(stays int64) {
 	if stays <= x.begins {
 		return

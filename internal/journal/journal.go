@@ -54,8 +54,8 @@ type Journal struct {
 
 	misses  int // failed lookups of ids; guarded by the table's lock
 	closing atomic.Bool
-	hold    atomic.Uint32
-	grown   chan struct{}
+	hold    atomic.Uint32  // of Hold
+	grown   chan struct{}  // of Grown; capacity 1
 	beside  sync.WaitGroup // reading the index for a filter
 	key     seal.Key
 }
@@ -233,6 +233,7 @@ func (j *Journal) openLog() error {
 	return nil
 }
 
+// prepare creates a directory, and rejects one that everybody may write to.
 func prepare(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -289,7 +290,7 @@ func (j *Journal) Close() error {
 	return errors.Join(errs...)
 }
 
-// settle drops ended calls without records since the last settle from the table, and saves the
+// settle drops from the table the ended calls without records since the last settle, and saves the
 // index. What cannot be saved is rebuilt from the log.
 func (j *Journal) settle() {
 	w := j.write

@@ -68,6 +68,7 @@ func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
 	return p, err
 }
 
+// fitting returns how many messages fit into a page: at least one, at most limit.
 func fitting(found []Message, limit int) int {
 	size := 0
 	for i, m := range found {
@@ -222,6 +223,7 @@ func (r *messageReader) read(at foundMessage) (m placed, err error) {
 	return m, ErrNotFound
 }
 
+// fits checks a message itself: an index entry may match by a collision of hashes.
 func (r *messageReader) fits(ctx context.Context, m *placed, q *Query) (bool, error) {
 	for _, f := range q.fields(&m.Message) {
 		if f.want != "" && f.want != f.is {

@@ -17,13 +17,13 @@ const (
 	Delivered State = "delivered"
 )
 
-// Key is the number of a call in this journal, from 1.
+// Key is the number of a call in this journal, from 1. The zero Key is none.
 type Key int64
 
 // Call is a call as requested. Client, AgentID and ID are its identity: ids may repeat across the
 // agents of a client.
 type Call struct {
-	Client string
+	Client string // who asks
 	ID     string // tool_call_id
 
 	AgentID        string
@@ -57,7 +57,7 @@ type Decision struct {
 	Source  string // file:line of the rule
 	Reason  string
 	Person  string // who answered, if By is "person" or "beforehand"
-	Widened string // escalation that the person granted, as JSON
+	Widened string // escalation that the person granted, as JSON; "" = none
 }
 
 // Outcome is how a call ended. Empty fields keep what is recorded.

@@ -22,6 +22,7 @@ const (
 // laterAfter is how long a record waits for others to be written or synced with it.
 const laterAfter = 20 * time.Millisecond
 
+// lookFor is how long a reader waits for a writing process.
 const lookFor = 3 * time.Second
 
 // recorder appends records. The goroutine that has the turn writes what all others wait for,
@@ -31,11 +32,11 @@ type recorder struct {
 	log      *chain.Log    // nil if tampered is set
 	batch    batch         // of the current turn; reused
 	crowd    bool          // the last write served several callers; guarded by turn
-	tampered error
+	tampered error         // why the log is not open; nil if it is
 	texts    texts
 	signed   atomic.Pointer[signed] // needs no further checkpoint
-	appended atomic.Bool
-	changed  func() // called when the index may need saving
+	appended atomic.Bool            // this process has recorded something
+	changed  func()                 // called when the index may need saving
 
 	index   *index
 	known   sync.RWMutex // guards table; taken after turn
@@ -81,6 +82,7 @@ func newRecorder() *recorder {
 	return r
 }
 
+// see applies a record that another process has appended.
 func (r *recorder) see(rec chain.Record) error {
 	r.known.Lock()
 	defer r.known.Unlock()
@@ -106,6 +108,7 @@ func (r *recorder) see(rec chain.Record) error {
 // forgetEvery is how many records are read before ended calls are dropped.
 const forgetEvery = 4096
 
+// take indexes a record that the table has, and passes on its messages. The caller holds known.
 func (r *recorder) take(t taken) {
 	var call *Call
 	if e := r.table.calls[callOf(t.event)]; e != nil {
@@ -204,6 +207,7 @@ func (r *recorder) later(do func(*batch) error, failed func(error)) {
 	r.alarm.set()
 }
 
+// waiting takes the tasks that have not begun: all, or those that are not late.
 func (r *recorder) waiting(all bool) []*task {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -259,6 +263,7 @@ func (r *recorder) look() error {
 	return nil
 }
 
+// end returns the last record: of the log, or of the index without one. It may be called at any time.
 func (r *recorder) end() chain.Mark {
 	if r.log == nil {
 		return r.index.last()
@@ -363,6 +368,7 @@ func decodeRecord(rec chain.Record, t texts) (event, error) {
 	return e, nil
 }
 
+// callOf returns the call, recorded before, that an event changes; 0 for none.
 func callOf(e event) Key {
 	switch e := e.(type) {
 	case *decisionEvent:

@@ -10,6 +10,7 @@ func (j *Journal) Redact(replace func(text string) string) {
 	<-j.write.turn
 }
 
+// redacted masks, in place, the secrets in what others wrote of an event.
 func redacted(e event, replace func(string) string) {
 	mask := func(body *[]byte) { *body = redact.JSON(*body, replace) }
 	reason := func(d *Decision) {

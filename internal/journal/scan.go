@@ -8,6 +8,7 @@ import (
 	"github.com/toold/toold/internal/journal/columns"
 )
 
+// with returns rows minus without, which is sorted, plus others.
 func with(rows columns.Rows, without, others []int32) columns.Rows {
 	if len(without) == 0 {
 		return rows

@@ -30,7 +30,7 @@ type table struct {
 }
 
 type numbers struct {
-	number  uint64
+	number  uint64 // of the last record
 	lastKey Key
 	lastSeq int64
 	begins  int64 // first segment after the last removal; 0 = none removed
@@ -73,6 +73,7 @@ func (t *table) rollback() {
 	t.commit()
 }
 
+// find returns a call that the table has by its identity, or nil.
 func (t *table) find(c *Call) *Record {
 	if e := t.calls[t.ids[identity{c.Client, c.AgentID, c.ID}]]; e != nil {
 		return &e.Record
@@ -80,6 +81,7 @@ func (t *table) find(c *Call) *Record {
 	return nil
 }
 
+// recall returns a call, loading it into the table if necessary; nil if there is none.
 func (t *table) recall(k Key) (*Record, error) {
 	if e := t.calls[k]; e != nil {
 		return &e.Record, nil
@@ -114,6 +116,7 @@ func may(rec *Record, e event) error {
 	return nil
 }
 
+// apply applies an event that may follow, with the number and time of its record.
 func (t *table) apply(e event, number uint64, at time.Time) {
 	t.number = number
 	switch e := e.(type) {

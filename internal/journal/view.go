@@ -58,7 +58,7 @@ func (n *newest) leave() {
 	}
 }
 
-// hold makes a segment the newest. The caller holds the lock.
+// hold makes a segment the newest. The caller holds x.mu.
 func (x *index) hold(segment uint32) {
 	if segment == 0 || x.newest != nil && x.newest.segment == segment {
 		return
@@ -71,6 +71,7 @@ func (x *index) hold(segment uint32) {
 	}
 }
 
+// part is a chunk, or the tail, as far as a query has read it.
 type part struct {
 	summary
 	x       *index

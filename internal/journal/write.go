@@ -40,6 +40,7 @@ type answer struct {
 	build Builder
 }
 
+// receive records a call in a state, with its answer if a is not nil.
 func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, d Decision, a *answer) (rec Record, fresh bool, err error) {
 	e := &callEvent{daemon: j.daemon.String(), state: string(s), intended: s == Intended || s == Running, decision: d, call: c}
 	var earlier *Record
@@ -102,8 +103,8 @@ func (e *callEvent) complete(b *batch, a *answer) (err error) {
 	return err
 }
 
-// known returns the recorded call with the identity of c, or ErrNotFound. The caller holds the
-// table's lock.
+// known returns the recorded call with the identity of c, or ErrNotFound if none is in the records read
+// so far. The caller holds the table's lock.
 func (j *Journal) known(ctx context.Context, t *table, c *Call) (*Record, error) {
 	if r := t.find(c); r != nil {
 		found := *r

@@ -103,7 +103,7 @@ func (s *search) add(from, to int, class *[256]bool) {
 	}
 }
 
-const contextBytes = 32
+const contextBytes = 32 // how far a search looks back
 
 func (s *search) context(at int) []byte {
 	if at >= contextBytes {

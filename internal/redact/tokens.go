@@ -136,7 +136,7 @@ func (s *search) apart(k int) bool {
 	return last == 'm' && (second == '[' || '0' <= second && second <= '9')
 }
 
-const mixedWithin = 64
+const mixedWithin = 64 // bytes, the prefix included, that mixed looks at
 
 // mixed reports whether a text has digits and capitals, unlike names that people choose.
 func mixed(p []byte) bool {

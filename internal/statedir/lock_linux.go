@@ -17,7 +17,7 @@ func lockByte(f *os.File, offset int64, alone bool) (bool, error) {
 		kind = unix.F_WRLCK
 	}
 	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Start: offset, Len: 1})
-	if alone && errors.Is(err, unix.EBADF) { // read-only: others only read as well
+	if alone && errors.Is(err, unix.EBADF) { // opened only for reading: a read lock excludes writers, not readers
 		return lockByte(f, offset, false)
 	}
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {

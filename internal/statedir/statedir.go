@@ -143,8 +143,8 @@ func read(dir string) (d Daemon, err error) {
 	return d, err
 }
 
-// Hold marks a process as alive, under a name of its own, until the result is closed or the process
-// ends. It may be repeated.
+// Hold marks a process as alive, under a name that no other process has, until the result is closed or
+// the process ends. A name may be held several times.
 func Hold(dir, name string) (io.Closer, error) {
 	f, err := openLock(dir)
 	if err != nil {
@@ -156,12 +156,14 @@ func Hold(dir, name string) (io.Closer, error) {
 	return f, nil
 }
 
+// offset returns the byte of a name, which is never 0.
 func offset(name string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	return int64(h.Sum64()>>2) + 1
 }
 
+// openLock opens the lock file, only for reading on a read-only file system.
 func openLock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, lockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -174,7 +176,8 @@ func openLock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Alone excludes other calls of Alone with the same name during do. It waits until ctx ends.
+// Alone calls do while no other process is in Alone with the same name. It waits for that until ctx
+// ends. On a read-only file system, other readers are not excluded.
 func Alone(ctx context.Context, dir, name string, do func() error) error {
 	f, err := openLock(dir)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // Limits of one transaction.
-const (
+const ( // batchBytes may be exceeded by one record
 	batchRecords = 1000
 	batchBytes   = 8 << 20
 )

@@ -14,12 +14,12 @@ import (
 
 // Call is a call in a store.
 type Call struct {
-	journal.Record
-	Daemon string // OWNER/ID
-	Err    error  // why it cannot be read, for instance because rows were changed
+	journal.Record        // with Arguments
+	Daemon         string // OWNER/ID
+	Err            error  // why it cannot be read, for instance because rows were changed
 }
 
-// List passes on the calls that a query selects, of the daemons with a name ("" = all), latest
+// List passes on the calls that a query selects, of the daemons that name selects (see prefix; "" = all), latest
 // first, until more returns false. It ignores the query's keys and Text.
 func List(ctx context.Context, address, name string, q journal.CallQuery, more func(Call) bool) error {
 	return with(ctx, address, func(db *postgres.DB) error { return list(ctx, db, name, q, more) })
@@ -48,6 +48,7 @@ func list(ctx context.Context, db *postgres.DB, name string, q journal.CallQuery
 	}
 }
 
+// page is the call behind which a page of a listing begins.
 type page struct {
 	time          int64
 	owner, daemon string

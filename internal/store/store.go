@@ -30,7 +30,7 @@ const (
 	lastRecord = `SELECT number, segment, start, hash FROM toold_records WHERE owner = session_user AND daemon = $1 ORDER BY number DESC LIMIT 1`
 )
 
-// eachDaemon returns the last record of each daemon, by index skips.
+// eachDaemon returns the last record of each daemon. It skips in the index from one daemon to the next.
 const eachDaemon = `WITH RECURSIVE d AS (
 	(SELECT number, segment, start, hash, time, owner, daemon FROM toold_records ORDER BY owner DESC, daemon DESC, number DESC LIMIT 1)
 	UNION ALL
@@ -72,6 +72,7 @@ func connect(ctx context.Context, address string) (*postgres.DB, error) {
 	return db, nil
 }
 
+// with calls do with a database that has the tables.
 func with(ctx context.Context, address string, do func(*postgres.DB) error) error {
 	db, err := connect(ctx, address)
 	if err == nil {
@@ -103,15 +104,16 @@ func Prepare(ctx context.Context, address string) error {
 // Daemon is the journal of a daemon in a store.
 type Daemon struct {
 	Owner string // the database user
-	ID    string
+	ID    string // of the journal
 	Last  chain.Mark
-	Time  time.Time
+	Time  time.Time // of the last record
 }
 
 // Name returns OWNER/ID.
 func (d Daemon) Name() string { return d.Owner + "/" + d.ID }
 
-// prefix returns what names begin with that a person abbreviates as OWNER or OWNER/DIGITS.
+// prefix returns the prefix of the names (OWNER/ID) that name selects: an OWNER, or OWNER/ and the first
+// digits of an ID.
 func prefix(name string) string {
 	if name == "" || strings.Contains(name, "/") {
 		return name
@@ -119,7 +121,7 @@ func prefix(name string) string {
 	return name + "/"
 }
 
-// Daemons lists those with a name; "" = all.
+// Daemons lists the daemons that name selects (see prefix); "" = all.
 func Daemons(ctx context.Context, address, name string) (list []Daemon, err error) {
 	err = with(ctx, address, func(db *postgres.DB) error {
 		rows, err := db.Query(ctx, eachDaemon)

@@ -23,6 +23,7 @@ func blobName(h Hash, segment uint32) string {
 	return fmt.Sprintf("%x.%08d", h[:], segment)
 }
 
+// blobSegment returns the segment of a blob, also of an unfinished one, or 0 for another name.
 func blobSegment(name string) uint32 {
 	hash, rest, _ := strings.Cut(strings.TrimSuffix(name, unfinished), ".")
 	if _, err := hex.DecodeString(hash); err != nil || len(hash) != hex.EncodedLen(len(Hash{})) {
@@ -125,6 +126,7 @@ func readBlob(d Dir, name string, h Hash, size int64) (text []byte, err error) {
 	return text, nil
 }
 
+// eachBlob calls do for each blob, and for each that was left unfinished.
 func eachBlob(dir Dir, do func(d Dir, name string, segment uint32) error) error {
 	all, err := dir.Sub(blobsName, false)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,7 +11,7 @@ import (
 // Copy is a read-only copy of a log, for Verify, Salvage and ReadBlob. They call none of the
 // methods it lacks.
 type Copy struct {
-	Dir
+	Dir      // nil
 	Segments []uint32
 	// Read returns the concatenated records of a segment, or with text the blob of that hash. The
 	// error is fs.ErrNotExist if there is none.
@@ -50,6 +50,7 @@ func (c Copy) Open(name string) (File, error) {
 	return copyFile{text: bytes.NewReader(text)}, nil
 }
 
+// copyFile implements only the reading part of File, which is nil.
 type copyFile struct {
 	File
 	text *bytes.Reader

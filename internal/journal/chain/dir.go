@@ -13,13 +13,14 @@ import (
 // Dir is a directory of files, as a log needs it.
 type Dir interface {
 	io.Closer
-	// Open opens a file for reading and writing.
+	// Open opens a file for reading and writing, or only for reading on a read-only file system. The
+	// error is fs.ErrNotExist if there is none.
 	Open(name string) (File, error)
 	// Create is Open, but creates a missing file.
 	Create(name string) (File, error)
 	// Names returns the names of all files.
 	Names() ([]string, error)
-	// Rename replaces an existing file.
+	// Rename renames a file; it replaces an existing one.
 	Rename(from, to string) error
 	Remove(name string) error
 	// Sub opens a subdirectory. With create it creates and syncs a missing one; otherwise the error
@@ -94,7 +95,7 @@ func (d *directory) open(name string, flags int) (File, error) {
 	return nil, err
 }
 
-// openFile opens a file for reading only if its file system is read-only.
+// openFile opens a file with flags or, on a read-only file system, only for reading.
 func openFile(path string, flags int) (f *os.File, readOnly bool, err error) {
 	f, err = os.OpenFile(path, flags, 0o600)
 	if errors.Is(err, syscall.EROFS) {
@@ -104,7 +105,7 @@ func openFile(path string, flags int) (f *os.File, readOnly bool, err error) {
 	return f, false, err
 }
 
-// readOnly reports whether f cannot be written.
+// readOnly reports whether openFile opened f only for reading.
 func readOnly(f File) bool {
 	d, ok := f.(diskFile)
 	return ok && d.readOnly
@@ -187,7 +188,7 @@ func (d *directory) Lock(wait time.Duration) (unlock func(), err error) {
 
 type diskFile struct {
 	*os.File
-	opened fs.FileInfo
+	opened fs.FileInfo // when the file was opened; see Same
 
 	readOnly bool
 }

@@ -15,7 +15,7 @@ type disk struct {
 	grown   bool                 // the file size is not synced
 	failed  error                // why all later syncs fail
 	note    note
-	measure func(time.Duration, error)
+	measure func(time.Duration, error) // Options.Synced; may be nil
 }
 
 // sync is Log.Sync for a caller that has the turn.
@@ -42,12 +42,14 @@ func (d *disk) sync(number uint64) error {
 	return nil
 }
 
+// resized makes the next sync bring the file size to the disk.
 func (d *disk) resized() {
 	d.turn <- struct{}{}
 	d.grown = true
 	<-d.turn
 }
 
+// fail makes all later syncs fail with err. The caller has the turn.
 func (d *disk) fail(err error) error {
 	d.failed = fmt.Errorf("cannot bring the log to the disk, and nothing is run that it cannot remember: %w; look at the disk, then restart toold", err)
 	return d.failed

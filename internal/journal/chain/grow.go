@@ -47,12 +47,13 @@ func (l *Log) Present() error {
 	return err
 }
 
+// damage returns the error for what should follow the last record.
 func (l *Log) damage(why string) error {
 	return &DamageError{Mark{Number: l.last.Number + 1, Segment: l.last.Segment, Offset: l.end}, why}
 }
 
-// readOn reads records that others appended to the segment and cuts off an incomplete one: with the
-// lock held, no one is writing.
+// readOn reads records that others appended to the segment and cuts off an incomplete one: the caller
+// holds the lock, so no one is writing.
 func (l *Log) readOn(size int64) error {
 	n, err := l.file.ReadAt(l.next[:], l.end)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -94,6 +95,7 @@ func (l *Log) readOn(size int64) error {
 	}
 }
 
+// goOn moves to the next segment if another process has begun it. The caller holds the lock.
 func (l *Log) goOn() (moved bool, err error) {
 	f, err := l.opt.Dir.Open(segmentName(l.last.Segment + 1))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +115,7 @@ func (l *Log) goOn() (moved bool, err error) {
 	h, first, s, err := begin(f, l.last.Segment+1, l.last, size)
 	switch {
 	case errors.Is(err, errBroken) && noted.Number <= l.last.Number:
-		return false, f.Close() // its creator died; begin recreates it
+		return false, f.Close() // its creator died; Log.begin creates it again
 	case err == nil && h.id != l.id, errors.Is(err, errChain), errors.Is(err, errBroken):
 		err = &DamageError{Mark{Number: l.last.Number + 1, Segment: l.last.Segment + 1}, "the segment does not follow the one before"}
 	}
@@ -140,6 +142,7 @@ const (
 // when the file does not grow. It must not run concurrently with Update.
 func (l *Log) Extend() error { return locked(l.opt.Dir, l.opt.Wait, l.extend) }
 
+// extend is Extend for a caller that holds the lock.
 func (l *Log) extend() error {
 	if err := l.catchUp(); err != nil {
 		return err
@@ -165,6 +168,7 @@ func (l *Log) extend() error {
 	return nil
 }
 
+// shorten removes the zeros behind the last record. The caller holds the lock.
 func (l *Log) shorten() error {
 	size, err := l.file.Size()
 	if err != nil || size <= l.end {
@@ -174,6 +178,7 @@ func (l *Log) shorten() error {
 	return l.file.Truncate(l.end)
 }
 
+// rotate begins the next segment. The caller holds the lock.
 func (l *Log) rotate() error {
 	if err := l.shorten(); err != nil { // a power cut may have left zeros
 		return err

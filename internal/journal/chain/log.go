@@ -6,8 +6,8 @@
 // to the disk. Every later Open finds the synced records, or fails.
 //
 // A note in another directory names the last synced record. Open refuses a log that is shorter than
-// its note or differs there. It cuts off incomplete data behind the note and records that. The log
-// may end in zeros (Log.Extend).
+// its note or differs there. It cuts off incomplete data behind the note and records that. Zeros
+// may follow the last record (Log.Extend): the log ends where a record would begin with zeros only.
 //
 // Blobs are files beside the log for large texts, named by their hashes. The oldest segments can be
 // removed with their blobs; a record then says where the log may begin.
@@ -42,12 +42,12 @@ func (e *DamageError) Error() string {
 // Options configure a Log.
 type Options struct {
 	Dir   Dir
-	Notes Dir // directory of the note; nil, for Verify only, to use Noted
-	Note  string
+	Notes Dir    // directory of the note; nil, for Verify only, to use Noted
+	Note  string // name of its file
 	Noted Mark
 	// SegmentBytes is the size at which the next segment begins, fixed when a segment is created.
 	SegmentBytes int64
-	Wait         time.Duration
+	Wait         time.Duration // for the lock
 	// From is a record the caller has seen: Open reads only what follows. The error is ErrNoMark if
 	// the log does not have it.
 	From Mark
@@ -125,7 +125,7 @@ func (l *Log) open() error {
 	if w.file != nil {
 		l.id, l.limit = w.header.id, w.header.limit
 		l.adopt(w.file, w.last, w.end)
-		if readOnly(w.file) {
+		if readOnly(w.file) { // what is behind the last record stays
 			return nil
 		}
 		err = rewrite(w.file, noted, w.last.Segment, w.end)
@@ -145,6 +145,7 @@ func (l *Log) open() error {
 	return l.repair()
 }
 
+// repair writes the note again if a power cut has torn a slot.
 func (l *Log) repair() error {
 	_, err := l.disk.note.read(true)
 	var torn *DamageError
@@ -180,6 +181,7 @@ func locked(dir Dir, wait time.Duration, do func() error) error {
 	return do()
 }
 
+// update is Update for a caller that holds the lock.
 func (l *Log) update(do func(*Batch) error) error {
 	if err := l.catchUp(); err != nil {
 		return err
@@ -236,10 +238,10 @@ func (b *Batch) Time() time.Time { return b.now }
 // Last returns the record that the next one follows.
 func (b *Batch) Last() Mark { return b.last }
 
-// SetTime sets the time of the following records.
+// SetTime sets the time of the following records, for records that were made elsewhere before.
 func (b *Batch) SetTime(at time.Time) { b.now = at }
 
-// Append adds a record of the caller's kinds.
+// Append adds a record. kind is none of the log's own (KindSegment, KindRemoved, KindCut).
 func (b *Batch) Append(kind byte, body []byte) (Mark, error) {
 	if len(body) > MaxBody {
 		return Mark{}, fmt.Errorf("a record of %d bytes is too large for the log: at most %d", len(body), MaxBody)
@@ -269,7 +271,7 @@ func Read(dir Dir, after, to Mark, seen func(Record) error) error {
 	return read(after, walk{dir: dir, noted: to, seen: seen, stop: to.Number})
 }
 
-// Copy is Read including the log's own records.
+// Copy is Read including the log's own records, so it passes on the whole log.
 func (l *Log) Copy(after, to Mark, seen func(Record) error) error {
 	return read(after, walk{dir: l.opt.Dir, noted: to, seen: seen, stop: to.Number, whole: true})
 }

@@ -52,6 +52,7 @@ func (n note) write(at int64, m Mark) error {
 	return nil
 }
 
+// settle writes m, which is on the disk, into both slots and syncs each.
 func (n note) settle(m Mark) error {
 	for _, at := range []int64{latest, firm} {
 		if err := n.write(at, m); err != nil {

@@ -28,7 +28,7 @@ func (r *Reader) Close() {
 	clear(r.files)
 }
 
-const keptOpen = 8
+const keptOpen = 8 // files that a Reader keeps open, about
 
 func (r *Reader) forget() {
 	for n, f := range r.files {
@@ -39,10 +39,10 @@ func (r *Reader) forget() {
 	}
 }
 
-const guess = 2 << 10
+const guess = 2 << 10 // most records are no longer
 
 // Record returns the record at an offset, without its hash. The error is ErrNoMark if the segment
-// was removed.
+// was removed, and another one if no intact record is there.
 func (r *Reader) Record(segment uint32, offset int64) (Record, error) {
 	f, err := r.open(segment)
 	if err != nil {

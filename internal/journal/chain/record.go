@@ -126,6 +126,7 @@ func (s *scanner) next() (Record, error) {
 	return r, nil
 }
 
+// blank reports whether p is zeros only, with which no record begins; see Log.Extend.
 func blank(p []byte) bool { return len(bytes.TrimLeft(p, "\x00")) == 0 }
 
 // written returns where the trailing zeros of a file begin. They may belong to a record.
@@ -145,6 +146,7 @@ func written(f io.ReaderAt, size int64) (int64, error) {
 	return 0, nil
 }
 
+// shorter maps the end of a file to errBroken: it was shorter than its records say.
 func shorter(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errBroken

@@ -150,7 +150,7 @@ func (l *Log) removable(b *Batch, choose func(b *Batch, first, last uint32) (uin
 	return list[:stays-first], err
 }
 
-const cutKept = 1 << 20
+const cutKept = 1 << 20 // bytes of a cut that its record keeps
 
 // cutOff removes and records what is behind the last record; on a full disk it does not record it.
 func (l *Log) cutOff(size int64) error {

@@ -57,7 +57,7 @@ func decodeSegment(r Record) (h segmentHeader, err error) {
 	return h, nil
 }
 
-// begin reads the first record of a segment; s reads the rest.
+// begin reads the first record of a segment of size bytes that follows before; s reads the rest.
 func begin(file io.ReaderAt, segment uint32, before Mark, size int64) (h segmentHeader, first Record, s *scanner, err error) {
 	s = scan(file, Mark{Number: before.Number, Segment: segment, Hash: before.Hash}, size)
 	first, err = s.next()
@@ -77,6 +77,7 @@ const suffix = ".log"
 
 func segmentName(n uint32) string { return fmt.Sprintf("%08d", n) + suffix }
 
+// segmentNumber returns the number of a segment's file, or 0 for another name.
 func segmentNumber(name string) uint32 {
 	digits, is := strings.CutSuffix(name, suffix)
 	n, err := strconv.ParseUint(digits, 10, 32)
@@ -96,6 +97,7 @@ func segments(dir Dir) ([]uint32, error) {
 	return list, err
 }
 
+// segmentsLeft is segments, but allows gaps.
 func segmentsLeft(dir Dir) (list []uint32, err error) {
 	names, err := dir.Names()
 	if err != nil {

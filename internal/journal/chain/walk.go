@@ -254,6 +254,7 @@ func (w *walk) pass(r Record) error {
 
 func (w *walk) stopped() bool { return w.stop > 0 && w.last.Number >= w.stop }
 
+// check compares a record with the note.
 func (w *walk) check(m Mark) error {
 	if m.Number == w.noted.Number && m != w.noted {
 		return &DamageError{m, "it is not the one that was noted: the log was changed, or it is another one"}

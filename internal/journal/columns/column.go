@@ -50,6 +50,8 @@ func Plain(hashes []uint32) Hashes { return Hashes{plain: hashes} }
 // few is how many distinct hashes can be indexed by a byte.
 const few = 256
 
+// encodeHashes stores few distinct hashes as their number, the sorted hashes, 4 bytes each, and for each
+// row a byte: the index of its hash.
 func encodeHashes(c []uint32) []byte {
 	places := make(map[uint32]byte, few)
 	for _, v := range c {
@@ -70,7 +72,8 @@ func encodeHashes(c []uint32) []byte {
 	return p
 }
 
-// encodePlain stores many distinct hashes; the count few+1 marks the format.
+// encodePlain stores many distinct hashes: the number few+1, which marks the format, and 4 bytes for
+// each row.
 func encodePlain(c []uint32) []byte {
 	p := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+4*len(c)), few+1)
 	for _, v := range c {
@@ -145,7 +148,7 @@ func pick[T byte | uint32](column []T, in Rows, want []T) Rows {
 	found := make([]int32, 0, in.Len()/8)
 	switch {
 	case len(want) == 0:
-	case in.list == nil && len(want) == 1:
+	case in.list == nil && len(want) == 1: // the most frequent case, without a call for each row
 		w := want[0]
 		for i, v := range column[in.low:in.high] {
 			if v == w {
@@ -162,7 +165,7 @@ func pick[T byte | uint32](column []T, in Rows, want []T) Rows {
 	return Rows{list: found}
 }
 
-// pickMany is pick for an encoded column.
+// pickMany is pick for an encoded column, which it searches without decoding it whole.
 func pickMany(column []byte, in Rows, want []uint32) Rows {
 	found := []int32{}
 	if in.list == nil && len(want) == 1 {
@@ -195,6 +198,8 @@ type Numbers struct {
 // PlainNumbers makes a column of numbers, which must not change while it is used.
 func PlainNumbers(numbers []uint64) Numbers { return Numbers{plain: numbers, rows: len(numbers)} }
 
+// encodeNumbers stores the least number in 8 bytes, the width in one, and for each row its difference to
+// the least in width bytes.
 func encodeNumbers(c []uint64) []byte {
 	least, most := uint64(0), uint64(0)
 	if len(c) > 0 {
