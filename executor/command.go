@@ -48,6 +48,8 @@ func (c Command) neverRan() Exit {
 	}
 }
 
+// endOf returns the exit code of a command, and the signal that killed it, "" if none. A command
+// whose status is not known was killed.
 func endOf(status syscall.WaitStatus, known bool) (code int, signal string) {
 	by := syscall.SIGKILL
 	if known {

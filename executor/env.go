@@ -51,8 +51,8 @@ func BaseEnv(o EnvOptions) []string {
 	return list
 }
 
-// misread reports whether a variable selects another encoding than UTF-8: in some, a character
-// swallows a following backslash.
+// misread reports whether a variable makes the shell decode a script in another encoding than
+// UTF-8: in some, a multi-byte character swallows a following backslash.
 func misread(name, value string) bool {
 	return slices.Contains([]string{"LANG", "LC_ALL", "LC_CTYPE"}, name) && value != "" && !unicodeLocale.MatchString(value)
 }
@@ -85,7 +85,7 @@ func addUser(env map[string]string) {
 }
 
 // addGitConfig overrides every git configuration: no file watchers, no pager, no bare
-// repository hidden in a directory.
+// repository hidden in a directory. These variables come from here only.
 func addGitConfig(env map[string]string) {
 	env["GIT_CONFIG_COUNT"] = "3"
 	for i, kv := range [...][2]string{
@@ -98,7 +98,7 @@ func addGitConfig(env map[string]string) {
 	}
 }
 
-// Passes reports whether commands get a variable of the daemon.
+// Passes reports whether commands get a variable of the daemon, given EnvOptions.Pass.
 func Passes(name string, pass []string) bool {
 	fixed := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TERM", "NO_COLOR"}
 	for _, p := range append(fixed, pass...) {
@@ -109,6 +109,7 @@ func Passes(name string, pass []string) bool {
 	return false
 }
 
+// safePath keeps the absolute directories of PATH that are outside of the workspaces.
 func safePath(path string, workspaces []string) string {
 	var kept []string
 	for _, dir := range strings.Split(path, ":") {

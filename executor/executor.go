@@ -29,7 +29,7 @@ func (t Terminal) String() string { return [...]string{"split", "single", "off"}
 // Command is one command to run.
 type Command struct {
 	Script   string // for bash --noprofile --norc, without NUL
-	Dir      string
+	Dir      string // absolute; must exist
 	DirIs    string // identity from sandbox.Pin; "" = any
 	Env      []string
 	Terminal Terminal
@@ -49,19 +49,19 @@ type Command struct {
 	// unfinished line follows after 20 ms without output of the other.
 	Stdout, Stderr io.Writer
 	// Starting, if set, is called with the helper's Started.Identity before anything runs, once
-	// per helper. Run returns its error.
+	// per helper. If it fails, Run returns its error and runs nothing.
 	Starting func(identity string) error
 	// Started, if set, is called when the command runs.
 	Started func(Started)
-	// Waiting, if set, is called when a program starts or stops waiting for input. It must not
-	// block.
+	// Waiting, if set, is called when a program starts or stops waiting for input. Like
+	// Started it must not block.
 	Waiting func(Waiting)
 	// Loopback, if set, has the servers of other commands that this one may reach. With Lends,
 	// others may reach its own under that name.
 	Loopback *sandbox.Loopback
 	Lends    string
-	// Connect, if set, serves sandbox.Process.ProxyListeners until ctx ends, and waits for its
-	// goroutines.
+	// Connect, if set, serves sandbox.Process.ProxyListeners until ctx ends with the command,
+	// and returns when none of its goroutines is left. Nil = nothing answers there.
 	Connect func(ctx context.Context, names net.PacketConn, ports []net.Listener)
 	// Input, if set, is read until it is closed or the command ends.
 	Input <-chan Input
@@ -71,7 +71,7 @@ type Command struct {
 
 // Started identifies the running command's helper process.
 type Started struct {
-	PID      int
+	PID      int    // of the helper; without one, of the shell
 	Identity string // see KillIdentity
 	Sandbox  sandbox.Report
 }
@@ -85,8 +85,8 @@ type Waiting struct {
 	Process Process
 }
 
-// Input is data, EOF, a signal or a window size. The sender must bound unread data. Signals and
-// sizes overtake data.
+// Input is data, EOF, a signal or a window size. Unread data is kept: the sender must bound it.
+// Signals and sizes overtake data; data sent after one of these is written after it took effect.
 type Input struct {
 	Data       []byte
 	EOF        bool
@@ -114,7 +114,7 @@ const (
 // Exit is how a command ended.
 type Exit struct {
 	Code      int    // 128+n after a signal
-	Signal    string // such as "SIGKILL"
+	Signal    string // such as "SIGKILL"; "" = it exited
 	Reason    Reason
 	Leftovers []Process // outlived the command and were killed
 	Waiting   Waiting   // what it waited for when it was stopped

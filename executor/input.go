@@ -2,8 +2,9 @@ package executor
 
 import "sync"
 
-// feed passes input to control, and what that does not take to write, in order, until input is
-// closed and written, or done is closed. The caller then ends a blocked write.
+// feed passes each input to control, and those for which control returns false to write, in
+// order, until input is closed and all is written, or done is closed. A blocked write does not
+// delay control. When it closes done, the caller must also end a blocked write.
 func feed(input <-chan Input, done <-chan struct{}, control func(Input) bool, write func(Input)) {
 	data := make(chan Input)
 	var writer sync.WaitGroup

@@ -8,12 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The deadline that is set with done ends a blocked write.
+// feed carries out the command's input. The deadline that listen sets with done ends a blocked
+// write.
 func (r *running) feed(done <-chan struct{}) {
 	tty := &ttyWriter{master: r.streams.ctty}
 	feed(r.Input, done, r.control, func(in Input) { r.write(in, tty, done) })
 }
 
+// control carries out a signal or a window size, and reports whether in was one. It has taken
+// effect when control returns.
 func (r *running) control(in Input) bool {
 	switch {
 	case in.Rows > 0 && in.Cols > 0:
@@ -37,6 +40,7 @@ func (r *running) control(in Input) bool {
 	return false
 }
 
+// write writes data or EOF. Writes after EOF have no effect.
 func (r *running) write(in Input, t *ttyWriter, done <-chan struct{}) {
 	s := r.streams
 	if r.ended() {

@@ -34,6 +34,7 @@ func startJob(shell *exec.Cmd) (*job, error) {
 	return &job{leader: shell.Process.Pid}, nil
 }
 
+// gone records that the shell has been waited for: its pid must not be signalled any more.
 func (j *job) gone() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -47,14 +48,18 @@ type member struct {
 	command     string
 }
 
-// bornWithin bounds the error of the start times of ps.
+// bornWithin is the most by which two readings of one start time differ: ps computes it from the
+// time of day, in seconds.
 const bornWithin = 2 * time.Second
 
+// known reports whether m was found before and is not another process with the same pid. The caller
+// holds mu.
 func (j *job) known(m member) bool {
 	born, seen := j.seen[m.pid]
 	return seen && m.born.Sub(born).Abs() <= bornWithin
 }
 
+// members returns the living processes of the job, without zombies.
 func (j *job) members() []member {
 	j.mu.Lock()
 	reaped := j.reaped
@@ -80,7 +85,7 @@ func (j *job) members() []member {
 	return mine
 }
 
-// The caller holds mu.
+// has reports whether m belongs to the job, given the members found so far. The caller holds mu.
 func (j *job) has(m member, found map[int]time.Time) bool {
 	if _, child := found[m.parent]; child || j.known(m) {
 		return true
@@ -128,6 +133,7 @@ func (j *job) terminate() {
 	}
 }
 
+// kill kills all processes, including those that start meanwhile.
 func (j *job) kill() {
 	j.signal("SIGKILL", false)
 	for range 100 {
@@ -151,6 +157,7 @@ func (j *job) end() []Process {
 	return left
 }
 
+// signal sends a signal to the shell's process group, or to the shell alone.
 func (j *job) signal(name string, toShell bool) {
 	to := -j.leader
 	if toShell {

@@ -10,7 +10,8 @@ import (
 // fillsMemory is less time than a command needs to fill the machine's memory.
 const fillsMemory = 100 * time.Millisecond
 
-// oomKills returns the number of OOM kills since boot (proc_vmstat(5)).
+// oomKills returns the number of OOM kills since boot (proc_vmstat(5)), or false if the kernel does
+// not report it.
 func oomKills() (n uint64, ok bool) {
 	text, err := os.ReadFile("/proc/vmstat")
 	if err != nil {
@@ -34,8 +35,10 @@ type memoryWatch struct {
 	began  bool
 }
 
+// begin is called when the command has run for fillsMemory.
 func (w *memoryWatch) begin() { w.before, w.began = oomKills() }
 
+// met reports whether the kernel has OOM-killed a process since begin.
 func (w *memoryWatch) met() bool {
 	if !w.began {
 		return false

@@ -22,7 +22,7 @@ const (
 )
 
 // merger joins two streams into one, cut at line ends, in the order of their writes. One
-// goroutine uses it.
+// goroutine uses it. Its clock may have any origin.
 //
 // The order comes from the kernel's write reports, which name a stream but no length; equal
 // neighbours merge into a run. The bytes of a write are readable before its report: once no
@@ -36,27 +36,27 @@ type merger struct {
 	unsure  bool // the order of some lines is a guess
 
 	in    [2]inflow
-	runs  []int // unresolved; no two neighbours are equal
-	news  bool  // since the last settle
-	now   time.Duration
-	stray bool // a write belongs to no stream
-	full  bool // at the last settle: reported bytes may not have been added
+	runs  []int         // unresolved; no two neighbours are equal
+	news  bool          // since the last settle
+	now   time.Duration // of the last settle
+	stray bool          // a write belongs to no stream
+	full  bool          // at the last settle: reported bytes may not have been added
 
-	last     int
-	resolved time.Duration
-	multi    bool
+	last     int           // stream of the last resolved run; -1 = none
+	resolved time.Duration // when it was resolved
+	multi    bool          // it had more than one item per report
 
-	holding bool // the first of runs may have an item that belongs after all of them
-	began   time.Duration
-	since   time.Duration
+	holding bool          // the first of runs may have an item that belongs after all of them
+	began   time.Duration // when holding began
+	since   time.Duration // when it began to wait without news
 }
 
 type inflow struct {
-	mem   []byte
-	buf   []byte
-	old   int // resolved bytes of an unfinished line
-	since time.Duration
-	heard time.Duration
+	mem   []byte        // mergeBuffer bytes
+	buf   []byte        // part of mem; at its start after settle
+	old   int           // resolved bytes of an unfinished line
+	since time.Duration // when that line began
+	heard time.Duration // when bytes last arrived
 	owed  bool          // bytes were resolved before their report
 	late  time.Duration // when owed becomes unsure
 }
@@ -90,6 +90,7 @@ func (m *merger) space(stream int) []byte {
 	return buf[len(buf):cap(buf)]
 }
 
+// added takes n bytes from the space of stream.
 func (m *merger) added(stream, n int, now time.Duration) {
 	in := &m.in[stream]
 	in.buf, in.heard = in.buf[:len(in.buf)+n], now
@@ -100,7 +101,8 @@ func (m *merger) added(stream, n int, now time.Duration) {
 }
 
 // settle emits what is certain or has waited long enough. The bytes of all reported writes must
-// have been added, unless they did not fit.
+// have been added, unless they did not fit: then the order of what came on both streams is
+// unknown until the rest has been added too.
 func (m *merger) settle(now time.Duration) {
 	m.now = now
 	full := len(m.in[0].buf) == mergeBuffer || len(m.in[1].buf) == mergeBuffer
@@ -128,6 +130,7 @@ func (m *merger) mixed() bool {
 	return len(m.runs) > 1 || m.items(0) > 0 && m.items(1) > 0
 }
 
+// close emits all that is left, once every write is reported and all bytes are added.
 func (m *merger) close(now time.Duration) {
 	m.now = now
 	m.resolve(true)
@@ -140,6 +143,7 @@ func (m *merger) close(now time.Duration) {
 	m.unsure = m.unsure || m.in[0].owed || m.in[1].owed
 }
 
+// due returns when settle must be called even if nothing arrives.
 func (m *merger) due() (at time.Duration, waits bool) {
 	first := func(t time.Duration, yes bool) {
 		if yes && (!waits || t < at) {
@@ -215,7 +219,8 @@ func (m *merger) resolve(final bool) {
 	}
 }
 
-// noteStray sets unsure if bytes of a stray write may be among the others.
+// noteStray sets unsure if bytes of a stray write may be among the others. Otherwise it went to
+// an unrelated terminal.
 func (m *merger) noteStray() {
 	in := &m.in[0]
 	if m.stray && (len(in.buf) > in.old || in.owed) {
@@ -248,7 +253,7 @@ func (m *merger) items(s int) int {
 type share struct {
 	runs, none, more int
 	hold             bool // keep one more item back
-	wait             bool
+	wait             bool // undecided yet
 }
 
 func (h *share) next() int {
@@ -262,8 +267,9 @@ func (h *share) next() int {
 	return n
 }
 
-// A first run that continues the last one may be its late report, without items. Before a run
-// of the other stream, the last item may belong to an unreported write.
+// share distributes the items of stream s. A first run that continues the last one may be its
+// late report, without items. If the last run is the other stream's, the last item may belong to
+// an unreported write.
 func (m *merger) share(s int, final bool) share {
 	var h share
 	for _, r := range m.runs {
@@ -291,6 +297,7 @@ func (m *merger) share(s int, final bool) share {
 	return h
 }
 
+// take resolves one run with n items, and emits the lines among them.
 func (m *merger) take(s, n int) {
 	in := &m.in[s]
 	end, from := 0, in.old

@@ -31,12 +31,12 @@ type plain struct {
 	last  atomic.Int64 // when output last arrived, in Unix nanoseconds
 
 	mu     sync.Mutex
-	merger *merger
-	due    *time.Timer
+	merger *merger     // in the order of arrival
+	due    *time.Timer // calls passDue
 }
 
-// Output of children is read until none came for plainQuiet and none of them runs, at most for
-// plainMost.
+// After the exit output of children is read until none came for plainQuiet and none of them runs,
+// at most for plainMost.
 const (
 	plainQuiet = 60 * time.Millisecond
 	plainMost  = 1500 * time.Millisecond
@@ -60,8 +60,9 @@ func runPlain(ctx context.Context, c Command, shell string, prefix []string, rep
 	return p.wait(ctx), nil
 }
 
+// start opens the pipes and starts the shell. On error nothing stays open.
 func (p *plain) start() (err error) {
-	var ends []*os.File
+	var ends []*os.File // the shell's
 	defer func() {
 		for _, f := range ends {
 			f.Close()
@@ -102,7 +103,7 @@ func (p *plain) wait(ctx context.Context) Exit {
 		p.Started(Started{PID: p.shell.Process.Pid, Sandbox: p.report})
 	}
 	p.merger = newMerger(false, p.pass)
-	p.due = time.AfterFunc(time.Hour, p.passDue)
+	p.due = time.AfterFunc(time.Hour, p.passDue) // passLocked sets the time
 	defer p.due.Stop()
 	eof := p.read()
 	done := make(chan struct{})
@@ -125,7 +126,8 @@ func (p *plain) wait(ctx context.Context) Exit {
 	return p.exit(reason, left)
 }
 
-// drain waits for the end of the output; an escaped process may keep it open.
+// drain waits for the end of the output. An escaped process may keep it open: then drain returns
+// once nothing came for plainMost.
 func (p *plain) drain(eof <-chan struct{}) {
 	for {
 		rest := plainMost - p.idle()
@@ -149,6 +151,7 @@ func (p *plain) idle() time.Duration {
 	return time.Since(time.Unix(0, p.last.Load()))
 }
 
+// read starts the readers of the output. eof is closed when they have ended.
 func (p *plain) read() (eof <-chan struct{}) {
 	var readers sync.WaitGroup
 	for s := range p.out {
@@ -209,6 +212,7 @@ func (p *plain) pass(s int, b []byte) {
 	}
 }
 
+// awaitExit waits for the exit, and enforces the timeout.
 func (p *plain) awaitExit(ctx context.Context) Reason {
 	exited := make(chan struct{})
 	// Ends with the shell, which job.kill ensures.
@@ -248,6 +252,7 @@ func (p *plain) awaitExit(ctx context.Context) Reason {
 	return reason
 }
 
+// settle waits for the last output of children of a command that exited.
 func (p *plain) settle(ctx context.Context, eof <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, plainMost)
 	defer cancel()
@@ -270,6 +275,8 @@ func (p *plain) settle(ctx context.Context, eof <-chan struct{}) {
 	}
 }
 
+// control carries out a signal, and reports whether nothing is left to write. Window sizes have no
+// effect.
 func (p *plain) control(in Input) bool {
 	if in.Signal != "" {
 		p.job.signal(in.Signal, in.ToShell)

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// quietFor is how long no call may have begun or ended before a shell is started: short
-	// calls in a row keep the processors.
+	// quietFor is how long no call may have begun or ended before a shell is started: the
+	// return is sent first, and short calls in a row keep the processors.
 	quietFor = 5 * time.Millisecond
 
 	// renewEvery is the maximum age of a warm shell, give or take a factor of two.
@@ -49,12 +49,13 @@ type Pool struct {
 	shape  *Command           // of the last call
 	last   time.Time          // when a call last began or ended
 	epoch  int                // incremented by Flush
-	counts PoolCounts
+	counts PoolCounts         // without Waiting
 	closed bool
 }
 
-// NewPool returns a pool of at most size warm shells. Close ends it. failed, if not nil,
-// receives why a shell could not wait, or could not be used although nothing had changed.
+// NewPool returns a pool of at most size warm shells; with 0 it only reuses helpers. Close ends it.
+// failed, if not nil, receives why a shell could not wait, or could not be used although nothing
+// had changed.
 func NewPool(size int, failed func(error)) *Pool {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Pool{size: size, failed: failed, wake: make(chan struct{}, 1), stop: stop}
@@ -132,6 +133,7 @@ func (p *Pool) Close() {
 	p.reports.close()
 }
 
+// note records that a call began or ended.
 func (p *Pool) note(c Command) {
 	shape := c.shape()
 	p.mu.Lock()
@@ -151,6 +153,7 @@ func (p *Pool) nudge() {
 	}
 }
 
+// take removes and returns the oldest shell that fits c, or nil.
 func (p *Pool) take(c Command) *shell {
 	if len(c.Script) > room {
 		return nil
@@ -166,6 +169,7 @@ func (p *Pool) take(c Command) *shell {
 	return s
 }
 
+// most returns how many shells, and how many ended helpers, the pool keeps. The caller holds mu.
 func (p *Pool) most() int {
 	if p.closed {
 		return 0
@@ -173,7 +177,8 @@ func (p *Pool) most() int {
 	return p.size
 }
 
-// cut removes the first elements of a list, except keep, and returns them.
+// cut removes the oldest elements of a list, leaves keep of them, and returns the removed ones. The
+// caller holds mu.
 func cut[T any](list *[]T, keep int) []T {
 	n := max(0, len(*list)-keep)
 	old := slices.Clone((*list)[:n])
@@ -241,6 +246,7 @@ func (p *Pool) aside(do func()) {
 	}
 }
 
+// keep calls provide until ctx ends. After a failure it pauses, doubling the pause each time.
 func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, first time.Duration) {
 	renew := time.NewTicker(renewEvery)
 	defer renew.Stop()
@@ -270,6 +276,7 @@ func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, fi
 	}
 }
 
+// provide starts missing shells, once one has proven to work.
 func (p *Pool) provide(ctx context.Context) error {
 	if c, _ := p.wanted(); c != nil && !p.proven {
 		if _, err := ProbePool(ctx, *c); err != nil {
@@ -280,6 +287,7 @@ func (p *Pool) provide(ctx context.Context) error {
 	return p.refill(ctx)
 }
 
+// quiet waits until no call begins or ends for quietFor. It returns false if ctx ends.
 func (p *Pool) quiet(ctx context.Context) bool {
 	t := time.NewTimer(quietFor)
 	defer t.Stop()
@@ -311,6 +319,7 @@ func (p *Pool) expire(before time.Time) {
 	p.discard(old...)
 }
 
+// refill starts shells until there are enough, or one fails.
 func (p *Pool) refill(ctx context.Context) error {
 	for p.quiet(ctx) {
 		p.dismissAll()
@@ -328,6 +337,7 @@ func (p *Pool) refill(ctx context.Context) error {
 	return nil
 }
 
+// wanted returns the kind of shell to start now; nil = none.
 func (p *Pool) wanted() (c *Command, epoch int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

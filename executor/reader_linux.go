@@ -12,7 +12,7 @@ import (
 )
 
 // drainLimit bounds what is read of a stream after the end of a command: more than any terminal
-// or pipe buffer.
+// or pipe buffer, so that no output is lost and a leftover that writes endlessly is cut off.
 const drainLimit = 1 << 20
 
 // terminalBuffer is the size of a terminal's buffer. A write that met a full one arrives only
@@ -34,9 +34,9 @@ type reader struct {
 	ends   [2]int // EOFs read in a row
 	read   [2]int // bytes since the interrupt
 
-	reports *reports // nil: writes are not reported
-	awaited bool     // a report alone ends wait
-	lender  *reportPool
+	reports *reports    // nil: writes are not reported
+	awaited bool        // a report alone ends wait
+	lender  *reportPool // owns reports
 }
 
 func newReader(streams []*stream) (*reader, error) {
@@ -64,6 +64,7 @@ func (r *reader) control(op, fd int, events uint32) error {
 	})
 }
 
+// watch starts reporting writes, if an inotify instance is available.
 func (r *reader) watch(lender *reportPool) {
 	if len(r.streams) < 2 || r.reports != nil {
 		return
@@ -79,6 +80,7 @@ func (r *reader) watch(lender *reportPool) {
 	r.reports, r.lender = reports, lender
 }
 
+// close releases the resources. run has ended, or never began.
 func (r *reader) close() {
 	r.poll.Close()
 	if r.reports != nil {
@@ -87,6 +89,7 @@ func (r *reader) close() {
 	}
 }
 
+// exact reports, after run, whether the output is in the order of the writes.
 func (r *reader) exact() bool {
 	return len(r.streams) == 1 || r.reports != nil && !r.merger.unsure
 }
@@ -156,7 +159,7 @@ func (r *reader) awaitReports(yes bool) {
 }
 
 // turn reads reports and bytes alternately until no report is left, so that the bytes of each
-// report have been read, and settles.
+// report have been read, and settles. It returns whether there were bytes.
 func (r *reader) turn(last bool) (some bool) {
 	r.reports.read(r.merger)
 	for again, idle := true, 0; again; {

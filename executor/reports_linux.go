@@ -16,7 +16,8 @@ const mostReports = 32
 // milliseconds.
 const idleReports = 4
 
-// reports is an inotify instance for writes to the streams of one command. nil receives none.
+// reports is an inotify instance, which reports the writes to the streams of one command in their
+// order. nil reports none.
 type reports struct {
 	fd  int
 	wds [2]int // watches of the streams
@@ -99,15 +100,17 @@ func (r *reports) report(m *merger, wd int, mask uint32) bool {
 
 func (r *reports) close() { unix.Close(r.fd) }
 
+// reportPool lends reports.
 type reportPool struct {
 	mu      sync.Mutex
 	idle    []*reports
 	out     int
-	filled  bool // what it keeps is open: a daemon must not hold more and more descriptors
+	filled  bool // the instances to keep were opened, at once: descriptors must not increase with use
 	closed  bool
 	closing sync.WaitGroup // instances beyond idleReports
 }
 
+// borrow returns reports, or nil if too many are in use or none can be opened.
 func (p *reportPool) borrow() *reports {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,6 +151,7 @@ func (p *reportPool) put(r *reports) {
 	}
 }
 
+// close closes the idle instances, and makes put close the others.
 func (p *reportPool) close() {
 	p.mu.Lock()
 	idle := p.idle

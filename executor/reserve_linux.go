@@ -27,7 +27,7 @@ func (p *Pool) Reserve(c Command) *Reservation {
 	h := &Reservation{pool: p, command: c}
 	if p == nil {
 		h.pool, h.own, h.fresh = NewPool(0, nil), true, true
-		h.pool.reports.filled = true // it lends one
+		h.pool.reports.filled = true // it lends one instance and need not open more
 	}
 	h.pool.note(c)
 	if h.err = c.check(); h.err != nil {
@@ -42,6 +42,7 @@ func (p *Pool) Reserve(c Command) *Reservation {
 	return h
 }
 
+// use sets the script of a warm shell, or discards the shell.
 func (h *Reservation) use(s *shell) {
 	if h.err = s.process.SetScript(h.command.Script); h.err != nil {
 		h.pool.discard(s)
@@ -51,6 +52,7 @@ func (h *Reservation) use(s *shell) {
 	h.pool.count(&h.pool.counts.Hits)
 }
 
+// begin starts a helper, which makes a sandbox and waits.
 func (h *Reservation) begin(c Command) {
 	slots := &h.pool.slots
 	if h.fresh {

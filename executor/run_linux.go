@@ -17,13 +17,15 @@ import (
 
 const (
 	// After the exit children may still print. Run reads on until settleLooks checks in a row
-	// found that none runs or has written, at most settleMost: the daemon may have been
-	// suspended.
+	// found that none runs or has written, but at most settleMost checks. Checks are counted,
+	// not time: a suspended daemon has not seen what happened meanwhile.
 	settleLooks = 3
 	settleMost  = 75
 	settleStep  = 20 * time.Millisecond
 	settleMax   = 10 * time.Second // for a helper that does not answer
 
+	// During the grace period stopped processes get CONT, first after wakeFirst, then in growing
+	// intervals up to wakeSeldom.
 	wakeFirst  = 20 * time.Millisecond
 	wakeSeldom = 500 * time.Millisecond
 
@@ -32,13 +34,15 @@ const (
 )
 
 // Run starts the command and returns when none of its processes is left, at most Grace and a
-// few seconds after Timeout (CLOCK_MONOTONIC) or the end of ctx.
+// few seconds after Timeout or the end of ctx. Neither changes of the clock nor suspension count
+// for Timeout (CLOCK_MONOTONIC).
 //
 // An error means that nothing of it ran: errors.Is finds sandbox.ErrUnavailable if it could not
 // be confined, errors.As a *sandbox.DirError for a bad Dir.
 //
-// When ctx ends or Timeout passes, every process gets TERM and CONT, and KILL after Grace; so
-// does a command that keeps reading its terminal after EOF. Processes that outlive the command
+// When ctx ends or Timeout passes, every process gets TERM and CONT, and KILL after Grace; so does
+// a command that keeps reading its terminal after EOF. If ctx ends before the start, Run returns
+// the Exit of a command that TERM ended at once, and no error. Processes that outlive the command
 // are killed and listed in Exit.Leftovers.
 func Run(ctx context.Context, c Command) (Exit, error) {
 	var none *Pool
@@ -49,7 +53,8 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 const maxArgument = 128<<10 - 1
 
 // arguments returns bash's arguments for the script. One too long for an argument is a memory
-// file on descriptor 3, which bash reads and closes first.
+// file on descriptor 3, which bash reads and closes first. It differs from a short one: error
+// messages name "eval", BASH_EXECUTION_STRING has the reading line, and trailing newlines are lost.
 func arguments(script string) ([]string, *os.File, error) {
 	if len(script) <= maxArgument {
 		return append(slices.Clone(bashArguments), script), nil, nil
@@ -96,6 +101,7 @@ func (r *running) wait(ctx context.Context) Exit {
 	return r.exit(left)
 }
 
+// connect serves the command's network until disconnect is called.
 func (r *running) connect() (disconnect func()) {
 	names, ports := r.process.ProxyListeners()
 	if r.Connect == nil || names == nil {
@@ -118,6 +124,7 @@ func (r *running) end() []sandbox.Member {
 	return left
 }
 
+// listen starts the goroutines of the command. finish ends the input and waits.
 func (r *running) listen() (eof <-chan struct{}, finish func()) {
 	r.streams.lastOutput.Store(r.begun.UnixNano())
 	all := make(chan struct{})
@@ -183,6 +190,7 @@ func (r *running) awaitExit(ctx context.Context) {
 	r.stop()
 }
 
+// stop sends TERM, then KILL, to all processes of the command.
 func (r *running) stop() {
 	if r.reason != Aborted {
 		r.process.SignalAll(syscall.SIGTERM)
@@ -230,6 +238,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
+// settle reads the last output of children of a command that ended by itself.
 func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 	if r.reason != Exited || isClosed(r.process.Alone()) {
 		return

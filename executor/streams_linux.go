@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
+// streams are the descriptors of one command, both sides.
 type streams struct {
-	child  [3]*os.File
-	opened []*os.File
-	input  *os.File // our side; nil = none
-	ctty   *os.File // master of the controlling terminal; nil = none
+	child  [3]*os.File // the command's; closed once it has been started
+	opened []*os.File  // what closeChild closes
+	input  *os.File    // our side; nil = none
+	ctty   *os.File    // master of the controlling terminal; nil = none
 	out    []*stream
 	reader *reader
 
@@ -103,6 +104,7 @@ func (s *streams) add(f *os.File, name string, to io.Writer) {
 	s.out = append(s.out, &stream{file: f, name: name, to: orDiscard(to), last: &s.lastOutput})
 }
 
+// attach sets the writers of c. Reading has not begun.
 func (s *streams) attach(c Command) {
 	for i, to := range []io.Writer{c.Stdout, c.Stderr}[:len(s.out)] {
 		s.out[i].to = orDiscard(to)
@@ -116,6 +118,7 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
+// closeChild closes the command's side, once it was started or failed to.
 func (s *streams) closeChild() {
 	for _, f := range s.opened {
 		f.Close()
@@ -144,7 +147,7 @@ func (s *streams) lastOutputAt() time.Time { return time.Unix(0, s.lastOutput.Lo
 // worker that delivers writes.
 func (s *streams) pending() (yes bool) {
 	for _, o := range s.out {
-		_ = withFD(o.file, func(fd int) error {
+		_ = withFD(o.file, func(fd int) error { // a closed stream is read to its end
 			come, err := readable(fd)
 			yes = yes || come
 			return err

@@ -15,10 +15,12 @@ const (
 	defaultCols = 120
 )
 
+// eof is the key that ends a terminal's input: VEOF, ^D.
 const eof = 4
 
 // endOfInput is several EOF keys: each ends one read, and a shell and its children read more
-// than once.
+// than once. There are few, since a program that reads single keys gets all of them; keepEnded
+// writes more when they are used up.
 func endOfInput() []byte { return bytes.Repeat([]byte{eof}, 16) }
 
 // openTerminal opens a pseudo-terminal, close-on-exec, without echo and output translation.

@@ -14,7 +14,8 @@ type ttyState struct {
 }
 
 // readTTYState reads the state from the master. Only a poll of the slave flushes what is on its
-// way.
+// way. The mode is read afterwards, so it is the mode in which nothing was pending, unless it has
+// just changed.
 func readTTYState(master *os.File) (p ttyState, err error) {
 	err = withFD(master, func(fd int) error {
 		slave, err := openSlave(fd)
@@ -67,8 +68,8 @@ func uninterrupted(call func() error) error {
 	}
 }
 
-// setBypass turns the line editor off or on by EXTPROC (RFC 1184). It ignores errors: a closed
-// terminal has no mode.
+// setBypass turns the line editor off or on by EXTPROC (RFC 1184), with which a terminal still
+// reports canonical mode. It ignores errors: a closed terminal has no mode.
 func setBypass(master *os.File, on bool) {
 	_ = withFD(master, func(fd int) error {
 		mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)

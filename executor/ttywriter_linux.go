@@ -18,8 +18,9 @@ type ttyWriter struct {
 	under  int // bytes since the buffer was last empty, open included
 }
 
-// write writes p. A line that is too long bypasses the line editor in pieces. It returns when p
-// is written and such a line is read, or when done is closed.
+// write writes p. A line that is too long bypasses the line editor in pieces, so that it arrives
+// whole; control characters have no effect in it. write returns when p is written and such a line
+// is read, or when done is closed.
 func (t *ttyWriter) write(p []byte, done <-chan struct{}) {
 	for ok := true; ok && len(p) > 0; {
 		n := t.fitting(p)
@@ -33,10 +34,11 @@ func (t *ttyWriter) write(p []byte, done <-chan struct{}) {
 	}
 }
 
-// fitting returns how much of p can be written as it is.
+// fitting returns how much of p can be written as it is: some lines, or the start of one; 0 if
+// the next line is too long.
 func (t *ttyWriter) fitting(p []byte) (n int) {
 	if state, err := readTTYState(t.master); err == nil && !state.edits {
-		t.open = 0
+		t.open = 0 // single-key mode has no lines
 		return min(len(p), lineMax)
 	}
 	for n < len(p) {
@@ -109,6 +111,7 @@ func (t *ttyWriter) bypassed(done <-chan struct{}) bool {
 	})
 }
 
+// drained waits until all written lines have been read; false if done is closed.
 func (t *ttyWriter) drained(done <-chan struct{}) bool {
 	return t.await(done, func() bool {
 		state, err := readTTYState(t.master)

@@ -15,22 +15,25 @@ const (
 	lookSeldom = 2 * time.Second
 	longQuiet  = 10 * time.Second
 
-	// starveAfter is how long a program may wait for input that cannot come.
+	// starveAfter is how long a program may wait for input that cannot come, and starveLooks how
+	// often it must have been found waiting: a late first check may precede its EOF.
 	starveAfter = 5 * time.Second
 	starveLooks = 6
 
-	mostWaits = 1000
-	mostEnds  = 10
-	manyEnds  = 512 // for a program that used up the first few; a terminal queues 4096
+	mostWaits = 1000 // reported for one command
+	mostEnds  = 10   // ^D keys for a program that reads single keys
+	manyEnds  = 512  // for a program that used up the first few; a terminal queues 4096
 )
 
 type watch struct {
 	now      Waiting
-	looks    int
+	looks    int // checks that found it waiting
 	reported int
 	ends     int
 }
 
+// look checks whether the command waits. It returns when to check again, or that the command
+// starves.
 func (r *running) look(ctx context.Context) (again time.Duration, starved bool) {
 	now := time.Now()
 	silent := r.streams.idle(now)
@@ -92,7 +95,7 @@ func (r *running) report(w Waiting) {
 func (r *running) ended() bool { return !r.Stdin || r.streams.atEnd.Load() }
 
 // keepEnded writes EOF to a terminal once more: programs that ask for a password discard
-// earlier input.
+// earlier input. A program that reads single keys gets one key.
 func (r *running) keepEnded(waits bool) {
 	s := r.streams
 	if s.ctty == nil {

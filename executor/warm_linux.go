@@ -11,6 +11,7 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
+// room is the longest script for a warm shell, in bytes.
 const room = 16 << 10
 
 // shell is a shell in a sandbox of its own that has not started its script.
@@ -21,6 +22,7 @@ type shell struct {
 	born    time.Time
 }
 
+// shape returns the part of a command that a shell depends on before its script.
 func (c Command) shape() Command {
 	return Command{
 		Dir: c.Dir, DirIs: c.DirIs, Env: c.Env, Terminal: c.Terminal, Rows: c.Rows, Cols: c.Cols, Stdin: c.Stdin, Sandbox: c.Sandbox,
@@ -68,6 +70,7 @@ func (s *shell) close() {
 	s.streams.close()
 }
 
+// run sets the script and waits for it. On an error it did not run.
 func (s *shell) run(ctx context.Context, c Command) (Exit, error) {
 	h := &Reservation{pool: NewPool(0, nil), own: true, command: c}
 	h.use(s)

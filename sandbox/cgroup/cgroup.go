@@ -1,8 +1,10 @@
 // Package cgroup gives each call a control group (cgroups(7)), which bounds what its processes
-// use together, for any user, and knows every one, so that none is left.
+// use together, for any user (RLIMIT_NPROC does not apply to root), and knows every one, even a
+// hidden one, so that none is left.
 //
 // A daemon makes groups only below its own: in version 2, if delegated, and in the version 1
-// hierarchy that counts processes. Memory is bounded in version 2 only.
+// hierarchy that counts processes. Memory is bounded in version 2 only: version
+// 1's controller is deprecated.
 package cgroup
 
 // Limits bound all processes of a group together. Zero means unlimited.

@@ -83,13 +83,15 @@ func (g *Group) startInto(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// startFrom starts it from a thread that joins the group, as version 1 allows.
+// startFrom starts it from a thread that joins the group, as version 1 allows: a child inherits the
+// group of its thread. Moving the own thread is immediate; moving another process takes
+// milliseconds.
 func (g *Group) startFrom(cmd *exec.Cmd) error {
 	started := make(chan error)
 	// Ends when the command has started.
 	go func() {
 		runtime.LockOSThread()
-		if unix.Gettid() == os.Getpid() { // it determines the process's reported group
+		if unix.Gettid() == os.Getpid() { // the main thread determines the process's reported group
 			err := g.startFrom(cmd) // on another thread: this one is locked
 			runtime.UnlockOSThread()
 			started <- err
@@ -100,7 +102,7 @@ func (g *Group) startFrom(cmd *exec.Cmd) error {
 			err = cmd.Start()
 			if write(g.root.location.dir, threads, "0") != nil {
 				started <- err
-				return
+				return // still locked, the thread ends with the goroutine: nothing else runs in the group
 			}
 		}
 		runtime.UnlockOSThread()
@@ -120,8 +122,8 @@ func (g *Group) Met() Met {
 	}
 }
 
-// Fresh reports whether no limit was met and little memory is charged to the group, such as
-// page cache.
+// Fresh reports whether the next call may use the group: no limit was met, and little memory, such
+// as page cache, is charged to it.
 func (g *Group) Fresh() bool {
 	if g == nil {
 		return true
@@ -146,9 +148,9 @@ func (g *Group) count(file, name string) int {
 	return 0
 }
 
-// End kills every process of the group, waits at most ten seconds for them, and removes the
-// group. An error means that some are stuck in the kernel; Root.Close, or the next daemon,
-// removes the rest.
+// End kills every process of the group and of groups below it, waits at most ten seconds for each
+// of these groups, and removes them. An error means that some are stuck in the kernel; Root.Close,
+// or the next daemon, removes the rest.
 func (g *Group) End() error {
 	if g == nil {
 		return nil
@@ -156,8 +158,8 @@ func (g *Group) End() error {
 	return g.root.end(g.dir)
 }
 
-// end kills the processes of a group and its descendants, and removes them. The group of this
-// process is kept.
+// end kills the processes of a group and its descendants, which an unconfined call can make, and
+// removes the groups. The group of this process is kept.
 func (p location) end(dir string) error {
 	err := os.Remove(dir)
 	if !errors.Is(err, unix.EBUSY) {
@@ -178,12 +180,13 @@ func (p location) end(dir string) error {
 	return nil
 }
 
+// below lists a group and its descendants, parents first.
 func below(dir string) (all []string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			all = append(all, path)
 		}
-		return nil
+		return nil // what is gone needs no end
 	})
 	return all
 }
@@ -204,6 +207,7 @@ func rmdir(dir string) error {
 	return unix.EBUSY
 }
 
+// killEach kills the processes of groups one by one, after forbidding new ones in the first.
 func killEach(groups []string) {
 	_ = write(groups[0], "pids.max", "0")
 	for _, dir := range groups {
@@ -214,6 +218,8 @@ func killEach(groups []string) {
 	}
 }
 
+// members opens the processes of a group. It lists them again afterwards: a pid that is still listed
+// was not reused before it was opened.
 func members(dir string) (fds []int) {
 	opened := map[string]int{}
 	for _, number := range words(dir, processes) {

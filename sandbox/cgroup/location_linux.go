@@ -20,6 +20,7 @@ const (
 	switches  = "cgroup.subtree_control"
 )
 
+// location is the group of this process in one hierarchy.
 type location struct {
 	dir     string
 	unified bool // version 2; otherwise version 1

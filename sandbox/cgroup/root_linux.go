@@ -20,10 +20,10 @@ import (
 // Methods may be called concurrently, Close once no group is used.
 type Root struct {
 	location
-	dir      string
+	dir      string   // of the root, named after and locked by the daemon
 	lock     *os.File // dir, locked
 	memory   bool
-	moved    bool // the daemon moved into home
+	moved    bool // the daemon moved into home, a group of its own in dir
 	switched bool // controllers of location were enabled
 	last     atomic.Int64
 }
@@ -130,6 +130,7 @@ func lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// clear ends and removes the roots of daemons that are gone: their locks are free.
 func (p location) clear() {
 	groups, _ := os.ReadDir(p.dir)
 	for _, g := range groups {
@@ -168,6 +169,7 @@ func (r *Root) passes(order []string) bool {
 	return !slices.ContainsFunc(order, func(o string) bool { return !slices.Contains(on, o[1:]) })
 }
 
+// settle enables controllers at the location, which the daemon leaves if necessary.
 func (r *Root) settle(order string) error {
 	err := write(r.location.dir, switches, order)
 	if errors.Is(err, unix.EBUSY) && slices.Equal(words(r.location.dir, processes), []string{strconv.Itoa(os.Getpid())}) {
@@ -187,6 +189,7 @@ func (r *Root) settle(order string) error {
 	return err
 }
 
+// try starts a missing program in a group, which must fail inside the group.
 func (r *Root) try() error {
 	g, err := r.New(Limits{})
 	if err != nil {

@@ -23,7 +23,7 @@ func (s *Server) answerQuestions(ctx context.Context, dns net.PacketConn) {
 			return
 		}
 		if err != nil {
-			continue
+			continue // only this packet failed
 		}
 		q, head, ok := parseQuestion(buf[:n])
 		if !ok {

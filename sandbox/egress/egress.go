@@ -23,7 +23,8 @@ import (
 // Options configure a Server. Allow is required.
 type Options struct {
 	// Allow decides whether host, a lower-case name or an address, may be contacted at one of
-	// the ports; nil allows it. It may wait for a person, and is called concurrently.
+	// the ports; nil allows it. It may wait for a person, ends with ctx, and is
+	// called concurrently.
 	Allow func(ctx context.Context, host string, ports []uint16) error
 
 	// Private are non-public networks that may be reached.
@@ -33,7 +34,8 @@ type Options struct {
 	OtherNames bool
 
 	// Revoked waits until host must not be contacted at port any more and returns why, or nil
-	// when ctx ends. It is called concurrently. Nil = nothing is revoked.
+	// when ctx ends. A connection ends with it. It is called concurrently. Nil = nothing is
+	// revoked.
 	Revoked func(ctx context.Context, host string, port uint16) error
 	// Slots bounds the connections of all Servers that share it. Nil = only the bound per call.
 	Slots *Slots
@@ -59,7 +61,7 @@ const (
 	maxNames       = 4096 // per call
 	maxQuestions   = 128  // waiting for an answer at a time
 	maxConnections = 256  // per call at a time; more wait
-	maxLookups     = 8    // per call at a time; each takes descriptors
+	maxLookups     = 8    // per call at a time; each takes descriptors of the daemon
 	maxRefusals    = 16   // kept
 
 	freshFor    = time.Minute // how long addresses of a name are used
@@ -69,23 +71,23 @@ const (
 // Server serves one call.
 type Server struct {
 	opt     Options
-	ports   []uint16
-	lookups chan struct{}
-	held    int // guarded by Slots
+	ports   []uint16      // of the listeners
+	lookups chan struct{} // one element for each running lookup
+	held    int           // guarded by Slots
 
 	mu       sync.Mutex
 	names    map[string]*name
-	byAddr   map[netip.Addr]*name
+	byAddr   map[netip.Addr]*name // by made-up address
 	next     uint32
 	refusals []Refusal
 }
 
 type name struct {
 	host    string
-	address netip.Addr
+	address netip.Addr // made up
 	busy    chan struct{}
 
-	// guarded by busy, a lock that a context can end
+	// Guarded by busy, a lock that can be waited for with a context.
 	found []netip.Addr
 	since time.Time
 }
@@ -144,6 +146,7 @@ func (s *Server) refuse(host string, port uint16, why error) error {
 	return why
 }
 
+// remember keeps the first refusals, each once.
 func (s *Server) remember(refused Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,6 +173,7 @@ func (s *Server) allowed(ctx context.Context, host string, port uint16) error {
 
 var errTooMany = errors.New("the call has asked for too many names")
 
+// named returns the one record of a name. Their number is bounded.
 func (s *Server) named(host string) (*name, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,6 +224,8 @@ func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.A
 	return found, err
 }
 
+// public returns the addresses of a host that may be contacted, and why the last of the others may
+// not.
 func (s *Server) public(host string, all []netip.Addr) (found []netip.Addr, refused error) {
 	for _, a := range all {
 		if s.unfit(a) == nil {

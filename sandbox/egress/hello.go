@@ -22,11 +22,11 @@ const (
 
 	typeHandshake   = 22
 	typeClientHello = 1
-	typeServerName  = 0
+	typeServerName  = 0 // an extension; and the kind of name in it
 )
 
 // readFirst reads the first bytes. If they are TLS, it reads until the server name is known: ""
-// if there is none. first are the bytes read.
+// if there is none, or if they are not TLS. first are the bytes read.
 func readFirst(c io.Reader) (first []byte, name string, err error) {
 	first = make([]byte, 4<<10)
 	n, err := c.Read(first)
@@ -38,7 +38,7 @@ func readFirst(c io.Reader) (first []byte, name string, err error) {
 		return first, "", nil
 	}
 	// Servers differ in the record versions that they accept, so a first byte that is a TLS
-	// content type decides alone.
+	// content type decides alone: a ClientHello must follow.
 	r := &records{from: c, raw: first}
 	head, err := r.message(4)
 	if err != nil {
@@ -64,10 +64,11 @@ func ended(err error) error {
 	return errEnded
 }
 
+// records joins handshake messages, which may span records.
 type records struct {
 	from io.Reader
-	raw  []byte
-	at   int
+	raw  []byte // all bytes read
+	at   int    // offset in raw of the next record
 	body []byte
 }
 
@@ -105,12 +106,13 @@ func (r *records) need(n int) ([]byte, error) {
 	return r.raw[r.at : r.at+n], nil
 }
 
+// serverName finds the name in a ClientHello (RFC 8446, 4.1.2). Two of them are an error.
 func serverName(hello []byte) (string, error) {
 	b := field(hello)
 	b.skip(2 + 32) // version, random
-	b.take(1)
-	b.take(2)
-	b.take(1)
+	b.take(1)      // session
+	b.take(2)      // cipher suites
+	b.take(1)      // compression
 	if b.bad {
 		return "", errHello
 	}

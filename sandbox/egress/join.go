@@ -103,6 +103,8 @@ func (s *Server) join(ctx context.Context, c net.Conn) {
 	<-done
 }
 
+// endWhenRevoked resets a connection when its host must not be contacted any more, until stop is
+// called.
 func (s *Server) endWhenRevoked(ctx context.Context, end context.CancelFunc, c net.Conn, to target) (stop func()) {
 	if s.opt.Revoked == nil {
 		return end

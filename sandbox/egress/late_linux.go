@@ -16,7 +16,7 @@ func late(l net.Listener) (local net.Addr, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	err = raw.Control(func(listener uintptr) {
+	err = raw.Control(func(listener uintptr) { // nonblocking
 		fd, _, err := syscall.Accept4(int(listener), syscall.SOCK_CLOEXEC)
 		if err != nil {
 			return

@@ -38,7 +38,7 @@ func ParseName(s string) (string, error) {
 
 // Pattern is an entry of a list of hosts.
 type Pattern struct {
-	host string
+	host string // without the "*." of "*.host"
 	any  bool   // every name below host, not host itself
 	port uint16 // 0 = any
 }
@@ -69,7 +69,8 @@ func ParsePattern(text string) (Pattern, error) {
 	return p, nil
 }
 
-// Single returns host and port (0 = any) of a pattern that matches one host only.
+// Single returns host and port (0 = any) of a pattern that matches one host only; one is
+// false for others.
 func (p Pattern) Single() (host string, port uint16, one bool) {
 	return p.host, p.port, !p.any && p.host != ""
 }

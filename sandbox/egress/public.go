@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// notPublic lists the networks that no public name should resolve to. Of IPv6 only 2000::/3 is
-// assigned to hosts.
+// notPublic lists the networks that no public name should resolve to: the IANA registries of
+// special-purpose addresses, multicast and reserved ones. Of IPv6 only 2000::/3 is assigned to
+// hosts, so all else is refused.
 func notPublic() []netip.Prefix {
 	var list []netip.Prefix
 	for _, s := range []string{
@@ -30,7 +31,7 @@ func notPublic() []netip.Prefix {
 var errPrivate = errors.New("that is no public address; sandbox.egress.private lists those that may be reached all the same")
 
 // unfit returns why an address must not be contacted. Addresses of this machine count as
-// private: the daemon listens there.
+// private even when they are public: the daemon listens there.
 func (s *Server) unfit(a netip.Addr) error {
 	if !a.IsValid() || a.Zone() != "" {
 		return errPrivate

@@ -5,19 +5,20 @@ import (
 	"sync"
 )
 
-// Slots bounds the connections of several Servers. Half are reserved for calls without
-// connections; otherwise a call gets one only while more are free than it has.
+// Slots bounds the connections of several Servers, six descriptors each. Half are reserved for
+// calls without connections; otherwise a call gets one only while more are free than it has.
 type Slots struct {
 	kept int
 
 	mu      sync.Mutex
 	free    int
-	changed chan struct{}
+	changed chan struct{} // closed when a slot becomes free
 }
 
 // NewSlots returns n slots.
 func NewSlots(n int) *Slots { return &Slots{kept: n / 2, free: n, changed: make(chan struct{})} }
 
+// take waits for a slot for s. It returns false if ctx ends first.
 func (p *Slots) take(ctx context.Context, s *Server) bool {
 	for {
 		changed, ok := p.try(s)

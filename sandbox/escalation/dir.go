@@ -13,8 +13,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// dir checks the requested directory, and keeps it open. A person must read what becomes
-// writable: no links, no "..".
+// dir checks the requested directory, and keeps it open. What a person reads must be what
+// becomes writable, so the path has no links and no "..".
 func (b Limits) dir(g *Escalation, p sandbox.Profile) error {
 	path := g.words.Write
 	if path == "" {

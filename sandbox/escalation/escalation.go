@@ -54,7 +54,7 @@ type Limits struct {
 	Network Network
 	Hosts   []string // see egress.ParsePattern; any host with a Network
 	Ports   []uint16 // ports on which hosts are reached
-	Protect []string // no directory below such a name is added
+	Protect []string // names that no call may change: no directory below one is added
 }
 
 // Offer is what may be added to the sandbox of a call: one item of each list.
@@ -129,8 +129,8 @@ type Escalation struct {
 	pinned  *os.File
 }
 
-// Check returns the Escalation for words of a call under p, or why the limits do not allow it.
-// Words that add nothing return nil.
+// Check returns the Escalation for words of a call under p, or why the limits do not allow it and
+// which setting governs that. Words that add nothing return nil.
 func (b Limits) Check(p sandbox.Profile, w Words) (*Escalation, error) {
 	if w == (Words{}) {
 		return nil, nil
@@ -154,6 +154,7 @@ func (b Limits) Check(p sandbox.Profile, w Words) (*Escalation, error) {
 
 var errTierC = errors.New("calls run in tier C here, without a view of the files and a network of their own: neither a directory nor a host nor the network proxy can be added")
 
+// unnamed reports whether calls cannot connect by name on this machine.
 func unnamed(p sandbox.Profile) bool {
 	return p.Tier == sandbox.TierBwrap || p.Tier == sandbox.TierC
 }
@@ -203,6 +204,7 @@ func atMost(some bool, most string) string {
 	return "at most " + most
 }
 
+// beyond returns the error for more than the configuration lets people add; most "" means nothing.
 func beyond(what, key, most string) error {
 	return fmt.Errorf("%s is more than may be added to this call: approval.widen.%s in the configuration gives it %s", what, key, cmp.Or(most, "nothing"))
 }
@@ -218,7 +220,8 @@ func (g *Escalation) Words() Words {
 // Dir returns the additional writable directory; "" = none.
 func (g *Escalation) Dir() string { return g.Words().Write }
 
-// Escalate returns the profile with what was added. The directory is pinned.
+// Escalate returns the profile with what was added. The directory is pinned: the sandbox
+// does not start if another one replaced it.
 func (g *Escalation) Escalate(p sandbox.Profile) sandbox.Profile {
 	if g == nil {
 		return p
@@ -248,7 +251,7 @@ func (g *Escalation) Lets(host string, port uint16) (lets, alone bool) {
 // Close closes the directory.
 func (g *Escalation) Close() {
 	if g != nil {
-		g.pinned.Close()
+		g.pinned.Close() // allowed on nil
 	}
 }
 

@@ -14,19 +14,20 @@ import (
 // mask over it, which protects nothing.
 type held struct {
 	yes bool
-	of  state
-	by  int // index.version at that time
+	of  state // of the file at that time
+	by  int   // index.version at that time
 }
 
 // state identifies a file and its content; zero = missing.
 type state struct {
-	file    string
-	changed int64
+	file    string // the file's identity
+	changed int64  // ctime in nanoseconds
 	size    int64
 	links   uint32
 	special bool // neither a regular file nor a directory
 }
 
+// stateOf returns the state of a path, following no link at its end.
 func stateOf(path string) state {
 	in, err := nofollow.Lstat(path)
 	if err != nil {
@@ -43,7 +44,7 @@ type repository struct {
 	top     string
 	index   string
 	objects []string // with alternates
-	wide    bool
+	wide    bool     // object names are SHA-256
 }
 
 // refresh updates the state of readable files with rules. The caller holds mu.
@@ -103,6 +104,7 @@ func (t *Tracker) refreshHeld(n *name) {
 	n.held = now
 }
 
+// repository returns the repository of a directory, or nil. The caller holds mu.
 func (t *Tracker) repository(dir string) *repository {
 	if r, known := t.repos[dir]; known {
 		return r
@@ -117,6 +119,7 @@ func (t *Tracker) repository(dir string) *repository {
 	return r
 }
 
+// gitDirectory returns the git directory of a work tree, or "".
 func gitDirectory(dir string) string {
 	path := filepath.Join(dir, ".git")
 	info, err := os.Lstat(path)

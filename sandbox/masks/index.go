@@ -15,16 +15,17 @@ type index struct {
 	path    string
 	seed    maphash.Seed
 	wide    bool
-	state   state
+	state   state // of the file when it was last read
 	entries blobs // nil = unreadable
 	vouched blobs // latest entry of each path that no call can have made
-	version int
-	unsure  bool // entries may have changed while calls ran
+	version int   // of vouched
+	unsure  bool  // entries may have changed while calls ran
 }
 
 // blobs maps hashed paths to hashed blob names: an index may have a million.
 type blobs map[uint64]uint64
 
+// These bound an index that is read.
 const (
 	mostIndex   = 128 << 20
 	mostEntries = 1 << 20
@@ -119,11 +120,11 @@ func (i *index) list() blobs {
 type entryReader struct {
 	text   []byte
 	packed bool // paths omit the prefix shared with the previous one
-	name   int
+	name   int  // size of a blob's name in bytes
 
 	path, blob []byte
 	file       bool
-	stage      int
+	stage      int // merge stage; 0 = none
 }
 
 // next reads an entry; false for an invalid one, or one out of order.

@@ -1,5 +1,5 @@
-// Package masks makes the sandbox.MaskSet of the files and directories that an ask or deny rule
-// about paths hides from a call.
+// Package masks makes the sandbox.MaskSet of the existing files and directories that an ask or
+// deny rule about paths hides from a call, or makes read-only for it.
 //
 // The names come from the scan of sandbox/protect. Only explicit rules mask, never a default.
 package masks
@@ -14,23 +14,23 @@ import (
 )
 
 // A Tracker knows the names with rules. A nil Tracker masks nothing. Methods may be called
-// concurrently.
+// concurrently. Its Watcher calls Listed, Wants, Changed and Moved.
 type Tracker struct {
 	roots   []string
 	watcher *protect.Watcher
 
 	mu      sync.Mutex
-	base    *policy.Policy
-	anyone  *policy.Policy
-	listed  chan struct{} // closed when the names under base are known
+	base    *policy.Policy // the policy of names
+	anyone  *policy.Policy // base, with the rules for every client
+	listed  chan struct{}  // closed when the names under base are known
 	names   names
-	lost    names
-	ghosts  map[string]*name // links that calls may have replaced, by former target
-	note    protect.Note
+	lost    names                  // in lost directories
+	ghosts  map[string]*name       // links that calls may have replaced, by former target
+	note    protect.Note           // stores ghosts
 	linked  map[string]linked      // files with several hard links, by identity
 	repos   map[string]*repository // by directory; nil = in none
 	active  map[*Call]struct{}
-	begun   bool
+	begun   bool // a call has begun
 	indexes map[string]*index
 	last    *compiled // for calls without approved effects; nil = outdated
 }
@@ -86,7 +86,7 @@ func (t *Tracker) Use(p *policy.Policy) {
 	if t == nil {
 		return
 	}
-	t.watcher.Sync()
+	t.watcher.Sync() // the names show what calls have done to links
 	t.mu.Lock()
 	fresh := t.base != p.Root()
 	if fresh {

@@ -8,7 +8,7 @@ import (
 )
 
 // merge masks whole directories, except roots, while there are too many masks: a call could
-// stop all later ones by making many files.
+// stop all later ones by making many files. It reports whether that was enough.
 func (b *builder) merge(c *compiled) bool {
 	for total := len(b.reads) + len(b.fixed); total > Most; total = len(b.reads) + len(b.fixed) {
 		dir := b.fullest(total - Most)
@@ -21,7 +21,7 @@ func (b *builder) merge(c *compiled) bool {
 }
 
 // fullest returns the innermost directory with the fewest masks above excess, otherwise with
-// the most.
+// the most; "" if none has two.
 func (b *builder) fullest(excess int) (best string) {
 	count := map[string]int{}
 	for _, list := range [][]sandbox.Mask{b.reads, b.fixed} {
@@ -49,6 +49,7 @@ func (b *builder) fullest(excess int) (best string) {
 	return best
 }
 
+// cover replaces the masks in a directory by one over it: the strictest of them.
 func (b *builder) cover(c *compiled, dir string) {
 	var over *sandbox.Mask
 	rest := func(list []sandbox.Mask) (left []sandbox.Mask, some bool) {

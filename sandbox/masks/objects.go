@@ -20,6 +20,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
+// mostHashed bounds the size of files that are compared with blobs.
 const mostHashed = 4 << 20
 
 // HeldByGit reports whether the repository of a file has its bytes as a blob; not for more than
@@ -38,6 +39,7 @@ func (t *Tracker) HeldByGit(path string, budget *int64) bool {
 	}
 }
 
+// secret reports whether rules hide a file from some call, or may.
 func (t *Tracker) secret(path string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,6 +126,7 @@ const (
 	namedDelta  = 7
 )
 
+// mostDeltas bounds the chain of deltas.
 const mostDeltas = 256
 
 func (s store) unpack(p *pack, at int64, deltas int) (content []byte, ok bool) {
@@ -198,9 +201,9 @@ func copied(op byte, from, delta []byte) (piece, rest []byte, ok bool) {
 
 type pack struct {
 	index, data *os.File
-	size        int64
-	name        int
-	head        []byte
+	size        int64  // of data
+	name        int    // size of an object's name in bytes
+	head        []byte // of index
 }
 
 const (
@@ -238,6 +241,7 @@ func (p *pack) close() {
 	p.data.Close()
 }
 
+// count returns how many objects have a name whose first byte is no greater.
 func (p *pack) count(first int) int64 {
 	if first < 0 {
 		return 0
@@ -245,6 +249,8 @@ func (p *pack) count(first int) int64 {
 	return int64(binary.BigEndian.Uint32(p.head[idxHeader+4*first:]))
 }
 
+// find returns the offset of an object, or 0. A call may have written the index: values are not
+// trusted.
 func (p *pack) find(name []byte) int64 {
 	low, high := p.count(int(name[0])-1), p.count(int(name[0]))
 	i := low + int64(sort.Search(int(high-low), func(i int) bool {

@@ -21,8 +21,8 @@ const (
 
 const often = 256
 
-// planted ends the running calls when a readable pipe, or too many names, appeared. The caller
-// holds mu.
+// planted ends the running calls when a special file appeared, from which they could read at once,
+// or so many names that other calls could not start. The caller holds mu.
 func (t *Tracker) planted(n *name, fresh bool) {
 	if n.way {
 		return
@@ -41,7 +41,7 @@ func (t *Tracker) planted(n *name, fresh bool) {
 	}
 }
 
-// The caller holds mu.
+// fits reports whether everything with a rule could be masked. The caller holds mu.
 func (t *Tracker) fits() bool {
 	b := builder{t: t, by: t.anyone, all: true, hide: cut{}, fix: cut{}}
 	for n := range t.names.all() {
@@ -51,7 +51,8 @@ func (t *Tracker) fits() bool {
 	return err == nil
 }
 
-// plantedBy lists what a call left under names with rules that must not stay. The caller holds
+// plantedBy lists what a call left under names with rules that must not stay: hard links, special
+// files, links that lead elsewhere, and everything new if not all could be masked. The caller holds
 // mu.
 func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 	all := c.fresh > 0 && !t.fits()

@@ -21,11 +21,11 @@ var ErrTooMany = errors.New("too many files are kept from calls by rules")
 
 type compiled struct {
 	by     *policy.Policy
-	masks  *sandbox.MaskSet
+	masks  *sandbox.MaskSet  // nil = none
 	is     map[string]string // identity of each hidden path
-	lifted bool
-	known  map[string]bool
-	open   map[string]bool
+	lifted bool              // an approved effect lifted something
+	known  map[string]bool   // names with rules
+	open   map[string]bool   // those that a call can read and change anyway
 }
 
 func (c *compiled) set() *sandbox.MaskSet {
@@ -47,7 +47,7 @@ func (c *compiled) mask(path string) sandbox.Mask {
 // compile makes the set for a call. The caller holds mu.
 func (t *Tracker) compile(p *policy.Policy, opened []policy.Effect) (*compiled, error) {
 	t.refresh()
-	if t.anyone == t.base {
+	if t.anyone == t.base { // then all clients have the same rules
 		p = t.base
 	}
 	if len(opened) == 0 && t.last != nil && t.last.by == p {
@@ -69,8 +69,8 @@ func (t *Tracker) compile(p *policy.Policy, opened []policy.Effect) (*compiled, 
 	return c, err
 }
 
-// current is compile for a call that begins: each mask is for the file that is there now. The
-// caller holds mu.
+// current is compile for a call that begins: each mask is for the file that is there now,
+// also in unwatched directories. The caller holds mu.
 func (t *Tracker) current(p *policy.Policy, opened []policy.Effect) (*compiled, error) {
 	const rounds = 3
 	for range rounds {
@@ -114,8 +114,8 @@ type builder struct {
 	t            *Tracker
 	by           *policy.Policy
 	opened       []policy.Effect
-	all          bool
-	list         []*name
+	all          bool    // also what calls made
+	list         []*name // each judged by the call's policy
 	lifted       bool
 	hide, fix    cut
 	reads, fixed []sandbox.Mask
@@ -124,6 +124,7 @@ type builder struct {
 // cut records what of a tree is masked, by directory.
 type cut map[string]struct{ some, open bool }
 
+// add records for the parents of a path that something below is masked, or is not.
 func (c cut) add(path, root string, masked bool) {
 	for dir := filepath.Dir(path); paths.Below(dir, root); dir = filepath.Dir(dir) {
 		d := c[dir]
@@ -211,6 +212,7 @@ func (b *builder) build() (*compiled, error) {
 	return c, nil
 }
 
+// whole reports whether a mask over a name covers exactly what the rule matches.
 func (b *builder) whole(n *name, of cut, by policy.Block) bool {
 	if !n.dir {
 		return true

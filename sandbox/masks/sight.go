@@ -61,7 +61,7 @@ func (t *Tracker) Changed(path string) {
 	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
 		for _, n := range t.names.below(path) {
 			t.forget(n.path)
-			t.lost.put(n)
+			t.lost.put(n) // the directory may be found under another path
 		}
 	}
 	t.look(path)
@@ -86,7 +86,7 @@ func (t *Tracker) Moved(from, to string) bool {
 		if n := t.names.at(path); n != nil {
 			n.made = was.made
 		}
-		t.look(was.path)
+		t.look(was.path) // another directory may have the old name by now
 	}
 	t.look(to)
 	return more || t.isWay(to)
@@ -120,6 +120,7 @@ func (t *Tracker) look(path string) {
 	t.planted(fresh, was == nil)
 }
 
+// see returns the name of a path; nil if it is missing or has no rule.
 func (t *Tracker) see(path string) *name {
 	n := &name{path: path, target: path}
 	if !n.judge(t, t.anyone) {
@@ -140,7 +141,7 @@ func (t *Tracker) see(path string) *name {
 	case n.link:
 		n.target, err = filepath.EvalSymlinks(path)
 	}
-	if err == nil && t.root(n.target) != "" {
+	if err == nil && t.root(n.target) != "" { // elsewhere the configuration hides files
 		info, err = os.Lstat(n.target)
 		n.dir, n.is = err == nil && info.IsDir(), stateOf(n.target).file
 	}
@@ -150,12 +151,13 @@ func (t *Tracker) see(path string) *name {
 	return n
 }
 
+// detours reports whether it leads to a directory, or is dangling.
 func (n *name) detours() bool {
 	info, err := os.Stat(n.path)
 	return n.way && (err != nil || info.IsDir())
 }
 
-// relink resolves the links again. The caller holds mu.
+// relink resolves the links again: their targets may have changed. The caller holds mu.
 func (t *Tracker) relink() {
 	var links []string
 	for n := range t.names.all() {
@@ -177,7 +179,8 @@ func (t *Tracker) forget(path string) {
 }
 
 // haunt keeps the target of a link masked: a call can replace the link, which is no mount, and
-// read the target by another name.
+// read the target by another name. A target that has not changed since a call linked it is not
+// masked.
 func (t *Tracker) haunt(n *name) {
 	if n.target == n.path || n.targetState == stateOf(n.target) || len(t.active) == 0 {
 		return

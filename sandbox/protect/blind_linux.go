@@ -21,8 +21,9 @@ func (o Options) watches() int {
 	return min(n/2, 1<<16)
 }
 
-// Blind returns why not every directory is watched; "" if all are. unseen: a search of
-// unwatched ones is not complete.
+// Blind returns why not every directory is watched, for people; "" if all are. Unwatched ones are
+// searched at the end of each call. unseen: a search is not complete; the rest runs in the
+// background, or in the next Watcher of these roots.
 func (w *Watcher) Blind() (why string, unseen bool) {
 	if w == nil {
 		return "", false
@@ -47,7 +48,7 @@ func blindness(dark int, unseen bool) string {
 }
 
 // Survey counts the directories that a Watcher of these roots would watch, and returns what its
-// Blind would.
+// Blind would. It has no side effects.
 func Survey(o Options) (directories int, why string, unseen bool) {
 	w := unwatched(o)
 	w.tree.most = 0

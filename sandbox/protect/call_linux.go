@@ -14,7 +14,7 @@ type Call struct {
 	number   uint64
 	trusted  bool
 	violated func()
-	own      []string
+	own      []string // protected names in projects that it may have made
 	reach
 }
 
@@ -22,8 +22,10 @@ type Call struct {
 const mostPending = 2000
 
 // Begin snapshots the protected paths that exist. granted is nil for a command; a call with a
-// list changes protected files only at or below these paths. violated is called, possibly
-// often, when a running call must be ended at once. It must not block; nil = the call goes on.
+// list, even an empty one, changes protected files only at or below these paths, of which
+// unprotected ones are ignored. violated is called, possibly often, when this call or a concurrent
+// one has created something that it must not: the call must be ended at once. It must not block;
+// nil = the call goes on.
 func (w *Watcher) Begin(granted []string, violated func()) *Call {
 	if violated == nil {
 		violated = func() {}
@@ -56,8 +58,8 @@ func (w *Watcher) Begin(granted []string, violated func()) *Call {
 // changed.
 func (c *Call) Existing() []string { return c.existing }
 
-// made reports whether the call may have made a directory that replaced none: people work in
-// those.
+// made reports whether the call may have made a directory that did not replace one that existed
+// before: people work in those.
 func (c *Call) made(f *directory) bool {
 	if !c.makes(f.seen, f.born) {
 		return false
@@ -74,6 +76,7 @@ func (c *Call) makes(seen uint64, born time.Time) bool {
 	return seen >= c.number && (born.IsZero() || !born.Before(c.Since))
 }
 
+// mayBeOwn reports whether a call may have made a directory, or one below it.
 func (w *Watcher) mayBeOwn(f *directory) bool {
 	if w.late != nil && (f.born.IsZero() || !f.born.Before(w.late.Reach.Since)) {
 		return true
@@ -91,6 +94,7 @@ func (w *Watcher) mayBeOwn(f *directory) bool {
 	return false
 }
 
+// succeeds reports whether another directory was at a path, or above it, before.
 func (t *tree) succeeds(path string, other func(former) bool) bool {
 	for ; len(t.former) > 0 && len(path) > 1; path = filepath.Dir(path) {
 		if was, ok := t.former[path]; ok && other(was) {
@@ -116,6 +120,7 @@ func (w *Watcher) depart(f *directory) {
 	}
 }
 
+// ownToSome reports whether a running call may have made a directory.
 func (w *Watcher) ownToSome(f *directory) bool {
 	f = f.base(w.names)
 	for c := range w.active {
@@ -126,6 +131,7 @@ func (w *Watcher) ownToSome(f *directory) bool {
 	return false
 }
 
+// alone reports whether c is the only running command.
 func (w *Watcher) alone(c *Call) bool {
 	for other := range w.active {
 		if other != c && !other.trusted {
@@ -136,7 +142,8 @@ func (w *Watcher) alone(c *Call) bool {
 }
 
 // End removes what the call left under protected names, unless another call may need it, and
-// returns what appeared. It must be called once.
+// returns what appeared while it ran, whichever call made it. It must be called once. A nil Call
+// has none.
 func (c *Call) End() []Incident {
 	if c == nil || c.watcher == nil {
 		return nil
@@ -167,6 +174,7 @@ func (c *Call) End() []Incident {
 	return found
 }
 
+// catchUp brings the tree up to date. It postpones long searches, and then returns false.
 func (w *Watcher) catchUp(c *Call) (searched bool) {
 	alone, most := w.alone(c), mostPending
 	if alone {

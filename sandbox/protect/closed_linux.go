@@ -8,6 +8,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
+// openClosed reads directories whose permissions a call had removed, after its end.
 func (w *Watcher) openClosed(c *Call) {
 	tried := map[*directory]bool{}
 	for again := true; again; {

@@ -32,7 +32,7 @@ func (w *Watcher) content(f *directory, name string, last bool) string {
 	case err != nil:
 		return "it cannot be read"
 	case text == "" && !last:
-		return ""
+		return "" // it may be about to be written
 	case name == ".git":
 		return w.checkGitFile(dir, text)
 	case name == "hgrc":
@@ -63,7 +63,7 @@ func readText(path string) (string, error) {
 }
 
 // checkGitFile returns why a .git file is not allowed, or "". It may name the git directory of
-// a watched worktree or module.
+// a worktree or module of a watched repository, which is checked itself.
 func (w *Watcher) checkGitFile(dir, text string) string {
 	target := leadsTo(dir, text)
 	if real, err := filepath.EvalSymlinks(target); target == "" || err != nil || real != target {

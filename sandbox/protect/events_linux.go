@@ -14,11 +14,12 @@ type event struct {
 	wd   int32
 	name string
 	to   string // new name of a directory renamed in its directory, or ""
-	mask uint32
+	mask uint32 // union of the event masks
 
 	mixed bool // several events, not for one name alone
 }
 
+// pump handles events, about most, and reports whether none is left. The caller holds mu.
 func (w *Watcher) pump(most int) (drained bool) {
 	for !w.closed {
 		list := w.take()
@@ -42,6 +43,7 @@ func (w *Watcher) pump(most int) (drained bool) {
 // block is how much of the queue is read at once; it bounds how long the lock is held.
 const block = 8 << 10
 
+// take reads a block of events and merges repeated events of a name.
 func (w *Watcher) take() []event {
 	var buf [block]byte
 	for {
@@ -109,9 +111,9 @@ func (w *Watcher) handle(e event) {
 		w.tree.unseen, w.tree.full = slices.Clone(w.tree.roots), true
 		w.tree.drains++
 		w.tree.gap = w.tree.drains
-	case f == nil:
+	case f == nil: // of a removed watch
 	case e.mask&unix.IN_IGNORED != 0:
-		f.wd = -1
+		f.wd = -1 // the kernel removed the watch with the directory
 		delete(w.tree.watch, e.wd)
 		if f.born.IsZero() && f.parent != nil {
 			w.tree.again[f.parent] = struct{}{} // the watch descriptor may be reused
@@ -128,8 +130,8 @@ func (w *Watcher) handle(e event) {
 	}
 }
 
-// canWait reports whether an event of a flood can be dropped: its directory must be read
-// anyway, and no call is ended for its name.
+// canWait reports whether an event of a flood can be dropped: its directory must be read anyway,
+// and no call is ended for its name. Handling all would overflow the queue again.
 func (w *Watcher) canWait(f *directory, e event) bool {
 	if f.read >= w.tree.gap || e.mask&unix.IN_ISDIR == 0 {
 		return false
@@ -137,8 +139,9 @@ func (w *Watcher) canWait(f *directory, e event) bool {
 	return w.ordinary(f, e.name) && (e.to == "" || w.ordinary(f, e.to))
 }
 
-// renamed applies the rename of a project directory, and reports whether it could, without
-// checking both names: most of the cost of many renames.
+// renamed applies the rename of a project directory, and reports whether it could. It does not
+// check both names, which would be most of the cost of many renames: the event suffices if the
+// state of the directory is as old, otherwise the new name is checked.
 func (w *Watcher) renamed(f *directory, e event) bool {
 	d := f.children[e.name]
 	if d == nil || d.wd < 0 || d.unread || d.born.IsZero() {
@@ -171,6 +174,7 @@ func (w *Watcher) ordinary(f *directory, name string) bool {
 	return f.kind == plain && !w.matters(f, name) && (len(w.links) == 0 || !w.isNoted(f, name))
 }
 
+// here caches the directory of the latest event, which is likely that of the next.
 type here struct {
 	directory *directory
 	fd        int
@@ -271,6 +275,7 @@ func (w *Watcher) place(f *directory, name string, in nofollow.Info) {
 	}
 }
 
+// enter returns what must be read because a directory appeared under a name.
 func (w *Watcher) enter(f *directory, name string, in nofollow.Info) []*directory {
 	if was := w.tree.byID[in.ID]; was != nil && w.hasMoved(was, f, in) {
 		return w.attach(was, f, name)

@@ -17,9 +17,9 @@ import (
 type finding struct {
 	Incident
 	entry
-	by   map[*Call]bool
-	wait bool // for all of them
-	late bool // or by a call that ended before
+	by   map[*Call]bool // running calls that may have made it
+	wait bool           // for all of them
+	late bool           // or by a call that ended before
 }
 
 // mostFindings bounds the findings. A call that makes more is ended.
@@ -55,14 +55,14 @@ func (w *Watcher) suspects(f *directory, path string) (by map[*Call]bool, own, l
 	return by, own, late
 }
 
-// uncover records that a covered path was replaced: its mount is gone.
+// uncover records that a covered path was replaced: its mount is gone with it.
 func (w *Watcher) uncover(path string) {
 	for c := range w.active {
 		delete(c.Covered, path)
 	}
 }
 
-// accuse records what calls must not make; strict: not in their own projects either.
+// accuse records something that calls must not make; with strict, not in their own projects either.
 func (w *Watcher) accuse(f *directory, name, why string, strict bool) {
 	if len(w.active) == 0 && w.late == nil {
 		return
@@ -127,7 +127,7 @@ func (w *Watcher) judgeContents(last bool) {
 			continue
 		}
 		w.opened(f)
-		for _, name := range resumed {
+		for _, name := range resumed { // what an operation would continue, once its calls have ended
 			e := entry{f, name}
 			if why := w.content(f, name, last); w.findings[e] == nil && why != "" {
 				w.convict(e, why, true)
@@ -147,6 +147,7 @@ func (w *Watcher) judgeContents(last bool) {
 	}
 }
 
+// convict records a file to remove because of its content.
 func (w *Watcher) convict(e entry, why string, wait bool) {
 	path := e.directory.path() + "/" + e.name
 	if by, _, late := w.suspects(e.directory, path); by != nil {
@@ -154,8 +155,8 @@ func (w *Watcher) convict(e entry, why string, wait bool) {
 	}
 }
 
-// due removes and returns the findings of an ended call, or the late ones. What waits for other
-// calls is kept, and reported.
+// due removes and returns the findings of an ended call, or those of calls that
+// ended before if c is nil. What waits for other calls is kept, and reported.
 func (w *Watcher) due(c *Call) (list []*finding) {
 	for e, n := range w.findings {
 		if c != nil && !n.by[c] || c == nil && !n.late {
@@ -189,7 +190,7 @@ func (w *Watcher) clean(due []*finding) (list []Incident) {
 	if len(due) > 0 {
 		w.existing = nil
 	}
-	if w.more && removed {
+	if w.more && removed { // the rest is found again
 		w.more, w.tree.unseen, w.tree.full = false, slices.Clone(w.tree.roots), true
 	}
 	return list
@@ -218,7 +219,7 @@ func (w *Watcher) remove(n *finding, batch *quarantine.Batch) bool {
 	return true
 }
 
-// Remove moves what calls have left to the quarantine, and returns the outcome.
+// Remove copies what calls have left to the quarantine, removes it, and returns the outcome.
 func (w *Watcher) Remove(found []Removal) (list []Incident) {
 	batch := quarantine.NewBatch(w.options.Quarantine)
 	for _, r := range found {
@@ -241,6 +242,7 @@ func (w *Watcher) Remove(found []Removal) (list []Incident) {
 	return list
 }
 
+// openDirectory opens a directory, if it is where it was last seen.
 func (w *Watcher) openDirectory(f *directory) (int, error) {
 	if f.lost || f.kind == forgotten {
 		return -1, unix.ENOENT

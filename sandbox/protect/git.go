@@ -18,7 +18,8 @@ var (
 )
 
 // allowed are the settings that git itself writes and that run nothing, by section and key
-// (git-config(1)).
+// (git-config(1)); for sections with a quoted name, such as [remote "origin"], by the section
+// alone.
 var allowed = map[string]string{
 	"core":       " repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks sparsecheckout sparsecheckoutcone autocrlf eol safecrlf untrackedcache splitindex commitgraph multipackindex ",
 	"extensions": " objectformat refstorage worktreeconfig partialclone compatobjectformat preciousobjects ",
@@ -36,7 +37,7 @@ var allowed = map[string]string{
 }
 
 // settings yields each setting of a git configuration, such as "core.bare", and lines it cannot
-// parse under the key "".
+// parse under the key "": git may understand them.
 func settings(text string) iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
 		section := ""
@@ -60,6 +61,8 @@ func settings(text string) iter.Seq2[string, string] {
 	}
 }
 
+// checkConfig returns why a git configuration is not allowed, or "". What it cannot parse is not
+// allowed. worktree judges values of core.worktree.
 func checkConfig(text string, worktree func(value string) bool) string {
 	for key, value := range settings(text) {
 		if why := checkSetting(key, value, worktree); why != "" {
@@ -81,7 +84,7 @@ func checkSetting(key, value string, worktree func(value string) bool) string {
 	case !strings.Contains(allowed[section], " "+name+" "):
 		return "it sets " + key
 	case transport.MatchString(unquote.Replace(value)):
-		// Such a transport runs a program (gitremote-helpers(7)).
+		// Such a transport runs a program: "ext::sh -c …" (gitremote-helpers(7)).
 		return "it names a transport of its own: " + brief(value)
 	}
 	return ""
@@ -100,11 +103,13 @@ func checkTodo(text string) string {
 	return ""
 }
 
-// strategies are git's own (git-merge(1)). For others git runs a program of that name.
+// strategies are git's own (git-merge(1)). For others git runs a program of that name,
+// with a slash in it one of the work tree.
 var strategies = []string{"", "ort", "recursive", "resolve", "octopus", "ours", "subtree"}
 
 const todo = "git-rebase-todo"
 
+// checkResumed returns why git must not continue from a file of an interrupted operation, or "".
 func checkResumed(name, text string) string {
 	strategy := ""
 	switch name {
@@ -151,6 +156,7 @@ func brief(line string) string {
 	return line
 }
 
+// leadsTo returns the directory that a .git file names (gitrepository-layout(5)), or "".
 func leadsTo(dir, text string) string {
 	target, ok := strings.CutPrefix(strings.TrimRight(text, "\r\n"), "gitdir: ")
 	if !ok || target == "" || strings.ContainsAny(target, "\n\x00") {
@@ -162,6 +168,7 @@ func leadsTo(dir, text string) string {
 	return filepath.Clean(target)
 }
 
+// named returns the hooks, work tree and included files that a git configuration names.
 func named(config string) (hooks, worktree string, included []string) {
 	for key, value := range settings(config) {
 		switch value = unquote.Replace(value); key {

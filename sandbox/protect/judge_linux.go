@@ -46,8 +46,9 @@ func (w *Watcher) counts(f *directory, name string) bool {
 	return !f.library && w.names.has(f.name, name)
 }
 
-// judgeName checks a protected name. A project that the call made may contain such files, but
-// every Mercurial command reads hgrc.
+// judgeName checks a protected name. A project that the call made may contain such files,
+// since no other program has opened it yet. Every Mercurial command reads hgrc, so its content is
+// checked.
 func (w *Watcher) judgeName(f *directory, name string) {
 	if !f.held[name] {
 		if f.held == nil {
@@ -97,7 +98,8 @@ func (w *Watcher) judgeRepository(f *directory, mode fs.FileMode) {
 	}
 }
 
-// isBare is git's is_git_directory.
+// isBare reports whether git treats a directory with these names as a git directory
+// (is_git_directory).
 func isBare(has func(name string) bool) bool {
 	return has("HEAD") && (has("commondir") || has("refs") && has("objects"))
 }
@@ -106,8 +108,8 @@ func bareName(name string) bool {
 	return name == "HEAD" || name == "commondir" || name == "refs" || name == "objects"
 }
 
-// becomeBare treats a project directory as a git directory, whose subdirectories are read
-// again.
+// becomeBare treats a project directory as a git directory from now on, and forgets its
+// subdirectories, so that they are read again.
 func (w *Watcher) becomeBare(f *directory) {
 	f.bare = true
 	w.hold(f)

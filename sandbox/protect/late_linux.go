@@ -12,10 +12,10 @@ import (
 )
 
 // unswept are calls that ended before every directory was searched. What they left is found by
-// this Watcher or the next one.
+// this Watcher or the next one of these roots, which gets it as JSON. nil means none.
 type unswept struct {
-	Until time.Time // later files are not theirs
-	Reach reach
+	Until time.Time // when the last of them ended: later files are not theirs
+	Reach reach     // since the first of them began
 }
 
 func (u *unswept) blames(path string) bool {
@@ -34,7 +34,8 @@ func (u *unswept) made(path string) bool {
 	return ok && !born.Before(u.Reach.Since) && !born.After(u.Until)
 }
 
-// timesOf returns a file's ctime, which no program can set, and its birth time, or ctime.
+// timesOf returns a file's ctime, which no program can set, and its birth time, or
+// its ctime if the file system records none.
 func timesOf(path string) (changed, born time.Time, ok bool) {
 	in, err := nofollow.Lstat(path)
 	if in.Born.IsZero() {
@@ -44,7 +45,8 @@ func timesOf(path string) (changed, born time.Time, ok bool) {
 }
 
 // stamp returns the time that a file changed now would get, or an earlier one: file system
-// clocks are behind time.Now.
+// clocks advance in ticks, behind time.Now (CLOCK_REALTIME_COARSE, clock_gettime(2)). It returns
+// the zero time if it cannot be read.
 func stamp() time.Time {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
@@ -67,8 +69,10 @@ func (w *Watcher) leave(c *Call) {
 	}
 }
 
+// piece is how many directories are read before the lock is released.
 const piece = 500
 
+// sweep searches what calls have left unseen.
 func (w *Watcher) sweep() {
 	w.mu.Lock()
 	for again := true; again; again = !w.closed && len(w.tree.unseen) > 0 {
@@ -90,6 +94,7 @@ func (w *Watcher) yield() {
 	w.mu.Lock()
 }
 
+// search reads at most most of the pending directories, and reports whether some are left.
 func (w *Watcher) search(most int) (more bool) {
 	t := &w.tree
 	for ; len(t.unseen) > 0 && most > 0; most-- {

@@ -14,7 +14,7 @@ import (
 const mostLinks = 40
 
 // real resolves a protected path in a root, "" if outside, and records what a call could change
-// to redirect it. named: path is watched.
+// to redirect it: links, and missing components. named: path is watched.
 func (w *Watcher) real(path string, named bool) string {
 	at, ahead := "/", parts(path)
 	for links := 0; len(ahead) > 0; {
@@ -48,6 +48,7 @@ func (w *Watcher) real(path string, named bool) string {
 	return at
 }
 
+// leads reports whether a path is on the way to something in existing, or that is outdated.
 func (w *Watcher) leads(path string) bool {
 	if w.existing == nil {
 		return true
@@ -61,6 +62,8 @@ func (w *Watcher) passes(dir string) bool {
 	return i < len(w.ways) && strings.HasPrefix(w.ways[i], dir+"/")
 }
 
+// isNoted reports whether links has the entry of a directory with this name, or may have something
+// below it.
 func (w *Watcher) isNoted(f *directory, name string) bool {
 	path := f.path() + "/" + name
 	_, noted := w.links[path]
@@ -81,7 +84,8 @@ func parts(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// misses records that a protected path resolves to end, and its first missing component next.
+// misses records that a protected path resolves to end, and that next is its first missing
+// component.
 func (w *Watcher) misses(next, end string) {
 	for _, path := range []string{next, end} {
 		if w.inRoot(path) {
@@ -90,7 +94,8 @@ func (w *Watcher) misses(next, end string) {
 	}
 }
 
-// astray reports whether a new entry redirects a protected name.
+// astray reports whether a new entry redirects a protected name: it replaces a link, is the target
+// of one, or is a link on the way there.
 func (w *Watcher) astray(f *directory, name string, mode fs.FileMode) bool {
 	path := f.path() + "/" + name
 	was, noted := w.links[path]
@@ -100,7 +105,7 @@ func (w *Watcher) astray(f *directory, name string, mode fs.FileMode) bool {
 	case was != (link{}) || !mode.IsDir():
 		return true
 	}
-	return !w.linksBelow(path)
+	return !w.linksBelow(path) // otherwise it is a directory on the way
 }
 
 func (w *Watcher) linksBelow(dir string) bool {
@@ -115,7 +120,7 @@ func (w *Watcher) linksBelow(dir string) bool {
 // elsewhere lists what git obeys outside its directory: what its configuration names, and
 // targets of links in hooks.
 func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
-	if !f.isGit() || w.ownToSome(f) {
+	if !f.isGit() || w.ownToSome(f) { // a call's own is checked when it ends
 		return nil
 	}
 	hooks, err := os.ReadDir(dir + "/hooks")
@@ -134,6 +139,8 @@ func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
 // mostIncluded bounds the configurations read for one: they may include themselves.
 const mostIncluded = 50
 
+// configured lists what the configuration of a git directory names, with its includes. Hooks are
+// relative to work, or to the configured work tree.
 func configured(dir, work string) (list []string) {
 	configs := []string{dir + "/config"}
 	for i := 0; i < len(configs); i++ {

@@ -1,10 +1,11 @@
 // Package protect keeps calls from changing the files of a project that other programs run or
 // obey, such as git hooks and .envrc.
 //
-// Those that exist when a call begins are read-only for it. Missing ones are watched for
-// (inotify(7)): one that appears ends the call, except in a directory that the call made. It is
-// removed after the call, with a copy in the quarantine. Nothing is renamed, and everything is
-// opened by descriptors, following no link: other calls may have it open.
+// Those that exist when a call begins (Call.Existing) are made read-only for it by the sandbox.
+// Missing ones are watched for (inotify(7)): one that appears ends the call, except in a directory
+// that the call made. It is removed after the call, with a copy in the quarantine. Nothing is
+// renamed, and everything is opened by descriptors, following no link: other calls may have it
+// open.
 package protect
 
 import (
@@ -27,7 +28,7 @@ type Options struct {
 	// Report only reports: nothing is removed, no call is ended.
 	Report bool
 	// Watches is the maximum number of watched directories; 0 = half of the kernel's limit, at
-	// most 65 536.
+	// most 65 536. The others are searched at the end of each call.
 	Watches int
 	// Sight receives what the scan finds; may be nil.
 	Sight Sight
@@ -50,14 +51,15 @@ type Sight interface {
 // Incident is something that appeared under a protected name.
 type Incident struct {
 	Path string
-	Why  string // for people and models
+	Why  string // what is wrong with it, for people and models
 	Kept string // the copy in the quarantine; "" = not removed
 	Err  error  // why it could not be removed
 	// Later: it is removed when the calls that may have made it have ended.
 	Later bool
 	// Gone: it no longer existed when the call had ended.
 	Gone bool
-	// Own: it is in a project that the call made, and kept.
+	// Own: it is in a project that the call made. It is kept, and protected from the next call
+	// on.
 	Own bool
 	// Rule is the policy rule for which it was removed; "" = its name is protected.
 	Rule string
@@ -66,7 +68,7 @@ type Incident struct {
 // A Removal is something for Watcher.Remove.
 type Removal struct {
 	Path, Why, Rule string      // as in Incident
-	Still           func() bool // it is still what was found
+	Still           func() bool // reports whether it is still what was found
 }
 
 // Violation reports whether the call did something it must not.
@@ -115,7 +117,8 @@ func inside(path, root string) (rest string, ok bool) {
 	return strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
 }
 
-// name returns the protected name that contains a canonical path, or "", by the path alone.
+// name returns the protected name that contains a canonical path, or "". It uses only the path, so
+// it is stricter than the watch.
 func (o Options) name(path string) string {
 	for _, root := range o.Roots {
 		rest, ok := inside(path, root)

@@ -11,10 +11,10 @@ import (
 )
 
 type reach struct {
-	Since   time.Time
+	Since   time.Time       // when it began
 	Covered map[string]bool // existed, read-only for it
 	Links   map[string]link // symbolic links to protected names, not covered themselves; zero for a missing component
-	Granted []string
+	Granted []string        // what it was allowed to change anyway
 }
 
 // link identifies a symbolic link. No program can set ctime (inode(7)).
@@ -25,14 +25,15 @@ type link struct {
 
 func linkOf(in nofollow.Info) link { return link{in.Inode, in.Changed.UnixNano()} }
 
+// may reports whether a path, a parent of it or something below it was granted.
 func (r *reach) may(path string) bool {
 	return slices.ContainsFunc(r.Granted, func(g string) bool {
 		return path == g || strings.HasPrefix(path, g+"/") || strings.HasPrefix(g, path+"/")
 	})
 }
 
-// could reports whether the call may have created what is at a path. In a covered directory,
-// and if late is set, only what has changed since it began.
+// could reports whether the call may have created what is at a path. What has not changed since it
+// began existed before, if it is in a covered directory or late is set.
 func (r *reach) could(path string, late bool) bool {
 	if r.Covered[path] {
 		return false
@@ -57,6 +58,7 @@ func (r *reach) after(path string) bool {
 	return !ok || !changed.Before(r.Since)
 }
 
+// join returns what either of two calls could change.
 func (r reach) join(other reach) reach {
 	both := reach{Since: r.Since, Covered: maps.Clone(r.Covered), Links: maps.Clone(r.Links), Granted: slices.Concat(r.Granted, other.Granted)}
 	maps.DeleteFunc(both.Covered, func(path string, _ bool) bool { return !other.Covered[path] })

@@ -23,6 +23,7 @@ func (w *Watcher) addRoot(path string) {
 	w.scan([]*directory{f})
 }
 
+// scan reads directories and all that is new below them, outermost first.
 func (w *Watcher) scan(next []*directory) {
 	for len(next) > 0 {
 		f := next[0]
@@ -31,6 +32,7 @@ func (w *Watcher) scan(next []*directory) {
 	w.here.close()
 }
 
+// read watches a directory, then checks its entries, and returns its new subdirectories.
 func (w *Watcher) read(f *directory) []*directory {
 	if f.kind == forgotten {
 		return nil
@@ -64,7 +66,8 @@ func (w *Watcher) read(f *directory) []*directory {
 	return found
 }
 
-// openDir opens a directory through its known parent: another may have its path.
+// openDir opens a directory for reading through its known parent: another may have its path.
+// One without permission is read after the call that removed it has ended.
 func (w *Watcher) openDir(f *directory) (*os.File, nofollow.Info, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY
 	if f.lost {
@@ -155,7 +158,7 @@ func (w *Watcher) add(f *directory, name string) *directory {
 	return sub
 }
 
-// addWatch watches an open directory.
+// addWatch watches an open directory, unless it is watched already.
 func (w *Watcher) addWatch(f *directory, dir *os.File) {
 	t := &w.tree
 	if f.wd >= 0 {
@@ -196,6 +199,7 @@ func (w *Watcher) watchMore(f *directory) {
 	_, _ = unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", dir), watched|unix.IN_CLOSE_WRITE)
 }
 
+// hold marks a directory that contains protected names, or may.
 func (w *Watcher) hold(f *directory) {
 	w.tree.holders[f] = struct{}{}
 	w.existing = nil
@@ -247,6 +251,7 @@ func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 	return nil
 }
 
+// keeps reports whether a known directory means the same under a name in parent.
 func (w *Watcher) keeps(f, parent *directory, name, path string) bool {
 	library := parent.library || slices.Contains(dependencies, name)
 	if f.unread || f.library != library || f.kind != parent.kindBelow(name) {

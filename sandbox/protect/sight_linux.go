@@ -49,7 +49,7 @@ func (w *Watcher) sync() {
 }
 
 // searchLost scans again for the Sight after the queue has overflowed, and handles new events
-// meanwhile.
+// meanwhile: otherwise the queue would overflow again.
 func (w *Watcher) searchLost() {
 	for left := w.looks; w.options.Sight != nil && w.tree.full && left > 0 && w.search(piece); left -= piece {
 		w.pump(1 << 14)
@@ -90,7 +90,7 @@ func (w *Watcher) relist(f *directory) {
 			continue // unreadable, also for calls; or gone
 		}
 		open := os.NewFile(uintptr(fd), dir)
-		entries, _ := open.ReadDir(-1)
+		entries, _ := open.ReadDir(-1) // a partial list counts
 		open.Close()
 		w.list(next[0], entries)
 		for _, sub := range next[0].children {

@@ -8,19 +8,20 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
+// kind is the role of a directory in git.
 type kind int
 
 const (
-	plain kind = iota
-	gitDir
+	plain  kind = iota // a directory of the project
+	gitDir             // .git, or a module's
 	gitInfo
 	hooks
 	modules // modules, and directories in it that are git directories or contain some
 	worktrees
-	worktree
+	worktree   // a directory in worktrees
 	unfinished // state of a rebase, or of a sequence of picks
-	gitData
-	forgotten
+	gitData    // anything else in a git directory
+	forgotten  // removed
 )
 
 func (k kind) isGit() bool { return k == gitDir || k == modules || k == worktree }
@@ -54,6 +55,7 @@ func (k kind) kindBelow(name string) kind {
 	return gitData
 }
 
+// gitStores reports whether git keeps only data in a directory with this name.
 func gitStores(name string) bool {
 	return name == "objects" || name == "refs" || name == "logs" || name == "lfs"
 }
@@ -69,7 +71,7 @@ type directory struct {
 	gitFile  bool // its .git is a file
 	unread   bool // it could not be read when found, so its contents may be old
 	lost     bool // moved or removed from its name
-	sighted  bool // something in it matters to the Sight
+	sighted  bool // something in it, or below it, matters to the Sight
 
 	wd   int32 // -1: not watched
 	id   nofollow.ID
@@ -101,8 +103,8 @@ func (f *directory) kindBelow(name string) kind {
 
 func (f *directory) isGit() bool { return f.kind.isGit() || f.bare }
 
-// base returns the directory whose maker counts: the git directory, or for .cargo/config.toml
-// the parent of .cargo.
+// base returns the directory that decides who made something: for parts of a git directory the git
+// directory, for .cargo/config.toml the parent of .cargo.
 func (f *directory) base(n names) *directory {
 	for f.kind != plain && !f.isGit() && f.parent != nil {
 		f = f.parent
@@ -117,18 +119,18 @@ type tree struct {
 	roots   []*directory
 	byID    map[nofollow.ID]*directory
 	watch   map[int32]*directory
-	most    int
-	short   bool
+	most    int                     // watches
+	short   bool                    // of watches
 	holders map[*directory]struct{} // may contain something protected
-	dark    map[*directory]struct{}
-	closed  map[*directory]struct{}
-	again   map[*directory]struct{}
-	lost    map[*directory]struct{}
-	unseen  []*directory      // to be read before it is known what calls have left
-	full    bool              // and all directories below them
-	drains  uint64            // how often the queue was empty, or overflowed
-	gap     uint64            // least directory.read since the queue overflowed
-	former  map[string]former // first directories moved or removed from a path while calls run
+	dark    map[*directory]struct{} // not watched
+	closed  map[*directory]struct{} // not readable
+	again   map[*directory]struct{} // could not be opened: to be read again
+	lost    map[*directory]struct{} // see directory.lost
+	unseen  []*directory            // to be read before it is known what calls have left
+	full    bool                    // and all directories below them
+	drains  uint64                  // how often the queue was empty, or overflowed
+	gap     uint64                  // least directory.read since the queue overflowed
+	former  map[string]former       // first directories moved or removed from a path while calls run
 }
 
 type former struct {
@@ -156,7 +158,8 @@ func (t *tree) look(f *directory) {
 }
 
 // exact reports whether the state of a directory is that before the current event: its events
-// come in the order of its changes.
+// come in the order of its changes (fsnotify_move in the kernel, which has it locked), and all that
+// came before the latest read have been handled.
 func (t *tree) exact(f *directory) bool { return t.gap <= f.read && f.read < t.drains }
 
 func (f *directory) put(sub *directory) {

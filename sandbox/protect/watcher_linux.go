@@ -16,30 +16,30 @@ import (
 type Watcher struct {
 	options Options
 	names   names
-	inotify *os.File // read by raw system calls, with mu held
+	inotify *os.File // for its poller; read by raw system calls, with mu held
 	fd      int
 	taken   uint64 // bytes of events read; guarded by mu
 	looks   int    // directories to read before a call returns
 	work    sync.WaitGroup
 	follow  atomic.Pointer[func([]string)]
-	ready   chan struct{}
+	ready   chan struct{} // closed when the roots have been read for the first time
 
 	mu       sync.Mutex
 	tree     tree
 	here     here
-	calls    uint64
+	calls    uint64 // number of calls begun
 	active   map[*Call]struct{}
-	findings map[entry]*finding
-	unproven map[entry]struct{} // files to check when a call ends
+	findings map[entry]*finding // what to remove
+	unproven map[entry]struct{} // files that calls may have made, to check when a call ends
 	existing []string           // see Call.Existing; nil = outdated
 	links    map[string]link    // symbolic links on the way to them; zero: missing components
 	ways     []string           // existing and links, sorted
-	followed []string
-	behind   bool     // calls began before all events were handled
-	more     bool     // there were more findings than are kept
-	late     *unswept // what ended calls may have left
-	found    []Incident
-	sweeping bool
+	followed []string           // last argument of follow
+	behind   bool               // calls began before all events were handled
+	more     bool               // there were more findings than are kept
+	late     *unswept           // what ended calls may have left
+	found    []Incident         // found of late, for the next End
+	sweeping bool               // a goroutine runs sweep
 	closed   bool
 }
 
@@ -75,7 +75,8 @@ func unwatched(o Options) *Watcher {
 	}
 }
 
-// Beside returns a Watcher like w for another directory of one call. The caller closes it.
+// Beside returns a Watcher like w for another directory and Sight, for one call that may also
+// write there. It is nil for a nil Watcher. The caller closes it.
 func (w *Watcher) Beside(root string, sight Sight) (*Watcher, error) {
 	if w == nil {
 		return nil, nil
@@ -124,8 +125,9 @@ func (w *Watcher) Close() {
 	w.work.Wait()
 }
 
-// Follow sets a function that receives what Call.Existing would return, whenever it changes. It
-// may be set once, before Close.
+// Follow sets a function that receives what Call.Existing would return, once that is known and
+// whenever it changes, from goroutines of the Watcher. f must not block for long. It may be set
+// once, before Close.
 func (w *Watcher) Follow(f func(existing []string)) {
 	if w == nil {
 		return
@@ -135,6 +137,7 @@ func (w *Watcher) Follow(f func(existing []string)) {
 	w.work.Go(w.notify)
 }
 
+// notify calls follow if the result has changed. The caller does not hold mu.
 func (w *Watcher) notify() {
 	f := w.follow.Load()
 	if f == nil {
@@ -152,8 +155,8 @@ func (w *Watcher) notify() {
 	}
 }
 
-// Name returns the protected name that contains a canonical path, or the existing path to which
-// one leads, or "".
+// Name returns the protected name that contains a canonical path, or the path to which one leads,
+// or "". Missing names count like existing ones.
 func (w *Watcher) Name(path string) string {
 	if w == nil {
 		return ""
@@ -166,6 +169,7 @@ func (w *Watcher) Name(path string) string {
 	return w.ledTo(path)
 }
 
+// look returns the protected paths that exist. The caller holds mu.
 func (w *Watcher) look() []string {
 	if w.existing != nil || w.closed {
 		return w.existing

@@ -1,4 +1,5 @@
-// Package quarantine keeps copies of files that calls made and toold removed.
+// Package quarantine keeps copies of files that calls made and toold removed, until a person
+// restores or discards them or Prune does.
 //
 // Everything is copied and removed by descriptors, following no link: other calls may have it
 // open.
@@ -20,7 +21,7 @@ import (
 const (
 	takenFrom  = "taken-from"
 	taken      = "taken"
-	notKept    = "not-kept" // lists what was not copied
+	notKept    = "not-kept" // lists what was not copied: links, FIFOs, and what was too large
 	cellLayout = "20060102T150405.000Z"
 )
 
@@ -33,7 +34,8 @@ type Item struct {
 	Bytes int64     `json:"bytes"`
 }
 
-// Items lists a quarantine, the latest first. Items that disappear meanwhile are skipped.
+// Items lists a quarantine, the latest first. A missing one is empty; items that disappear
+// meanwhile are skipped.
 func Items(quarantine string) ([]Item, error) {
 	entries, err := os.ReadDir(quarantine)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -59,7 +61,7 @@ func item(quarantine, id string) (Item, bool) {
 	if info, err := os.Lstat(cell); err != nil || !info.IsDir() {
 		return Item{}, false
 	}
-	from, _ := os.ReadFile(filepath.Join(cell, takenFrom))
+	from, _ := os.ReadFile(filepath.Join(cell, takenFrom)) // without it the item cannot be restored
 	i := Item{ID: id, From: strings.TrimSuffix(string(from), "\n"), Kept: filepath.Join(cell, taken), At: at}
 	root, err := os.OpenRoot(cell)
 	if err != nil {

@@ -47,6 +47,7 @@ func (b *Batch) Take(dir int, name, from string) (kept string, err error) {
 	return kept, errors.Join(err, nofollow.RemoveAll(dir, name))
 }
 
+// keep makes an item: the copy, the original path, and a list of what was not copied.
 func (b *Batch) keep(dir int, name, from string) (kept string, err error) {
 	cell := filepath.Join(b.quarantine, time.Now().UTC().Format(cellLayout)+"-"+rand.Text()[:6])
 	if err := os.MkdirAll(cell, 0o700); err != nil {
@@ -140,7 +141,7 @@ func (k *copier) copyDir(from, to entry, path []string) error {
 		return err
 	}
 	defer unix.Close(dst)
-	names, _ := in.Readdirnames(k.left.entries + 1)
+	names, _ := in.Readdirnames(k.left.entries + 1) // a partial list counts
 	path = append(path[:len(path):len(path)], from.name)
 	for _, name := range names {
 		if err := k.copy(entry{src, name}, entry{dst, name}, path); err != nil {

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLost is returned if the worker did not answer. The request may have been carried out.
+// ErrLost is returned if the worker did not answer: it is gone, or the connection was cut. The
+// request may have been carried out.
 var ErrLost = errors.New("the process that opens files is gone")
 
 // Conn calls the functions of this package in a worker, one at a time. Cut may be called from
@@ -40,7 +41,8 @@ func (c *Conn) OpenDir(path string, meanwhile func()) (fd int, err error) {
 	return c.askFile(question{kind: askOpenDir, path: path}, meanwhile)
 }
 
-// Begin is the function Begin. The caller closes the file. What is not committed is discarded
+// Begin is the function Begin; content is read from its start, whatever its offset. It returns
+// PendingFile.File, which the caller closes. What is not committed is discarded
 // with the connection.
 func (c *Conn) Begin(change Change, content *os.File) (*os.File, error) {
 	fds := []int{int(content.Fd())}

@@ -2,8 +2,8 @@
 // symbolic link.
 //
 // It does so in this process, or in a worker: this binary inside a sandbox, which answers with
-// descriptors. It checks no permissions: what its process can reach decides. It imports only
-// packages near the kernel.
+// descriptors. It checks no permissions: what its process can reach decides. Like package
+// helper, which calls Serve, it imports only packages near the kernel.
 package fileworker
 
 // Marker is the first argument of a worker. Without a socket on descriptor ListenerFD the

@@ -42,7 +42,7 @@ func OpenDir(path string) (fd int, err error) {
 	return open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
 }
 
-// open is nofollow.Open for paths of the kernel's length.
+// open is nofollow.Open, but fails for a path that is too long for the kernel.
 func open(path string, flags uint64) (int, error) {
 	if len(path) >= unix.PathMax {
 		return -1, unix.ENAMETOOLONG
@@ -50,6 +50,7 @@ func open(path string, flags uint64) (int, error) {
 	return nofollow.Open(path, flags)
 }
 
+// regular fails for what is not a regular file: reading it might never end.
 func regular(mode fs.FileMode) error {
 	kind := "a device"
 	switch mode {

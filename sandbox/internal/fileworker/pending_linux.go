@@ -19,7 +19,7 @@ import (
 // Change says which file gets new content.
 type Change struct {
 	Path    string   // canonical
-	Parents bool     // create missing parent directories
+	Parents bool     // create missing parent directories of a new file
 	Private bool     // a new file is the owner's alone until its mode is set
 	Old     *os.File // the opened file to replace; nil: the file is new
 	Seen    *State   // state of Old before it was read; nil: no check
@@ -46,7 +46,8 @@ type PendingFile struct {
 	name   string // temporary name; "" = none
 }
 
-// Begin writes new content into a pending file. The caller must call Discard in the end.
+// Begin writes new content into a pending file. The caller must call Discard in the end. If there
+// is an old file, only the owner may read the pending file.
 func Begin(c Change, data io.Reader) (*PendingFile, error) {
 	dir, err := openDir(filepath.Dir(c.Path), c.Parents)
 	if err != nil {
@@ -71,13 +72,14 @@ func (d *PendingFile) Discard() {
 	if d.name != "" {
 		_ = unix.Unlinkat(d.dir, d.name, 0)
 	}
-	d.File.Close()
+	d.File.Close() // allowed on nil
 	unix.Close(d.dir)
 	d.dir = -1
 }
 
 // Commit moves the pending file to its path atomically and durably. The file must still be
-// Change.Old, unchanged and writable; a new file replaces nothing.
+// Change.Old, unchanged and writable; a new file replaces nothing. Other hard links
+// keep the old content.
 func (d *PendingFile) Commit() error {
 	base := filepath.Base(d.change.Path)
 	var err error
@@ -146,7 +148,7 @@ func (d *PendingFile) link(name string) error {
 }
 
 // unchanged verifies that the old file still has the content that was read, and is writable:
-// renaming over it does not need that.
+// renaming over it only needs permission for the directory.
 func (d *PendingFile) unchanged() error {
 	if d.change.Old == nil {
 		return nil
@@ -170,9 +172,9 @@ func (d *PendingFile) unchanged() error {
 	return nil
 }
 
-// write creates and fills the file. The lock: a child forked meanwhile keeps it open for
-// writing until exec, and running the new file fails with ETXTBSY (golang/go#22315). It must
-// not last as long as a sync.
+// write creates and fills the file. It holds the lock because a child forked meanwhile keeps the
+// file open for writing until exec, and running it fails with ETXTBSY (golang/go#22315). The lock
+// must not last as long as a sync.
 func (d *PendingFile) write(data io.Reader) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -214,7 +216,7 @@ func (d *PendingFile) createNamed() (*os.File, error) {
 func (d *PendingFile) openNew(name string, flags int) (*os.File, error) {
 	mode := uint32(0o666)
 	if d.change.Old != nil || d.change.Private {
-		mode = 0o600
+		mode = 0o600 // until the caller sets its mode
 	}
 	fd, err := unix.Openat(d.dir, name, flags|unix.O_WRONLY|unix.O_CLOEXEC, mode)
 	if err != nil {
@@ -255,7 +257,8 @@ func openDir(canonical string, parents bool) (int, error) {
 	return fd, err
 }
 
-// syncDir makes the new name durable, if the directory may be listed.
+// syncDir makes the new name durable, if the directory may be listed: otherwise it cannot be opened,
+// and the file system syncs it later. Errors are ErrUnsynced.
 func syncDir(dir int) error {
 	fd, err := nofollow.Reopen(dir)
 	if errors.Is(err, unix.EACCES) {
@@ -271,6 +274,7 @@ func syncDir(dir int) error {
 	return fmt.Errorf("%w: %w", ErrUnsynced, err)
 }
 
+// cause drops the path of the temporary file, which means nothing to a reader.
 func cause(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

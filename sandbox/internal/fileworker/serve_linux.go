@@ -35,7 +35,7 @@ func Serve() int {
 type handler struct {
 	end
 	change  Change
-	pending *PendingFile
+	pending *PendingFile // of change; may be nil
 }
 
 func (a *handler) serve() {
@@ -114,6 +114,6 @@ func (a *handler) drop() {
 	if a.pending != nil {
 		a.pending.Discard()
 	}
-	a.change.Old.Close()
+	a.change.Old.Close() // allowed on nil
 	a.pending, a.change = nil, Change{}
 }

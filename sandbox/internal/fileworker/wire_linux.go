@@ -13,12 +13,12 @@ import (
 
 // The kinds of requests.
 const (
-	askOpen    = 'o'
-	askOpenDir = 'l'
+	askOpen    = 'o' // answered with the file
+	askOpenDir = 'l' // answered with the directory
 	askBegin   = 'b' // with the content and possibly the old file; answered with the pending file
-	askCommit  = 'c'
-	askDiscard = 'd'
-	askRemove  = 'r'
+	askCommit  = 'c' // of this connection's last pending file
+	askDiscard = 'd' // of the same
+	askRemove  = 'r' // with the old file
 )
 
 // mostBytes exceeds any request and any answer.
@@ -29,7 +29,7 @@ type question struct {
 	parents bool
 	old     bool // the old file is attached
 	private bool
-	seen    *State
+	seen    *State // nil: not verified
 	path    string
 }
 
@@ -75,6 +75,8 @@ type failed struct {
 func (f *failed) Error() string   { return f.text }
 func (f *failed) Unwrap() []error { return f.is }
 
+// answerOf returns the wire form of an error, or of nil: the index of its outcome, its errno (0 =
+// none) in four bytes, and its text.
 func answerOf(err error) []byte {
 	if err == nil {
 		return make([]byte, 5)
@@ -130,8 +132,8 @@ func (e *end) send(b []byte, fds ...int) error {
 	}
 }
 
-// receive waits for a packet; io.EOF if the other end is gone. The caller closes the
-// descriptors.
+// receive waits for a packet; io.EOF if the other end is gone. The bytes are valid until the
+// next packet; the caller closes the descriptors.
 func (e *end) receive() (b []byte, fds []int, err error) {
 	for {
 		n, oobn, flags, _, err := unix.Recvmsg(e.socket, e.packet[:], e.rights[:], unix.MSG_CMSG_CLOEXEC)

@@ -21,10 +21,10 @@ type Info struct {
 	UID     int
 	Size    int64
 	Changed time.Time // ctime
-	Born    time.Time // zero if the file system has none
+	Born    time.Time // birth time; zero if the file system has none
 }
 
-// ReadFile reads a regular file of at most most bytes.
+// ReadFile reads a regular file of at most most bytes, opened with OpenFile.
 func ReadFile(path string, most int64) ([]byte, error) {
 	f, err := OpenFile(path)
 	if err != nil {

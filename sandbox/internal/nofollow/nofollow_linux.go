@@ -104,8 +104,8 @@ func OpenIn(dir int, name string, flags uint64) (int, error) {
 	return openat2(dir, name, flags|unix.O_NOFOLLOW, unlinked|unix.RESOLVE_BENEATH|unix.RESOLVE_NO_XDEV)
 }
 
-// OpenDir opens a directory for reading. It first adds permissions that its creator may have
-// removed.
+// OpenDir opens a directory for reading. It first adds missing permissions to a directory of this
+// user, by its descriptor: its creator may have removed them.
 func OpenDir(dir int, name string) (int, error) {
 	fd, err := OpenIn(dir, name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
