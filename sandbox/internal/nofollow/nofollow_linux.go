@@ -65,19 +65,25 @@ func openat2(dir int, path string, flags, resolve uint64) (int, error) {
 func Open(path string, flags uint64) (fd int, err error) {
 	const most = 4000 // of PATH_MAX
 	dir := unix.AT_FDCWD
-	for more := true; more && err == nil; {
-		head, how := path, flags
-		if more = len(path) > most; more {
-			i := strings.LastIndexByte(path[:most], '/')
-			head, path, how = path[:i], path[i+1:], unix.O_PATH|unix.O_DIRECTORY
+	for len(path) > most {
+		i := strings.LastIndexByte(path[:most], '/')
+		if i < 0 { // no file system has such a name
+			fd, err = -1, unix.ENAMETOOLONG
+		} else {
+			fd, err = openat2(dir, path[:i+1], unix.O_PATH|unix.O_DIRECTORY, unlinked)
 		}
-		fd, err = openat2(dir, head, how, unlinked)
 		if dir != unix.AT_FDCWD {
 			unix.Close(dir)
 		}
-		dir = fd
+		if err != nil {
+			return -1, err
+		}
+		dir, path = fd, strings.TrimLeft(path[i+1:], "/") // a slash would begin at the root
 	}
-	return fd, err
+	if dir != unix.AT_FDCWD {
+		defer unix.Close(dir)
+	}
+	return openat2(dir, path, flags, unlinked)
 }
 
 // OpenFile opens a regular file for reading, nonblocking.
