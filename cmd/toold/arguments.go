@@ -95,6 +95,7 @@ func (a argument) value(cmd *cobra.Command) any {
 	}
 }
 
+// background reports whether the arguments ask for background, in any spelling of the tools.
 func background(arguments json.RawMessage) bool {
 	var a map[string]any
 	if json.Unmarshal(arguments, &a) != nil {
@@ -103,7 +104,7 @@ func background(arguments json.RawMessage) bool {
 	return a["background"] == true || a["run_in_background"] == true || a["is_background"] == true
 }
 
-// build makes the JSON arguments of a call. from resolves paths.
+// build makes the JSON arguments of a call. from resolves the paths that a person typed.
 func build(cmd *cobra.Command, tool string, operands []string, in io.Reader, from func(string) string) (json.RawMessage, error) {
 	if cmd.Flags().Changed("arguments") {
 		return rawArguments(cmd, operands)

@@ -55,11 +55,11 @@ type callRun struct {
 	stdin        bool
 	yes, private bool
 	quiet        bool
-	background   bool
-	id           string
+	background   bool   // it runs on after its return
+	id           string // of the call; only its own questions are answered
 	live         console.Live
 	asked        bool // the policy asked a person
-	answers      bool
+	answers      bool // a person at this terminal, or --yes, answers its questions
 }
 
 func (c *callRun) run(cmd *cobra.Command, args []string) error {
@@ -110,7 +110,7 @@ func interruptible(parent context.Context) (ctx context.Context, stop func()) {
 	return untilCaught(parent, map[os.Signal]bool{os.Interrupt: true})
 }
 
-// make sends the call and prints its events. The end of ctx cancels the call.
+// make sends the call and prints its events. When ctx ends, it cancels the call and awaits its return.
 func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments json.RawMessage) (message.ToolReturn, error) {
 	events := client.Events{
 		Decision: func(d message.PolicyDecision) {

@@ -24,15 +24,16 @@ import (
 	"github.com/toold/toold/message"
 )
 
+// peer is the daemon that a call is made to, and the connections to it. close ends them, and a private daemon.
 type peer struct {
 	connect func(ctx context.Context, role string, o client.Options) (*client.Client, error)
 	agent   *client.Client
 	person  *client.Client // nil: no one answers
 	reader  *client.Client // of recorded output; nil until needed
-	tty     *os.File       // nil with --yes
-	private func() error   // nil: the daemon was running
+	tty     *os.File       // where person is asked; nil with --yes
+	private func() error   // stops a private daemon; nil: the daemon was running
 
-	answering sync.WaitGroup
+	answering sync.WaitGroup // of person
 }
 
 func (p *peer) close() {
@@ -42,7 +43,7 @@ func (p *peer) close() {
 		}
 	}
 	if p.tty != nil {
-		p.tty.Close()
+		p.tty.Close() // ends an open question
 	}
 	p.answering.Wait()
 	if p.private != nil {
@@ -54,6 +55,7 @@ func (p *peer) dial(ctx context.Context, role string) (*client.Client, error) {
 	return p.connect(ctx, role, client.Options{Name: "toold call", Silent: true})
 }
 
+// connect reaches the running daemon, or starts a private one.
 func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error) {
 	if c.below != "" {
 		c.say("workspace %s, in %s", cfg.Workspace, c.below)
@@ -103,7 +105,7 @@ func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error)
 	if err != nil {
 		return nil, console.Exit(console.ExitNotRun, err)
 	}
-	if works := p.agent.Hello().Workspace; works != cfg.Workspace {
+	if works := p.agent.Hello().Workspace; works != cfg.Workspace { // an older daemon serves one workspace
 		p.close()
 		return nil, &unservedError{fmt.Errorf("the running daemon serves %s only", works)}
 	}
@@ -134,7 +136,7 @@ func (c *callRun) output(workspace string) client.Options {
 func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	if !c.yes {
 		if !executor.IsTerminal(c.In) {
-			return nil
+			return nil // no one is here: the question finds no approver
 		}
 		// Standard error may be a file.
 		tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
@@ -161,6 +163,7 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	return nil
 }
 
+// answer decides one question, by --yes or by asking until the answer counts.
 func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest) {
 	if c.yes {
 		c.decide(ctx, p, client.Decision{ApprovalID: r.ID, Approve: true, Reason: "--yes was given beforehand", Beforehand: true})
@@ -180,6 +183,7 @@ func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest
 	}
 }
 
+// decide sends an answer, and reports whether the call still waits for one.
 func (c *callRun) decide(ctx context.Context, p *peer, d client.Decision) (open bool) {
 	_, err := p.person.Decide(ctx, d)
 	var refused *message.Error
@@ -194,6 +198,7 @@ func (c *callRun) decide(ctx context.Context, p *peer, d client.Decision) (open 
 	return false
 }
 
+// daemon returns the daemon of a configuration, or the one that --listen names.
 func (g *global) daemon(cfg config.Config) reach.Daemon {
 	return reach.Daemon{Config: cfg, Named: g.options.Listen != "", As: g.as, Version: version}
 }
@@ -223,7 +228,7 @@ func (g *global) reach(ctx context.Context, cfg config.Config, o client.Options)
 	return &peer{agent: agent, connect: d.Dial}, nil
 }
 
-// discover finds the workspace of dir, and its part below.
+// discover returns the workspace of dir, and sets below to the path of dir in it.
 func (g *global) discover(stateDir, dir string) (string, error) {
 	list, err := workspaces.In(stateDir).List()
 	if err != nil {
@@ -252,6 +257,7 @@ func (g *global) from(path string) string {
 	return g.below + "/" + path
 }
 
+// register registers the workspace: a person does that by working there.
 func (g *global) register(ctx context.Context, cfg config.Config) error {
 	added, err := workspaces.In(cfg.StateDir).Add(ctx, cfg.Workspace)
 	if err != nil {

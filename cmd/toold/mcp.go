@@ -138,7 +138,7 @@ func (h *hooked) run(ctx context.Context, name string) error {
 	d := hook.Dialects()[i]
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	ctx = withParent(ctx)
+	ctx = withParent(ctx) // the agent may be gone
 	judge := hook.Judge{Program: d.Name, Dial: h.dialFor(d.Name), Wait: cmp.Or(h.timeout, d.Wait)}
 	switch {
 	case h.list:

@@ -16,6 +16,7 @@ import (
 	"github.com/toold/toold/internal/service"
 )
 
+// packagedProgram is where packages install toold.
 const packagedProgram = "/usr/bin/toold"
 
 func packagingCommand() *cobra.Command {

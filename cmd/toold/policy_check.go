@@ -64,7 +64,7 @@ func configCommand(g *global) *cobra.Command {
 }
 
 type checkedConfig struct {
-	Config   string          `json:"config"`
+	Config   string          `json:"config"` // "" = no file
 	Warnings []string        `json:"warnings"`
 	Faults   []*config.Error `json:"faults,omitempty"`
 }

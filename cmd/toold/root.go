@@ -50,10 +50,10 @@ func run(ctx context.Context, args []string, c console.Console) int {
 type global struct {
 	console.Console
 	options config.Options
-	as      string // "" = the first with the role agent
+	as      string // name of the token of calls; "" = the first with the role agent
 
 	understood bool   // the command line
-	below      string // in a discovered workspace
+	below      string // path of the current directory in a discovered workspace; "" = its root
 }
 
 func newRoot(g *global) *cobra.Command {
@@ -133,6 +133,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
+// one accepts exactly one operand, which is not empty.
 func one(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return notEmpty(cmd, args)
@@ -164,11 +165,14 @@ func flagError(_ *cobra.Command, err error) error {
 	return fmt.Errorf("%s: expected %s", which, wanted)
 }
 
+// load reads the configuration for running calls, inspect for judging them.
 func (g *global) load() (config.Config, error)    { return g.loadFor(config.RunCalls) }
 func (g *global) inspect() (config.Config, error) { return g.loadFor(config.JudgeCalls) }
 
+// remote reads the configuration for commands about a daemon, in any directory.
 func (g *global) remote() (config.Config, error) { return g.loadFor(config.ReachDaemon) }
 
+// remotely passes do the configuration that remote returns.
 func (g *global) remotely(do func(context.Context, config.Config, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, err := g.remote()

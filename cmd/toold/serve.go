@@ -92,7 +92,7 @@ func hangups() (reload chan os.Signal, stop func()) {
 }
 
 // untilSignalled returns a context that TERM, INT, HUP (see hangupReloads) or QUIT ends; a second one ends the
-// process. Signals are always caught, so that commands start with their defaults.
+// process, and the sandboxes with it. Signals are always caught, so that commands start with their defaults.
 func untilSignalled(parent context.Context) (context.Context, func()) {
 	return untilCaught(parent, map[os.Signal]bool{
 		syscall.SIGTERM: true, syscall.SIGINT: true, syscall.SIGPIPE: false,

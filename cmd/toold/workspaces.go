@@ -43,7 +43,7 @@ func workspacesCommand(g *global) *cobra.Command {
 
 type listedWorkspace struct {
 	workspaces.Workspace
-	Problem string `json:"problem,omitempty"`
+	Problem string `json:"problem,omitempty"` // why no call can work there
 }
 
 func (g *global) listWorkspaces(_ context.Context, cfg config.Config, _ []string) error {

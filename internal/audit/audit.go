@@ -16,7 +16,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Open opens an existing journal.
+// Open opens the journal of a configuration, and does not make one.
 func Open(ctx context.Context, cfg config.Config) (*journal.Journal, error) {
 	if err := Recorded(ctx, cfg); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func Decided(rec journal.Record) (*message.Decision, error) {
 	return said, nil
 }
 
-// String is for people. An agent wrote much of it.
+// String is the call for people. An agent wrote much of it, so control characters are shown and further lines indented.
 func (s Call) String() string {
 	var b strings.Builder
 	line := func(name, text string) {

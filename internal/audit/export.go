@@ -33,7 +33,7 @@ type Message struct {
 	Message   json.RawMessage   `json:"message"`
 }
 
-// Lines writes the messages up to the number last as lines of JSON.
+// Lines writes the messages up to the number last as lines of JSON. With an error about a part of the journal it goes on.
 func Lines(ctx context.Context, record *journal.Journal, last int64, to io.Writer) (count int, lost error) {
 	query := journal.Query{Ascending: true, Limit: 1000}
 	for {
@@ -65,13 +65,13 @@ type Manifest struct {
 	Messages   int             `json:"messages"`
 	SHA256     string          `json:"sha256"` // of messages.jsonl
 	Checkpoint seal.Checkpoint `json:"checkpoint"`
-	Key        string          `json:"key"` // of the manifest
+	Key        string          `json:"key"` // that has signed the manifest, in hex
 }
 
 // Export writes the messages and a signed manifest into a new directory.
 func Export(ctx context.Context, record *journal.Journal, dir string) (m Manifest, err error) {
 	last := record.Last()
-	c, err := record.Checkpoint()
+	c, err := record.Checkpoint() // of all that is exported
 	if err != nil {
 		return m, err
 	}

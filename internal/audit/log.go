@@ -44,7 +44,7 @@ func (l *Log) Check() (err error) {
 		if l.Workspace, err = filepath.Abs(l.Workspace); err != nil {
 			return err
 		}
-		if real, err := filepath.EvalSymlinks(l.Workspace); err == nil { // else it is gone
+		if real, err := filepath.EvalSymlinks(l.Workspace); err == nil { // else it is gone, and recorded as it was
 			l.Workspace = real
 		}
 	}
@@ -80,7 +80,7 @@ func (l *Log) ownName() (unknown, err error) {
 type logged struct {
 	journal.Record
 	text   string
-	daemon string
+	daemon string // in a team store; "" = the journal here
 }
 
 // Run prints the calls of a record, which is nil with Store.
@@ -119,7 +119,7 @@ func (l *Log) print(calls []logged) error {
 	rows := make([][]string, len(calls))
 	for n, c := range calls {
 		if c.daemon != "" {
-			short := strings.LastIndex(c.daemon, "/") + 1 + 8
+			short := strings.LastIndex(c.daemon, "/") + 1 + 8 // the first digits of its id
 			rows[n] = []string{display.Short(c.daemon[:min(len(c.daemon), short)])}
 		}
 		rows[n] = append(rows[n], c.ReceivedAt.Local().Format(time.DateTime), cmp.Or(c.Decision.Action, "-"), ending(c.Record))
@@ -139,7 +139,7 @@ func (l *Log) query() journal.CallQuery {
 	return q
 }
 
-// collect returns the latest calls, also with an error.
+// collect returns the latest calls, also with an error, after which some are missing.
 func (l *Log) collect(ctx context.Context, record *journal.Journal, since time.Time) (calls []logged, err error) {
 	q := l.query()
 	q.Since = since
@@ -213,12 +213,13 @@ func Age(text string) (time.Duration, error) {
 	return d, nil
 }
 
+// followEvery is the period in which --follow looks for what other processes have recorded.
 const followEvery = 200 * time.Millisecond
 
 type follower struct {
 	*Log
 	record *journal.Journal
-	last   journal.Key
+	last   journal.Key // no later call is known
 	open   map[journal.Key]bool
 }
 
@@ -234,6 +235,7 @@ func (f *follower) begin(ctx context.Context) error {
 	return err
 }
 
+// follow goes on after what was printed, until ctx ends.
 func (f *follower) follow(ctx context.Context, printed []logged) error {
 	done := map[journal.Key]bool{}
 	for _, c := range printed {

@@ -23,13 +23,14 @@ import (
 // Verify checks a journal or a team store.
 type Verify struct {
 	console.Console
-	Key     string
-	Anchors []string
-	Store   string // "" = the journal here
-	Daemon  string // in the store
+	Key     string   // file of the only keys that may have signed; "" = any
+	Anchors []string // as anchor.Parse reads them
+	Store   string   // connection string of a team store; "" = the journal here
+	Daemon  string   // in the store; "" = all
 }
 
-// Run checks and prints what is sound. noted are links that were kept elsewhere.
+// Run checks and prints what is sound. noted is at most one link NUMBER:HASH that was kept elsewhere. load
+// returns the configuration; it is not called with Store.
 func (v *Verify) Run(ctx context.Context, load func() (config.Config, error), noted []string) error {
 	checks, err := v.checks(ctx, noted)
 	switch {
@@ -87,6 +88,7 @@ func (v *Verify) checks(ctx context.Context, noted []string) (c journal.Checks, 
 	return c, nil
 }
 
+// found prints what is sound, of a daemon in a store or, with "", of the journal here.
 func (v *Verify) found(daemon string, r journal.Report) error {
 	found := verified{Daemon: daemon, Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), Removed: r.Gone, Checkpoints: r.Count, Signed: r.Signed, Anchors: r.Met}
 	for _, k := range r.Keys {

@@ -17,18 +17,18 @@ import (
 type Config struct {
 	File           string // that was read; "" = none
 	Text           []byte // of the file
-	Listen         string
-	Socket         string
+	Listen         string // host:port; without TLS the host is a loopback one
+	Socket         string // path of a Unix socket; "" = none
 	TLS            TLS
-	Workspace      string // canonical
-	StateDir       string // canonical as far as it exists
+	Workspace      string // canonical; an existing directory, never "/"; "" with ReachDaemon
+	StateDir       string // canonical as far as it exists; for RunCalls never where calls may write
 	Policy         string // "" = the built-in policy
 	AllowedHosts   []string
 	AllowedOrigins []string
 	Tokens         []Token
 	ApprovalTime   time.Duration
 	Sandbox        sandbox.Profile
-	Lowest         sandbox.Tier // that is acceptable
+	Lowest         sandbox.Tier // the lowest acceptable tier
 	Protect        []string     // see policy.Autorun
 	ProtectReport  bool         // report new files under protected names instead of removing them
 	Limits         Limits
@@ -115,7 +115,7 @@ type loader struct {
 	home      string // "" = unknown
 	file      string // "" = none
 	src       []byte
-	raw       map[string]any // setting.target by key, decoded
+	raw       map[string]any // by key, what setting.target returned, decoded
 	faults    []error
 	warnings  []string
 	configDir string // $XDG_CONFIG_HOME/toold; "" = unknown
@@ -147,7 +147,7 @@ func newLoader(o Options) (*loader, error) {
 	return l, nil
 }
 
-// xdg returns a base directory (XDG), "" if unknown.
+// xdg returns a base directory (XDG), "" if unknown. It ignores a relative path in the variable, as XDG demands.
 func (l *loader) xdg(name, below string) string {
 	if dir := l.getenv(name); filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
@@ -220,6 +220,7 @@ const (
 	ReachDaemon                // they are ignored, and Config has no workspace
 )
 
+// unsafe reports what would make running calls unsafe, as the purpose demands.
 func (l *loader) unsafe(at scalar, format string, args ...any) {
 	switch l.purpose {
 	case ReachDaemon:

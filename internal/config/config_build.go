@@ -131,7 +131,7 @@ func (l *loader) endpoint(dst *string, s scalar) {
 	*dst = u.JoinPath("v1/traces").String()
 }
 
-// store refuses files in the connection string: calls cannot read those that variables name.
+// store refuses files that the connection string names: only those that variables name are hidden from calls.
 func (l *loader) store(dst *string, s scalar) {
 	for word, variable := range map[string]string{"passfile": "PGPASSFILE", "servicefile": "PGSERVICEFILE", "sslkey": "PGSSLKEY"} {
 		if strings.Contains(s.text, word) {
@@ -229,6 +229,7 @@ func (l *loader) environment(e *Env) {
 	}
 }
 
+// redact refuses texts so short that replacing them would garble any output.
 func (l *loader) redact(list []scalar) []string {
 	out := l.texts(list, "redact")
 	for i, v := range out {

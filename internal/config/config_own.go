@@ -89,6 +89,7 @@ func places(path string) ([]string, error) {
 // mount is a line of mountinfo: at shows the directory root of the device.
 type mount struct{ device, root, at string }
 
+// shows reports whether a mount below root shows what is at path.
 func shows(mounts []mount, root, path string) bool {
 	device, place := origin(mounts, path)
 	if device == "" {
@@ -117,6 +118,7 @@ func elsewhere(mounts []mount, path string) (list []string) {
 		case !paths.Within(m.root, place):
 			continue
 		}
+		// Another mount may cover it.
 		if d, p := origin(mounts, at); !paths.Within(at, path) && d == device && p == shown {
 			list = append(list, at)
 		}
@@ -124,6 +126,7 @@ func elsewhere(mounts []mount, path string) (list []string) {
 	return list
 }
 
+// origin returns the device of a path, and the path on it.
 func origin(mounts []mount, path string) (device, place string) {
 	best := -1
 	for _, m := range mounts {

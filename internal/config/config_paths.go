@@ -15,7 +15,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// secrets returns the files that no call may read.
+// secrets returns what no call may read: keys, passwords and tokens in well-known locations, and password hashes,
+// which a daemon of root could read.
 func secrets() []string {
 	return []string{
 		"~/.ssh", "~/.gnupg", "~/.aws", "~/.azure", "~/.kube", "~/.oci",
@@ -208,6 +209,7 @@ func (l *loader) readRoots(list []scalar) []string {
 	return out
 }
 
+// hidden returns what calls cannot read: secrets, sandbox.hide and the daemon's own files.
 func (l *loader) hidden(c *Config, list []scalar) []string {
 	var out []string
 	mounts := readMounts()
@@ -288,6 +290,7 @@ func (l *loader) hideable(c *Config, s scalar) bool {
 	return true
 }
 
+// absolute makes a path absolute. A relative one starts at the directory of the file, or at dir for flags and variables.
 func (l *loader) absolute(s scalar) string {
 	path := s.text
 	if strings.TrimSpace(path) == "" || strings.ContainsRune(path, 0) {
@@ -322,6 +325,7 @@ func (l *loader) expand(path string) string {
 	return filepath.Join(l.home, rest)
 }
 
+// canonical resolves the links in the existing part of a path.
 func canonical(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real

@@ -115,7 +115,7 @@ func (l *loader) sockets(c *Config, list []scalar) []string {
 	return slices.Compact(out)
 }
 
-// widen reads the limits of escalations; apart checks their directories.
+// widen reads the limits of escalations. apart checks their directories against the daemon's files; egress sets ports.
 func (l *loader) widen(c *Config) {
 	w := &c.Escalation
 	if mode := l.choice("approval.widen.profile"); mode != "none" {
@@ -178,7 +178,8 @@ func gitNames() []string {
 	return slices.DeleteFunc(policy.Autorun(), func(name string) bool { return !strings.HasPrefix(name, ".git/") })
 }
 
-// toolCaches lists the caches of common tools, each with the variable that moves it.
+// toolCaches lists the caches of common tools, each with the variable that moves it. Only gradle's contains settings
+// too: calls change their own copy.
 func toolCaches() []sandbox.Cache {
 	return []sandbox.Cache{
 		{Path: "~/.cache", Env: "XDG_CACHE_HOME"}, // go, pip, uv, yarn and others

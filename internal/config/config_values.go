@@ -59,6 +59,7 @@ func (l *loader) texts(list []scalar, key string) []string {
 	return out
 }
 
+// word reads a setting that is one of words.
 func (l *loader) word(dst *string, s scalar, key string, words ...string) {
 	if !s.set {
 		return

@@ -1,6 +1,6 @@
 // Package config reads the configuration and the policy files.
 //
-// It is strict: an unknown key is an error with file, line and column.
+// It is strict: an unknown key is an error with file, line and column. It decides nothing and opens no sockets.
 package config
 
 import (

@@ -59,10 +59,10 @@ type layer struct {
 	file    policy.File
 	decoder *decoder // has the positions; nil when unknown
 	named   []clientRule
-	clients []layer
+	clients []layer // the files of named
 }
 
-// system locates the administrator's policy, with the owner it must have.
+// system locates the administrator's policy and has the owner it must have, and reports which directories fold case.
 type system struct {
 	administrator string
 	root          uint32
@@ -224,6 +224,7 @@ func readRegular(open func(string, int, fs.FileMode) (*os.File, error), path str
 	return src, err
 }
 
+// placed adds positions in the files to the faults of compiling.
 func placed(err error, layers []*layer) error {
 	list, ok := err.(interface{ Unwrap() []error })
 	if !ok {

@@ -41,7 +41,7 @@ func (l *layer) readClients(open func(string, int, fs.FileMode) (*os.File, error
 	return nil
 }
 
-// PolicyFiles returns the user's policy file and those that it names for clients.
+// PolicyFiles returns the user's policy file and those that it names for clients. An unreadable one is one file.
 func PolicyFiles(path string) []string {
 	if path == "" {
 		return nil
@@ -58,8 +58,8 @@ func PolicyFiles(path string) []string {
 const maxProbed = 4096
 
 type disk struct {
-	names func(dir string) []string
-	same  func(a, b string) bool
+	names func(dir string) []string // in a directory; nil if it cannot be read
+	same  func(a, b string) bool    // whether both paths lead to one file
 }
 
 func foldsCase(dir string) bool { return disk{namesIn, sameFile}.folds(dir) }

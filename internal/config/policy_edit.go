@@ -73,6 +73,7 @@ func UndoPolicy(name string, src []byte, changes []policy.Change, pieces []Piece
 	return []byte(out), nil
 }
 
+// sameMeaning compares two files, whatever the order and the lines of their rules.
 func sameMeaning(a, b policy.File) bool { return reflect.DeepEqual(inOrder(a), inOrder(b)) }
 
 func inOrder(f policy.File) policy.File {
@@ -165,6 +166,7 @@ func (e *editor) rule(root ast.Node, id string) ast.Node {
 	return nil
 }
 
+// add prepends items to the list of a key, or adds the list.
 func (e *editor) add(root, mapping ast.Node, key string, items []string) error {
 	entry := e.entry(mapping, key)
 	if entry == nil {
@@ -190,6 +192,7 @@ func (e *editor) add(root, mapping ast.Node, key string, items []string) error {
 	return e.below(at, strings.Repeat(" ", placeOf(list).column-1), "- ", items)
 }
 
+// blank reports whether nothing follows a key on its line.
 func (e *editor) blank(key place) bool {
 	rest, _, _ := strings.Cut(e.after(key, ":"), "\n")
 	rest = strings.TrimSpace(strings.TrimPrefix(rest, ":"))
@@ -282,6 +285,7 @@ func (e *editor) inside(root ast.Node, at place, mark, text string) error {
 	return nil
 }
 
+// after returns the file from the next mark at or after a position; "" if there is none.
 func (e *editor) after(at place, mark string) string {
 	rest := e.src[e.offset(at):]
 	i := strings.Index(rest, mark)

@@ -98,7 +98,8 @@ type clientRule struct {
 	Policy string `yaml:"policy" doc:"The file, from the folder of this one."`
 }
 
-// parsePolicy reads one policy file. unset is the action of missing defaults, unsaid that of a missing path_case.
+// parsePolicy reads one policy file. unset is the action of missing defaults, except that it never loosens what cannot
+// be analysed; unsaid is the value of a missing path_case.
 func parsePolicy(file string, src []byte, unset policy.Action, unsaid string) (layer, error) {
 	d := &decoder{file: file, lines: linesOf(src)}
 	w := policyFile{PathCase: unsaid}
@@ -154,6 +155,7 @@ func (w *policyFile) setDefaults(f *policy.File, unset policy.Action) {
 	}
 }
 
+// namesRaised reports whether the file names a default that defaults.confined would raise.
 func (w *policyFile) namesRaised() bool {
 	raised := []choice{w.Defaults.Bash, w.Defaults.Net, w.Unknown.Read, w.Unknown.Write, w.Env.Unknown, choice(w.Defaults.Unanalysable)}
 	return slices.ContainsFunc(raised, func(c choice) bool { return c.set })

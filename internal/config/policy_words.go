@@ -49,6 +49,7 @@ func (c *choice) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// wary is a choice that cannot be allow.
 type wary choice
 
 func (wary) words() []string { return []string{"ask", "deny"} }
@@ -79,6 +80,7 @@ const (
 
 type askTime time.Duration
 
+// The bounds of approval.timeout in the table of settings.
 const (
 	minAskTime = time.Second / 10
 	maxAskTime = 24 * time.Hour
@@ -111,7 +113,8 @@ type later struct{}
 
 func linesOf(src []byte) []string { return strings.Split(string(src), "\n") }
 
-// PolicySchema returns the JSON Schema (draft 2020-12) of policy files, for editors.
+// PolicySchema returns the JSON Schema (draft 2020-12) of policy files, for editors. Only the reader checks patterns and
+// what keys mean together. Closed sets of words come from methods words, and from tags oneof after a name for messages.
 func PolicySchema() ([]byte, error) {
 	schema := schemaOf(reflect.TypeFor[policyFile]())
 	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"

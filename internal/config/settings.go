@@ -13,7 +13,7 @@ import (
 type setting struct {
 	key   string // dotted; a group has no value
 	value string // the default, as YAML; after "# " an example of a setting without a fixed default
-	check string // the words allowed, or the least and the most of a number (most 0: none)
+	check string // the words allowed, or the least and the most of a number or duration (most 0 of a number: none)
 	field string // of Config that it sets as it is; "" = the loader has code for it
 	doc   string
 }

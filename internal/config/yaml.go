@@ -30,7 +30,7 @@ type place struct{ line, column int }
 
 // decode reads one YAML document into a struct, by yaml tags: structs, slices, maps, strings, booleans, integers
 // and encoding.TextUnmarshalers. Unknown and repeated keys, other types, anchors, aliases, tags and further
-// documents are errors of type *Error.
+// documents are errors of type *Error. What is not in the source keeps its value in dst.
 func (d *decoder) decode(src []byte, dst any) error {
 	root, err := d.parse(src)
 	if err != nil || root == nil {
@@ -42,9 +42,9 @@ func (d *decoder) decode(src []byte, dst any) error {
 type decoder struct {
 	file  string
 	lines []string
-	texts []text
+	texts []text // decoded so far
 
-	words []string
+	words []string // of the tag oneof of the field that is decoded
 }
 
 type text struct {
@@ -53,6 +53,7 @@ type text struct {
 	at   place
 }
 
+// parse returns the document's node; nil if there is none.
 func (d *decoder) parse(src []byte) (root ast.Node, err error) {
 	if len(src) > maxSource {
 		return nil, d.errorAt(place{1, 1}, "the file is larger than %d bytes", maxSource)
@@ -89,6 +90,7 @@ func (d *decoder) parse(src []byte) (root ast.Node, err error) {
 	return docs[0].Body, nil
 }
 
+// checkLines refuses lines on which block collections could nest too far.
 func (d *decoder) checkLines() error {
 	for i, line := range d.lines {
 		if len(line) > maxLine {
@@ -129,6 +131,7 @@ func (d *decoder) syntaxError(err error) error {
 	return d.errorAt(at, "not valid YAML: %s", message)
 }
 
+// value decodes n into v. path names the value in messages.
 func (d *decoder) value(n ast.Node, v reflect.Value, path string) error {
 	if err := d.plain(n); err != nil {
 		return err

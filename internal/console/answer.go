@@ -19,7 +19,8 @@ import (
 	"github.com/toold/toold/sandbox/escalation"
 )
 
-// AskPerson reads an answer until it is clear. The end of the input is a no.
+// AskPerson asks until the answer is clear: no; yes, with a scope or an escalation; or another command. The end of the
+// input is a no.
 func AskPerson(in *bufio.Reader, out io.Writer, r message.ApprovalRequest) client.Decision {
 	flags := WideningFlags(r.MayWiden)
 	wider := ""
@@ -95,7 +96,8 @@ var (
 	reserved = regexp.MustCompile(`^(case|coproc|do|done|elif|else|esac|fi|for|function|if|in|select|then|time|until|while)$`)
 )
 
-// Quote returns a command line that a shell splits into these words. With command, the first one names a program, and is neither an assignment nor a reserved word.
+// Quote returns a command line that a shell splits into these words. With command, the first one names a program, and
+// is neither an assignment nor a reserved word.
 func Quote(words []string, command bool) string {
 	line := make([]string, len(words))
 	for i, w := range words {
@@ -165,7 +167,7 @@ func choices(r message.ApprovalRequest) string {
 // AnswerFlags are the flags of approve for more than one call, or for another one.
 type AnswerFlags struct{ Remember, Pattern, Command, Arguments string }
 
-// Add adds the flags to a decision about one of the waiting calls.
+// Add adds the flags to a decision about one of the waiting calls, which only Command needs.
 func (f AnswerFlags) Add(d *client.Decision, waiting []message.ApprovalRequest) error {
 	if f.Remember != "" && f.Remember != "once" && scopes[f.Remember] != f.Remember {
 		return fmt.Errorf("--remember %q: expected once, conversation, command, prefix or rule", f.Remember)

@@ -57,7 +57,8 @@ func (c Console) Columns(rows [][]string) error {
 // Show prints text to Out.
 func (c Console) Show(text string) error { return Show(c.Out, text) }
 
-// Show prints untrusted text safely.
+// Show prints text of which others may have written parts: a terminal obeys nothing in it but colours, and no part of a
+// long line looks like a line of its own.
 func Show(f *os.File, text string) error {
 	p := NewPrinter(f, false)
 	if s, ok := p.Writer.(*display.Screen); ok {
@@ -89,7 +90,7 @@ func (c Console) Emit(v any) error {
 	return c.Data(display.JSON(string(line)))
 }
 
-// Data prints a line as it is.
+// Data prints a line for programs as it is, also on a terminal.
 func (c Console) Data(text string) error {
 	if _, err := io.WriteString(c.Out, text+"\n"); err != nil {
 		return fmt.Errorf("cannot print: %w", err)
@@ -234,7 +235,7 @@ func OneOf(flag, word string, known ...string) error {
 	return fmt.Errorf("%s %q: expected %s or %s", flag, word, strings.Join(known[:last], ", "), known[last])
 }
 
-// Exit codes of all commands but call.
+// Exit codes of commands. That of call is the code of its command, or see ExitCode.
 const (
 	ExitFailed      = 1
 	ExitUsage       = 2

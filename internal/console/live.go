@@ -21,12 +21,13 @@ type piece struct {
 	data   []byte
 }
 
-// Live prints the output of a call without delaying the connection.
+// Live prints all output of a call without delaying the command or the connection for a slow reader. What it cannot keep
+// meanwhile it reads from Record.
 type Live struct {
 	Console
-	Raw    bool
+	Raw    bool // a terminal gets every byte
 	Record func(context.Context, message.GetOutput) (message.Output, []byte, error)
-	Failed func() // nothing can be printed
+	Failed func() // called once, when nothing can be printed
 
 	out, errs Printer
 	pieces    chan piece
@@ -34,12 +35,12 @@ type Live struct {
 
 	// Owned by the printing goroutine until Close returns.
 	at      map[string]int64 // printed or missing, by stream
-	missing int64            // in the record
-	err     error
-	Mid     bool // standard output is within a line
+	missing int64            // bytes that the record did not have
+	err     error            // of printing; nothing is printed after it
+	Mid     bool             // standard output is within a line
 }
 
-// Start prints what Take receives, until Close.
+// Start prints what Take receives, until Close. When ctx ends, it reads no more from Record.
 func (l *Live) Start(ctx context.Context) {
 	l.pieces, l.at = make(chan piece, livePieces), map[string]int64{}
 	l.out, l.errs = NewPrinter(l.Out, l.Raw), NewPrinter(l.Err, l.Raw)
@@ -52,7 +53,7 @@ func (l *Live) Start(ctx context.Context) {
 	})
 }
 
-// Take never waits.
+// Take takes a piece of output, for client.Events. It never waits.
 func (l *Live) Take(d message.OutputDelta, data []byte) {
 	select {
 	case l.pieces <- piece{d.Stream, d.Offset, data}:
@@ -66,7 +67,7 @@ func (l *Live) Close() {
 	l.printing.Wait()
 }
 
-// Finish resets colours.
+// Finish resets colours. More may be printed after it.
 func (l *Live) Finish() {
 	l.out.Close()
 	l.errs.Close()

@@ -14,10 +14,11 @@ import (
 	"github.com/toold/toold/message"
 )
 
+// callScreen turns the events of calls into lines for people. Each call has a letter. watcher.mu guards it.
 type callScreen struct {
 	calls map[callName]*watchedCall
 	last  int
-	from  string
+	from  string // the caller that was shown last
 
 	asking bool // output would scroll the question away
 	since  time.Time
@@ -27,6 +28,7 @@ type callScreen struct {
 // mostLines of output are shown per second.
 const mostLines = 100
 
+// room counts a line of output, and reports whether it may be shown now.
 func (s *callScreen) room() bool {
 	if now := time.Now(); now.Sub(s.since) >= time.Second {
 		s.since, s.lines = now, 0
@@ -41,7 +43,7 @@ type watchedCall struct {
 	screen  *callScreen
 	id      string
 	letter  string
-	decided bool
+	decided bool              // the decision was shown
 	rest    map[string][]byte // an unfinished line, by stream
 	left    int               // hidden lines
 }
@@ -67,6 +69,7 @@ func (w *watcher) event(e message.SubscriptionEvent) {
 	}
 }
 
+// withEvent decodes the frame of an event. It omits one that cannot be read.
 func withEvent[T any](e message.SubscriptionEvent, show func(T)) {
 	var v T
 	if json.Unmarshal(e.Event, &v) == nil {
@@ -84,7 +87,7 @@ func (s *callScreen) text(e message.SubscriptionEvent) (text string) {
 	switch {
 	case c != nil:
 	case e.Topic == message.TopicDecision:
-		return ""
+		return "" // its call has ended, and was shown with its return
 	default:
 		c = s.add(name)
 		text = c.letter + "  " + about.line() + "\n" + s.asker(e)
@@ -126,6 +129,7 @@ func (c *watchedCall) decision(action, rule, reason string) string {
 	return c.line("%s: %s", action, reason)
 }
 
+// askedCall is what every frame about a call may have.
 type askedCall struct {
 	CallID   string `json:"tool_call_id"`
 	ToolName string `json:"tool_name"`

@@ -25,15 +25,15 @@ var watched = []string{"request", "decision", "question", "answer", "waiting", "
 type watcher struct {
 	Console
 	dial  func(context.Context) (*client.Client, error)
-	wants message.Subscribe
+	wants message.Subscribe // After: the last event seen
 
 	mu     sync.Mutex
-	client *client.Client
+	client *client.Client // the current connection
 	calls  callScreen
 	open   map[int]message.ApprovalRequest // by number
-	unsure map[string]bool                 // not listed again yet
-	number map[string]int
-	ended  map[string]bool
+	unsure map[string]bool                 // open ones of the last connection, not listed by this one yet
+	number map[string]int                  // of each approval that was shown
+	ended  map[string]bool                 // approvals that were answered
 }
 
 // Watch shows what calls do and takes answers to their questions until ctx ends. dial connects an approver.
@@ -131,7 +131,7 @@ func (w *watcher) listed(list []message.ApprovalRequest) {
 	}
 }
 
-// requested shows a question once. The caller holds mu.
+// requested shows a question, once while it waits. The caller holds mu.
 func (w *watcher) requested(r message.ApprovalRequest) {
 	delete(w.unsure, r.ID)
 	number, shown := w.number[r.ID]
@@ -146,6 +146,7 @@ func (w *watcher) requested(r message.ApprovalRequest) {
 	w.Print(r, fmt.Sprintf("[%d] %s  %s", number, r.ID, Asked(r)))
 }
 
+// resolved shows the answer to a question. The caller holds mu.
 func (w *watcher) resolved(r message.ApprovalResolved) {
 	w.ended[r.ID] = true
 	w.close(r)
@@ -204,7 +205,7 @@ func (w *watcher) answered(ctx context.Context, line string) {
 	}
 }
 
-// answer parses a line. Only a clear yes approves.
+// answer parses a line. Only a clear yes to an open question approves.
 func (w *watcher) answer(line string) (d client.Decision, err error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	which, rest, _ := strings.Cut(strings.TrimSpace(rest), " ")

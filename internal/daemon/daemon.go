@@ -45,7 +45,7 @@ func (e *ConfigurationError) Unwrap() error { return e.Err }
 
 // Options configure a Daemon.
 type Options struct {
-	Config config.Config
+	Config config.Config // of the workspace in which it is started
 	// Elsewhere returns the configuration of another workspace; nil: there is none.
 	Elsewhere func(root string) (config.Config, error)
 	Single    bool // its clients end with it; see dispatch.Options
@@ -80,13 +80,14 @@ type Daemon struct {
 	groups     *cgroup.Root
 	ungrouped  error // why calls have no control groups
 	workspaces served
-	home       *workspace
+	home       *workspace // of Config
 	failures   failures
 }
 
+// shared is what the tools of all workspaces share.
 type shared struct {
 	shells      *executor.Pool
-	connections *egress.Slots
+	connections *egress.Slots // of all calls
 }
 
 // New opens everything, answers the open calls of a crashed daemon and listens. The caller calls Serve or Close.
@@ -103,6 +104,7 @@ func New(ctx context.Context, o Options) (*Daemon, error) {
 	return d, nil
 }
 
+// open builds the object graph. On error Close closes what was opened.
 func (d *Daemon) open(ctx context.Context) (err error) {
 	if err := MakeStateDir(d.Config); err != nil {
 		return err
@@ -176,13 +178,15 @@ func (d *Daemon) openJournal(ctx context.Context) error {
 	return d.openStore()
 }
 
+// fault logs a panic and returns the text for the client.
 func (d *Daemon) fault(panicked any) string {
 	ref := message.NewID("fault")
 	d.Log.Error("a request panicked", zap.String("reference", ref), zap.Any("panic", panicked), zap.Stack("stack"))
 	return "a fault in toold; report it with the reference " + ref
 }
 
-// Serve serves until ctx ends, answers running calls and closes the daemon.
+// Serve serves until ctx ends; then it stops and answers every running call before connections close, and closes the
+// daemon.
 func (d *Daemon) Serve(ctx context.Context) error {
 	defer d.Close()
 	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -219,7 +223,7 @@ func (d *Daemon) Close() {
 		d.codex.Close()
 	}
 	if d.mcp != nil {
-		d.mcp.Close(context.Background())
+		d.mcp.Close(context.Background()) // no client is connected any more
 	}
 	d.workspaces.Set.Close()
 	d.shells.Close()
@@ -238,12 +242,12 @@ func (d *Daemon) Policy() server.Reloaded { return d.policies.state() }
 // Confinement returns what the sandbox enforces in the daemon's own workspace.
 func (d *Daemon) Confinement() sandbox.Report { return d.home.confinement }
 
-// MayEscalate returns what approvers may add to the sandbox of one call.
+// MayEscalate returns what approvers may add to the sandbox of one call in the daemon's own workspace.
 func (d *Daemon) MayEscalate() *message.MayWiden {
 	return (*message.MayWiden)(d.home.cfg.Escalation.Offer(d.home.cfg.Sandbox))
 }
 
-// Ungrouped returns why calls have no control groups, if so.
+// Ungrouped returns why calls have no control groups; nil if they have them.
 func (d *Daemon) Ungrouped() error { return d.ungrouped }
 
 func (d *Daemon) greeting(w *workspace, registered []string) message.HelloAck {

@@ -32,6 +32,7 @@ const (
 	releaseEvery  = 20 * time.Millisecond
 )
 
+// released retries while a killed daemon may still keep a resource.
 func released(ctx context.Context, try func() error, taken func(error) bool) error {
 	tick := time.NewTicker(releaseEvery)
 	defer tick.Stop()
@@ -71,7 +72,7 @@ func listenOn(ctx context.Context, address string) (l net.Listener, err error) {
 	return l, nil
 }
 
-// passed returns the socket of systemd (sd_listen_fds(3)), or nil.
+// passed returns the socket of systemd (sd_listen_fds(3)), or nil. Programs started later do not inherit it.
 func passed(address string) (net.Listener, error) {
 	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
 		return nil, nil

@@ -35,7 +35,7 @@ func (d *Daemon) masked() (n int) {
 	return n
 }
 
-// failures counts those of warm shells and file workers.
+// failures counts those of warm shells and file workers, which calls do not see.
 type failures struct {
 	count atomic.Int64
 	last  atomic.Value // text of the last one
@@ -49,12 +49,13 @@ func (d *Daemon) failed(err error) {
 	}
 }
 
-// untraced logs a failure to send traces.
+// untraced logs a failure to send traces. The exporter calls it once until it succeeds again.
 func (d *Daemon) untraced(err error) {
 	d.Log.Warn("cannot send traces; calls go on, and what is not sent is dropped", zap.String("setting", "telemetry.otlp_endpoint"), zap.Error(err))
 }
 
-// openStore opens the team's copy of the journal. A private daemon only keeps what it lacks.
+// openStore opens the team's copy of the journal, if configured. A private daemon removes nothing of the journal that
+// the copy lacks, and leaves copying to the next permanent daemon.
 func (d *Daemon) openStore() (err error) {
 	if d.Config.Store == "" {
 		return nil
@@ -69,6 +70,7 @@ func (d *Daemon) openStore() (err error) {
 	return nil
 }
 
+// stored logs changes of the state of the copy; nil: it has everything.
 func (d *Daemon) stored(err error) {
 	if err == nil {
 		d.Log.Info("the team store has the whole journal")

@@ -43,6 +43,7 @@ func PolicyOptions(cfg config.Config) policy.Options {
 	return policy.Options{Workspace: cfg.Workspace, Home: home, Tmp: "/tmp", Protected: protected(cfg), Resolve: resolved}
 }
 
+// protected returns the daemon's own files, which no call may access.
 func protected(cfg config.Config) []string {
 	own := []string{cfg.StateDir, cfg.HeadDir()}
 	for _, file := range []string{cfg.File, cfg.Policy, cfg.Socket, cfg.TLS.Key} {
@@ -53,6 +54,7 @@ func protected(cfg config.Config) []string {
 	return own
 }
 
+// resolved resolves the links of a path, or returns it unchanged if that fails.
 func resolved(path string) string {
 	if canonical, err := paths.Resolve(path); err == nil {
 		return canonical
@@ -62,11 +64,11 @@ func resolved(path string) string {
 
 // policies applies changed policies, and keeps the last valid one.
 type policies struct {
-	load func() (warnings []string, err error)
+	load func() (warnings []string, err error) // reads and applies the files
 	name string
 	more chan struct{} // capacity 1: the list of files has changed
 	log  *zap.Logger
-	held sync.Mutex
+	held sync.Mutex // serialises reloads, so that the newest file wins; guards last
 	last server.Reloaded
 }
 
@@ -91,10 +93,11 @@ func (p *policies) reload() (server.Reloaded, error) {
 	return p.last, nil
 }
 
+// follow makes watch update its list of files.
 func (p *policies) follow() {
 	select {
 	case p.more <- struct{}{}:
-	default:
+	default: // watch is notified already
 	}
 }
 
@@ -119,7 +122,7 @@ func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, places fu
 	changes, err := fsnotify.NewWatcher()
 	if err != nil {
 		p.log.Warn("cannot watch the policy files; after a change: toold reload", zap.Error(err))
-		changes = &fsnotify.Watcher{}
+		changes = &fsnotify.Watcher{} // its channels are nil: no events
 	} else {
 		defer changes.Close()
 	}
@@ -161,7 +164,7 @@ func (p *policies) watchUntil(ctx context.Context, changes *fsnotify.Watcher, pl
 			quiet.Reset(settle)
 		case <-quiet.C:
 			files = places()
-			p.followFiles(changes, files)
+			p.followFiles(changes, files) // a directory may be new
 			p.reload()
 		}
 	}

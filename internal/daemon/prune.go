@@ -32,13 +32,14 @@ const (
 	sizeEvery  = time.Hour // of tool caches: it stats each file
 )
 
+// keeper bounds the total size of a state directory: journal, output, quarantine and changes to tool caches.
 type keeper struct {
 	cfg     config.Config
 	journal *journal.Journal
-	grown   atomic.Int64  // since the last prune
+	grown   atomic.Int64  // bytes of output and journal since the last prune
 	wake    chan struct{} // capacity 1: grown is large
 
-	stores []sandbox.CacheStore
+	stores []sandbox.CacheStore // the remaining ones, with their sizes as of sized
 	sized  time.Time
 }
 
@@ -48,6 +49,7 @@ func newKeeper(cfg config.Config, j *journal.Journal) *keeper {
 	return k
 }
 
+// recorded counts bytes added to output and journal.
 func (k *keeper) recorded(bytes int64) {
 	if k.grown.Add(bytes) > k.cfg.Limits.StateBytes/64 {
 		select {
@@ -79,15 +81,16 @@ func (d *Daemon) prune(ctx context.Context) {
 
 type kept struct {
 	bytes  int64
-	at     time.Time
-	keep   time.Duration
+	at     time.Time     // of its last use
+	keep   time.Duration // maximum age
 	remove func() (bool, error)
 	record bool // a part of the journal, which is removed last
 	open   bool // an open call uses it
 }
 
-// prune removes what is too old, then the oldest beyond the limit, the journal last. Open calls keep their output.
-// Beyond the limit new calls are refused.
+// prune removes what is too old, then the oldest beyond the limit. The journal goes last, or much output could push it
+// out. Open calls keep their output, and no part of the journal is removed to make room for it: what remains beyond the
+// limit makes new calls be refused.
 func (k *keeper) prune(ctx context.Context) error {
 	k.grown.Store(0)
 	list, total, err := k.list(ctx)
@@ -136,6 +139,7 @@ func (k *keeper) needs() string {
 	return "calls use it or the team store lacks it (see toold doctor)"
 }
 
+// list returns what can be removed, and the total size.
 func (k *keeper) list(ctx context.Context) (list []kept, total int64, err error) {
 	var failed []error
 	for _, of := range []func(context.Context) ([]kept, error){k.output, k.quarantine, k.caches, k.parts} {
@@ -182,7 +186,8 @@ func (k *keeper) quarantine(context.Context) (list []kept, err error) {
 	return list, err
 }
 
-// caches lists the stores of tool caches; those of removed workspaces expire at once.
+// caches lists the stores of tool caches; those of removed workspaces expire at once. A store in use
+// stays; its daemon replaces one that is too large (sandbox.Caches.Limit).
 func (k *keeper) caches(context.Context) (list []kept, err error) {
 	if time.Since(k.sized) > sizeEvery {
 		if k.stores, err = sandbox.CacheStores(CacheDir(k.cfg)); err != nil {
@@ -235,6 +240,7 @@ func KeptBytes(cfg config.Config) (total int64, err error) {
 	return total, err
 }
 
+// below returns the total size of the files below a directory. Missing files count as 0.
 func below(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -258,8 +264,10 @@ func OutputSum(cfg config.Config, call journal.Key) (string, error) {
 // CacheDir contains the stores of all workspaces.
 func CacheDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "caches") }
 
+// second matches the names of a workspace's further stores.
 var second = regexp.MustCompile(`^(.*-[0-9a-f]{12})-[0-9]+$`)
 
+// ownerOf returns the file that names the workspace of a store.
 func ownerOf(store string) string {
 	if m := second.FindStringSubmatch(store); m != nil {
 		store = m[1]
@@ -276,6 +284,7 @@ func workspaceGone(store string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// readyStore records the workspace of a store.
 func readyStore(cfg config.Config) error {
 	store := CacheStore(cfg)
 	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
@@ -287,7 +296,8 @@ func readyStore(cfg config.Config) error {
 // QuarantineDir is the directory with copies of what was removed.
 func QuarantineDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "quarantine") }
 
-// CacheStore is the directory for the changes of a workspace's calls to tool caches.
+// CacheStore is the directory for the changes of a workspace's calls to tool caches. Each workspace has its own: what its
+// builds write does not reach another.
 func CacheStore(cfg config.Config) string {
 	sum := sha256.Sum256([]byte(cfg.Workspace))
 	return filepath.Join(CacheDir(cfg), filepath.Base(cfg.Workspace)+"-"+hex.EncodeToString(sum[:6]))

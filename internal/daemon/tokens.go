@@ -70,7 +70,7 @@ func readTokens(cfg config.Config) (list []server.Token, err error) {
 	return list, err
 }
 
-// FreshTokens makes tokens for this process alone.
+// FreshTokens makes tokens that exist in this process alone, and returns an Options.Tokens for them.
 func FreshTokens(cfg config.Config) (list []server.Token, issue func() (func() []server.Token, error)) {
 	for _, t := range cfg.Tokens {
 		list = append(list, server.Token{Name: t.Name, Secret: tokens.NewSecret(), Roles: roles(t)})

@@ -51,7 +51,7 @@ func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, 
 
 // commandEnv returns the environment of commands; PATH excludes all workspaces but theirs.
 func commandEnv(cfg config.Config) []string {
-	others, _ := workspaces.In(cfg.StateDir).List()
+	others, _ := workspaces.In(cfg.StateDir).List() // with an unreadable list no workspace is served
 	return executor.BaseEnv(executor.EnvOptions{
 		From: os.Environ(), Pass: cfg.Env.Pass, Set: cfg.Env.Set, Default: cfg.Sandbox.Caches.Env(),
 		Workspace: cfg.Workspace, Others: workspaces.Paths(others),
@@ -108,7 +108,7 @@ func Protection(cfg config.Config) protect.Options {
 func watchOver(cfg config.Config, p *policy.Policy) (*masks.Tracker, *protect.Watcher, error) {
 	o := Protection(cfg)
 	if !Protected(cfg) {
-		o.Names = nil
+		o.Names = nil // what calls cannot write needs no protection
 	}
 	return masks.New(o, p)
 }

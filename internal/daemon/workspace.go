@@ -95,7 +95,7 @@ func (w *workspace) open(ctx context.Context, d *Daemon) error {
 	return nil
 }
 
-// remember writes rules into the user's policy file; nil if there is none.
+// remember returns a function that writes rules into the user's policy file; nil if there is none.
 func (w *workspace) remember(d *Daemon) func([]policy.Change, string, string) error {
 	if w.cfg.Policy == "" {
 		return nil
@@ -115,6 +115,7 @@ func (w *workspace) close() {
 	w.caches.Close()
 }
 
+// reload reloads the policy files. On an error the last valid policy stays in force.
 func (w *workspace) reload() error {
 	p, err := LoadPolicy(w.cfg)
 	if err != nil {
@@ -126,6 +127,7 @@ func (w *workspace) reload() error {
 	return nil
 }
 
+// reloadAll reloads every open workspace, and discards warm shells.
 func (d *Daemon) reloadAll() (warnings []string, err error) {
 	err = d.workspaces.Each(func(_ string, w *workspace) error {
 		err := w.reload()

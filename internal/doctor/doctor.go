@@ -28,7 +28,7 @@ func Machine(ctx context.Context) []Finding {
 	return append(append(confinementFindings(ctx), apparmorFindings()...), groupsFinding())
 }
 
-// Configuration checks a configuration for running calls, which has the fault err.
+// Configuration reports err, the error of reading a configuration for running calls, or checks cfg.
 func Configuration(cfg config.Config, err error) []Finding {
 	if err != nil {
 		return []Finding{{Name: "configuration", Is: err.Error(), Fix: "correct what is named above; --config FILE takes another file"}}
@@ -189,7 +189,7 @@ func storeFinding(ctx context.Context, cfg config.Config) []Finding {
 	if err == nil {
 		defer record.Close()
 	} else {
-		record = nil // stateFinding reports the error
+		record = nil // no call was made yet, or stateFinding reports the error
 	}
 	lacks, err := store.Check(ctx, cfg.Store, record)
 	switch {

@@ -46,9 +46,9 @@ func groupsFinding() Finding {
 	return f
 }
 
-// tierFinding completes the profile.
+// tierFinding reports how this machine confines calls, and completes the profile in cfg.
 func tierFinding(ctx context.Context, cfg *config.Config) Finding {
-	groups, _ := cgroup.Open()
+	groups, _ := cgroup.Open() // groupsFinding reports the error
 	defer groups.Close()
 	cfg.Sandbox.Groups = groups
 	profile, held, err := sandbox.Choose(ctx, cfg.Sandbox, cfg.Lowest)

@@ -18,7 +18,7 @@ import (
 	"github.com/toold/toold/policy/check"
 )
 
-// Explanation explains the decision of a call, which the journal may have.
+// Explanation explains how a call is decided. Call and Recorded are those of a call of the journal.
 type Explanation struct {
 	Call     string            `json:"tool_call_id,omitempty"`
 	Recorded *message.Decision `json:"recorded,omitempty"`
@@ -86,13 +86,13 @@ type Proposal struct {
 	Ports    []int     `json:"ports,omitempty"`
 	Schemes  []string  `json:"schemes,omitempty"`
 	Env      []string  `json:"env,omitempty"`
-	Approved int       `json:"approved"`
+	Approved int       `json:"approved"` // how often a person let the calls run
 	Last     time.Time `json:"last_approved"`
-	RunsCode bool      `json:"runs_code"` // it depends on files that calls may change
+	RunsCode bool      `json:"runs_code"` // the command runs what files contain that calls may change
 
-	Saves []string `json:"saves"`     // approved calls that it allows, with the other proposals
-	Also  []string `json:"also"`      // further calls with an effect that it allows
-	IDs   []string `json:"saved_ids"` // of Saves
+	Saves []string `json:"saves"`     // approved calls that all proposals together allow, this one among them
+	Also  []string `json:"also"`      // further calls of the journal of which it allows an effect
+	IDs   []string `json:"saved_ids"` // tool_call_ids of Saves
 
 	section, text string
 }
@@ -165,7 +165,7 @@ func (p Proposal) inFile(c policy.Change) string {
 	return b.String()
 }
 
-// History reads the calls of the journal since a date or for a duration.
+// History reads the calls of the journal that are at most as old as since, which Age of package audit parses.
 func (j *Judge) History(ctx context.Context, since string) (*check.History, error) {
 	back, err := audit.Age(since)
 	if err != nil {

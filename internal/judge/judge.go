@@ -42,6 +42,7 @@ func New(cfg config.Config) (*Judge, error) {
 	return &Judge{check.Judge{Policy: p.Within(confinedAs(cfg)), Effects: effectsOf(registry)}, cfg}, nil
 }
 
+// confinedAs returns how this machine confines the calls of a configuration; the zero value if it cannot.
 func confinedAs(cfg config.Config) policy.Confinement {
 	profile, _, err := daemon.Confine(context.Background(), cfg)
 	if err != nil {
@@ -88,7 +89,7 @@ type Checked struct {
 	Policy   string          `json:"policy"`
 	Rules    int             `json:"rules"`
 	Warnings []string        `json:"warnings"`
-	Default  []check.Shift   `json:"default,omitempty"`
+	Default  []check.Shift   `json:"default,omitempty"` // everyday commands that the built-in policy decides otherwise
 	Faults   []*config.Error `json:"faults,omitempty"`
 }
 
@@ -237,7 +238,7 @@ func Starter(name string) (string, error) {
 		"# configuration. Try it: toold policy explain -- COMMAND\n" + strings.Replace(rules, "name: "+name+"\n", "name: mine\n", 1), err
 }
 
-// StarterPath is where Starter goes: operand, or where it is used without further settings.
+// StarterPath returns the file for Starter: the operand in args, or the one that is used without further settings.
 func StarterPath(args []string) (string, error) {
 	if len(args) == 1 {
 		return filepath.Abs(args[0])

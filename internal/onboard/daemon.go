@@ -36,7 +36,7 @@ func Stop(ctx context.Context, stateDir string) (d statedir.Daemon, ok bool, err
 // lentFile exists while a daemon runs only for connected agents.
 func lentFile(stateDir string) string { return filepath.Join(stateDir, "connect", "daemon") }
 
-// lendDaemon marks a daemon that was started for agents.
+// lendDaemon marks the daemon that was just started for agents, so that releaseDaemon ends it.
 func lendDaemon(stateDir string) error {
 	file := lentFile(stateDir)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -71,7 +71,7 @@ func (c *Agents) releaseDaemon(ctx context.Context) error {
 
 const downWithin = 2 * time.Minute
 
-// UnitEnv is the environment of a unit, without secrets.
+// UnitEnv is the environment of a unit: what commands get, and where files are. It has no secrets.
 func UnitEnv(cfg config.Config) (env []string) {
 	own := append(slices.Collect(maps.Keys(config.Homes())), "TOOLD_*", "XDG_STATE_HOME", "TMPDIR")
 	for _, entry := range os.Environ() {
@@ -82,7 +82,7 @@ func UnitEnv(cfg config.Config) (env []string) {
 	return env
 }
 
-// Command starts the daemon with the flags of this command.
+// Command returns the command that starts the daemon in the workspace of cfg, with the flags of this program.
 func Command(options config.Options, cfg config.Config) ([]string, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -107,6 +107,7 @@ func Command(options config.Options, cfg config.Config) ([]string, error) {
 	return command, nil
 }
 
+// notes are what connecting an agent does not do.
 func notes(a connect.Agent, s connect.Setup) []string {
 	return append(slices.Clone(a.Notes), a.Warnings(s)...)
 }

@@ -23,7 +23,7 @@ import (
 type Agents struct {
 	console.Console
 	Daemon    reach.Daemon
-	Flags     []string
+	Flags     []string // with which agents start toold
 	Yes, Undo bool
 	Ensure    func(context.Context) (service.Daemon, error) // returns the daemon, started if none ran
 
@@ -33,8 +33,8 @@ type Agents struct {
 type connected struct {
 	Agent   string           `json:"agent"`
 	Found   string           `json:"found,omitempty"`
-	Status  string           `json:"status"` // connected, already, planned, failed, undone
-	Diff    string           `json:"diff,omitempty"`
+	Status  string           `json:"status"`         // connected, already, planned, failed, undone
+	Diff    string           `json:"diff,omitempty"` // of files, without the token
 	Notes   []string         `json:"notes,omitempty"`
 	Proof   string           `json:"proof,omitempty"`
 	Reason  string           `json:"reason,omitempty"`
@@ -134,6 +134,7 @@ func (c *Agents) connect(ctx context.Context, agents []connect.Agent, named bool
 	return nil
 }
 
+// plan shows what connecting an agent changes. ok is false if there is nothing to do.
 func (c *Agents) plan(a connect.Agent, named bool) (p connect.Plan, ok bool, err error) {
 	s, err := c.setup(a.Name)
 	if err != nil {
@@ -184,7 +185,8 @@ func (c *Agents) ask(plans []connect.Plan) error {
 	return nil
 }
 
-// establish proves and makes the change of one agent.
+// establish proves and makes the change of one agent. It plans again, with the token, which it revokes on a failure
+// if it is new.
 func (c *Agents) establish(ctx context.Context, a connect.Agent) (r connected) {
 	r = connected{Agent: a.Name, Status: "failed"}
 	file := tokens.In(c.Daemon.Config.StateDir).Agent(a.Name)
@@ -241,7 +243,7 @@ func (c *Agents) takeBack(agents []connect.Agent) {
 			r.Status = "failed"
 		}
 		if list == nil && err == nil {
-			continue
+			continue // it is not connected
 		}
 		if err == nil {
 			_ = tokens.Revoke(tokens.In(c.Daemon.Config.StateDir).Agent(a.Name))

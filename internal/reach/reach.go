@@ -55,7 +55,7 @@ func (d Daemon) Dial(ctx context.Context, role string, o client.Options) (*clien
 	return client.Dial(ctx, o)
 }
 
-// Agent connects for calls. The error may be an ErrNone.
+// Agent connects for calls. The error wraps ErrNone if no daemon runs, or none has made its tokens.
 func (d Daemon) Agent(ctx context.Context, o client.Options) (*client.Client, error) {
 	at, err := d.Endpoint()
 	if err != nil {
@@ -76,7 +76,7 @@ func (d Daemon) Agent(ctx context.Context, o client.Options) (*client.Client, er
 	return c, nil
 }
 
-// Secret is the first token with a role; for agents, the one that As names.
+// Secret is the first token with a role; for the role agent, the one that As names, if any.
 func (d Daemon) Secret(role string) (string, error) {
 	if role == "agent" && d.As != "" {
 		file, _, err := Token(d.Config, d.As)
@@ -99,8 +99,8 @@ func noRole(role string) error {
 	return fmt.Errorf("no token in the configuration has the role %s", role)
 }
 
-// Endpoint is the address of the daemon. A token is sent only to an address on which a daemon of the state directory
-// listens, or that --listen names.
+// Endpoint is the address of the daemon, whatever its port. A token is sent only to an address on which a daemon of the
+// state directory listens, or that --listen names.
 func (d Daemon) Endpoint() (at client.Options, err error) {
 	where := statedir.Daemon{URL: "ws://" + d.Config.Listen + "/v1/ws", Certificate: d.Config.TLS.Cert}
 	if d.Config.TLS.Cert != "" {
@@ -142,7 +142,7 @@ func pinned(file string) (*tls.Config, error) {
 	}
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, // VerifyConnection checks more
+		InsecureSkipVerify: true, // of names and signers: VerifyConnection compares the whole certificate
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if len(s.PeerCertificates) == 0 || !bytes.Equal(s.PeerCertificates[0].Raw, block.Bytes) {
 				return errors.New("who answers there has another certificate than " + file)
@@ -221,7 +221,8 @@ type Private struct {
 	served  chan error
 }
 
-// StartPrivate starts a private daemon. It sets Tokens and Single.
+// StartPrivate starts a private daemon on a free port of loopback, without warm shells and background calls: there is one
+// call, and nothing outlives it. It sets Tokens and Single. ctx does not end the daemon, Stop does.
 func StartPrivate(ctx context.Context, o daemon.Options) (*Private, error) {
 	cfg := o.Config
 	cfg.Listen, cfg.Socket, cfg.TLS = "127.0.0.1:0", "", config.TLS{}
@@ -243,7 +244,7 @@ func StartPrivate(ctx context.Context, o daemon.Options) (*Private, error) {
 	return p, nil
 }
 
-// Stop ends the daemon, once.
+// Stop ends the daemon and waits until it has drained. It must be called once.
 func (p *Private) Stop() error {
 	p.stop()
 	return <-p.served

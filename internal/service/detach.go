@@ -40,7 +40,7 @@ func (o Options) detach(_ context.Context, log string) (process, error) {
 	}}, nil
 }
 
-// keepOpenFiles closes inherited descriptors for the daemon, which would keep their locks.
+// keepOpenFiles keeps inherited descriptors from the daemon, which would hold their locks for as long as it runs.
 func keepOpenFiles() {
 	open, _ := os.ReadDir("/proc/self/fd")
 	for _, entry := range open {

@@ -20,8 +20,8 @@ import (
 
 // Options configure Start. All are required.
 type Options struct {
-	StateDir string
-	Dir      string
+	StateDir string   // exists
+	Dir      string   // the working directory
 	Command  []string // absolute program and arguments
 	Env      []string // of a unit; a process inherits everything
 }
@@ -34,9 +34,11 @@ type Daemon struct {
 	Log     string // the file that has its output; "" unless Started
 }
 
+// every is the period of checks of the state directory.
 const every = 20 * time.Millisecond
 
 // Start returns the daemon of the state directory, starting it if none runs, as soon as it can be reached.
+// The error contains what the daemon printed.
 func Start(ctx context.Context, o Options) (d Daemon, err error) {
 	err = statedir.Alone(ctx, o.StateDir, "service start", func() error {
 		running, ok, err := statedir.Running(o.StateDir)
@@ -75,6 +77,7 @@ func (o Options) start(ctx context.Context) (Daemon, error) {
 	return d, err
 }
 
+// await returns the daemon as soon as it can be reached.
 func (o Options) await(ctx context.Context, p process, log string) (statedir.Daemon, error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -106,7 +109,8 @@ func tail(file string) string {
 	return "  " + strings.ReplaceAll(lines, "\n", "\n  ")
 }
 
-// Stop ends the daemon of a state directory and removes its unit. ok is false if none ran.
+// Stop ends the daemon of a state directory, however it was started, removes its unit and waits for its end. ok is false
+// if none ran.
 func Stop(ctx context.Context, stateDir string) (d statedir.Daemon, ok bool, err error) {
 	if d, ok, err = statedir.Running(stateDir); err != nil {
 		return d, false, err
@@ -118,6 +122,7 @@ func Stop(ctx context.Context, stateDir string) (d statedir.Daemon, ok bool, err
 	return d, ok, errors.Join(end(ctx, stateDir, d), unit)
 }
 
+// end ends a process, but only one that serves the state directory.
 func end(ctx context.Context, stateDir string, d statedir.Daemon) error {
 	if !serves(d.PID, stateDir) {
 		return fmt.Errorf("cannot end the daemon: process %d is not it, perhaps since it runs in another container; end it there", d.PID)

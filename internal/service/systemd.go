@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// unitFile is the path of the daemon's unit, which systemd links to.
+// unitFile is the path of the daemon's unit, whether it exists or not. The user's systemd has a link to it.
 func unitFile(stateDir string) string {
 	h := fnv.New32a()
 	h.Write([]byte(stateDir))
@@ -45,14 +45,16 @@ func (o Options) text(log string) string {
 	return "# Written by `toold up`, removed by `toold down`.\n" + unit("toold, which runs the tool calls of agents", own.String(), command)
 }
 
-// unit returns a service. Neither a command that runs out of memory nor a signal to the daemon may end the others.
+// unit returns a service. A command that runs out of memory must not end the daemon, nor a signal to the daemon its
+// commands, whose calls it answers first.
 func unit(description, own, command string) string {
 	return "[Unit]\nDescription=" + description + "\nStartLimitIntervalSec=60\nStartLimitBurst=5\n\n" +
 		"[Service]\nType=exec\nRestart=on-failure\nRestartSec=2\nKillMode=mixed\nDelegate=yes\nOOMPolicy=continue\n" +
 		own + "ExecStart=" + command + "\n\n[Install]\nWantedBy=default.target\n"
 }
 
-// Templates returns the units of a package, instances by directory (systemd-escape --path).
+// Templates returns the units of a package, instances by directory (systemd-escape --path). The socket starts the service
+// when a client connects to address.
 func Templates(program, address string) (service, socket string) {
 	service = unit("toold, which runs the tool calls of agents in %f", "WorkingDirectory=%f\n", quoted(program)+" serve --listen "+address)
 	socket = "[Unit]\nDescription=Starts toold in %f when an agent connects\n\n[Socket]\nListenStream=" + address + "\n\n[Install]\nWantedBy=sockets.target\n"
@@ -99,6 +101,6 @@ func disable(ctx context.Context, stateDir string) error {
 	if err := systemctl(ctx, "disable", "--now", name); err != nil {
 		return fmt.Errorf("cannot remove the unit %s: %w\nuntil you do, in a login of yours, it starts the daemon again: systemctl --user disable --now %[1]s", name, err)
 	}
-	_ = systemctl(ctx, "reset-failed", name)
+	_ = systemctl(ctx, "reset-failed", name) // it fails unless the unit did
 	return os.Remove(file)
 }

@@ -33,7 +33,8 @@ type Token struct {
 	info   fs.FileInfo
 }
 
-// Valid reports whether the token is neither revoked nor rotated, or its file cannot be examined.
+// Valid reports whether the token is neither revoked nor rotated since it was read. A file that cannot be examined, in a
+// closed directory, is unchanged: no one can have revoked it there.
 func (t Token) Valid() bool {
 	now, err := os.Stat(t.File)
 	if err != nil {
@@ -111,6 +112,7 @@ func Revoke(file string) error {
 	return nil
 }
 
+// replace writes a new secret beside the file and moves it there.
 func replace(file string, move func(from, to string) error) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("cannot make the directory of the tokens: %w", err)
@@ -133,7 +135,7 @@ func replace(file string, move func(from, to string) error) error {
 // NewSecret returns 256 random bits as text.
 func NewSecret() string {
 	var bits [32]byte
-	rand.Read(bits[:])
+	rand.Read(bits[:]) // never fails (crypto/rand)
 	return hex.EncodeToString(bits[:])
 }
 

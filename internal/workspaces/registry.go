@@ -43,7 +43,7 @@ func In(stateDir string) Registry { return Registry{stateDir} }
 
 func (r Registry) path() string { return filepath.Join(r.dir, fileName) }
 
-// List returns the workspaces, sorted by path.
+// List returns the workspaces, sorted by path. A missing file is an empty list, an unreadable one an error.
 func (r Registry) List() ([]Workspace, error) {
 	text, err := os.ReadFile(r.path())
 	if r.dir == "" || errors.Is(err, fs.ErrNotExist) {
@@ -109,6 +109,7 @@ func (r Registry) Remove(ctx context.Context, path string) (removed bool, err er
 	return removed && err == nil, err
 }
 
+// change replaces the list by what edit returns, unless that is the same.
 func (r Registry) change(ctx context.Context, edit func([]Workspace) ([]Workspace, error)) error {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return fmt.Errorf("cannot make the state directory: %w; choose another one with --state-dir", err)
@@ -127,6 +128,7 @@ func (r Registry) change(ctx context.Context, edit func([]Workspace) ([]Workspac
 	})
 }
 
+// write replaces the file at once: a reader sees the old list or the new one.
 func (r Registry) write(list []Workspace) error {
 	text, err := json.MarshalIndent(content{formatVersion, append([]Workspace{}, list...)}, "", "  ")
 	if err != nil {

@@ -25,11 +25,11 @@ type Set[T any] struct {
 
 	mu     sync.Mutex
 	seen   fs.FileInfo // of the registry when roots was read; nil: no file
-	known  bool
+	known  bool        // roots was read
 	roots  []string
-	units  map[string]*unit[T]
+	units  map[string]*unit[T] // by root
 	closed bool
-	work   sync.WaitGroup
+	work   sync.WaitGroup // units that are being closed
 }
 
 // SetOptions configure a Set.
@@ -37,14 +37,15 @@ type SetOptions[T any] struct {
 	Registry Registry
 	Home     string // the default workspace
 	Only     bool   // serve Home alone
-	// Open calls for one root do not overlap.
+	// Open makes what the calls in a workspace share, Close ends it. Calls of Open for one root do not overlap.
 	Open  func(ctx context.Context, root string) (T, error)
 	Close func(T)
 }
 
+// unit is an open workspace, or one that is being opened.
 type unit[T any] struct {
 	root  string
-	is    fs.FileInfo
+	is    fs.FileInfo   // the directory that was opened
 	ready chan struct{} // closed when value or err is set
 	value T
 	err   error
@@ -69,7 +70,7 @@ func (s *Set[T]) Use(ctx context.Context, dir string) (value T, release func(), 
 		return none, nil, err
 	}
 	if fresh {
-		u.value, u.err = s.opt.Open(context.WithoutCancel(ctx), u.root)
+		u.value, u.err = s.opt.Open(context.WithoutCancel(ctx), u.root) // others may wait for it
 		close(u.ready)
 	}
 	select {
@@ -79,7 +80,7 @@ func (s *Set[T]) Use(ctx context.Context, dir string) (value T, release func(), 
 		return none, nil, context.Cause(ctx)
 	}
 	if u.err != nil {
-		s.forget(u)
+		s.forget(u) // the next call tries again
 		s.leave(u)
 		return none, nil, fmt.Errorf("cannot open the workspace %s: %w", u.root, u.err)
 	}
@@ -87,6 +88,7 @@ func (s *Set[T]) Use(ctx context.Context, dir string) (value T, release func(), 
 	return u.value, func() { once.Do(func() { s.leave(u) }) }, nil
 }
 
+// enter counts a user of a workspace. If fresh, the caller opens it and closes ready.
 func (s *Set[T]) enter(dir string) (u *unit[T], fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +209,7 @@ func (s *Set[T]) Root(dir string) (string, error) {
 	return "", &UnregisteredError{dir}
 }
 
-// Each calls do for every open workspace and joins the errors.
+// Each calls do for every open workspace and joins the errors. It may omit one that is opened meanwhile.
 func (s *Set[T]) Each(do func(root string, value T) error) error {
 	s.mu.Lock()
 	var open []*unit[T]
