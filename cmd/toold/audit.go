@@ -24,7 +24,7 @@ func auditCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Check the journal, sign, anchor or write all of it"}
 	v := &audit.Verify{}
 	verify := &cobra.Command{
-		Use: "verify [NUMBER:HASH]", Short: "Check that nothing of the journal was changed, added or removed", Args: cobra.MaximumNArgs(1),
+		Use: "verify [NUMBER:HASH]", Short: "Check that nothing of the journal was changed, added or removed", Args: optional,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v.Console = g.Console
 			return v.Run(cmd.Context(), g.remote, args)

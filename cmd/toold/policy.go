@@ -30,7 +30,7 @@ func policyInitCommand(g *global) *cobra.Command {
 	var strict bool
 	name := "careful"
 	cmd := &cobra.Command{
-		Use: "init [FILE]", Short: "Write a commented policy to start from", Args: cobra.MaximumNArgs(1),
+		Use: "init [FILE]", Short: "Write a commented policy to start from", Args: optional,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if strict {
 				name = "strict"
@@ -97,7 +97,7 @@ func policyUndoCommand(g *global) *cobra.Command {
 
 func policyTestCommand(g *global) *cobra.Command {
 	return &cobra.Command{
-		Use: "test [FILE...]", Short: "Try the examples of policy files, and files of cases", Args: cobra.ArbitraryArgs,
+		Use: "test [FILE...]", Short: "Try the examples of policy files, and files of cases", Args: notEmpty,
 		RunE: func(_ *cobra.Command, args []string) error { return g.testPolicy(args) },
 	}
 }

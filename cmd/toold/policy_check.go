@@ -19,7 +19,7 @@ import (
 
 func policyCheckCommand(g *global) *cobra.Command {
 	return &cobra.Command{
-		Use: "check [FILE...]", Short: "Check policy files, and warn of rules that do not do what they seem to", Args: cobra.ArbitraryArgs,
+		Use: "check [FILE...]", Short: "Check policy files, and warn of rules that do not do what they seem to", Args: notEmpty,
 		RunE: func(_ *cobra.Command, args []string) error { return g.checkPolicy(args) },
 	}
 }
@@ -57,7 +57,7 @@ func (g *global) checkPolicy(files []string) error {
 func configCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Check the configuration"}
 	cmd.AddCommand(&cobra.Command{
-		Use: "check [FILE]", Short: "Check a configuration file as a daemon that starts here would", Args: cobra.MaximumNArgs(1),
+		Use: "check [FILE]", Short: "Check a configuration file as a daemon that starts here would", Args: optional,
 		RunE: func(_ *cobra.Command, args []string) error { return g.checkConfig(args) },
 	})
 	return cmd

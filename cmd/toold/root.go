@@ -141,6 +141,11 @@ func one(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("one operand is wanted, got %d: %s", len(args), cmd.UseLine())
 }
 
+// optional allows one operand.
+func optional(cmd *cobra.Command, args []string) error {
+	return cobra.MatchAll(cobra.MaximumNArgs(1), notEmpty)(cmd, args)
+}
+
 func notEmpty(cmd *cobra.Command, args []string) error {
 	if slices.Contains(args, "") {
 		return fmt.Errorf("an operand is empty: %s", cmd.UseLine())

@@ -32,7 +32,7 @@ func workspacesCommand(g *global) *cobra.Command {
 		Use: "list", Short: "List the registered workspaces", Args: cobra.NoArgs,
 		RunE: g.remotely(g.listWorkspaces),
 	}, &cobra.Command{
-		Use: "add [PATH]", Short: "Register a workspace (default: the current directory)", Args: cobra.MaximumNArgs(1),
+		Use: "add [PATH]", Short: "Register a workspace (default: the current directory)", Args: optional,
 		RunE: func(cmd *cobra.Command, args []string) error { return g.addWorkspace(cmd.Context(), args) },
 	}, &cobra.Command{
 		Use: "remove PATH", Short: "Serve a workspace no longer; calls that run there finish", Args: one,
@@ -165,7 +165,7 @@ func tokenCommand(g *global) *cobra.Command {
 			return run(cfg, strings.Join(args, ""))
 		})})
 	}
-	add("show [NAME]", "Print a token (default: agent)", cobra.MatchAll(cobra.MaximumNArgs(1), notEmpty), func(cfg config.Config, name string) error {
+	add("show [NAME]", "Print a token (default: agent)", optional, func(cfg config.Config, name string) error {
 		return g.showToken(cfg, cmp.Or(name, "agent"))
 	})
 	add("list", "List the tokens", cobra.NoArgs, func(cfg config.Config, _ string) error { return g.listTokens(cfg) })

@@ -42,7 +42,7 @@ func (l *loader) version(s scalar) {
 	switch {
 	case s.set && s.text != "1":
 		l.fail(s, "version cannot be %q: this toold reads version 1", s.text)
-	case !s.set && len(bytes.TrimSpace(comment.ReplaceAll(l.src, nil))) > 0:
+	case !s.set && len(bytes.TrimSpace(comment.ReplaceAll(bytes.TrimPrefix(l.src, []byte("\ufeff")), nil))) > 0:
 		l.fail(scalar{At: place{1, 1}}, "version is missing: begin the file with \"version: 1\"")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/display"
@@ -91,9 +92,10 @@ func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Wid
 
 // plain matches words that need no quotes; program is stricter, for the first word.
 var (
-	plain    = regexp.MustCompile(`^[A-Za-z0-9_./:,@%+-][A-Za-z0-9_./:,@%+=-]*$`)
-	program  = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
-	reserved = regexp.MustCompile(`^(case|coproc|do|done|elif|else|esac|fi|for|function|if|in|select|then|time|until|while)$`)
+	plain      = regexp.MustCompile(`^[A-Za-z0-9_./:,@%+-][A-Za-z0-9_./:,@%+=-]*$`)
+	assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+	program    = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
+	reserved   = regexp.MustCompile(`^(case|coproc|do|done|elif|else|esac|fi|for|function|if|in|select|then|time|until|while)$`)
 )
 
 // Quote returns a command line that a shell splits into these words. With command, the first one names a program, and
@@ -102,8 +104,12 @@ func Quote(words []string, command bool) string {
 	line := make([]string, len(words))
 	for i, w := range words {
 		bare := plain.MatchString(w) && (i > 0 || !command || program.MatchString(w) && !reserved.MatchString(w))
+		name, value := "", w
+		if assigned := assignment.FindString(w); !command {
+			name, value = assigned, w[len(assigned):]
+		}
 		if line[i] = w; !bare {
-			line[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+			line[i] = name + "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 		}
 	}
 	return strings.Join(line, " ")
@@ -140,8 +146,11 @@ func remembering(word, rest string, r message.ApprovalRequest) (d client.Decisio
 }
 
 func editedArguments(r message.ApprovalRequest, command string) (json.RawMessage, bool) {
+	if command == "" || !utf8.ValidString(command) {
+		return nil, false
+	}
 	var arguments map[string]json.RawMessage
-	if json.Unmarshal(r.ToolCall.Arguments, &arguments) != nil || arguments["command"] == nil || command == "" {
+	if json.Unmarshal(r.ToolCall.Arguments, &arguments) != nil || arguments["command"] == nil {
 		return nil, false
 	}
 	text, err := json.Marshal(command)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bufio"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -111,5 +112,16 @@ func TestAPersonMayLetAYesCountForMore(t *testing.T) {
 	AskPerson(bufio.NewReader(strings.NewReader("n\n")), &out, message.ApprovalRequest{})
 	if text := out.String(); strings.Contains(text, "conversation") || strings.Contains(text, "dit") {
 		t.Errorf("what is not offered is named: %s", text)
+	}
+}
+
+// What runs is what was typed: JSON would replace other bytes.
+func TestAnEditedCommandIsText(t *testing.T) {
+	t.Parallel()
+	r := message.ApprovalRequest{ToolCall: message.ToolCall{Arguments: json.RawMessage(`{"command":"ls"}`)}}
+	for command, want := range map[string]bool{"rm a": true, "rm a\xff": false, "": false} {
+		if _, ok := editedArguments(r, command); ok != want {
+			t.Errorf("%q: %v", command, ok)
+		}
 	}
 }
