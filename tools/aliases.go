@@ -10,6 +10,7 @@ import (
 	"github.com/toold/toold/internal/strict"
 )
 
+// alias is another agent's name for a tool. Policy and journal use the tool's own name.
 type alias struct {
 	tool string
 	// adapt converts the arguments; nil: none are converted.
@@ -83,7 +84,7 @@ func add(members []strict.Member, name, value string, others ...string) []strict
 	return append(members, strict.Member{Name: name, Quoted: []byte(`"` + name + `"`), Value: []byte(value)})
 }
 
-// numbered requests line numbers, the default of Read, and accepts offset 0.
+// numbered requests line numbers, the default of Read, and removes offset 0, the first line of Read.
 func numbered(members []strict.Member) ([]strict.Member, error) {
 	members = slices.DeleteFunc(members, func(m strict.Member) bool { return m.Name == "offset" && string(m.Value) == "0" })
 	return add(members, "numbered", "true", "encoding"), nil
@@ -101,6 +102,7 @@ func everyName(members []strict.Member) ([]strict.Member, error) {
 	return add(members, "pattern", `"*"`), nil
 }
 
+// scriptOf converts a command that is a list of words to a script.
 func scriptOf(members []strict.Member) ([]strict.Member, error) {
 	members = slices.DeleteFunc(members, func(m strict.Member) bool {
 		return m.Name == "type" && string(m.Value) == `"exec"` ||
@@ -123,6 +125,7 @@ func scriptOf(members []strict.Member) ([]strict.Member, error) {
 	return members, nil
 }
 
+// commandLine returns the script that words pass to a shell, else each word quoted.
 func commandLine(words []*string) string {
 	shells := []string{"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"}
 	if len(words) == 3 && slices.Contains(shells, *words[0]) && (*words[1] == "-c" || *words[1] == "-lc") {

@@ -50,7 +50,8 @@ func FirstText(args json.RawMessage, names ...string) string {
 	return ""
 }
 
-// readObject refuses text that two readers could understand differently.
+// readObject returns the members of a JSON object in order. Text that two readers could understand
+// differently is an *ArgumentError. Names in nested objects may repeat.
 func readObject(text json.RawMessage) ([]strict.Member, error) {
 	text = bytes.Trim(text, " \t\r\n")
 	if err := checkText(text); err != nil {
@@ -112,7 +113,7 @@ func checkStrings(text []byte) error {
 }
 
 // CanonicalHash returns the hex SHA-256 of the tool's canonical name and the arguments, regardless
-// of white space, order of keys and escapes.
+// of white space, order of keys and escapes. Arguments that readObject refuses are hashed as written.
 func CanonicalHash(tool string, args json.RawMessage) string {
 	h := sha256.New()
 	io.WriteString(h, tool+"\x00")
@@ -124,7 +125,8 @@ func CanonicalHash(tool string, args json.RawMessage) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// writeCanonical writes valid JSON of bounded depth, with sorted keys and strings decoded.
+// writeCanonical writes valid JSON of bounded depth, with sorted keys. Strings are decoded, with their
+// length before them.
 func writeCanonical(w io.Writer, value json.RawMessage) {
 	switch value[0] {
 	case '{':

@@ -9,7 +9,7 @@ import (
 	"github.com/toold/toold/internal/spell"
 )
 
-// Registry contains the tools by name, for concurrent use.
+// Registry contains the tools by name. It is constant and may be used concurrently.
 type Registry struct {
 	order   []Tool
 	byName  map[string]Tool

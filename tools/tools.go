@@ -56,21 +56,22 @@ type Ignored struct {
 
 // An Invocation is one parsed call. It never reads the text of the call again.
 type Invocation interface {
-	// Effects lists everything that the call can do. An unknown call is Opaque.
+	// Effects lists everything that the call can do. It is never empty: an unknown call is Opaque.
 	Effects() []policy.Effect
 	// Text describes the call to a person. It is constant.
 	Text() string
 	// Traits are constant.
 	Traits() Traits
-	// Execute returns when none of the call's processes is left. context.Cause(ctx) is why it was
-	// stopped.
+	// Execute runs the call once and returns when none of its processes is left. It obeys ctx;
+	// context.Cause(ctx) is why it was stopped.
 	Execute(ctx context.Context, io IO) Result
 }
 
 // A Located is a Tool whose calls may name a directory or file.
 type Located interface {
 	Tool
-	// Location returns the path as written, or "". runs reports that a command runs there.
+	// Location returns the path as written, possibly relative; "" if there is none or the arguments
+	// are invalid. runs reports that a command runs there.
 	Location(args json.RawMessage) (path string, runs bool)
 }
 
@@ -87,17 +88,19 @@ type Traits struct {
 // A Preparing can start work before it is certain to run. Execute calls IO.Starting.
 type Preparing interface {
 	Invocation
-	// Prepare starts what Execute needs; nothing of the call runs. It may use Profile, Escalation,
-	// Approved, Policy and Opened. The caller then calls Execute or Drop.
+	// Prepare starts what Execute needs, without blocking; nothing of the call runs. Of io it may use
+	// Profile, Escalation, Approved, Policy and Opened, which are the same for Execute. The caller then
+	// calls Execute or Drop.
 	Prepare(io IO)
-	// Drop releases what Prepare started.
+	// Drop releases what Prepare started. After Execute it does nothing.
 	Drop()
 }
 
 // A Previewed is an Invocation that shows approvers more than its Text.
 type Previewed interface {
 	Invocation
-	// Preview renders what the call would do now. Execute does that or nothing.
+	// Preview renders what the call would do now, as far as possible before ctx ends. Execute does that
+	// or nothing.
 	Preview(ctx context.Context) Preview
 }
 
@@ -139,7 +142,7 @@ func (s Stream) String() string {
 
 // IO connects a running Invocation to its caller. The zero value discards output and has no input.
 type IO struct {
-	// Output does not block or retain p.
+	// Output receives live output, one call at a time. It does not block or retain p.
 	Output func(s Stream, p []byte)
 	// Starting is called before the call may have an effect, with the identity of the process that
 	// will run it; again if that changes. After an error nothing may run. May be nil.
@@ -150,11 +153,12 @@ type IO struct {
 	Waiting func(Waiting)
 	// Input delivers the caller's input; nil or closed if there is no more.
 	Input <-chan Input
-	// Connect decides whether the call may contact a host at one of the ports. It may wait for a
-	// person and is called concurrently. A nil Connect refuses all.
+	// Connect decides whether the call may contact a host, a name or an address, at one of the ports;
+	// nil allows it. It may wait for a person, ends with ctx and is called concurrently. A nil Connect
+	// refuses all.
 	Connect func(ctx context.Context, host string, ports []uint16) error
-	// Revoked returns when an allowed host must not be contacted any more, and why, or nil if ctx
-	// ends.
+	// Revoked waits until a host that Connect allowed must not be contacted at the port any more, and
+	// returns why, or nil if ctx ends first.
 	Revoked func(ctx context.Context, host string, port uint16) error
 	// Judge decides an effect that becomes known while the call runs, such as a file of a search. It
 	// is called concurrently. A nil Judge allows nothing.
@@ -169,8 +173,8 @@ type IO struct {
 	Profile string
 	// Limit is the most that the client lets this call do.
 	Limit sandbox.Limit
-	// Escalation is what a person added to the sandbox of this call; may be nil. The caller closes
-	// it.
+	// Escalation is what a person added to the sandbox of this call; may be nil. Only a Confined uses
+	// it. The caller closes it.
 	Escalation *escalation.Escalation
 	// Approved are the canonical paths whose writing a person approved. An Invocation that does
 	// exactly what was shown may write them although they are protected.
@@ -214,7 +218,7 @@ const (
 type Result struct {
 	// Text is the answer or, for a tool with live output, the lines before the output.
 	Text    string
-	IsError bool
+	IsError bool    // the call did not do what was asked
 	Failure Failure // something other than the command decided the end
 	Diff    string
 	File    *File  // of a single file
@@ -235,8 +239,8 @@ type Result struct {
 type Calls interface {
 	// Find returns a call by its tool_call_id, or nil.
 	Find(ctx context.Context, id string) (OtherCall, error)
-	// List returns the running calls, the oldest first; with ended, the latest ended commands come
-	// before them.
+	// List returns the calls that are not answered, the oldest first; with ended, the latest answered
+	// ones that ran a command come before them.
 	List(ctx context.Context, ended bool) ([]CallStatus, error)
 }
 
@@ -269,8 +273,8 @@ type File struct {
 	Path         string // canonical
 	Operation    string // "read", "create", "write", "edit", "remove" or "move"
 	From         string // of a moved file
-	Bytes        int64  // returned, or of the changed file
-	Lines        int64
+	Bytes        int64  // of the returned content, or of the file after a change
+	Lines        int64  // of the same
 	Replacements int64
 	TotalLines   *int64 // of a file that was read; nil = unknown
 	NextOffset   int64  // first line not returned; 0 = none
@@ -278,7 +282,7 @@ type File struct {
 
 // Exit is how the command of a call ended.
 type Exit struct {
-	Code   int    // 128+n for a signal
+	Code   int    // 128+n if signal n ended it
 	Signal string // "SIGTERM"; empty when it exited
 }
 

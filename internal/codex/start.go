@@ -121,8 +121,8 @@ func (c *Connection) submission(limit sandbox.Limit, id, tool string, arguments 
 
 func isNull(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
 
-// script returns a command as a script for the tool bash: that of a bash as it is, without the profile that a login
-// shell would read.
+// script returns a command as a script for the tool bash: that of a bash as it is, without the user's
+// profile, which a login shell would read.
 func script(argv []string) string {
 	if len(argv) == 3 && isBash(argv[0]) && (argv[1] == "-c" || argv[1] == "-lc") {
 		return argv[2]

@@ -8,8 +8,9 @@ import (
 )
 
 // Clean converts terminal output for a model: it removes escape sequences (ECMA-48), keeps the last
-// state of a rewritten line, replaces CRLF by LF and invalid UTF-8 by U+FFFD, and shows other
-// control characters as ^X. An unfinished sequence ends with its line.
+// state of a line rewritten by carriage returns or backspaces, replaces CRLF by LF and invalid UTF-8 by
+// U+FFFD, and shows other control characters as ^X or, without visible effect, drops them. An unfinished
+// sequence ends with its line.
 func Clean(text []byte) string {
 	c := cleaner{out: make([]byte, 0, len(text))}
 	for len(text) > 0 {
@@ -61,6 +62,7 @@ func (c *cleaner) text(runes ...rune) {
 	}
 }
 
+// sequence returns the length of the escape sequence at the start of p. An invalid byte ends it.
 func sequence(p []byte) int {
 	if len(p) < 2 {
 		return len(p)
@@ -86,6 +88,7 @@ func span(p []byte, low, high byte) int {
 	return n
 }
 
+// stringEnd returns the length of a control string with its terminator, or up to the end of the line.
 func stringEnd(p []byte) int {
 	for n := 0; n < len(p); n++ {
 		switch {

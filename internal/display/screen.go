@@ -10,10 +10,12 @@ import (
 )
 
 // Screen passes output on to a terminal: of escape sequences only complete SGR (ECMA-48, 8.3.117).
-// It shows other control characters, and replaces invalid UTF-8 by U+FFFD. Text after a carriage
-// return replaces its line. Pieces may have any size. Close resets the colours.
+// It removes bells and backspaces, shows other control characters, and replaces invalid UTF-8 by U+FFFD.
+// Text after a carriage return replaces its line. An unfinished sequence ends with its line. Pieces may
+// have any size. One goroutine writes at a time. Close resets the colours.
 type Screen struct {
-	// Width is the number of columns; 0: any. Longer lines are continued with a mark.
+	// Width is the number of columns; 0: any. Longer lines are continued with a mark and without colours,
+	// so that no part of one looks like another line.
 	Width int
 
 	to    io.Writer
@@ -143,6 +145,7 @@ func (s *Screen) csi(b byte) {
 	}
 }
 
+// isSGR reports whether the parameters of a CSI m have no private or intermediate bytes.
 func isSGR(params []byte) bool {
 	for _, b := range params {
 		if (b < '0' || b > '9') && b != ';' && b != ':' {
@@ -206,6 +209,7 @@ func (s *Screen) text(t string) {
 
 const continued = "    | "
 
+// columns returns how many columns a text takes at most.
 func columns(t string) (n int) {
 	for _, r := range t {
 		switch {

@@ -1,5 +1,6 @@
 // Package edit changes single settings in configuration files of other programs, and keeps comments,
-// order and layout. It refuses what it could change only by guessing.
+// order and layout. It reads JSON with comments and trailing commas, TOML, and YAML in block style. It
+// refuses what it could change only by guessing.
 package edit
 
 import (
@@ -31,6 +32,7 @@ func (p Path) String() string { return strings.Join(p, ".") }
 type document interface {
 	// get returns the text of a value, and how many leading elements of the path exist.
 	get(p Path) (raw string, depth int, err error)
+	// set returns the text with a value at a path: JSON or, with raw, text of the format.
 	set(p Path, value string, raw bool) (string, error)
 	remove(p Path) (string, error)
 	// hollow reports whether a path is a table without settings.
@@ -133,7 +135,7 @@ func (o *Done) find(f Format, d document, value string) (a *jsonDocument, at int
 	return a, slices.IndexFunc(items, func(item string) bool { return same(f, item, value) }), err
 }
 
-// Undo reverts changes, the latest first. It keeps settings that have another value now.
+// Undo reverts changes, the latest first. kept lists settings that have another value now and stay.
 func Undo(f Format, text string, done []Done) (after string, kept []Path, err error) {
 	for i := len(done) - 1; i >= 0; i-- {
 		next, ok, err := done[i].undo(f, text)

@@ -137,6 +137,7 @@ func Tables(text, above string) (names []string) {
 	return names
 }
 
+// clash refuses a path of which a table has a form that is not changed here.
 func (d *tomlDocument) clash(p Path) error {
 	for _, t := range d.tables {
 		if len(p) <= len(t.path) && slices.Equal(t.path[:len(p)], p) {
@@ -163,6 +164,7 @@ func (d *tomlDocument) get(p Path) (string, int, error) {
 	return "", 0, nil
 }
 
+// hollow reports whether a table of an array has no more than its id.
 func (d *tomlDocument) hollow(p Path) bool {
 	t := d.table(p)
 	return t != nil && len(t.keys) <= 1 && !strings.Contains(d.text[t.body:t.end()], "#")

@@ -16,6 +16,7 @@ type yamlDocument struct {
 	keys []yamlKey
 }
 
+// yamlKey is a key with its value: the rest of its line, or the deeper lines below it.
 type yamlKey struct {
 	name             string
 	indent           int

@@ -1,5 +1,6 @@
 // Package loopback listens at and dials names of this machine without resolving "localhost" and the
-// names below it (RFC 6761, 6.3).
+// names below it, which RFC 6761, 6.3 reserves: the resolvers of Go and libc ask a name server for them
+// if /etc/hosts has no such name.
 package loopback
 
 import (
@@ -17,6 +18,7 @@ func Is(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
+// addresses returns the loopback addresses, IPv4 first, of an address whose name Is, else the address.
 func addresses(address string) []string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || !Is(host) {
@@ -83,7 +85,7 @@ func (p *Pipe) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept and Dial, and no connection.
+// Close ends Accept and Dial. It closes no connection.
 func (p *Pipe) Close() error {
 	p.once.Do(func() { close(p.closed) })
 	return nil

@@ -1,4 +1,5 @@
-// Package paths compares absolute paths and resolves their symbolic links.
+// Package paths compares absolute paths and resolves their symbolic links. It opens nothing: its caller
+// verifies that a path still means the same when it is used.
 package paths
 
 import (

@@ -30,7 +30,7 @@ func Near(word string, candidates []string) []string {
 	return near[:min(len(near), most)]
 }
 
-// Distance is the Levenshtein distance in bytes.
+// Distance is the Levenshtein distance in bytes. Both texts must be short.
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -99,7 +99,7 @@ func (p piece) run(ctx context.Context, io tools.IO) (tools.Result, error) {
 func (p piece) recordable(call tools.OtherCall, data []byte, from int64) []byte {
 	before, at := call.ReadAt(p.stream, max(0, from-redact.Reach), int(min(from, redact.Reach)))
 	if at+int64(len(before)) != from {
-		before = nil
+		before = nil // incomplete
 	}
 	end := from + int64(len(data))
 	after, at := call.ReadAt(p.stream, end, redact.Reach)
@@ -141,6 +141,7 @@ func (p piece) header(s tools.CallStatus, from, to int64) string {
 	return text + "]"
 }
 
+// whole cuts data after a line, else after a character, unless it reaches the end of the output.
 func whole(data []byte, from, total int64) []byte {
 	if from+int64(len(data)) >= total {
 		return data

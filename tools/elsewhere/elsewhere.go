@@ -24,13 +24,13 @@ type tool struct{ registry func() *tools.Registry }
 type arguments struct {
 	Program string          `json:"program"`
 	Tool    string          `json:"tool"`  // its name in Program
-	Dir     string          `json:"cwd"`   // absolute
+	Dir     string          `json:"cwd"`   // absolute; base of relative paths
 	Input   json.RawMessage `json:"input"` // for the record
 
 	Command json.RawMessage `json:"command"` // a script, or a list of words
 	In      string          `json:"in"`      // directory of Command, if different
 	Read    []string        `json:"read"`
-	Write   []string        `json:"write"`
+	Write   []string        `json:"write"`  // files made, changed, moved or removed
 	Search  []string        `json:"search"` // directories read recursively
 	Part    string          `json:"part"`   // see policy.Effect
 	Hosts   []string        `json:"hosts"`
@@ -118,6 +118,7 @@ func (a arguments) parts() (list []part) {
 	return list
 }
 
+// path makes a path independent of toold's own directory.
 func (a arguments) path(path string) string {
 	switch {
 	case path == "~":

@@ -14,7 +14,7 @@ import (
 type application struct {
 	o      Options
 	states []state
-	undo   []undo
+	undo   []undo // of what was written, in that order
 }
 
 type undo struct {
@@ -78,7 +78,8 @@ func (a *application) put(ctx context.Context, file target, s state, r sandbox.R
 	return err
 }
 
-// holds reports whether a file has its new content although writing it failed.
+// holds reports whether one of several files has its new content although writing it failed, since its
+// directory was not synced or the worker was lost.
 func (a *application) holds(ctx context.Context, file target, content []byte) bool {
 	f, _, err := a.o.Files.Open(context.WithoutCancel(ctx), a.o.Profile, file.canonical)
 	if err != nil || len(a.states) == 1 {

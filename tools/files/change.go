@@ -31,13 +31,13 @@ type change struct {
 	effects []policy.Effect
 	shown   string // fingerprint of the preview
 
-	done func([]state) string
+	done func([]state) string // describes a change of several files; may be nil
 }
 
 type step struct {
 	file   target
-	fresh  bool // create the file if missing
-	absent bool
+	fresh  bool // create the file, with its directories, if missing
+	absent bool // the file must not exist
 	remove bool
 	to     target // new path; zero: not moved
 
@@ -135,7 +135,7 @@ func (c *change) Preview(ctx context.Context) tools.Preview {
 	p := tools.Preview{Text: c.Text()}
 	if err == nil {
 		p.Diff = display.Visible(diffs(states, previewDiff))
-		err = c.writable()
+		err = c.writable() // an escalation may change this
 	}
 	if err != nil {
 		p.Text += display.Visible(fmt.Sprintf(". As it is now this would fail: %v", err))
@@ -205,6 +205,7 @@ func (c *change) describe(result *tools.Result, states []state) {
 	}
 }
 
+// carryOut makes the change in the view of programs. It returns the states closed.
 func (c *change) carryOut(ctx context.Context, io tools.IO) (states []state, err error) {
 	if c.o, err = c.o.masked(io); err != nil {
 		return nil, err
@@ -254,6 +255,7 @@ func (c *change) permitted(granted []string) error {
 	return c.writable()
 }
 
+// acquire locks the files in the order of their paths, so that calls do not deadlock.
 func (c *change) acquire(ctx context.Context) (release func(), err error) {
 	var names []string
 	for _, file := range c.paths() {
@@ -288,7 +290,7 @@ func (c *change) protected(file target, granted []string) error {
 	}
 }
 
-// The caller of plan closes the states, also on error.
+// plan reads the files and computes their new content. The caller closes the states, also on error.
 func (c *change) plan(ctx context.Context) (states []state, err error) {
 	for _, p := range c.steps {
 		s, err := c.planOne(ctx, p)

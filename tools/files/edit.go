@@ -27,7 +27,7 @@ type edit struct {
 	expected   int64  // 0 = one, or with ReplaceAll any number
 }
 
-const mostEdits = 100
+const mostEdits = 100 // bounds the time of one call
 
 func (a editArguments) list() ([]edit, error) {
 	one := edit{ReplaceAll: a.ReplaceAll != nil && *a.ReplaceAll}
@@ -146,7 +146,7 @@ func (a edit) apply(file target, content []byte, most int64) (after []byte, n in
 	return replaceAt(content, spans, a.NewString, !verbatim), int64(len(spans)), nil
 }
 
-const maxSpans = 1 << 20
+const maxSpans = 1 << 20 // bounds the memory of one edit
 
 func (a edit) spans(f finder, file target, content []byte) ([]extent, error) {
 	spans := f.find(a.OldString, maxSpans, !a.ReplaceAll)

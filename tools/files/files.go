@@ -21,7 +21,7 @@ import (
 
 // Options configure the tools.
 type Options struct {
-	Workspace string // absolute and canonical
+	Workspace string // absolute and canonical; base of relative paths
 	Home      string // for a leading "~/"; empty: refuses such paths
 	Profile   sandbox.Profile
 	Files     *sandbox.Files   // nil only for danger-full-access; the caller closes it
@@ -72,6 +72,7 @@ func (b base) Location(args json.RawMessage) (string, bool) { return b.o.locatio
 
 type patchTool struct{ tool[patchArguments] }
 
+// Location returns the first file of the patch.
 func (p patchTool) Location(args json.RawMessage) (string, bool) {
 	a, err := tools.Decode[patchArguments](args)
 	if err != nil {
@@ -97,6 +98,7 @@ func (o Options) location(args json.RawMessage) string {
 	return path
 }
 
+// masked returns the options of a call, with the masks of its policy and the limit of its client.
 func (o Options) masked(io tools.IO) (Options, error) {
 	var err error
 	o.limit = io.Limit
@@ -204,6 +206,7 @@ func (t target) effect(kind policy.Kind) policy.Effect {
 	return policy.Effect{Kind: kind, Path: t.path, Canonical: t.canonical, Source: t.asked}
 }
 
+// report returns held or, if nothing was opened, the daemon's own check of the path.
 func (o Options) report(held sandbox.Report) *sandbox.Report {
 	if held.Profile != "" {
 		return &held

@@ -131,6 +131,7 @@ type findings struct {
 	full  bool
 }
 
+// add adds a result, or returns errEnough if it does not fit.
 func (f *findings) add(line string) error {
 	if len(f.lines) >= f.most || f.bytes+len(line) > usualBytes {
 		f.full = true

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	mostAround  = 50
-	shownOfHit  = 500
+	mostAround  = 50      // lines of context
+	shownOfHit  = 500     // bytes of a line
 	sniffed     = 8 << 10 // bytes in which a NUL marks a binary file
-	longestGrep = 1000
+	longestGrep = 1000    // bytes of a pattern
 	longestLine = 64 << 10
 	mostStates  = 5000 // each costs a few ns per byte
 )
@@ -119,7 +119,8 @@ func compileSearch(text string, ignoreCase bool) (*regexp.Regexp, error) {
 	return match, nil
 }
 
-// states estimates the number of states of a matcher: x{2,9} counts as nine times x.
+// states estimates the number of states of a matcher: x{2,9} counts as nine times x. Parse bounds the
+// nesting and the product of nested repetitions.
 func states(re *syntax.Regexp) int {
 	n := 1
 	if re.Op == syntax.OpLiteral {
@@ -164,6 +165,7 @@ func (h hunt) files(ctx context.Context, w *walk, found *findings) error {
 	return err
 }
 
+// file searches one file; "" is the root.
 func (h hunt) file(ctx context.Context, w *walk, path string, found *findings) error {
 	f, err := w.open(ctx, path)
 	if err != nil {
@@ -220,6 +222,7 @@ func (h hunt) text(ctx context.Context, w *walk, name string, data []byte, found
 	return e.flush()
 }
 
+// matches reports whether a line matches within its first longestLine bytes.
 func (h hunt) matches(line []byte) bool {
 	line = bytes.TrimRight(line, "\r\n")
 	return h.match.Match(line[:min(len(line), longestLine)])

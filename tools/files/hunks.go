@@ -9,11 +9,11 @@ import (
 
 type patched struct {
 	file   target
-	lines  []string
-	crlf   []bool // which of them end in "\r\n"
-	folded string // the lines, each between "\n"
-	starts []int  // of lines in folded
-	open   bool   // the last line is unterminated
+	lines  []string // without their ends
+	crlf   []bool   // which of them end in "\r\n"
+	folded string   // the lines, each between "\n"
+	starts []int    // of lines in folded
+	open   bool     // the last line is unterminated
 	out    strings.Builder
 	at     int // first line not in out
 }

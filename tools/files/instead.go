@@ -17,11 +17,12 @@ import (
 )
 
 const (
-	mostNames  = 4096
-	shownNames = 20
+	mostNames  = 4096 // read from a directory
+	shownNames = 20   // listed for a directory that was read as a file
 )
 
-// instead adds to an error which names this call may read there.
+// instead adds to the error of a file that could not be opened which names in the directory, or similar
+// to its own, this call may read.
 func (o Options) instead(ctx context.Context, io tools.IO, file target, err error) error {
 	var denied *sandbox.Denial
 	if ctx.Err() != nil || errors.As(err, &denied) {
@@ -79,7 +80,7 @@ func (o Options) names(ctx context.Context, io tools.IO, dir string) (names []st
 		return nil, false
 	}
 	defer f.Close()
-	entries, _ := f.ReadDir(mostNames)
+	entries, _ := f.ReadDir(mostNames) // a part is enough
 	for _, e := range entries {
 		name := e.Name()
 		if !mayRead(io, filepath.Join(dir, name)) || o.Profile.CanRead(filepath.Join(dir, name)) != nil {

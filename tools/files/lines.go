@@ -13,9 +13,10 @@ const (
 	// mostScanned bounds the time to find a line: sparse files of terabytes are cheap to make.
 	mostScanned = 8 << 30
 
+	// mostCounted bounds how far a file is read after the first line returned, to count its lines.
 	mostCounted = 256 << 20
 
-	shownOfLine = 2000
+	shownOfLine = 2000 // bytes of a line that is too long
 )
 
 // bounds limit a read.
@@ -54,8 +55,8 @@ func (e excerpt) notice() string {
 type lineReader struct {
 	src  *io.LimitedReader
 	in   *bufio.Reader
-	kept []byte
-	done int64 // lines read
+	kept []byte // of the last line
+	done int64  // lines read; an unterminated last line counts
 	work int
 }
 
@@ -144,7 +145,7 @@ func (l *lineReader) line(ctx context.Context, most int64) (kept []byte, n int64
 	}
 }
 
-// skip skips n lines. Counting in blocks is several times faster.
+// skip skips n lines; io.EOF: there are fewer. Counting in blocks is several times faster.
 func (l *lineReader) skip(ctx context.Context, n int64) error {
 	within := false // a line
 	for n > 0 {

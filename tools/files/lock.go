@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// locks serialises the changes of each file.
+// locks serialises the changes of each file. A lock exists while a caller holds or awaits it.
 type locks struct {
 	mu   sync.Mutex
-	held map[string]*lock
+	held map[string]*lock // by canonical path
 }
 
 type lock struct {

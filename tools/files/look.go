@@ -44,8 +44,8 @@ type Entry struct {
 type lookArguments struct {
 	Op       string `json:"op" enum:"stat|list|read" required:"true"`
 	FilePath string `json:"file_path" required:"true"`
-	Offset   *int64 `json:"offset"`
-	Limit    *int64 `json:"limit"`
+	Offset   *int64 `json:"offset"` // in bytes
+	Limit    *int64 `json:"limit"`  // in bytes
 }
 
 func lookDefinition() tools.Definition {
@@ -122,7 +122,8 @@ func (v look) sight(ctx context.Context) (s Sight, held sandbox.Report, err erro
 	return v.read(ctx)
 }
 
-// stat follows no link. If the path cannot be opened, such as a pipe, it returns the kind.
+// stat opens the path as a command would, and follows no link that replaced it meanwhile. If it cannot
+// be opened, such as a pipe, stat returns the kind.
 func (v look) stat(ctx context.Context) (s Sight, held sandbox.Report, err error) {
 	if err := v.o.Profile.CanRead(v.file.canonical); err != nil {
 		return s, held, err
@@ -156,7 +157,7 @@ func (v look) kindOfEntry(ctx context.Context) string {
 		return ""
 	}
 	defer dir.Close()
-	entries, _ := dir.ReadDir(mostEntries)
+	entries, _ := dir.ReadDir(mostEntries) // on an error the kind is unknown
 	for _, e := range entries {
 		if e.Name() == filepath.Base(v.file.canonical) {
 			return kind(e.Type())

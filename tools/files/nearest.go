@@ -60,7 +60,8 @@ func withoutSpace(s string) string {
 	}, s)
 }
 
-// alike returns the first line at which the lines equal those wanted after folding, or -1.
+// alike returns the first line at which the lines equal those wanted after folding, or -1. A single line
+// may be part of a longer one.
 func alike(lines, wanted []string, fold func(string) string) int {
 	folded := make([]string, len(wanted))
 	for i, w := range wanted {

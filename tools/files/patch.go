@@ -21,7 +21,7 @@ const (
 )
 
 type section struct {
-	header string
+	header string // addFile, updateFile or deleteFile
 	path   string
 	to     string   // new path; "": the file is not moved
 	text   []string // lines of a new file
@@ -156,6 +156,7 @@ func (p *patchParser) hunks(none bool) (list []hunk, err error) {
 	return list, nil
 }
 
+// unifiedNumbers matches what follows "@@ " in a unified diff.
 var unifiedNumbers = regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`)
 
 func (p *patchParser) hunk(first bool) (h hunk, err error) {
@@ -199,6 +200,7 @@ type patchArguments struct {
 	tools.Ignored
 }
 
+// operation is a patch of one file without the header line.
 type operation struct {
 	Type string  `json:"type" enum:"create_file|update_file|delete_file" required:"true"`
 	Path string  `json:"path" required:"true"`
@@ -310,6 +312,7 @@ func inPatch(path string, err error) error {
 	return problem("input", "the path %q of the patch: %v", path, err)
 }
 
+// effects returns the effects on one file. A new file is not read.
 func (p step) effects() []policy.Effect {
 	var list []policy.Effect
 	if !p.absent {
@@ -321,6 +324,7 @@ func (p step) effects() []policy.Effect {
 	return list
 }
 
+// distinct refuses two steps that write one file.
 func (c *change) distinct() error {
 	seen := map[string]bool{}
 	for _, file := range c.paths() {

@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// pathPattern is a compiled glob with *, ?, [a-z], {a,b} and **.
+// pathPattern is a compiled glob for paths below a directory: * and ? match within a name, ** any number
+// of directories.
 type pathPattern struct {
 	whole *regexp.Regexp
 	fixed []string // leading directories of every match
 	depth int      // names in every match; 0: any
 }
 
-const longestPattern = 1000
+const longestPattern = 1000 // bytes; bounds the cost of compiling
 
 // newPathPattern compiles a pattern. With anywhere, one without a slash matches in any directory.
 func newPathPattern(field, text string, anywhere bool) (pathPattern, error) {
@@ -106,7 +107,7 @@ func translate(text string) string {
 	return b.String()
 }
 
-// class writes a leading character class and returns its length.
+// class writes a leading character class and returns its length. An unclosed bracket is literal.
 func class(b *strings.Builder, text string) int {
 	end := strings.IndexByte(text[min(2, len(text)):], ']') // the first may be a member
 	if end < 0 {

@@ -56,7 +56,7 @@ func (b base) read(a readArguments) (tools.Invocation, error) {
 type read struct {
 	o             Options
 	file          target
-	offset, limit int64 // in lines; limit 0: default
+	offset, limit int64 // in lines; offset from 1, limit 0: default
 	numbered      bool
 	base64        bool
 }

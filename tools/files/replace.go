@@ -34,7 +34,8 @@ func newFinder(content []byte, sought string) finder {
 
 func (f finder) original(at int) int { return at + sort.SearchInts(f.crlf, at) }
 
-// find returns at most most occurrences. If one is wanted, an overlapping one is a second choice.
+// find returns at most most occurrences of sought, without overlap. If one is wanted, an occurrence that
+// overlaps the only one counts too, since the choice is ambiguous.
 func (f finder) find(sought string, most int, one bool) []extent {
 	var found []extent
 	for from := 0; len(found) < most; {
@@ -76,6 +77,7 @@ type lineEndings struct {
 	ended   bool
 }
 
+// crlf reports whether the first line that ends at or after p, else the last of the file, ends in "\r\n".
 func (e *lineEndings) crlf(p extent) bool {
 	if e.next < p.start && !e.ended {
 		if i := bytes.IndexByte(e.content[p.start:], '\n'); i >= 0 {

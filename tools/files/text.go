@@ -40,6 +40,8 @@ func countLines(data []byte) int64 {
 	return n
 }
 
+// beginning returns at most most bytes of a longer text, cut between characters, with secrets masked
+// that the cut splits.
 func beginning(text []byte, most int) []byte {
 	n := min(most, max(len(text)-1, 0))
 	for back := 0; back < utf8.UTFMax-1 && n > back; back++ {
@@ -50,7 +52,7 @@ func beginning(text []byte, most int) []byte {
 	return redact.Part(text, 0, n)
 }
 
-// content reads a whole file. size is a hint.
+// content reads a whole file. size is a hint: the file may grow meanwhile.
 func (o Options) content(f *os.File, size int64, file target) ([]byte, error) {
 	tooLarge := problem("file_path", "%s has more than the %d bytes that this tool handles; use bash", file.name(), o.MaxWrite)
 	if size > o.MaxWrite {

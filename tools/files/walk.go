@@ -21,9 +21,9 @@ import (
 
 const (
 	mostSearched = 30 * time.Second
-	mostEntries  = 200_000
+	mostEntries  = 200_000 // names listed
 	mostOpened   = 50_000
-	mostRead     = 1 << 30
+	mostRead     = 1 << 30 // bytes
 	mostFile     = 10 << 20
 )
 
@@ -33,16 +33,16 @@ type walk struct {
 	io   tools.IO
 	root target
 	want pathPattern
-	// errEnough ends the walk.
+	// visit receives each matching file and directory by its path below root. errEnough ends the walk.
 	visit func(ctx context.Context, path string, e fs.DirEntry) error
 
 	report   sandbox.Report // of the worker that opened the files
-	most     int
+	most     int            // of entries
 	entries  int
 	opened   int
 	read     int64
 	omitted  map[omission]int
-	usual    bool
+	usual    bool   // a directory such as .git was omitted
 	stopped  string // why it is incomplete
 	deadline time.Time
 }
@@ -135,6 +135,7 @@ func (w *walk) entry(ctx context.Context, path string, e fs.DirEntry) error {
 	return err
 }
 
+// may reports whether the call may read a path, and counts it if not.
 func (w *walk) may(path string) bool {
 	e := policy.Effect{Kind: policy.Read, Path: filepath.Join(w.root.path, path), Canonical: filepath.Join(w.root.canonical, path)}
 	if w.o.Profile.CanRead(e.Canonical) != nil {

@@ -12,16 +12,16 @@ import (
 
 // Options configure a Capture.
 type Options struct {
-	Dir        string   // of the call's files; "": no files
+	Dir        string   // of the call's files, created with the first byte; "": no files
 	SpoolBytes int64    // limit of all files; 0: 64 MiB
-	Keep       int      // bytes of head and of tail in memory, per stream; 0: 64 KiB
+	Keep       int      // bytes of head and of tail in memory, for each stream and for Combined; 0: 64 KiB
 	Redact     []string // secrets to replace by "[redacted]"
 	Call       string   // tool_call_id, for notices
 }
 
 // Capture records the output of one call, for concurrent use. Offsets count the bytes after secrets
 // were replaced. Those of known shapes (package redact) are masked in the files, and in memory only
-// if the other stream splits one.
+// if the other stream splits one. If the disk fails, the Capture only counts.
 type Capture struct {
 	dir  string
 	call string
@@ -53,7 +53,7 @@ func NewCapture(o Options) *Capture {
 	return c
 }
 
-// Write records output of Stdout or Stderr. After Close it does nothing.
+// Write records output of Stdout or Stderr. It does not retain p. After Close it does nothing.
 func (c *Capture) Write(s tools.Stream, p []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +139,8 @@ func (c *Capture) Totals() (stdout, stderr int64, closed bool) {
 	return c.windows[tools.Stdout].total, c.windows[tools.Stderr].total, c.closed
 }
 
-// Text returns all of a stream up to limit bytes, else head and tail around a notice.
+// Text returns all of a stream up to limit bytes, else head and tail, together about limit bytes and at
+// most twice Keep, around a notice that says how to get the rest.
 func (c *Capture) Text(s tools.Stream, limit int) (text []byte, truncated bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +154,7 @@ func (c *Capture) Text(s tools.Stream, limit int) (text []byte, truncated bool) 
 }
 
 // Next reads live output into buf: the bytes at offset, or the oldest later ones, from from. It does
-// not cut a character whose rest may come.
+// not cut a character whose rest may come. No bytes: there are none yet or, after Close, none any more.
 func (c *Capture) Next(s tools.Stream, offset int64, buf []byte) (p []byte, from int64) {
 	p, from, rest, closed := c.read(s, offset, buf)
 	if from > offset {
@@ -189,7 +190,7 @@ func (c *Capture) total(s tools.Stream) int64 {
 	return c.windows[s].total
 }
 
-// rest counts the stream's bytes after those read.
+// read joins in buf the bytes in memory and in files. rest counts the stream's bytes after those read.
 func (c *Capture) read(s tools.Stream, offset int64, buf []byte) (p []byte, from, rest int64, closed bool) {
 	from, p = max(offset, 0), buf[:0]
 	for len(p) < len(buf) {
@@ -213,6 +214,8 @@ func (c *Capture) read(s tools.Stream, offset int64, buf []byte) (p []byte, from
 	return p, from, c.windows[s].total - from - int64(len(p)), c.closed
 }
 
+// kept appends to p the bytes in memory at an offset, or returns the oldest later offset in memory:
+// earlier bytes may be in the files.
 func (c *Capture) kept(p []byte, s tools.Stream, at int64, most int) (more []byte, oldest int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -60,7 +60,7 @@ func (r *redactor) add(secret string) {
 
 const (
 	omission = "…"
-	least    = 4 // length of the start of a secret
+	least    = 4 // minimum length of the start of a secret
 )
 
 func (r *redactor) text(text string) string {
@@ -88,7 +88,7 @@ func (r *redactor) begun(text string) (most int) {
 	return most
 }
 
-// pass may return p itself; last ends the input.
+// pass returns the redacted output after input p, perhaps p itself. last ends the input.
 func (r *redactor) pass(p []byte, last bool) []byte {
 	if len(r.secrets) == 0 {
 		return p

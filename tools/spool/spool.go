@@ -15,7 +15,7 @@ import (
 
 // A spool is the directory of one call: the files "stdout" and "stderr", and "order", which has
 // their order as uvarints: twice the length of a run, plus one for stderr. After the last run stdout
-// comes first.
+// comes first: order is written late, and at the end only if there are both streams.
 
 const orderFile = 2 // of fileNames
 
@@ -37,6 +37,7 @@ type spoolWriter struct {
 	run   int64
 }
 
+// write appends p with found masked, also what of found is in bytes written before.
 func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 	if len(found) > 0 && !w.stopped {
 		p = bytes.Clone(p)
@@ -64,7 +65,8 @@ func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 	w.stopped = w.left <= 0
 }
 
-// maskWritten masks recorded bytes: a secret may be recognised late.
+// maskWritten masks recorded bytes from an offset: a secret may be recognised late, and after the limit
+// has cut it.
 func (w *spoolWriter) maskWritten(s tools.Stream, offset int64, mask []byte) {
 	mask = mask[:max(0, min(int64(len(mask)), w.sizes[s]-offset))]
 	if len(mask) == 0 {
@@ -116,6 +118,7 @@ func (w *spoolWriter) endRun() int {
 	return len(w.order) - before
 }
 
+// flushOrder writes the order up to now. The current run continues as a new one.
 func (w *spoolWriter) flushOrder() {
 	w.endRun()
 	if len(w.order) == 0 {
@@ -128,7 +131,7 @@ func (w *spoolWriter) flushOrder() {
 }
 
 func (w *spoolWriter) close() {
-	if w.files[tools.Stdout] != nil && w.files[tools.Stderr] != nil {
+	if w.files[tools.Stdout] != nil && w.files[tools.Stderr] != nil { // otherwise there is no order
 		w.flushOrder()
 	}
 	w.stopped = true
@@ -140,7 +143,7 @@ func (w *spoolWriter) close() {
 	}
 }
 
-// Spool reads the recorded output of a call that has ended, for concurrent use.
+// Spool reads the recorded output of a call that has ended, for concurrent use. It need not be closed.
 type Spool struct{ dir string }
 
 // Open opens the directory of a Capture. If nothing was recorded, the error is fs.ErrNotExist.
@@ -169,6 +172,7 @@ func (sp *Spool) ReadAt(s tools.Stream, offset int64, most int) (p []byte, eof b
 	return p, len(p) < most
 }
 
+// read appends at most most bytes to p. An error counts as the end of the record.
 func (sp *Spool) read(p []byte, s tools.Stream, offset int64, most int) []byte {
 	if most <= 0 || sp.dir == "" {
 		return p
@@ -194,7 +198,7 @@ func appendFile(p []byte, f *os.File, offset int64, n int) []byte {
 	return p[:len(p)+n]
 }
 
-// readCombined reads all runs: millions take a few nanoseconds each.
+// readCombined walks the runs from the start: there may be millions, at a few nanoseconds each.
 func (sp *Spool) readCombined(p []byte, offset int64, most int) []byte {
 	m := merger{offset: offset, most: len(p) + most, out: p}
 	for s := range m.files {

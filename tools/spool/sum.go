@@ -54,6 +54,7 @@ func sumOf(files [3]digest) string {
 // maskedLater is the largest distance from the end at which bytes may become part of a secret.
 const maskedLater = 4 << 10
 
+// digest is the SHA-256 of a file whose end may still be overwritten.
 type digest struct {
 	hash hash.Hash // nil before the first byte
 	end  []byte    // not hashed yet

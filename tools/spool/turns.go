@@ -36,7 +36,7 @@ func (t *turns) add(s tools.Stream, n int64) {
 	t.list = append(t.list, now)
 }
 
-// places maps a range of a stream to Combined.
+// places maps a range of a stream to Combined: from and to of the part in each turn.
 func (t *turns) places(s tools.Stream, from, to int64) (parts [][2]int64) {
 	i := sort.Search(len(t.list), func(i int) bool { return t.list[i].end[s] > from })
 	before := t.before

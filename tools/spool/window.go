@@ -49,6 +49,8 @@ func (w *window) oldest() int64 { return w.total - int64(len(w.tail)) }
 // whole reports whether nothing was dropped.
 func (w *window) whole() bool { return w.oldest() == int64(len(w.head)) }
 
+// appendAt appends to p at most n contiguous bytes from an offset: none if they were dropped or are to
+// come.
 func (w *window) appendAt(p []byte, offset int64, n int) []byte {
 	if offset < int64(len(w.head)) {
 		return append(p, w.head[offset:min(offset+int64(n), int64(len(w.head)))]...)
@@ -81,6 +83,7 @@ func (w *window) cut(limit int) (head, tail []byte, missing int64) {
 	return head, tail, w.total - int64(len(head)) - int64(len(tail))
 }
 
+// unfinished counts the bytes of an incomplete character at the end of p; 0 if they cannot become valid.
 func unfinished(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		if last := p[len(p)-n:]; utf8.RuneStart(last[0]) {
