@@ -39,7 +39,7 @@ func (w *walker) binaryArithmetic(x *syntax.BinaryArithm, s *state) {
 		w.mayStop(s)
 	}
 	switch {
-	case listed("&& || ? :", op):
+	case listed("&& || ? :", op): // one side may not be evaluated
 		left := w.fork(s)
 		w.arithmetic(x.X, left)
 		if x.Op != syntax.TernColon {
@@ -94,6 +94,7 @@ func (w *walker) operand(x *syntax.Word, s *state) {
 	}
 }
 
+// holdsNumber reports whether name, or $name, is empty or certainly a number.
 func (w *walker) holdsNumber(name string, s *state) bool {
 	bare, dollar := strings.CutPrefix(name, "$")
 	switch {

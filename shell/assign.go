@@ -116,7 +116,7 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	case "OLDPWD":
 		s.left = nil
 	case "PATH":
-		w.put(s, name, variable{value: unknown()})
+		w.put(s, name, variable{value: unknown()}) // see prints
 	}
 	if listed(shellNames, name) || listed(numericNames, name) {
 		return
@@ -130,6 +130,7 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	w.put(s, name, old)
 }
 
+// refusal returns why setting a variable has other effects, or "".
 func refusal(name string, v value, old variable) string {
 	switch {
 	case listed(numericNames, name) && !v.isNumeric():

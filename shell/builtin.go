@@ -77,6 +77,7 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 	case "cd":
 		w.cd(rest, s, source)
 	case "pushd", "popd":
+		// With one directory pushd is cd. Other forms turn the stack, which is not followed.
 		if name == "pushd" && len(rest) == 1 && !strings.ContainsAny(rest[0].text[:min(1, len(rest[0].text))], "+-") {
 			w.cd(rest, s, source)
 			break
@@ -154,7 +155,7 @@ func (w *walker) cd(args []word, s *state, source string) {
 	}
 	before, left := s.dirs, s.left
 	s.left = slices.Clone(before)
-	joinDirs(&s.left, left)
+	joinDirs(&s.left, left) // cd may fail
 	if w.setDirs(s, next); !certain {
 		s.failed = before
 		return
@@ -196,6 +197,7 @@ func (s *state) cdTarget(args []word) (target word, physical, plain bool) {
 	return target, physical, !elsewhere && target.known() && len(args) <= 1
 }
 
+// enterable reports whether a directory exists that everyone may enter.
 func (w *walker) enterable(dir string) bool {
 	mode, err := w.resolver.Mode(w.resolve(dir))
 	return err == nil && mode.IsDir() && mode.Perm()&0o111 == 0o111

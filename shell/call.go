@@ -27,7 +27,7 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 	if w.posix {
 		w.otherShell(args[0].text, len(c.Assigns) > 0, s, w.text(c))
 	}
-	at := w.fork(s)
+	at := w.fork(s) // redirections do not see the assignments
 	saved := w.temporary(c.Assigns, args[0], s)
 	changes := w.changes
 	w.redirections(redirs, at)
@@ -221,7 +221,7 @@ func (w *walker) startedIn(dir word, s *state, source string) *state {
 	w.touched.armed = false
 	s = w.fork(s)
 	w.cd([]word{{text: "--"}, dir}, s, source)
-	w.touched.armed, s.failed = armed, nil
+	w.touched.armed, s.failed = armed, nil // it starts there or not at all
 	return s
 }
 
@@ -280,7 +280,8 @@ func (w *walker) external(args []word, s *state, source string) {
 	w.programs(args, s, source)
 }
 
-// child returns the initial state of a shell with args as $0 and so on.
+// child returns the initial state of a shell with args as $0 and so on. Changed variables are unknown,
+// since exports are not tracked.
 func (w *walker) child(s *state, args []word) *state {
 	inner := w.fork(s)
 	for name, v := range *s.vars.entries {
@@ -297,7 +298,7 @@ func (w *walker) child(s *state, args []word) *state {
 	return inner
 }
 
-// login follows the files of a login shell, which may set any variable.
+// login follows the files of a login shell, which may set any variable. Calls cannot write the user's.
 func (w *walker) login(s, inner *state, source string) {
 	home := s.get("HOME")
 	if home.text == "" || home.value != (value{text: w.env["HOME"]}) {

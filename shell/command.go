@@ -121,7 +121,7 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
 		skipped.fail()
 		s.failed = nil
 		w.stmt(c.Y, s)
-		dirs := s.dirs
+		dirs := s.dirs // if both succeed
 		if s.fail(); s.dead {
 			dirs = skipped.dirs
 		}
@@ -246,7 +246,7 @@ type loop struct {
 }
 
 // turns follows a loop until an iteration changes nothing. before also runs after the last
-// iteration.
+// iteration; before and after may be nil.
 func (w *walker) turns(s *state, l *loop, before, body, after func(*state)) {
 	l.calls = len(w.calls)
 	w.loops = append(w.loops, l)

@@ -15,12 +15,12 @@ import (
 
 // disk is what a script may have changed so far. It only grows.
 type disk struct {
-	made  []string
-	moved []string
-	marks map[string]mark
-	all   mark
-	ran   bool // a program ran that may have removed directories
-	count int
+	made  []string        // symbolic links
+	moved []string        // where existing links may be now
+	marks map[string]mark // by path
+	all   mark            // union of marks
+	ran   bool            // a program ran that may have removed directories
+	count int             // of changes but those of made and moved
 }
 
 type mark byte
@@ -108,6 +108,7 @@ func (w *walker) links(c *programs.Command, s *state) {
 	for _, tree := range w.operandPaths(c, s, from) {
 		var over []string
 		for i := 0; i < len(to) && copies; i++ {
+			// The first are the destination itself, as a file and as a directory.
 			if base := path.Base(tree); i < 4 || path.Base(to[i]) == base {
 				over = append(over, to[i], to[i]+"/"+base)
 			}
@@ -257,6 +258,7 @@ func (w *walker) changedRepository(dir string, s *state) bool {
 	return false
 }
 
+// foreign reports whether git may find another repository than the workspace's.
 func (w *walker) foreign(dir string) bool {
 	var asked []string
 	found, known := false, false
@@ -365,7 +367,8 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 	}
 }
 
-// mayRun follows a text that a program may run. Only ask and deny rules see its effects.
+// mayRun follows a text that a program may run. Only ask and deny rules see its effects. What it may
+// write is marked on the disk.
 func (w *walker) mayRun(text string, s *state) {
 	said, printed := w.said, w.printed
 	w.suspects++
@@ -380,4 +383,5 @@ const parsingNames = "POSIXLY_CORRECT POSIX_PEDANTIC SHELLOPTS BASHOPTS BASH_COM
 
 var plainLocale = regexp.MustCompile(`^(?i:|C|POSIX|en_[A-Z]+|.*\.utf-?8)$`)
 
+// scriptNames are variables from which shells and git take commands.
 const scriptNames = "BASH_ENV ENV PS0 PS1 PS4 PROMPT_COMMAND VISUAL EDITOR PAGER GIT_EDITOR GIT_PAGER GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_SSH GIT_PROXY_COMMAND"

@@ -24,7 +24,7 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 	case plainExpansion(p):
 		v := w.parameter(name, s)
 		if w.steps -= len(v.text) / 64; w.steps <= 0 {
-			v = unknown()
+			v = unknown() // long values, used often, take time
 		}
 		b.value(v, quoted, s)
 	case p.Length:
@@ -180,7 +180,7 @@ func (w *walker) substitute(p *syntax.ParamExp, v value, set answer, b *builder,
 		w.join(s, branch)
 		b.unknown(quoted && !mayBeNone(p.Exp.Word))
 	case !instead:
-		w.wordInside(p.Exp.Word, w.fork(s))
+		w.wordInside(p.Exp.Word, w.fork(s)) // its effects are reported anyway
 		b.value(v, quoted, s)
 	case assigns:
 		text := w.wordInside(p.Exp.Word, s)
@@ -309,7 +309,7 @@ func (w *walker) argument(name string, b *builder, s *state, quoted bool) {
 	}
 	rest := s.params.shift(n - 1)
 	if len(rest.words) == 0 || rest.words[0].many || rest.words[0].glob {
-		b.unknown(quoted)
+		b.unknown(quoted) // preceding arguments may be any number
 		return
 	}
 	w.steps -= len(rest.words[0].text) / 64
@@ -338,7 +338,7 @@ func (p params) shift(n int) params {
 	case n < 0 || !p.known:
 		return params{}
 	case count >= 0 && n > count:
-		return p
+		return p // shift fails and removes none
 	}
 	for i, a := range p.words {
 		if i == n {

@@ -15,7 +15,7 @@ import (
 // neutralPaths store nothing.
 var neutralPaths = map[string]bool{
 	"/dev/null": true, "/dev/tty": true, "/dev/zero": true, "/dev/random": true, "/dev/urandom": true, "/dev/full": true,
-	procSubst: true,
+	procSubst: true, // nothing else opens it; see redirect
 }
 
 // path adds the effect of a redirection. Of a name known in part rules see what is known.
@@ -133,7 +133,7 @@ var procLinks = map[string]string{"thread-self": "self/task/self", "net": "self/
 
 var procOwn = map[string]procKind{"cwd": procCwd, "root": procRoot, "fd/0": procInput, "fd/1": procOutput, "fd/2": procOutput}
 
-// devLinks are names in /dev that lead into /proc.
+// devLinks are names in /dev that lead into /proc, whether they are links or not.
 var devLinks = map[string]string{"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2"}
 
 func inProc(canonical string) bool { return paths.Within(canonical, procDir) }
@@ -246,6 +246,7 @@ func (w *walker) guardProc(o programs.Operand, s *state, source string) {
 	}
 }
 
+// beginsProc reports whether a path with this prefix may lead into /proc.
 func beginsProc(canonical string) bool {
 	return len(canonical) > 1 && strings.HasPrefix(procDir, canonical) || len(canonical) > len("/d") && strings.HasPrefix("/dev/fd", canonical)
 }

@@ -37,6 +37,7 @@ func (w *walker) program(args []word, s *state, source string) {
 		w.toolchain(c.Name, s, source)
 	}
 	if c.Name != "" && w.followStarted(args, &c, s, source) {
+		// A rule may still match the program itself.
 		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Follow: true, Source: source})
 		if len(c.Sub) == 0 && !slices.ContainsFunc(c.Runs, func(r programs.Run) bool { return r.Language != "" }) {
 			w.operands(&c, args, s, source)
@@ -102,7 +103,7 @@ func (w *walker) operands(c *programs.Command, args []word, s *state, source str
 			continue
 		}
 		w.operandPath(o, s, source)
-		if strings.Contains(o.Word.Text, "/") && o.Word.Dynamic {
+		if strings.Contains(o.Word.Text, "/") && o.Word.Dynamic { // … is any name in that directory
 			w.possible(kindOf(o.Kind), o.Word.Text+"…", s, source)
 		}
 		if o.Word.Dynamic && o.Kind == programs.Read && w.xargs > 0 {

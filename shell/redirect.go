@@ -57,7 +57,7 @@ func (w *walker) endOfDocument(r *syntax.Redirect) {
 	if from := int(r.Word.End().Offset()); r.Hdoc == nil {
 		_, rest, _ = strings.Cut(w.source[min(from, len(w.source)):], "\n")
 		body, _, _ = strings.Cut(rest, "\n")
-		rest = ""
+		rest = "" // other documents may come first
 		ok = ok && strings.Contains(w.source[min(from, len(w.source)):], "\n")
 	} else {
 		body = w.text(r.Hdoc)
@@ -83,6 +83,7 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 		return
 	}
 	if wd.dynamic && !wd.glob && mayBeSocket(wd.text) {
+		// It is reported after the file that is probably meant.
 		defer w.add(policy.Effect{Kind: policy.Net, Source: source})
 	}
 	if wd.text == "" {
@@ -114,6 +115,7 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 
 var descriptor = regexp.MustCompile(`^(?:\d+-?|-)$`)
 
+// mayFail reports whether a redirection may fail, so that its command does not run.
 func (w *walker) mayFail(redirs []*syntax.Redirect, s *state) bool {
 	for _, r := range redirs {
 		text := ""
@@ -137,6 +139,7 @@ func (w *walker) mayFail(redirs []*syntax.Redirect, s *state) bool {
 	return false
 }
 
+// fromInput follows the known part of code on standard input for deny rules; the whole is unknown.
 func (w *walker) fromInput(s *state) {
 	text := s.input
 	if text == "" {
@@ -168,6 +171,7 @@ func (w *walker) say(args []word, s *state) {
 	}
 }
 
+// inputByDetour reports programs that read code from an open file by another name than /dev/stdin.
 func (w *walker) inputByDetour(args []word, s *state, source string) {
 	argv := policyWords(args)
 	found := false

@@ -99,30 +99,31 @@ type walker struct {
 	*Analyser
 	found    []policy.Effect // in order, each once
 	seen     map[uint64]bool // by hash
-	steps    int
-	paths    int
+	steps    int             // remaining; at 0 the rest is Opaque
+	paths    int             // remaining length of reported paths
 	depth    int
 	inner    int
 	wrapped  int    // nesting of programs that run programs
 	hashes   bool   // an array may have non-numeric indexes
-	posix    bool   // another shell than bash runs the text
+	posix    bool   // another shell than bash runs the text, maybe without bash's builtins
 	xargs    int    // how many of wrapped are xargs
 	suspects int    // texts being followed that may not run
 	beside   int    // processes that run concurrently with the statement
 	source   string // the text being followed
-	changes  int
-	first    []word // the first command
+	changes  int    // of variables, directories and functions so far
+	first    []word // the first command; see idle
 
 	loops []*loop  // of this process
 	calls []*call  // of this process
 	exits []*state // states that continue with the next line
 
-	overridden int
+	overridden int // variables that are set for one command
 	touched    touched
 
-	said    string // known output of the left side of a pipe
-	printed []programs.Operand
+	said    string             // known output of the left side of a pipe
+	printed []programs.Operand // trees whose names the left side of a pipe prints
 
+	// Caches of the file system's answers, and of scanned texts.
 	canonical    map[string]string
 	repositories map[string]bool // whether git finds a foreign repository there
 	globs        map[string]globbed
@@ -136,6 +137,7 @@ type globbed struct {
 
 func listed(words, text string) bool { return programs.IsField(words, text) }
 
+// idle is the command for a script without effects.
 func (w *walker) idle() []policy.Word {
 	if len(w.first) > 0 && listed("exit return break continue shift wait : true false", w.first[0].text) {
 		return policyWords(w.first)
@@ -229,7 +231,7 @@ func (w *walker) text(n syntax.Node) string {
 func (w *walker) enter() bool {
 	if w.depth >= maxDepth {
 		w.opaque("it nests too deeply", "")
-		w.steps = 0
+		w.steps = 0 // what is not entered is scanned with the rest
 		return false
 	}
 	w.depth++
@@ -238,9 +240,10 @@ func (w *walker) enter() bool {
 
 func (w *walker) leave() { w.depth-- }
 
-// seed is random: hashes cannot be chosen.
+// seed is random, so that no script can choose effects with equal hashes.
 var seed = sync.OnceValue(maphash.MakeSeed)
 
+// hashOf omits the source of an effect.
 func hashOf(e *policy.Effect) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed())

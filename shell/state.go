@@ -8,25 +8,25 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// state is what is known at one point of a script. join handles every field.
+// state is what is known at one point of a script. join handles every field; a test checks that.
 type state struct {
-	dead       bool
+	dead       bool // unreachable; joining it changes nothing
 	vars       table[variable]
 	funcs      table[function]
 	params     params
-	locals     table[local] // of the current function
-	dirs       []string     // nil = unknown
-	failed     []string     // directories if the last command failed
-	left       []string     // OLDPWD; nil = unknown
-	split      bool         // IFS may have changed
-	noglobs    bool         // nullglob may be set
-	closed     bool
-	strange    bool
-	input      string
-	shown      bool
-	pipedNames []programs.Operand
-	traps      []string // of this process
-	disk       *disk
+	locals     table[local]       // of the current function
+	dirs       []string           // nil = unknown
+	failed     []string           // directories if the last command failed; nil = the same
+	left       []string           // possible values of OLDPWD; nil = unknown
+	split      bool               // IFS may have changed
+	noglobs    bool               // nullglob may be set
+	closed     bool               // a descriptor may have been closed
+	strange    bool               // unknown variables may be set
+	input      string             // known standard input of the next command
+	shown      bool               // standard output may be a terminal
+	pipedNames []programs.Operand // trees whose names are on standard input
+	traps      []string           // of this process
+	disk       *disk              // shared by all forks
 }
 
 // function has no body if it may be one of several, or none.
@@ -34,7 +34,7 @@ type function struct{ body *syntax.Stmt }
 
 type params struct {
 	words []word
-	known bool
+	known bool // words are complete
 }
 
 type local struct {
@@ -43,7 +43,7 @@ type local struct {
 	unsure bool // it may not be local
 }
 
-// touched is what has changed since a trap was set.
+// touched is what has changed since a trap was set, which may run at any time.
 type touched struct {
 	armed        bool
 	names        map[string]bool // functions as "f()"
@@ -153,6 +153,7 @@ func (p *params) join(o params) (changed bool) {
 	return changed
 }
 
+// joinDirs adds possible directories; nil is any directory.
 func joinDirs(s *[]string, o []string) (changed bool) {
 	if *s == nil {
 		return false
@@ -215,6 +216,7 @@ func (w *walker) drop(s *state, name string) {
 	w.touch(name)
 }
 
+// alongside follows a process that runs concurrently.
 func (w *walker) alongside(s *state, walk func(*state)) {
 	w.beside++
 	w.apart(s, walk)

@@ -41,7 +41,7 @@ type variable struct {
 	array    bool
 	integer  bool
 	exported bool
-	unset    bool
+	unset    bool // declared without a value
 }
 
 func (v variable) or(o variable) variable {
@@ -63,7 +63,7 @@ func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") =
 // table is a map that is copied when a shared one changes.
 type table[T comparable] struct {
 	entries *map[string]T
-	shared  *bool
+	shared  *bool // set once another table has the same entries
 }
 
 func newTable[T comparable]() table[T] {

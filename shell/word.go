@@ -12,11 +12,11 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// word is a word after all expansions but those of patterns.
+// word is one word, unless many is set, after all expansions but those of patterns.
 type word struct {
 	text    string // the known prefix if dynamic
 	dynamic bool
-	many    bool // any number of words
+	many    bool // any number of words, or none; implies dynamic or glob
 	number  bool // unknown; implies dynamic
 	orEmpty bool // may be empty
 	fresh   bool
@@ -80,7 +80,7 @@ func (w *walker) single(wd *syntax.Word, s *state) word {
 	case w.globInProc(out[0].text, s):
 		w.opaque("a pattern may match any file below /proc", w.text(wd))
 	}
-	return word{text: out[0].text, dynamic: true, glob: true}
+	return word{text: out[0].text, dynamic: true, glob: true} // one existing file, or an error
 }
 
 func (w *walker) word(wd *syntax.Word, s *state) []word {
@@ -99,7 +99,7 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 	alternatives, why := w.braces(wd)
 	if why != "" {
 		w.opaque(why, w.text(wd))
-		for _, p := range wd.Parts {
+		for _, p := range wd.Parts { // commands in it run anyway
 			w.part(p, &builder{}, s, false)
 		}
 		return []word{{dynamic: true, many: true}}

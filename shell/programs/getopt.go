@@ -83,7 +83,8 @@ func (w Word) isBundle() bool {
 	return !w.Many && strings.Trim(w.Text[:min(1, len(w.Text))], "-") != ""
 }
 
-// old parses a bundle without a dash, such as cfI of tar: values follow in the order of the letters. It returns their number.
+// old parses a bundle without a dash, such as cfI of tar: values follow in the order of the letters.
+// It returns their number.
 func (g *getopt) old(words []Word, at int) (n int) {
 	text := words[0].Text
 	for i := range min(len(text), maxFlags/2) {
@@ -195,6 +196,8 @@ func (g *getopt) valued(f Flag, rest []Word) (n int, started bool) {
 	return n, started
 }
 
+// take assigns values to a flag: an attached one, then words. It returns the number of these words, and
+// whether a command follows.
 func (g *getopt) take(f *Flag, values string, rest []Word) (n int, started bool) {
 	if values == "" || f.spec.only {
 		return 0, false
@@ -238,6 +241,7 @@ func (g *getopt) bundle(w Word, rest []Word, at int) (n int, started bool) {
 	}
 	for i := 1; i < len(w.Text); i++ {
 		f := Flag{Name: "-" + w.Text[i:i+1], At: at, spec: g.spec.flag("-" + w.Text[i:i+1])}
+		// A flag of two letters with a value, such as -TT of zip, comes before one of one letter.
 		if two := g.spec.flag("-" + w.Text[i:min(i+2, len(w.Text))]); i+2 <= len(w.Text) && two != nil && two.values != "" {
 			f.spec = two
 			i++

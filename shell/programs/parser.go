@@ -33,9 +33,9 @@ type parser struct {
 	describe bool // no preset covers it
 	anyFlags bool // unlisted flags do no more
 	flags    map[string]option
-	required bool
+	required bool // one of the flags marked ! is required
 	roles    []string
-	listed   []string
+	listed   []string // the flags, in order
 	spec     *spec
 }
 
@@ -43,8 +43,8 @@ type option struct {
 	traits
 	values   string
 	others   string // values of the other flags that it may be
-	optional bool
-	filter   byte // '+' = only these names, '&' = all others
+	optional bool   // a value is in the same word
+	filter   byte   // '+' = only files with these names, '&' = all but these
 }
 
 func newParser(level, text string) *parser {
@@ -144,7 +144,7 @@ func inherit(forms []*parser) {
 }
 
 type parsed struct {
-	covered  bool
+	covered  bool // every flag and the number of operands fit the parser
 	operands []Operand
 	suspects []Word // files of unknown flags
 }

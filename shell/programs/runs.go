@@ -61,7 +61,8 @@ func (g *getopt) runs(own, started []Word) {
 	c.Runs = append(c.Runs, run)
 }
 
-// afterFlag returns the command after a flag such as -x of fd, which adds what it finds; ok is false without such a flag.
+// afterFlag returns the command after a flag such as -x of fd, up to a ";"; ok is false without such a
+// flag. The program replaces {} by what it finds, or appends that.
 func (c *Command) afterFlag(s *spec, started []Word) (command []Word, ok bool) {
 	if len(c.Flags) == 0 || s.has("module") {
 		return started, false

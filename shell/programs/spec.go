@@ -11,7 +11,7 @@ import (
 //go:embed specs/*.txt
 var texts embed.FS
 
-// library contains the specifications by program name, parsed on first use.
+// library contains the specifications by program name, parsed on first use and immutable then.
 var library = sync.OnceValue(readAll)
 
 func program(name string) *spec {
@@ -23,7 +23,7 @@ func program(name string) *spec {
 
 type spec struct {
 	name     string
-	parent   *spec
+	parent   *spec // nil for a program
 	as       []string
 	subs     map[string]*spec
 	names    map[string][]string // alias: canonical words
@@ -39,9 +39,9 @@ type spec struct {
 	inline   string           // flags with code
 	input    string           // see runsInput
 	fetches  string           // flags with which it only fetches
-	settings string
-	deeper   string
-	obeys    string // files that determine what it runs
+	settings string           // flags that read settings from "-"
+	deeper   string           // subcommands with nested ones
+	obeys    string           // files that determine what it runs
 	depth    int
 	is       string // attributes
 	classed  bool
@@ -61,10 +61,10 @@ func (s *spec) inherits(attribute string) bool {
 
 type flag struct {
 	name   string
-	values string // a mark for each value; see specs/README
-	sets   []string
-	only   bool // a value is in the same word
-	all    []string
+	values string     // a mark for each value; see specs/README
+	sets   []string   // flags of which it is another value
+	only   bool       // a value is optional, and in the same word
+	all    []string   // spellings
 	both   [][]string // flags that together mean it
 }
 

@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
+// unsafe finds flags that run another program, write elsewhere, or load code.
 func (r *reader) unsafe(c *Command, s *spec) {
 	matches := r.listed(c, s, func(s *spec) []string { return s.unsafe })
 	for i, w := range r.argv {
 		unknown := w.Dynamic && (w.Text == "" || w.Text[0] == '-') || w.Many
+		// Unknown words may be such flags.
 		if i > 0 && matches != nil && (unknown || matches(i)) {
 			c.Unsafe = append(c.Unsafe, i)
 		}

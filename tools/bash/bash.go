@@ -46,9 +46,9 @@ type Options struct {
 	ReturnBytes int64 // of each stream in a return, for the description; 0: omitted
 	Background  bool  // for the description
 
-	Egress  egress.Options   // used if Profile has Ports
-	Masks   *masks.Tracker   // nil: none
-	Protect *protect.Watcher // nil: none. The caller closes it.
+	Egress  egress.Options   // used if Profile has Ports; each call has its own Allow
+	Masks   *masks.Tracker   // of files masked from programs; nil: none
+	Protect *protect.Watcher // of protected paths; nil: none. The caller closes it.
 
 	Pool *executor.Pool // nil: each command starts a shell. The caller closes it.
 }

@@ -10,6 +10,7 @@ import (
 
 // The kernel does not report why it refused an access, so it is guessed from the output of programs.
 
+// tail passes output on and keeps its end, which usually contains the error message.
 type tail struct {
 	output
 	mu   sync.Mutex
@@ -59,7 +60,7 @@ func complaints(text string) []complaint {
 
 const (
 	maxComplaints = 64
-	linesAbove    = 4
+	linesAbove    = 4 // in which the path may be named
 	longestPath   = 1024
 	pathsOfEach   = 8
 )
@@ -114,6 +115,8 @@ func (c complaint) pathsAbove() (paths []string) {
 
 // Messages of programs when the kernel refuses an access (strerror(3) in the locale C).
 var (
+	// refusalText is the refusal of a path. The first group may be that of a read; the second that of a
+	// hidden path.
 	refusalText = regexp.MustCompile(`(?i)read-only file system|device or resource busy|operation not permitted|invalid cross-device link|(permission denied)|(no such file or directory)`)
 
 	changeWord = regexp.MustCompile(`(?i)\b(?:creat\w*|writ\w*|writing|remov\w*|delet\w*|unlink|mkdir|rmdir|make directory|touch|mov[ei]\w*|renam\w*|overwrite|truncate|append\w*|chmod|chown|symlink|link|lock|save|update|install|mknod|mkfifo|output file)\b`)
@@ -126,10 +129,12 @@ var (
 	unreachableText = regexp.MustCompile(`(?i)could not resolve|unable to resolve|getaddrinfo|failed to resolve|failure resolving|name resolution|name or service not known|dial \w+: lookup |network is unreachable|enetunreach|could not connect to server|couldn't connect to server`)
 	portText        = regexp.MustCompile(`(?i)connect to (?:host )?([a-z0-9][a-z0-9._-]*) port ([0-9]{1,5})\b`)
 
+	// socketText is a socket of the machine, outside of a call's own /run.
 	socketText = regexp.MustCompile(`(?i)(?:unix://|socket|connect).*?(/(?:var/)?run/[^ '"()<>:]+)`)
 
 	callText = regexp.MustCompile(`(?i)(?:\b(ptrace|unshare|setns|pivot_root|bpf|perf_event_open|io_uring_setup|io_uring_queue_init|userfaultfd)\b|^(mount|umount): |(new namespace|user namespace)).*(?:not permitted|permission denied|not implemented)|no permissions to create (?:a )?new (namespace)`)
 
+	// egressKey is the setting in a message of toold.
 	egressKey = regexp.MustCompile(`sandbox\.egress\.[a-z_]+`)
 
 	openFilesText = regexp.MustCompile(`(?i)too many open files`)

@@ -19,7 +19,7 @@ import (
 
 // Limits of the inspection; beyond them the work counts as lost.
 const (
-	maxRemoved      = 1 << 11
+	maxRemoved      = 1 << 11 // files
 	maxRemovedBytes = 32 << 20
 	maxUnpacked     = 256 << 20 // of git objects
 )
@@ -97,7 +97,8 @@ func absolute(path, dir string) string {
 // defaultPath is searched for programs started without PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// isAbsent reports whether a program is in no searched directory, and no call can put it there.
+// isAbsent reports whether a program is in no searched directory, and no call can put it there. kill
+// is a builtin, too.
 func (t *tool) isAbsent(program policy.Word) bool {
 	o := t.options
 	i := slices.IndexFunc(o.Env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=/") })
@@ -116,6 +117,7 @@ func (t *tool) isAbsent(program policy.Word) bool {
 	return true
 }
 
+// onlyFresh reports whether a command removes only files that the call created, or that tools recreate.
 func onlyFresh(c *programs.Command) bool {
 	return c.Name == "rm" && len(c.Operands) > 0 && !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return !o.Word.Fresh })
 }
@@ -147,8 +149,8 @@ func (t *tool) removal() removal {
 
 type removal struct {
 	tool     *tool
-	files    int
-	seen     int
+	files    int // left to inspect
+	seen     int // left to visit
 	bytes    int64
 	unpacked int64
 }

@@ -17,7 +17,7 @@ import (
 
 type preparation struct {
 	prepared    bool
-	failure     error // why it must not run
+	failure     error // why it must not run; the rest is unset then
 	watched     watch
 	seen        seen // set by unwatch
 	reservation *executor.Reservation
@@ -81,10 +81,11 @@ func (v *invocation) network(io tools.IO) *egress.Server {
 	return egress.New(o)
 }
 
+// watch observes protected and masked paths while a call runs.
 type watch struct {
-	existing  []string
-	violated  <-chan struct{} // closed when the call must end
-	beside    *protect.Watcher
+	existing  []string         // protected paths
+	violated  <-chan struct{}  // closed when the call must end
+	beside    *protect.Watcher // of a directory added to the call; nil: none
 	protected []*protect.Call
 	masked    []*masks.Call
 }
@@ -141,8 +142,8 @@ func (w *watch) addDirectory(o Options, directory string) (tracker *masks.Tracke
 
 type seen struct {
 	taken    []protect.Incident
-	replaced []sandbox.Mask
-	blind    string // why a part of the added directory was unseen; or ""
+	replaced []sandbox.Mask // of masked files
+	blind    string         // why a part of the added directory was unseen; or ""
 }
 
 func (w watch) end() (s seen) {
