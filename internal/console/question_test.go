@@ -118,7 +118,7 @@ func TestAPersonMayLetAYesCountForMore(t *testing.T) {
 // What runs is what was typed: JSON would replace other bytes.
 func TestAnEditedCommandIsText(t *testing.T) {
 	t.Parallel()
-	r := message.ApprovalRequest{ToolCall: message.ToolCall{Arguments: json.RawMessage(`{"command":"ls"}`)}}
+	r := message.ApprovalRequest{ToolCall: message.ToolCall{Arguments: json.RawMessage(`{"command":"ls"}`)}.Shown()}
 	for command, want := range map[string]bool{"rm a": true, "rm a\xff": false, "": false} {
 		if _, ok := editedArguments(r, command); ok != want {
 			t.Errorf("%q: %v", command, ok)
