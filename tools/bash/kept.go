@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell"
 	"github.com/toold/toold/shell/programs"
@@ -33,7 +32,7 @@ const (
 // markKept marks commands that remove only what can be restored, that move files to a lasting path,
 // or whose program does not exist.
 func (t *tool) markKept(script string, effects []policy.Effect) {
-	filled, anywhere := t.filled(effects)
+	moved := t.movesWork(effects)
 	elsewhere := slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Kind == policy.Env && (e.Name == "PATH" || e.Name == "") })
 	for i := range effects {
 		e := &effects[i]
@@ -42,7 +41,7 @@ func (t *tool) markKept(script string, effects []policy.Effect) {
 		}
 		c := programs.Parse(e.Argv)
 		if c.Loses != "" && c.Opaque == "" && len(c.Sub) == 0 {
-			again := len(e.Dirs) == 1 && (c.Moves || !anywhere) && t.keeps(&c, e.Dirs[0], filled)
+			again := len(e.Dirs) == 1 && !moved && t.keeps(&c, e.Dirs[0])
 			e.Kept = again || onlyFresh(&c) || c.Moves && t.staysAfter(&c, e.Dirs, script, effects)
 		}
 		if c.Loses != "" || c.Leaves {
@@ -51,39 +50,26 @@ func (t *tool) markKept(script string, effects []policy.Effect) {
 	}
 }
 
-// filled returns the paths to which the script moves work that cannot be restored, or links it.
-// anywhere reports that one of them is unknown.
-func (t *tool) filled(effects []policy.Effect) (filled []string, anywhere bool) {
-	for i := range effects {
-		e := &effects[i]
+// movesWork reports whether the script moves, or links, what cannot be restored: then it may be
+// anywhere that the script names, by whatever name.
+func (t *tool) movesWork(effects []policy.Effect) bool {
+	return slices.ContainsFunc(effects, func(e policy.Effect) bool {
 		if e.Kind != policy.Exec || len(e.Argv) == 0 {
-			continue
+			return false
 		}
 		c := programs.Parse(e.Argv)
 		moves := c.Moves || c.Name == "ln" || c.Name == "git" && len(c.Words) > 0 && c.Words[0].Text == "mv"
-		if !moves || len(e.Dirs) == 1 && t.restores(&c, e.Dirs[0]) {
-			continue
-		}
-		for _, o := range c.Operands {
-			if isSource(o) || o.Kind != programs.Write {
-				continue
-			}
-			if anywhere = anywhere || o.Word.Dynamic || len(e.Dirs) == 0; anywhere {
-				return nil, true
-			}
-			for _, dir := range e.Dirs {
-				filled = append(filled, absolute(o.Word.Text, dir))
-			}
-		}
-	}
-	return filled, false
+		return moves && (len(e.Dirs) != 1 || !t.restores(&c, e.Dirs[0]))
+	})
 }
 
-// restores reports whether all that a command moves can be restored.
+// restores reports whether all that a command moves is there and can be restored.
 func (t *tool) restores(c *programs.Command, dir string) bool {
 	l := t.removal()
 	return !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool {
-		return isSource(o) && (o.Word.Dynamic || !l.again(absolute(o.Word.Text, dir), ""))
+		path := absolute(o.Word.Text, dir)
+		_, err := os.Lstat(path)
+		return isSource(o) && (o.Word.Dynamic || err != nil || !l.again(path, ""))
 	})
 }
 
@@ -122,9 +108,8 @@ func onlyFresh(c *programs.Command) bool {
 	return c.Name == "rm" && len(c.Operands) > 0 && !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return !o.Word.Fresh })
 }
 
-// keeps reports whether everything that a command writes, or moves, can be restored, and nothing
-// of it is at a filled path.
-func (t *tool) keeps(c *programs.Command, dir string, filled []string) bool {
+// keeps reports whether everything that a command writes, or moves, can be restored.
+func (t *tool) keeps(c *programs.Command, dir string) bool {
 	l := t.removal()
 	some := false
 	for _, o := range c.Operands {
@@ -132,9 +117,6 @@ func (t *tool) keeps(c *programs.Command, dir string, filled []string) bool {
 			continue
 		}
 		path := absolute(o.Word.Text, dir)
-		if !c.Moves && slices.ContainsFunc(filled, func(f string) bool { return paths.Within(f, path) || paths.Within(path, f) }) {
-			return false
-		}
 		if o.Word.Dynamic || path == "/" || path == t.options.Workspace && o.Part == "" || !l.again(path, strings.TrimSuffix(o.Part, programs.PartSome)) {
 			return false
 		}

@@ -82,7 +82,8 @@ func TestRemovingWhatCanBeHadAgainIsMarked(t *testing.T) {
 		"mv new gone; rm -rf gone": false, "mkdir t; mv new t/; rm -rf t": false, "mkdir -p node_modules; mv new node_modules/ && rm -rf node_modules": false,
 		"ln -s new l; rm -rf l/": false, "mv new gone; find gone -delete": false, "git mv new gone; rm -rf gone": false, "for i in 1 2; do rm -rf x; mv new x; done": false,
 		"rsync -a --remove-source-files new/ t/; rm -rf t": false, "mv new \"$(date)\"; rm -rf none": false,
-		"mv held old; rm -rf old": true, "mv build b; rm -rf b dist": true, "cp -r new t; rm -rf t": true, "mv new other; rm -rf held": true,
+		"mv held old; rm -rf old": true, "mv new x && mv x node_modules/ && rm -rf node_modules": false, "mv new node_modules && mv node_modules /tmp/": false,
+		"ln -s node_modules nm; mv new nm/; rm -rf node_modules": false, "ln -s held h; rm -rf build": false, "mv build b; rm -rf b dist": true, "cp -r new t; rm -rf t": true, "mv new other; rm -rf held": false,
 		"find . -name '*.pyc' -delete": true, "find . -name '*.txt' -delete": false, "find . -iname '*.TXT' -delete": false, "find new -iname '*.TXT' -exec rm {} +": false, "find held -delete": true, "find . -delete": false,
 	} {
 		inv, err := tool.Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, script)))
