@@ -27,7 +27,7 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 		w.declareWords(args, s, source)
 	case "let", "enable", "bind", "complete", "compgen", "compopt", "fc", "coproc", "hash", "caller", "history":
 		// These define commands, evaluate words, or access files, unless they only list or forget.
-		if !onlyLists(name, rest) {
+		if w.posix || !onlyLists(name, rest) {
 			w.opaque("the builtin `"+name+"` changes how the shell works", source)
 		}
 	case "exec", "command", "builtin":
@@ -79,7 +79,10 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 	case "pushd", "popd":
 		// With one directory pushd is cd. Other forms turn the stack, which is not followed.
 		if name == "pushd" && len(rest) == 1 && !strings.ContainsAny(rest[0].text[:min(1, len(rest[0].text))], "+-") {
-			w.cd(rest, s, source)
+			before := slices.Clone(s.dirs)
+			if w.cd(rest, s, source); w.posix { // a shell without pushd stays
+				joinDirs(&s.dirs, before)
+			}
 			break
 		}
 		w.cdProc(rest, s, source)

@@ -202,6 +202,7 @@ func (w *walker) start(args []word, run programs.Run, s *state, source string) {
 				w.login(s, sub, source)
 			}
 			w.script(run.Script.Text, sub)
+			w.runTraps(sub)
 		})
 		w.posix = posix
 	default:

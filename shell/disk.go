@@ -372,7 +372,11 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 func (w *walker) mayRun(text string, s *state) {
 	said, printed := w.said, w.printed
 	w.suspects++
-	w.apart(s, func(sub *state) { w.script(text, w.child(sub, nil)) })
+	w.apart(s, func(sub *state) {
+		sub = w.child(sub, nil)
+		w.script(text, sub)
+		w.runTraps(sub)
+	})
 	w.suspects--
 	w.said, w.printed = said, printed
 }

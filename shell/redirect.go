@@ -148,7 +148,9 @@ func (w *walker) fromInput(s *state) {
 	w.opaque("a shell runs its standard input", "")
 	w.apart(s, func(sub *state) {
 		sub.input = ""
-		w.script(text, w.child(sub, nil))
+		sub = w.child(sub, nil)
+		w.script(text, sub)
+		w.runTraps(sub)
 	})
 }
 

@@ -100,7 +100,7 @@ func (c *Command) fetched() {
 		refspec, force := strings.CutPrefix(w.Text, "+")
 		_, to, ok := strings.Cut(refspec, ":")
 		repository := i == 0 && !force || strings.HasPrefix(to, "//")
-		if ok && to != "" && !repository && (force || prunes) && !strings.HasPrefix(to, "refs/remotes/") {
+		if ok && (to != "" || w.Dynamic) && !repository && (force || prunes) && !strings.HasPrefix(to, "refs/remotes/") {
 			c.Flags = append(c.Flags, Flag{Name: "--overwrites"})
 		}
 	}

@@ -122,7 +122,7 @@ func (r *parseState) role(role string, w Word, before []Word) {
 		r.chart(w)
 	case "gitread":
 		r.gitRevision(w)
-	case "host", "saved":
+	case "host", "hostport", "saved":
 		r.host(role, w)
 	case "into":
 		r.into(w, before)
@@ -203,8 +203,13 @@ func plainMode(w Word) bool {
 	return strings.Trim(w.Text, "ugoa+-=rwxX,") == ""
 }
 
-// host handles a host or file URL; saved writes its file to the working directory.
+// host handles a host or file URL; saved writes its file to the working directory. For hostport a number behind a
+// host is a port.
 func (r *parseState) host(role string, w Word) {
+	const digits = 5
+	if role == "hostport" && len(r.out.operands) > 0 && isNumber(w.Text) && len(w.Text) <= digits && !w.Dynamic {
+		return
+	}
 	if file, ok := fileURL(w); ok {
 		r.value('<', file)
 		return

@@ -53,6 +53,7 @@ func (g *getopt) runs(own, started []Word) {
 		g.replaced(&run)
 	}
 	if given {
+		run.At = 0 // afterFlag has changed the words
 		run.Adds, run.Replaces, run.Found = true, "{}", Word{Dynamic: true}
 	}
 	if first := started[0]; first.Dynamic {
@@ -75,6 +76,9 @@ func (c *Command) afterFlag(s *spec, started []Word) (command []Word, ok bool) {
 		started = append([]Word{last.Value}, started...)
 	}
 	if end := slices.Index(started, Word{Text: ";"}); end >= 0 {
+		if end+1 < len(started) {
+			c.Opaque = cmp.Or(c.Opaque, "words follow the command that it runs")
+		}
 		started = started[:end]
 	}
 	return started, true

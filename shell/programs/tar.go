@@ -36,7 +36,7 @@ func tarOperands(words []Word) (out []Operand) {
 	for i, w := range words {
 		text := strings.TrimPrefix(w.Text, "-")
 		switch {
-		case i == 0 && w.Text != "" && !strings.HasPrefix(w.Text, "-") || strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--"):
+		case i == 0 && !w.Many && w.Text != "" && !strings.HasPrefix(w.Text, "-") || strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--"):
 			if strings.ContainsAny(text, "cxru") {
 				kind = Write
 			}
