@@ -15,7 +15,7 @@ func (c *Client) ListApprovals(ctx context.Context) ([]message.ApprovalRequest, 
 }
 
 // ApprovalEvents are called sequentially by Approvals; either may be nil. They may use the Client
-// and block: 256 frames are buffered.
+// and block: 256 frames are buffered before the connection stalls.
 type ApprovalEvents struct {
 	Requested func(message.ApprovalRequest)
 	Resolved  func(message.ApprovalResolved)
@@ -59,17 +59,17 @@ func (c *Client) Approvals(ctx context.Context, events ApprovalEvents) error {
 // Decision answers an approval, named by its own id or its call's.
 type Decision struct {
 	CallID     string
-	ApprovalID string
-	Approve    bool // zero: denied
-	Reason     string
+	ApprovalID string // used if CallID is empty
+	Approve    bool   // zero: denied
+	Reason     string // for the model
 	Remember   string // once (default), conversation, command, prefix or rule
-	Pattern    string // of the rule
+	Pattern    string // of the rule, if Remember is rule
 
-	Widen message.Widening // with Approve
+	Widen message.Widening // with Approve only
 
-	Arguments json.RawMessage
+	Arguments json.RawMessage // replace those of the call
 
-	Beforehand bool // precedes the question
+	Beforehand bool // sent before the question, which no one has read
 }
 
 func (d Decision) frame() any {
@@ -92,7 +92,8 @@ func (d Decision) frame() any {
 	return response
 }
 
-// Only decisions by an approval's own id may get an error that names nothing.
+// answers reports whether a frame answers the decision. Only decisions under an approval's own id may
+// get an error that names nothing.
 func (d Decision) answers(f *frame) bool {
 	mine := d.CallID != "" && f.CallID == d.CallID ||
 		d.CallID == "" && message.ApprovalRequest{ID: f.ID, CallID: f.CallID}.Named(d.ApprovalID)

@@ -14,11 +14,13 @@ type output struct {
 	data  []byte
 }
 
+// channel is a call whose output comes in binary frames.
 type channel struct {
 	callID string
-	ends   map[string]int64
+	ends   map[string]int64 // end of the received output, by stream
 }
 
+// open decodes a frame. It returns nil for an invalid one.
 func (c *Client) open(kind int, raw []byte) *frame {
 	if kind == websocket.BinaryMessage {
 		return c.openBinary(raw)

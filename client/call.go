@@ -14,9 +14,9 @@ import (
 type Call struct {
 	ID        string // permanent; empty: new
 	Tool      string
-	Arguments any // encoded as JSON
+	Arguments any // encoded as JSON, a json.RawMessage unchanged
 
-	OTID, AgentID, ConversationID, RunID, StepID string
+	OTID, AgentID, ConversationID, RunID, StepID string // optional
 }
 
 // Events are called sequentially by Client.Call; any may be nil. A slow one slows the connection;
@@ -42,7 +42,7 @@ func (c Call) wire() wireCall {
 }
 
 // Call makes a call and returns its return, or denial. Without one, the error is a *message.Error,
-// ErrClosed, or the cause of ctx, whose end does not stop the call.
+// ErrClosed, or the cause of ctx, whose end does not stop the call; use Cancel.
 func (c *Client) Call(ctx context.Context, call Call, events Events) (message.ToolReturn, error) {
 	wire := call.wire()
 	w := c.wait(func(f *frame) bool { return f.CallID == wire.CallID && f.RequestID == "" })
@@ -140,7 +140,7 @@ func bytesOf(data, b64 string) ([]byte, error) {
 	return decoded, nil
 }
 
-// Cancel requests the end of a call. It does not wait.
+// Cancel requests the end of a call. It does not wait for the return.
 func (c *Client) Cancel(callID, reason string) error {
 	if callID == "" {
 		return errors.New("no call is named: its id is empty")
@@ -148,7 +148,7 @@ func (c *Client) Cancel(callID, reason string) error {
 	return c.send(message.Cancel{MessageType: "cancel", CallID: callID, Reason: reason})
 }
 
-// CancelAll requests the end of all calls of this client. It does not wait.
+// CancelAll requests the end of all calls of this client. It does not wait for the returns.
 func (c *Client) CancelAll(reason string) error {
 	return c.send(message.Cancel{MessageType: "cancel", All: true, Reason: reason})
 }
@@ -159,8 +159,8 @@ func (c *Client) Input(in message.ToolInput) error {
 	return c.send(in)
 }
 
-// Feed is Input that waits until the command has the data. It fails with a *message.Error if the
-// call ends first.
+// Feed is Input that waits until the command has the data. It replaces in.RequestID, and fails
+// with a *message.Error if the call ends first.
 func (c *Client) Feed(ctx context.Context, in message.ToolInput) error {
 	_, err := request[struct{}](ctx, c, &in, &in.RequestID)
 	return err

@@ -26,26 +26,26 @@ import (
 
 const (
 	maxFrame     = 256 << 20        // a thousand messages
-	silence      = 90 * time.Second // three pings
+	silence      = 90 * time.Second // the daemon pings every 30 s
 	writeTimeout = 30 * time.Second
 	queued       = 256 // frames per slow callback, before the reader blocks
 )
 
 // Errors for errors.Is.
 var (
-	// ErrUnreachable: nothing answers at the address of Dial.
+	// ErrUnreachable is wrapped by errors of Dial if nothing answers at the address.
 	ErrUnreachable = errors.New("no daemon answers")
-	// ErrClosed: the connection ended. The request may still take effect.
+	// ErrClosed is wrapped if the connection ended. The request may still take effect.
 	ErrClosed = errors.New("the connection to toold is closed")
-	// ErrNotSent, beside ErrClosed: the request takes no effect.
+	// ErrNotSent is wrapped, beside ErrClosed, if not all was sent: the request takes no effect.
 	ErrNotSent = errors.New("nothing was sent")
 )
 
 // Options are the parameters of Dial.
 type Options struct {
 	URL     string                                  // such as "ws://127.0.0.1:7717/v1/ws"
-	Socket  string                                  // Unix socket to dial instead of URL's host
-	Dial    func(context.Context) (net.Conn, error) // connects instead
+	Socket  string                                  // Unix socket to dial instead of URL's host; URL may then be empty
+	Dial    func(context.Context) (net.Conn, error) // connects instead; URL and Socket may then be empty
 	TLS     *tls.Config                             // for wss://; nil: the system's authorities
 	Token   string
 	Name    string // program, for the journal
@@ -61,16 +61,16 @@ type Options struct {
 type Client struct {
 	conn    *websocket.Conn
 	hello   message.HelloAck
-	closing chan struct{} // by Close
-	ended   chan struct{} // by the reader
+	closing chan struct{} // closed by Close
+	ended   chan struct{} // closed when the reader has returned
 
-	channels map[uint32]*channel // the reader's
+	channels map[uint32]*channel // by number; only the reader uses it
 
-	writing sync.Mutex // serialises writes; never held with mu
+	writing sync.Mutex // serialises writes, guards nothing else, and is never held with mu
 
 	mu      sync.Mutex
 	waiters map[*waiter]struct{}
-	ends    []*frame // untaken ends of background calls
+	ends    []*frame // of background calls, that no waiter took
 	closed  bool
 	err     error // why the reader ended; set before ended closes
 }
@@ -79,7 +79,7 @@ type Client struct {
 type waiter struct {
 	wants  func(*frame) bool
 	frames chan *frame
-	gone   chan struct{}
+	gone   chan struct{} // closed when the receiver left
 }
 
 // A frame is a daemon's frame, with the fields that select its waiters.
@@ -91,8 +91,8 @@ type frame struct {
 	Nonce     string `json:"nonce"`
 	Channel   uint32 `json:"channel"`
 	raw       []byte
-	output    *output
-	returned  *message.ToolReturn
+	output    *output             // of a binary frame, instead of raw
+	returned  *message.ToolReturn // of the return of a call
 }
 
 func (f *frame) decode(v any) error {
@@ -102,7 +102,8 @@ func (f *frame) decode(v any) error {
 	return nil
 }
 
-// Dial connects and waits for the greeting, within ctx. The caller must Close the Client.
+// Dial connects and waits for the greeting; ctx bounds these steps only. The caller must Close the
+// Client.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	url := o.URL
 	if url == "" && (o.Socket != "" || o.Dial != nil) {
@@ -239,6 +240,7 @@ func (c *Client) deliver(f *frame) {
 	}
 }
 
+// wait registers a waiter; the caller must leave.
 func (c *Client) wait(wants func(*frame) bool) *waiter {
 	w := &waiter{wants: wants, frames: make(chan *frame, queued), gone: make(chan struct{})}
 	c.mu.Lock()
@@ -254,7 +256,7 @@ func (c *Client) leave(w *waiter) {
 	close(w.gone)
 }
 
-// Frames that preceded the connection's end are returned before its error.
+// next returns a waiter's next frame: those that preceded the connection's end before its error.
 func (c *Client) next(ctx context.Context, w *waiter) (*frame, error) {
 	select {
 	case f := <-w.frames:
@@ -285,7 +287,8 @@ func (c *Client) endError() error {
 	return fmt.Errorf("%w: %v", ErrClosed, c.err)
 }
 
-// send does not send what the daemon would refuse: its error may name no request, and no one would get it.
+// send sends a frame. It returns the error for one that the daemon would refuse: the daemon's may name
+// no request, and then no waiter receives it.
 func (c *Client) send(frame any) error {
 	text, err := message.Encode(frame)
 	if err != nil {

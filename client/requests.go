@@ -18,13 +18,14 @@ func request[T any](ctx context.Context, c *Client, question any, id *string) (T
 	return answer, f.decode(&answer)
 }
 
-// ListMessages returns a page of the journal. Limit 0 is the daemon's default.
+// ListMessages returns a page of the journal. It replaces q.RequestID. Limit 0 is the daemon's
+// default.
 func (c *Client) ListMessages(ctx context.Context, q message.ListMessages) (message.Messages, error) {
 	q.MessageType = "list_messages"
 	return request[message.Messages](ctx, c, &q, &q.RequestID)
 }
 
-// GetOutput returns recorded output of a call, and its decoded bytes.
+// GetOutput returns recorded output of a call, and its decoded bytes. It replaces q.RequestID.
 func (c *Client) GetOutput(ctx context.Context, q message.GetOutput) (message.Output, []byte, error) {
 	q.MessageType = "get_output"
 	answer, err := request[message.Output](ctx, c, &q, &q.RequestID)
@@ -39,7 +40,7 @@ func (c *Client) GetOutput(ctx context.Context, q message.GetOutput) (message.Ou
 	return answer, data, err
 }
 
-// ExplainPolicy returns how a call would be decided.
+// ExplainPolicy returns how a call would be decided. Nothing runs.
 func (c *Client) ExplainPolicy(ctx context.Context, call Call) (message.PolicyExplanation, error) {
 	question := struct {
 		MessageType string   `json:"message_type"`
@@ -85,7 +86,7 @@ const backgroundEnded = "background_ended"
 
 // BackgroundEnds reports the end of each background call of this client, until ctx or the
 // connection ends; it returns the cause. The daemon reports an end once: the Client keeps up to
-// 256.
+// 256 that came before.
 func (c *Client) BackgroundEnds(ctx context.Context, ended func(message.BackgroundEnded)) error {
 	w := c.wait(func(f *frame) bool { return f.Type == backgroundEnded })
 	defer c.leave(w)
@@ -117,7 +118,7 @@ type SubscriptionEvents struct {
 }
 
 // Subscribe reports the selected events of all clients' calls until ctx or the connection ends; it
-// returns the cause. A connection has one subscription. It needs the role observer, approver or
+// returns the cause. It replaces s.RequestID. A connection has one subscription. It needs the role observer, approver or
 // admin.
 func (c *Client) Subscribe(ctx context.Context, s message.Subscribe, events SubscriptionEvents) error {
 	id := message.NewID("request")

@@ -27,13 +27,14 @@ func (b *batch) add(c ToolCall) {
 	}
 }
 
+// refuse marks a call as invalid. The first reason counts.
 func (c *ToolCall) refuse(text string) {
 	if c.Invalid == "" {
 		c.Invalid = text
 	}
 }
 
-// toolCall returns an Error if the call has no id for a return to name.
+// toolCall converts a call of the Letta family. It returns an Error if the call has no id for a return to name.
 func (c *wireCall) toolCall() (ToolCall, *Error) {
 	if e := checkID(c.CallID, "tool_call_id", c.faults); e != nil {
 		return ToolCall{}, e
@@ -50,6 +51,7 @@ func (c *wireCall) toolCall() (ToolCall, *Error) {
 	return call, nil
 }
 
+// checkID returns why a call cannot be answered by a return, or nil.
 func checkID(id, field string, faults []fault) *Error {
 	for _, f := range faults {
 		switch {

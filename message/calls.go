@@ -2,13 +2,15 @@ package message
 
 import "time"
 
-// BackgroundPrefix begins the ids of background calls. Requests may not use it.
+// BackgroundPrefix begins the ids of background calls. Requests may not use it, so that such an id
+// never names anything else.
 const BackgroundPrefix = "background-"
 
+// Causes for which toold stops a call.
 const (
 	ByTimeout    = "timeout"     // timeout expired
 	ByCancel     = "cancel"      // cancel frame
-	ByClientGone = "client_gone" // longer than limits.linger
+	ByClientGone = "client_gone" // its client was away longer than limits.linger
 	ByShutdown   = "shutdown"    // daemon stopped
 )
 
@@ -18,7 +20,7 @@ type Leftover struct {
 	Command string `json:"command"`
 }
 
-// Background names the call that continues after its parent's return.
+// Background names the call as which a command continues after the return of its parent.
 type Background struct {
 	CallID    string `json:"tool_call_id"`
 	PID       int    `json:"pid"`
@@ -55,11 +57,12 @@ func (r ToolReturn) BackgroundEnded(of string) BackgroundEnded {
 	}
 }
 
-// ToolQueued reports a call's place in the queue, at most once a second.
+// ToolQueued reports that a call waits for others to end. It is sent again, at most once a second,
+// when the position changes.
 type ToolQueued struct {
 	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
-	Position    int    `json:"position"`
+	Position    int    `json:"position"` // 1 is next
 }
 
 type accepted struct {
@@ -96,7 +99,7 @@ type CallInfo struct {
 	CallID string `json:"tool_call_id"`
 	Asker
 	ToolName     string     `json:"tool_name"`
-	BackgroundOf string     `json:"background_of,omitempty"` // parent of a background call
+	BackgroundOf string     `json:"background_of,omitempty"` // of a background call: the call that began it
 	State        string     `json:"state"`
 	Position     int        `json:"position,omitempty"`
 	Preview      string     `json:"preview,omitempty"`
@@ -113,7 +116,7 @@ type CallInfo struct {
 	StderrBytes  int64      `json:"stderr_bytes"`
 }
 
-// Instant formats a time for the wire; zero: empty.
+// Instant formats a time for the wire; the zero time is "".
 func Instant(t time.Time) string {
 	if t.IsZero() {
 		return ""

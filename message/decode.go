@@ -9,12 +9,12 @@ import (
 // A Decoder decodes one connection's text frames, keeping fragments between them. The zero Decoder
 // is ready. It is not safe for concurrent use.
 type Decoder struct {
-	MaxFragmentCalls int // 0: 128
-	MaxFragmentBytes int // 0: 16 MiB
+	MaxFragmentCalls int // calls collected from fragments; 0: 128
+	MaxFragmentBytes int // of their arguments; 0: 16 MiB
 
 	runs  []*collection
-	calls int
-	bytes int
+	calls int // collected in runs
+	bytes int // of their arguments
 }
 
 // Held returns the size of the arguments in collected fragments.
@@ -35,8 +35,8 @@ func (d *Decoder) Decode(frame []byte) ([]Inbound, []*Error) {
 
 type decoding struct {
 	frame json.RawMessage
-	top   object
-	alias bool
+	top   object // members of frame
+	alias bool   // the kind came from "type"
 	in    []Inbound
 	errs  []*Error
 }
@@ -67,6 +67,8 @@ func (x *decoding) emit(in Inbound) { x.in = append(x.in, in) }
 // roleKind marks roles: no message_type contains a space.
 const roleKind = "role "
 
+// discriminate returns the message_type of the frame, else its type, else its role; "" after an
+// error.
 func (x *decoding) discriminate() string {
 	for _, key := range []string{"message_type", "type", "role"} {
 		raw, ok := x.top.get(key)
@@ -125,7 +127,7 @@ func passive(kind string) bool {
 	return slices.Contains(passiveTypes(), kind)
 }
 
-// passiveTypes includes tool_call_message: another program runs that call.
+// passiveTypes includes tool_call_message: another program runs that call, so it must not run here.
 func passiveTypes() []string {
 	return []string{
 		"system_message", "user_message", "assistant_message", "reasoning_message", "hidden_reasoning_message",

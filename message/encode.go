@@ -28,7 +28,7 @@ func Encode(v any) ([]byte, error) {
 }
 
 // AppendFrame appends d's frame with data to dst: data_b64 if it is not UTF-8. It ignores d.Data
-// and d.DataB64 and equals Encode's value, but is faster.
+// and d.DataB64. It yields the same value as Encode, faster.
 func (d OutputDelta) AppendFrame(dst, data []byte) []byte {
 	dst = append(dst, `{"message_type":"tool_output_delta","tool_call_id":`...)
 	dst = appendString(dst, d.CallID)
@@ -103,7 +103,7 @@ func appendEscape(dst []byte, c byte) []byte {
 // time, which keeps new index entries adjacent.
 func NewID(prefix string) string {
 	var u [16]byte
-	rand.Read(u[6:])
+	rand.Read(u[6:]) // never fails: it ends the program instead
 	ms := time.Now().UnixMilli()
 	for i := range 6 {
 		u[i] = byte(ms >> (40 - 8*i))
@@ -119,7 +119,7 @@ func NewID(prefix string) string {
 
 const binaryHeader = 16
 
-// AppendBinary appends d with data to dst as a binary frame, requested in hello.
+// AppendBinary appends d with data to dst, as a binary frame for clients that requested it in hello.
 //
 // The header has 16 bytes, big endian: channel (4, from tool_started), stream (1: 1 stdout, 2
 // stderr), zeros (3), offset of the first data byte (8). An offset beyond the previous end marks a

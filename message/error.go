@@ -74,7 +74,7 @@ func (e *Error) Refer(frame []byte) {
 	if i == len(frame) || frame[i] != '{' {
 		return
 	}
-	for i++; ; i++ {
+	for i++; ; i++ { // past the brace or a comma
 		start := strict.SkipSpace(frame, i)
 		if start == len(frame) || frame[start] != '"' {
 			return
@@ -99,6 +99,7 @@ func (e *Error) Refer(frame []byte) {
 	}
 }
 
+// identOf returns the identifier in raw; "" if raw is not the text of one.
 func identOf(raw []byte) string {
 	if !strict.Valid(raw, 0) {
 		return ""

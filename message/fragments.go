@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// A collection contains a run's fragments since the last stop_reason. They run only if the next one
-// requests approval.
+// A collection contains a run's fragments since its last stop_reason. Its calls run only if the next
+// one says that the model waits for them.
 type collection struct {
-	origin  Origin
+	origin  Origin // of the first fragment
 	lastSeq int64
 	calls   []*ToolCall
 }
 
 // fragmentOf returns the request's fragment, nil if its calls are complete: an object as
-// tool_calls, or a nameless tool_call whose id is known.
+// tool_calls, or a nameless tool_call whose id is being collected.
 func (d *Decoder) fragmentOf(w *wireRequest) *wireCall {
 	if w.ToolCalls.fragment != nil {
 		return w.ToolCalls.fragment
@@ -42,6 +42,7 @@ func (d *Decoder) find(id string) (*collection, *ToolCall) {
 	return nil, nil
 }
 
+// forget drops the fragments of a call that came whole.
 func (d *Decoder) forget(id string) {
 	run, f := d.find(id)
 	if f == nil {
@@ -89,6 +90,7 @@ func (d *Decoder) run(id string) *collection {
 	return nil
 }
 
+// begin starts to collect a call. It returns nil if there are too many.
 func (d *Decoder) begin(run *collection, w *wireRequest, id string) *ToolCall {
 	if d.calls == cmp.Or(max(d.MaxFragmentCalls, 0), 128) {
 		return nil
@@ -130,7 +132,7 @@ func (d *Decoder) extend(f *ToolCall, c *wireCall) {
 }
 
 // lettaStop ends a streamed step. As in letta-code, end_turn also requests approval of streamed
-// calls.
+// calls; after any other reason no one waits for them.
 func (d *Decoder) lettaStop(x *decoding) {
 	var w wireStop
 	faults := x.bind(&w)

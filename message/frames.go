@@ -18,8 +18,8 @@ type frameType struct {
 
 	// Client frames only:
 	decode  func(*Decoder, *decoding)
-	dialect Dialect // of its calls
-	answer  func(*Request, []ToolReturn) any
+	dialect Dialect                          // of its calls, or ""
+	answer  func(*Request, []ToolReturn) any // to its calls; nil: each return itself
 }
 
 // clientFrames lists what toold accepts. A new dialect is a decoder file and a line here.
@@ -84,8 +84,8 @@ func decoderOf(kind string) func(*Decoder, *decoding) {
 	return nil
 }
 
-// Answer returns the dialect's answer to a request whose given calls ended; nil: each return
-// itself.
+// Answer returns the answer to a request in its dialect, once these of its calls have ended; nil if
+// each return is the answer itself.
 func (r *Request) Answer(returns ...ToolReturn) any {
 	for _, f := range clientFrames() {
 		if f.dialect == r.Dialect && f.answer != nil {
@@ -95,6 +95,7 @@ func (r *Request) Answer(returns ...ToolReturn) any {
 	return nil
 }
 
+// refuse answers a frame with faults by one error that names them all.
 func (x *decoding) refuse(faults []fault) bool {
 	if len(faults) == 0 {
 		return false
@@ -117,7 +118,7 @@ func (x *decoding) unknown(wire reflect.Type) (faults []fault) {
 	}
 	for _, m := range x.top {
 		if m.Name == "type" || slices.Contains(names, m.Name) {
-			continue
+			continue // type may replace message_type
 		}
 		near := spell.Nearest(m.Name[:min(len(m.Name), 64)], names)
 		if near != "" {
@@ -140,7 +141,7 @@ func (x *decoding) ping() {
 	}
 }
 
-// wireInput is tool_input: it has exactly one optional field.
+// wireInput is tool_input: exactly one of data, data_b64, eof, signal and resize is set.
 type wireInput struct {
 	MessageType string        `json:"message_type"`
 	RequestID   string        `json:"request_id,omitempty" wire:"id" jsonschema:"wants input_taken when the command has the data"`
@@ -187,6 +188,7 @@ func (x *decoding) toolInput() {
 	x.emit(in)
 }
 
+// fill decodes the data of an input and returns what is wrong with it.
 func (w *wireInput) fill(in *ToolInput) string {
 	set := 0
 	for _, is := range []bool{w.Data != nil, w.DataB64 != nil, w.EOF, w.Signal != "", w.Resize != nil} {

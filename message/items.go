@@ -21,6 +21,7 @@ type wireShellCall struct {
 	Environment *wireLocal      `json:"environment,omitempty" jsonschema:"local, or absent"`
 }
 
+// wireShellAction contains the arguments of a shell_call. Unknown members refuse the call.
 type wireShellAction struct {
 	Commands  []string `json:"commands" jsonschema:"run one after the other"`
 	TimeoutMS *int64   `json:"timeout_ms,omitempty" jsonschema:"of each command"`
@@ -136,7 +137,7 @@ func (d *Decoder) shellCall(x *decoding) {
 
 func partID(item string, n int) string { return fmt.Sprintf("%s#%d", item, n) }
 
-// commands returns one call per command, under id or numbered. Output is data, so there is no
+// commands returns one call per command, under id, or numbered if id is empty. Output is data, so there is no
 // terminal.
 func (w *wireShellCall) commands(first ToolCall, id string) []ToolCall {
 	var calls []ToolCall
@@ -193,7 +194,7 @@ func shellAnswer(r *Request, returns []ToolReturn) any {
 
 // Exit codes of commands without their own, as in toold call.
 const (
-	exitFailed  = 125
+	exitFailed  = 125 // toold could not run it
 	exitRefused = 126
 )
 
@@ -234,6 +235,7 @@ func firstRunes(s string, n int64) string {
 	return s[:at]
 }
 
+// localShellOutput answers a local_shell_call. Output is the JSON text of a shellText.
 type localShellOutput struct {
 	Type   string `json:"type"`
 	ID     string `json:"id"`
@@ -258,7 +260,7 @@ func localShellAnswer(_ *Request, returns []ToolReturn) any {
 	if code := r.command(nil).Outcome.ExitCode; code != nil {
 		text.Metadata.ExitCode = *code
 	} else {
-		text.Metadata.ExitCode = 124
+		text.Metadata.ExitCode = 124 // it timed out
 	}
 	output, err := Encode(text)
 	if err != nil {

@@ -15,11 +15,12 @@ import (
 	"github.com/toold/toold/internal/strict"
 )
 
-// Bounds of a frame's envelope, against small frames that need much memory.
+// Bounds of a frame, so that a small one cannot need much memory. Arguments of calls are not split:
+// only maxDepth bounds them.
 const (
-	maxDepth    = 512
-	maxMembers  = 256
-	maxElements = 1024
+	maxDepth    = 512  // arrays and objects inside each other
+	maxMembers  = 256  // of one object of the envelope
+	maxElements = 1024 // of one array of the envelope
 )
 
 // checkFrame verifies that frame is one JSON value, as this file's other functions require.
@@ -86,18 +87,20 @@ func sameJSON(a, b []byte) bool {
 	return validArguments(a) && validArguments(b) && bytes.Equal(strict.Compact(nil, a), strict.Compact(nil, b))
 }
 
-// validArguments reports whether arguments are JSON. Those of a string are not part of the frame's check.
+// validArguments reports whether arguments are JSON. Of those sent as a string, checkFrame has checked
+// the string only.
 func validArguments(text []byte) bool { return strict.Valid(text, maxDepth) }
 
 // maxIdent bounds identifiers, in bytes: fields tagged wire:"id".
 const maxIdent = 256
 
 type fault struct {
-	field     string
-	text      string
-	duplicate bool
+	field     string // its path in the frame
+	text      string // the sentence without its subject
+	duplicate bool   // the field occurs twice
 }
 
+// String quotes a name that is long or not printable.
 func (f fault) String() string {
 	name := f.field
 	if len(name) > 80 || !printable(name) {
@@ -132,7 +135,7 @@ func bind(raw json.RawMessage, dst any) []fault {
 	return b.faults
 }
 
-// bind is bind for the frame itself.
+// bind is the function bind for the frame itself, which is split already.
 func (x *decoding) bind(dst any) []fault {
 	b := &binding{}
 	b.bindObject("", x.top, reflect.ValueOf(dst).Elem())

@@ -31,26 +31,26 @@ type Request struct {
 	Dialect Dialect
 	Origin
 	Calls []ToolCall
-	Item  string          // its calls are parts of this item: run in order, answered together
+	Item  string          // if set, the calls are parts of this item: run in order, answered together
 	Most  *int64          // characters of each stream in the answer; nil: all
-	Frame json.RawMessage // or collected fragments, for the journal
+	Frame json.RawMessage // the frame, or the collected fragments, for the journal
 }
 
 // ToolCall is one call of a Request. ID is never empty.
 type ToolCall struct {
 	ID        string
 	Name      string          // possibly an alias
-	Arguments json.RawMessage // exact bytes of the value, or of the string's content
-	Invalid   string          // why the ambiguous call must be refused
+	Arguments json.RawMessage // exact bytes of the value; of a string's content where the dialect sends a string
+	Invalid   string          // if set, the frame is ambiguous about this call: refuse it with this text
 }
 
 // ApprovalResponse answers pending approvals.
 type ApprovalResponse struct {
 	Answers  []ApprovalAnswer
 	Remember string // once (default), conversation, command, prefix or rule
-	Pattern  string `json:",omitempty"`
+	Pattern  string `json:",omitempty"` // of the rule, if Remember is rule
 
-	Beforehand bool // precedes the question
+	Beforehand bool // sent before the question, which no one has read
 }
 
 // ApprovalAnswer decides an approval named by CallID, or ApprovalID. Its JSON is an item of
@@ -61,30 +61,31 @@ type ApprovalAnswer struct {
 	ApprovalID string          `json:"approval_request_id,omitempty"`
 	Approve    bool            `json:"approve"`
 	Reason     string          `json:"reason,omitempty"`
-	Widen      Widening        `json:"widen,omitzero"`      // with Approve
-	Arguments  json.RawMessage `json:"arguments,omitempty"` // replacement, with Approve
+	Widen      Widening        `json:"widen,omitzero"`      // with Approve only
+	Arguments  json.RawMessage `json:"arguments,omitempty"` // replace those of the call, with Approve only
 }
 
 // ToolInput is input for a running call: exactly one of Data, EOF, Signal and a size. Its JSON is
 // the frame.
 type ToolInput struct {
-	RequestID string // requests Taken
+	RequestID string // if set, requests the answer Taken
 	CallID    string
 	Data      []byte
 	EOF       bool
 	Signal    string // to the foreground group
 	Leader    bool   // signal the shell only
-	Rows      uint16
+	Rows      uint16 // new size of the terminal, in characters
 	Cols      uint16
 }
 
-// ExplainPolicy asks how a call would be decided.
+// ExplainPolicy asks how a call would be decided, without running it.
 type ExplainPolicy struct {
 	RequestID string
 	Call      ToolCall
 }
 
-// Asker is a call's origin and stated reason. Only Client is verified.
+// Asker is a call's origin and stated reason. Only Client is verified:
+// the client chooses everything else.
 type Asker struct {
 	Client         string   `json:"client"` // token name
 	Program        *Program `json:"program,omitempty"`

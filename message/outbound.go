@@ -15,8 +15,8 @@ type ToolReturn struct {
 	ID          string       `json:"id"`
 	Date        string       `json:"date"` // RFC 3339
 	CallID      string       `json:"tool_call_id"`
-	ToolName    string       `json:"tool_name"`
-	Name        string       `json:"name"`
+	ToolName    string       `json:"tool_name"` // as requested
+	Name        string       `json:"name"`      // same
 	Status      string       `json:"status" enum:"success,error"`
 	Result      string       `json:"result"` // for the model
 	ToolReturn  string       `json:"tool_return"`
@@ -42,10 +42,10 @@ type ToolReturn struct {
 	Decision    *Decision   `json:"decision"`
 	ErrorType   *ErrorType  `json:"error_type"`
 	Diff        *string     `json:"diff"`
-	Cause       *string     `json:"cause,omitempty" enum:"timeout,cancel,client_gone,shutdown"`
+	Cause       *string     `json:"cause,omitempty" enum:"timeout,cancel,client_gone,shutdown"` // why toold stopped it
 	Denials     []Denial    `json:"denials,omitempty"`
 	Leftovers   []Leftover  `json:"leftovers,omitempty"`
-	Background  *Background `json:"background,omitempty"` // continuing call
+	Background  *Background `json:"background,omitempty"` // the call as which the command continues
 	Replayed    bool        `json:"replayed,omitempty"`
 	File        *File       `json:"file,omitempty"`
 	Files       []File      `json:"files,omitempty"`
@@ -74,7 +74,7 @@ type returnItem struct {
 
 // Sandbox is a call's confinement.
 type Sandbox struct {
-	Proxy bool `json:"proxy,omitempty"`
+	Proxy bool `json:"proxy,omitempty"` // connections go through toold, by name
 
 	Profile  string   `json:"profile"`
 	Enforced []string `json:"enforced"`
@@ -91,7 +91,7 @@ type Sandbox struct {
 // Decision is why a call ran, or not.
 type Decision struct {
 	Action string `json:"action"`
-	By     string `json:"by"` // policy, person, beforehand, remembered or deadline
+	By     string `json:"by"` // policy, person, beforehand (yes before the question), remembered (earlier yes) or deadline
 	Rule   string `json:"rule"`
 	Source string `json:"source,omitempty"` // file:line of the rule
 	Reason string `json:"reason"`
@@ -100,7 +100,7 @@ type Decision struct {
 	Widened *Widening `json:"widened,omitempty"`
 
 	Answer string          `json:"answer,omitempty"` // approval id, if remembered
-	Edited json.RawMessage `json:"edited,omitempty"`
+	Edited json.RawMessage `json:"edited,omitempty"` // arguments that a person substituted
 }
 
 // HelloAck answers hello.
@@ -115,7 +115,7 @@ type HelloAck struct {
 	Tools       []ToolDefinition `json:"tools"`
 	Limits      map[string]int64 `json:"limits"`
 	Sandbox     Sandbox          `json:"sandbox"`
-	// Resumed answers resume. If false, the client must repeat its calls.
+	// Resumed answers resume. If false, the client repeats its calls to get what it missed.
 	Resumed *bool `json:"resumed,omitempty"`
 }
 
@@ -146,7 +146,7 @@ type ApprovalRequest struct {
 	MayWiden *MayWiden `json:"may_widen,omitempty"` // nil: no escalation
 }
 
-// Remembers reports whether this way of remembering is suggested.
+// Remembers reports whether an answer may count for longer than its call, in this way.
 func (r ApprovalRequest) Remembers(remember string) bool {
 	return slices.ContainsFunc(r.Suggestions, func(s Suggestion) bool { return s.Remember == remember })
 }
@@ -162,8 +162,8 @@ type Suggestion struct {
 	Remember string   `json:"remember"`          // conversation, command or prefix
 	Changes  []string `json:"changes,omitempty"` // to the user's policy file, by line
 
-	WouldAllow    []string `json:"would_allow,omitempty"`     // recorded calls
-	AllowsRefused []string `json:"allows_refused,omitempty"`  // calls that a person refused
+	WouldAllow    []string `json:"would_allow,omitempty"`     // other recorded calls
+	AllowsRefused []string `json:"allows_refused,omitempty"`  // recorded calls that a person refused
 	WouldNotAllow []string `json:"would_not_allow,omitempty"` // similar commands
 }
 
@@ -174,8 +174,8 @@ type shownCall struct {
 	Arguments  json.RawMessage `json:"arguments"`
 }
 
-// Shown returns the call for people and the journal. Invalid JSON arguments become a string, for
-// parsing readers.
+// Shown returns the call for people and the journal. Arguments that are no JSON become a string: a
+// reader that parses them must not get what cannot be parsed.
 func (c ToolCall) Shown() shownCall {
 	s := shownCall{c.ID, c.Name, c.Name, c.Arguments}
 	if !validArguments(s.Arguments) {
@@ -243,7 +243,7 @@ type ConnectionDecision struct {
 	CallID      string `json:"tool_call_id"`
 	Host        string `json:"host"`
 	Port        int    `json:"port"`
-	Ports       []int  `json:"ports,omitempty"`
+	Ports       []int  `json:"ports,omitempty"` // if one answer of a person decided several
 	Action      string `json:"action"`
 	By          string `json:"by"`
 	Rule        string `json:"rule"`
@@ -296,12 +296,12 @@ type Output struct {
 	RequestID   string  `json:"request_id"`
 	CallID      string  `json:"tool_call_id"`
 	Stream      string  `json:"stream"`
-	Data        *string `json:"data,omitempty"`
-	DataB64     string  `json:"data_b64,omitempty"`
-	Offset      int64   `json:"offset"` // at or after the requested one
+	Data        *string `json:"data,omitempty"`     // "" if there is nothing to return
+	DataB64     string  `json:"data_b64,omitempty"` // instead, if not UTF-8
+	Offset      int64   `json:"offset"`             // of the first byte; later than requested if output is not kept
 	NextOffset  int64   `json:"next_offset"`
-	EOF         bool    `json:"eof"`           // no more will follow
-	Gap         *Gap    `json:"gap,omitempty"` // lost bytes before Offset, or at the end
+	EOF         bool    `json:"eof"`           // nothing more is kept, and nothing more will come
+	Gap         *Gap    `json:"gap,omitempty"` // bytes that are not kept: before Offset, or at the end
 }
 
 type approvals struct {
@@ -347,8 +347,8 @@ func (p *Ping) Answer() any {
 type WaitingForInput struct {
 	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
-	Waiting     bool   `json:"waiting"`
-	Kind        string `json:"kind"` // line, password or tui
+	Waiting     bool   `json:"waiting"` // false: it continues
+	Kind        string `json:"kind"`    // line, password, or tui: single keys
 	Since       string `json:"since,omitempty"`
 	PID         int    `json:"pid"` // in the call's pid namespace
 	Command     string `json:"command"`
@@ -366,7 +366,7 @@ func (in *ToolInput) Taken() any { return inputTaken{"input_taken", in.RequestID
 type subscribed struct {
 	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id"`
-	After       int64  `json:"after"` // journal number
+	After       int64  `json:"after"` // journal messages after this number follow
 }
 
 // Answer returns the answer to s; journal messages after this number follow.
@@ -396,6 +396,6 @@ type SubscriptionEvent struct {
 type SubscriptionGap struct {
 	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id"`
-	Skipped     int64  `json:"skipped"`
-	After       int64  `json:"after"`
+	Skipped     int64  `json:"skipped"` // events, of all calls; some may follow
+	After       int64  `json:"after"`   // journal messages after this number follow
 }

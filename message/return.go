@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Complete sets every derived field: ids, date and mirrored values. Status "success" needs the
-// absence of any failure; invalid UTF-8 becomes U+FFFD.
+// Complete sets every derived field: ids, date and mirrored values. Status "success" counts only
+// without a sign of failure; invalid UTF-8 becomes U+FFFD.
 func (r ToolReturn) Complete() ToolReturn {
 	r.MessageType, r.Name = "tool_return_message", r.ToolName
 	r.ID, r.OTID = cmp.Or(r.ID, NewID("message")), cmp.Or(r.OTID, NewID("otid"))
@@ -104,19 +104,20 @@ const (
 	mirrorBegins = `,"result":`
 )
 
-// Recorder encodes a completed return for the journal, without mirrored fields. The journal assigns
-// seq.
+// Recorder encodes a completed return for the journal, without the fields that mirror
+// others: Record.Whole restores them.
 func (r ToolReturn) Recorder() (record func(seq int64) []byte, err error) {
 	type whole ToolReturn
 	text, err := Encode(struct {
 		whole
-		Result      *int `json:"result,omitempty"`
+		Result      *int `json:"result,omitempty"` // these hide those of whole
 		ToolReturns *int `json:"tool_returns,omitempty"`
 		SeqID       *int `json:"seq_id,omitempty"`
 	}{whole: whole(r)})
 	if err != nil {
 		return nil, err
 	}
+	// The journal assigns seq.
 	return func(seq int64) []byte {
 		b := append(bytes.Clone(text[:len(text)-1]), `,"seq_id":`...)
 		return append(strconv.AppendInt(b, seq, 10), '}')

@@ -112,6 +112,7 @@ func define(root *jsonschema.Schema, side string, frames []frameType, open func(
 
 func reference(name string) *jsonschema.Schema { return &jsonschema.Schema{Ref: "#/$defs/" + name} }
 
+// ownSchemas describes the types whose JSON differs from their Go fields.
 func ownSchemas() (map[reflect.Type]*jsonschema.Schema, error) {
 	types := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {},
@@ -136,6 +137,7 @@ func enum[T ~string](values []T) []any {
 	return list
 }
 
+// refine adds what only the tags of a type's fields say: lengths of identifiers, and values.
 func refine(s *jsonschema.Schema, t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Pointer:
@@ -175,6 +177,7 @@ func passiveSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{by("message_type", passiveTypes()), by("role", passiveRoles())}}
 }
 
+// walk calls f for the schemas of properties, elements and variants, then for s.
 func walk(s *jsonschema.Schema, f func(*jsonschema.Schema)) {
 	if s == nil {
 		return

@@ -54,10 +54,11 @@ func (w Widening) Recorded() *Widening {
 	return &w
 }
 
-// MayWiden limits a Widening (approval.widen), excluding what the call has.
+// MayWiden limits a Widening (approval.widen), without what the call already has. Each field of a
+// Widening is one of these, or empty.
 type MayWiden struct {
 	Profile []string `json:"profile,omitempty"`
-	Write   []string `json:"write,omitempty"` // or below
+	Write   []string `json:"write,omitempty"` // directories, or one below them
 	Network []string `json:"network,omitempty"`
 	Host    []string `json:"host,omitempty"` // patterns; "*": any
 }

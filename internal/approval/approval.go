@@ -28,7 +28,7 @@ const (
 	ByCancelled = "cancelled" // Ask's context ended
 )
 
-// PartlyError: the answer counts, but Answered failed.
+// A PartlyError reports that the answer counts, although Answered failed.
 type PartlyError struct{ err error }
 
 func (e *PartlyError) Error() string { return e.err.Error() }
@@ -41,23 +41,23 @@ func (s *Settled) Error() string { return "settled by " + s.Verdict.By + ": " + 
 
 // Request is a question to a person, who sees the T.
 type Request[T any] struct {
-	ID      string // unique while pending
-	CallID  string // the decided call, if any; not unique
-	Owner   string
-	Expires time.Time // zero: past
+	ID      string    // unique among the pending requests
+	CallID  string    // call that the answer decides, else ""; several clients may use the same one
+	Owner   string    // client of the call
+	Expires time.Time // the zero time is past
 	Show    T
 	Again   bool  // repeated after a restart: it waits even without approvers
 	Later   error // if it ends Ask's context, the request will be repeated: approvers are not notified
 
-	// Check, if set, refuses invalid answers by Resolve's error; the request stays open. It may run
-	// concurrently.
+	// Check, if set, refuses invalid answers: Resolve returns its error, and the request still waits.
+	// It may run concurrently.
 	Check func(Verdict) error
 
 	// Asked, if set, is called when the request waits.
 	Asked func()
 
-	// Answered, if set, first receives the answer, in Resolve, which returns its error as
-	// *PartlyError. It is not called without an answer.
+	// Answered, if set, receives the answer before anyone else, on the goroutine of Resolve, which
+	// returns its error as a *PartlyError. It is not called for a request that ends without an answer.
 	Answered func(Verdict) error
 }
 
@@ -65,20 +65,21 @@ type Request[T any] struct {
 type Verdict struct {
 	Approve    bool
 	By         string // the approver
-	Before     bool   // precedes the question
+	Before     bool   // sent before the question, which no one has read
 	Reason     string
-	Escalation Escalation // with Approve
+	Escalation Escalation // with Approve only
 
 	Remember  string // scope of a yes; "" or "once": this call
-	Pattern   string // of the rule
-	Arguments string // replacement; or ""
+	Pattern   string // of commands, if Remember is "rule"
+	Arguments string // replace those of the call; "": none
 }
 
-// Escalation is the escalation that the answer states; see package escalation.
+// Escalation is the escalation that the answer states; see package escalation. The zero value adds
+// nothing.
 type Escalation struct{ Profile, Write, Network, Host string }
 
-// Approver receives requests and their ends, sequentially, Asked first. Its methods must not block,
-// but may call the queue.
+// Approver receives requests and their ends, sequentially, Asked first, on the goroutine of Ask,
+// Resolve or Join. Its methods must not block, but may call the queue.
 type Approver[T any] interface {
 	Asked(Request[T])
 	Resolved(Request[T], Verdict)
@@ -91,7 +92,7 @@ type Queue[T any] struct {
 	approvers map[*mailbox[T]]struct{}
 }
 
-// verdict is valid once done is closed.
+// entry is a pending request. Its verdict is valid once done is closed.
 type entry[T any] struct {
 	request Request[T]
 	verdict Verdict
@@ -156,7 +157,7 @@ func (q *Queue[T]) add(ctx context.Context, r Request[T]) (*entry[T], error) {
 	return e, nil
 }
 
-// The caller holds mu.
+// hasApprover reports whether an approver can answer r. The caller holds mu.
 func (q *Queue[T]) hasApprover(r Request[T]) bool {
 	for m := range q.approvers {
 		if !m.views && m.takes(r) {
@@ -166,6 +167,7 @@ func (q *Queue[T]) hasApprover(r Request[T]) bool {
 	return false
 }
 
+// giveUp ends e without an answer, unless one came first.
 func (q *Queue[T]) giveUp(e *entry[T], v Verdict, why error) (Verdict, error) {
 	if !q.claim(e) {
 		<-e.done
@@ -203,7 +205,8 @@ func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
 	return e.request, nil
 }
 
-// claim takes e from the pending requests, for settle; false: it is answered. Ids may be reused.
+// claim removes e from the pending requests, for settle. It returns false if e is answered. It
+// compares entries, since ids may be reused.
 func (q *Queue[T]) claim(e *entry[T]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -214,6 +217,7 @@ func (q *Queue[T]) claim(e *entry[T]) bool {
 	return true
 }
 
+// settle gives a claimed entry its verdict and notifies every approver.
 func (q *Queue[T]) settle(e *entry[T], v Verdict) {
 	q.mu.Lock()
 	e.verdict = v
@@ -230,7 +234,7 @@ func (q *Queue[T]) Pending() []Request[T] {
 	return q.sorted()
 }
 
-// The caller holds mu.
+// sorted returns the pending requests in order. The caller holds mu.
 func (q *Queue[T]) sorted() []Request[T] {
 	all := make([]Request[T], 0, len(q.pending))
 	for _, e := range q.pending {

@@ -6,19 +6,20 @@ import "sync"
 // without a lock during calls. The queue's mu guards all fields but to.
 type mailbox[T any] struct {
 	to     Approver[T]
-	views  bool
-	mine   func(T) bool // filter; or nil
+	views  bool         // it cannot answer
+	mine   func(T) bool // which requests it receives; nil: all
 	events []event[T]
-	busy   bool // being emptied
+	busy   bool // a goroutine is emptying it
 }
 
+// event is a new request or, with a verdict, a resolved one.
 type event[T any] struct {
 	request Request[T]
 	verdict *Verdict
 }
 
-// Join makes a an approver until leave, and sends it every pending request. A call of a that has
-// begun may outlast leave, which may be repeated.
+// Join makes a an approver until leave is called, and sends it every pending request. No call to a
+// starts after leave, but one that has begun may still run. leave may be called again.
 func (q *Queue[T]) Join(a Approver[T]) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true})
 }
@@ -28,7 +29,7 @@ func (q *Queue[T]) View(a Approver[T]) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true, views: true})
 }
 
-// JoinFor is Join for some requests.
+// JoinFor is Join for the requests for which mine returns true.
 func (q *Queue[T]) JoinFor(a Approver[T], mine func(T) bool) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true, mine: mine})
 }
@@ -62,7 +63,7 @@ func (q *Queue[T]) post(ev event[T]) {
 	}
 }
 
-// deliver empties the mailboxes that no one else is emptying.
+// deliver empties the mailboxes that no other goroutine is emptying.
 func (q *Queue[T]) deliver() {
 	q.mu.Lock()
 	var mine []*mailbox[T]

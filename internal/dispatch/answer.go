@@ -59,7 +59,7 @@ type recordedAnswer struct {
 	Remember   string                   `json:"remember,omitempty"`
 	Changes    []string                 `json:"changes,omitempty"`     // in the policy file
 	NotWritten string                   `json:"not_written,omitempty"` // why the policy file is unchanged
-	Beforehand bool                     `json:"beforehand,omitempty"`
+	Beforehand bool                     `json:"beforehand,omitempty"`  // sent before the question, which no one has read
 }
 
 // editedCall builds the call with a person's arguments; nil if there are none. The error says why
@@ -105,6 +105,7 @@ func (c *Call) base() sandbox.Profile {
 	return c.workspace.opt.Profile.AtMost(c.profile).Within(c.limit)
 }
 
+// checkAnswer rejects invalid escalations and edits: the question stays open.
 func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
 	base := q.call.base()
 	return func(v approval.Verdict) error {
@@ -115,11 +116,12 @@ func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
 			return err
 		}
 		g, err := escalate(q, base, v)
-		g.Close() // approved makes it again
+		g.Close() // approved makes it again when the answer is accepted
 		return err
 	}
 }
 
+// escalate returns what an answer adds to the sandbox of a call, or nil.
 func escalate(q question, base sandbox.Profile, v approval.Verdict) (*escalation.Escalation, error) {
 	if !v.Approve && v.Escalation != (approval.Escalation{}) {
 		return nil, errors.New("an answer of no widens nothing")

@@ -43,7 +43,7 @@ func shownEffects(inv tools.Invocation, effects []policy.Effect) []message.Effec
 	return lines
 }
 
-// Explain returns how a client's call, on a connection in dir, would be decided. Nothing runs or is
+// Explain returns how a client's call would be decided, on a connection that selects dir. Nothing runs or is
 // recorded. Only people learn how to lift a built-in rule.
 func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall, person bool) (message.PolicyExplanation, *message.Error) {
 	c := &Call{asked: asked, dir: dir}

@@ -15,13 +15,13 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// hostQuestion is one question about a host, at the ports for which one rule asks. The sender to
-// turn owns the other fields.
+// hostQuestion is one question about a host, at the ports for which one rule asks. The
+// goroutine that puts an element into turn owns the other fields.
 type hostQuestion struct {
-	asks []policy.Decision
-	turn chan struct{}
-	said *message.Decision
-	err  error
+	asks []policy.Decision // one per port
+	turn chan struct{}     // capacity 1
+	said *message.Decision // nil until there is an answer
+	err  error             // nil: yes
 }
 
 type questionKey struct {
@@ -37,7 +37,7 @@ func keyOf(v policy.Decision) questionKey {
 // errReplaced ends a question that a new policy settles.
 var errReplaced = errors.New("the policy was replaced")
 
-// ask asks a person about a host, once per rule. One yes suffices.
+// ask asks a person about a host, once for all ports for which the same rule asks. One yes suffices.
 func (n *connections) ask(ctx context.Context, rules *rules, asks []policy.Decision) error {
 	var refused error
 	for len(asks) > 0 {
@@ -90,6 +90,7 @@ func (n *connections) questions(asks []policy.Decision) []*hostQuestion {
 	return append(known, fresh)
 }
 
+// answer returns nil if the answer to a question is yes.
 func (n *connections) answer(ctx context.Context, rules *rules, q *hostQuestion) error {
 	select {
 	case q.turn <- struct{}{}:
@@ -100,7 +101,7 @@ func (n *connections) answer(ctx context.Context, rules *rules, q *hostQuestion)
 	if q.said == nil {
 		said, err := n.question(ctx, rules, q.asks)
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return context.Cause(ctx) // no answer: the waiting connection is gone
 		}
 		if errors.Is(err, errReplaced) {
 			n.forget(q)

@@ -16,9 +16,10 @@ import (
 	"github.com/toold/toold/tools"
 )
 
+// rules are the policy in force.
 type rules struct {
 	policy   *policy.Policy
-	replaced chan struct{} // by Workspace.SetPolicy
+	replaced chan struct{} // closed by Workspace.SetPolicy
 }
 
 func (d *Dispatcher) rulesFor(c *Call) *rules {
@@ -30,8 +31,8 @@ func (d *Dispatcher) rulesFor(c *Call) *rules {
 	return &rules{policy: r.policy.For(c.client, c.req.AgentID).Within(held), replaced: r.replaced}
 }
 
-// Confinement returns a sandbox's properties for the policy, which counts an escalated call as
-// unconfined.
+// Confinement returns the properties of a sandbox that a policy uses. A call with an escalation
+// counts as unconfined.
 func Confinement(p sandbox.Profile) policy.Confinement {
 	return policy.Confinement{
 		View:    p.Mode != sandbox.FullAccess && p.Tier != sandbox.TierC,
@@ -76,7 +77,8 @@ func settled(v policy.Decision, said *message.Decision) (*message.Decision, *ref
 }
 
 // judge decides effects that appear while a call runs, by the policy at its start. It asks no one:
-// "ask" is allowed only if a person approved the call under the same rule.
+// an effect for which the policy asks is allowed only if the same rule asked about the call and a
+// person approved.
 func (d *Dispatcher) judge(c *Call, said *message.Decision) func(policy.Effect) policy.Decision {
 	rules := d.rulesFor(c).policy
 	return func(e policy.Effect) policy.Decision {
@@ -92,10 +94,10 @@ type question struct {
 	call    *Call
 	inv     tools.Invocation
 	effects []policy.Effect
-	rules   *rules
+	rules   *rules // which asked
 	said    *message.Decision
-	id      string
-	offers  []check.Offer
+	id      string        // of the approval
+	offers  []check.Offer // ways to remember a yes
 }
 
 func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *refusal) {
@@ -177,8 +179,8 @@ func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Dec
 	return said, nil
 }
 
-// saw stores what a person who approves these effects has seen by name: the paths read and
-// written, and the files, not trees, among them that are written.
+// saw stores what a person who approves these effects has seen by name: in opened the paths read and
+// written, in approved the written files, without whole trees.
 func (c *Call) saw(effects []policy.Effect) {
 	c.approved, c.opened = nil, nil
 	for _, e := range effects {
@@ -200,8 +202,8 @@ func (d *Dispatcher) patience(r *rules) time.Duration {
 	return d.opt.Limits.ApprovalTimeout
 }
 
-// judgeAgain judges a waiting call by each new policy until ctx ends. One that no longer asks
-// settles the question.
+// judgeAgain judges a waiting call by each new policy until ctx ends. If one no longer asks, it
+// settles the question and returns the decision.
 func (d *Dispatcher) judgeAgain(ctx context.Context, q question, settle context.CancelCauseFunc) policy.Decision {
 	for current := q.rules; ; {
 		select {

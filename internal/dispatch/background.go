@@ -20,11 +20,12 @@ type listener struct {
 	begun  func(*Call)
 }
 
-// The next connection gets the rest.
+// maxNotifiedAtOnce bounds the ended background calls that a new connection is notified of; the next
+// one gets the rest.
 const maxNotifiedAtOnce = 100
 
-// Join calls begun for each of a client's background calls: running, unreported, and later ones,
-// until leave is called. begun must not block.
+// Join calls begun for each of a client's background calls: those that run, those whose end was not
+// reported, and each that begins until leave is called. begun must not block.
 func (d *Dispatcher) Join(client string, begun func(*Call)) (leave func()) {
 	l := &listener{client, begun}
 	d.mu.Lock()
@@ -62,6 +63,7 @@ func (d *Dispatcher) unnotified(client string, followed []*Call) (list []*Call) 
 	return list
 }
 
+// background starts an invocation as a separate call, and returns when it runs or failed.
 func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Invocation, out outcome) outcome {
 	if ctx.Err() != nil {
 		out.refused = stopped(ctx)
@@ -105,7 +107,7 @@ func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context
 	rec, _, err := d.opt.Journal.Begin(context.Background(), d.journalled(c), journalDecision(said))
 	if err == nil {
 		c.rec = rec.Key
-		c.escalation, parent.escalation = parent.escalation, nil
+		c.escalation, parent.escalation = parent.escalation, nil // the background call runs
 		c.leave, parent.leave = parent.leave, nil
 		for _, begun := range notify {
 			begun(c)
@@ -172,6 +174,7 @@ func (d *Dispatcher) executeSafely(ctx context.Context, c *Call, inv tools.Invoc
 	return d.execute(ctx, c, inv, out)
 }
 
+// start returns how a call began, or why it did not.
 func (c *Call) start() (*message.ToolStarted, *refusal) {
 	for _, e := range c.Events(0) {
 		switch e := e.(type) {

@@ -11,7 +11,8 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Longer arguments are recorded before analysis, which could crash the daemon and leave no trace.
+// longArguments is the length in bytes from which arguments are recorded before analysis, which could
+// crash the daemon and leave no trace of the call.
 const longArguments = 4 << 10
 
 func (d *Dispatcher) receive(c *Call) *refusal {

@@ -14,74 +14,76 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// Final is the last event of a call: its return, or why this request has none.
+// Final is the last event of a call: its return, or the error_message that says why this request has
+// none.
 type Final struct {
 	Return     *message.ToolReturn
 	Err        *message.Error
-	Background *Call // continues after the return
-	Kept       bool  // neither: toold stops, and the next daemon continues the call
+	Background *Call // continues after this return; nil: none does
+	Kept       bool  // there is neither: toold stops, and the next daemon continues the call
 }
 
 // A Call is one tool call. Sessions read its events and output at their own pace; it never waits
 // for them.
 type Call struct {
-	ID      string // unique per client
+	ID      string // tool_call_id, unique per client only
 	Dialect message.Dialect
 
 	client  string
-	conn    string
+	conn    string // owner of its slot; see queue
 	program *message.Program
 	asker   func() message.Asker
-	dir     string
-	limit   sandbox.Limit
-	seen    func(*Call, any)
-	of      *Call
+	dir     string           // of the connection; see Submission
+	limit   sandbox.Limit    // see Submission
+	seen    func(*Call, any) // see Dispatcher.Observe; nil for a call that never runs
+	of      *Call            // the call that began this background call; nil for others
 	key     Key
-	tool    string // canonical, or as requested if unknown
-	listed  bool   // it exists
-	hash    string
+	tool    string // canonical name; as requested if there is no such tool
+	listed  bool   // the tool exists
+	hash    string // of tool and arguments
 	req     *message.Request
 	asked   message.ToolCall
-	rec     journal.Key
+	rec     journal.Key // zero until the call is recorded
 	born    time.Time
 	stop    context.CancelCauseFunc
 	linger  time.Duration // negative: unlimited
 	input   *inbox
-	begun   chan struct{} // closed when its process runs, or the call has ended
+	begun   chan struct{} // closed when its process runs, or the call has ended without one
 	ended   chan struct{} // closed with its return
 
-	workspace      *Workspace // nil until enter
-	leave          func()
-	profile        string
+	// Once the call lives, only its goroutine changes these.
+	workspace      *Workspace             // nil until enter finds it
+	leave          func()                 // releases workspace; nil if another call does
+	profile        string                 // sandbox that the policy requires
 	approved       []string               // files that a person approved
 	opened         []policy.Effect        // reads and writes that a person approved
-	escalation     *escalation.Escalation // a person's; closed with the call
-	pending        []any                  // events, until the call is recorded
-	edited         tools.Invocation       // replaces the requested call; or nil
-	elsewhere      bool                   // another program runs it
-	cancelledEarly bool                   // before it was received
-	known          *journal.Record        // its earlier record
+	escalation     *escalation.Escalation // what that person added to the sandbox; closed with the call
+	pending        []any                  // events to emit once the call is recorded
+	edited         tools.Invocation       // runs instead of the requested call; nil: none
+	elsewhere      bool                   // another program carries it out; see tools.Traits
+	cancelledEarly bool                   // cancelled before it was received
+	known          *journal.Record        // its earlier record, if the journal had the call already; else nil
 	steps          []Step
-	keep           bool
-	kept           bool            // the next daemon can continue it
-	again          *journal.Record // record of an earlier daemon's call
-	joined         chan struct{}   // of such a call: its client is back
-	resumed        chan struct{}   // of such a call: it awaits approval, or need not
-	lost           *refusal
+	keep           bool            // see Submission
+	kept           bool            // its record has what the next daemon needs to continue it
+	again          *journal.Record // its record, if an earlier daemon kept the call; else nil
+	joined         chan struct{}   // of such a call: closed, with mu held, when its client is back
+	resumed        chan struct{}   // of such a call: closed when it awaits approval again, or need not
+	lost           *refusal        // why the journal cannot record the call; else nil
 
 	mu       sync.Mutex
-	events   []any // append-only
+	events   []any // append-only; a Final is the last
 	capture  *spool.Capture
 	watchers map[*Watcher]struct{}
-	viewers  map[*Watcher]struct{}
-	leaving  *time.Timer // runs without watchers
+	viewers  map[*Watcher]struct{} // see View
+	leaving  *time.Timer           // runs while there is no watcher
 	done     bool
 	progress progress
 }
 
 type progress struct {
 	state     string
-	position  int
+	position  int // in the queue
 	preview   string
 	pid       int
 	startedAt time.Time
@@ -99,7 +101,7 @@ type Key struct{ Client, Agent, ID string }
 // Key returns the call's key.
 func (c *Call) Key() Key { return c.key }
 
-// Client returns the call's origin, without its arguments' reasons.
+// Client returns the call's origin, without the reasons that its arguments state.
 func (c *Call) Client() message.Asker {
 	return message.Asker{Client: c.client, Program: c.program, AgentID: c.req.AgentID, ConversationID: c.req.ConversationID}
 }
@@ -123,7 +125,7 @@ func (c *Call) MemoryBytes() int {
 // ToolName returns the requested name.
 func (c *Call) ToolName() string { return c.asked.Name }
 
-// Answer returns the dialect's answer; nil: the return itself.
+// Answer returns the message that answers the call in its dialect; nil if that is the return itself.
 func (c *Call) Answer(r message.ToolReturn) any {
 	req := *c.req
 	req.Item = ""
@@ -151,7 +153,7 @@ func (c *Call) Watch(wake func()) *Watcher {
 	return w
 }
 
-// View is Watch without keeping the call alive: its linger time runs.
+// View is Watch, but does not keep the call alive: its linger time runs while no one else watches.
 func (c *Call) View(wake func()) *Watcher {
 	w := &Watcher{call: c, wake: wake}
 	c.mu.Lock()
@@ -163,20 +165,21 @@ func (c *Call) View(wake func()) *Watcher {
 	return w
 }
 
-// HasNews reports whether there is anything to read.
+// HasNews reports whether there is anything to read from the beginning.
 func (c *Call) HasNews() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hasNews()
 }
 
+// The caller holds mu.
 func (c *Call) hasNews() bool { return len(c.events) > 0 || c.capture != nil }
 
 // Call returns the watched call.
 func (w *Watcher) Call() *Call { return w.call }
 
-// Detach ends the attachment. The call is cancelled its linger time after the last one. Detach may
-// be repeated.
+// Detach ends the attachment. A call without watchers is cancelled after its linger time. Detach may
+// be called again.
 func (w *Watcher) Detach() {
 	c := w.call
 	c.mu.Lock()
@@ -191,7 +194,7 @@ func (w *Watcher) Detach() {
 	}
 }
 
-// Events returns the events from an index on, read-only.
+// Events returns the events from an index on. The slice must not be changed.
 func (c *Call) Events(from int) []any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,7 +243,7 @@ func (c *Call) emit(event any) {
 	c.wakeAll()
 }
 
-// closeOnce closes a channel unless it is closed. It is not concurrent.
+// closeOnce closes a channel unless it is closed, for one goroutine at a time.
 func closeOnce(c chan struct{}) {
 	select {
 	case <-c:

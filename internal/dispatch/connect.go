@@ -28,12 +28,12 @@ type connections struct {
 	d      *Dispatcher
 	call   *Call
 	inv    tools.Invocation
-	judged map[destination]bool
-	slots  chan struct{} // one per host awaiting approval
+	judged map[destination]bool // with the call
+	slots  chan struct{}        // one element per host that awaits approval
 
 	mu       sync.Mutex
 	asked    map[questionKey]*hostQuestion
-	count    int
+	count    int // of questions asked
 	reported map[decisionKey]*decisionRecord
 }
 
@@ -43,12 +43,13 @@ type decisionKey struct {
 	action, rule string
 }
 
+// decisionRecord is a decision that is written once.
 type decisionRecord struct {
 	mu      sync.Mutex
 	written bool
 }
 
-// destination is a host and a port, 0: any.
+// destination is a host and a port; 0 is any port.
 type destination struct {
 	host string
 	port int
@@ -165,8 +166,8 @@ func contact(host string, port uint16) policy.Effect {
 	return e
 }
 
-// report journals a decision, sends it once, and returns why as a denial. No connection opens
-// before.
+// report journals a decision about ports of a host, sends it once, and returns why as a denial. A
+// connection waits until the decision that allows it is journaled.
 func (n *connections) report(about []policy.Decision, said message.Decision, why error) error {
 	host := about[0].Effect.Host
 	if why != nil {
@@ -190,6 +191,7 @@ func (n *connections) report(about []policy.Decision, said message.Decision, why
 	return why
 }
 
+// recordOf returns the record of a decision; nil if there are too many.
 func (n *connections) recordOf(key decisionKey) *decisionRecord {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,7 +1,7 @@
 // Package dispatch takes each tool call from request to return.
 //
-// Only dispatch knows both messages and effects. It owns the calls, which live on the daemon's
-// context; sessions attach to them.
+// Only dispatch knows both the messages on the wire and the effects that policy judges. It
+// owns the calls, which live on the daemon's context; sessions attach to them.
 package dispatch
 
 import (
@@ -28,55 +28,56 @@ import (
 
 // Options configure a Dispatcher. Redact, Recorded and Single are optional.
 type Options struct {
-	Registry   *tools.Registry
+	Registry   *tools.Registry // the tools by name; each workspace has its own
 	Workspaces Workspaces
 	Approvals  *approval.Queue[message.ApprovalRequest]
 	Journal    *journal.Journal
 	Log        *zap.Logger
-	SpoolDir   string
+	SpoolDir   string // output files of calls, one directory each
 	// Kill ends a process tree left by a crashed daemon.
 	Kill     func(identity string) (bool, error)
 	Limits   Limits
-	Redact   []string          // values to mask in output
-	Recorded func(bytes int64) // reports an ended call's output size
+	Redact   []string          // values that must not leave a call
+	Recorded func(bytes int64) // receives the size of an ended call's output
 	// Single: the clients end with the Dispatcher, so it keeps and continues no calls.
 	Single bool
 }
 
 // Limits bound the calls. All are required.
 type Limits struct {
-	Concurrent      int
-	PerConnection   int // of one connection
-	Waiting         int // for a slot or a person
-	Background      int // 0: none
-	BackgroundEach  int // begun by one connection
-	AskedHosts      int // questions of one running call; 0: none
-	ReturnBytes     int // of each stream, and of result
+	Concurrent      int // calls that run at once
+	PerConnection   int // of them, those of one connection
+	Waiting         int // calls that wait for a slot or a person
+	Background      int // calls that continue after their return; 0: none
+	BackgroundEach  int // of them, those that one connection began
+	AskedHosts      int // that one running call may ask about; 0: none
+	ReturnBytes     int // of each stream, and of result, in a return
 	SpoolBytes      int64
-	Linger          time.Duration // of a call without sessions
+	Linger          time.Duration // a call's life after its last session left
 	ApprovalTimeout time.Duration
 }
 
+// maxHeld bounds the arguments of unanswered calls in memory, in bytes.
 const maxHeld = 256 << 20
 
 // A Dispatcher runs calls. It is safe for concurrent use.
 type Dispatcher struct {
 	opt    Options
-	slots  *queue
+	slots  *queue        // for running calls
 	builds chan struct{} // one element per call being parsed
 	seers  atomic.Pointer[[]func(*Call, any)]
 
 	mu           sync.Mutex
-	calls        map[Key]*Call
-	waiting      int
-	held         int64 // bytes of their arguments
+	calls        map[Key]*Call // unanswered calls
+	waiting      int           // calls admitted and not yet running
+	held         int64         // bytes of the arguments of calls
 	unsaved      map[journal.Key]unsaved
 	earlyCancels earlyCancels
 	audience     map[*listener]struct{}
-	memory       memory // answers
+	memory       memory // remembered answers
 	lent         map[conversation]*lentLoopback
 	stopping     bool
-	wg           sync.WaitGroup
+	wg           sync.WaitGroup // one per call in calls
 }
 
 // New returns a Dispatcher. Shutdown ends it.
@@ -126,13 +127,14 @@ type Submission struct {
 	Dir     string           // canonical; selects the workspace of calls that name no directory; "": the first
 	Request *message.Request
 	Call    message.ToolCall
-	Limit   sandbox.Limit // set by the client
-	TooMany string        // why the session has too many calls; or empty
-	Keep    bool          // the client can repeat the call: it survives a restart until it begins
-	Wake    func()
+	Limit   sandbox.Limit // the most that the client lets the call do
+	TooMany string        // if set, the session has too many calls, for this reason
+	Keep    bool          // the client can repeat the call after a restart: until it begins, it outlives the Dispatcher
+	Wake    func()        // see Call.Watch
 }
 
-// Submit starts a call, or attaches to the same one if it runs or has ended. It does not block.
+// Submit starts a call, or attaches to the same one if it runs or has ended. It does not block;
+// the Watcher's call has the events.
 func (d *Dispatcher) Submit(s Submission) *Watcher {
 	c, ctx := d.newCall(s)
 	if strings.HasPrefix(c.ID, message.BackgroundPrefix) {
@@ -195,8 +197,9 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 
 const otherArguments = "belongs to a call with other arguments; use a new id for a new call"
 
+// refuseDuplicate answers a request that uses the id of another call.
 func refuseDuplicate(c *Call, wake func(), why string) *Watcher {
-	c.seen = nil
+	c.seen = nil // the id belongs to another call
 	w := c.Watch(wake)
 	c.emit(Final{Err: about(c.ID, message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, why))})
 	return w
@@ -210,7 +213,7 @@ func (d *Dispatcher) admit(c *Call) {
 	d.wg.Add(1)
 }
 
-// crowded returns why the last call is one too many, or "". The caller holds mu.
+// crowded returns why the call just admitted is one too many, or "". The caller holds mu.
 func (d *Dispatcher) crowded() string {
 	switch {
 	case d.waiting > d.opt.Limits.Waiting:
@@ -248,7 +251,8 @@ func (d *Dispatcher) Find(client, id string) []*Call {
 	return found
 }
 
-// CancelAll stops every unanswered call of a client; "": all.
+// CancelAll stops every unanswered call of a client, background calls included; "" means all
+// clients.
 func (d *Dispatcher) CancelAll(client, reason string) {
 	for _, c := range d.Find(client, "") {
 		c.Cancel(reason)

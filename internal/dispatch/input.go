@@ -9,7 +9,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Bounds of unread input: bytes, and overhead per piece.
+// Bounds of the input that a command has not read, in bytes; each piece costs pieceCost more.
 const (
 	maxUnread = 4 << 20
 	pieceCost = 256
@@ -55,7 +55,7 @@ func (c *Call) Input(in tools.Input, notify func(taken bool)) *message.Error {
 		return full(c.ID)
 	}
 	if len(in.Data) == 0 {
-		c.input.drop(p, true)
+		c.input.drop(p, true) // signals, sizes and EOF never wait
 	}
 	return nil
 }
@@ -85,12 +85,14 @@ func (b *inbox) forget(p *piece) bool {
 	return true
 }
 
+// drop removes a piece and notifies its sender, once.
 func (b *inbox) drop(p *piece, taken bool) {
 	if b.forget(p) && p.notify != nil {
 		p.notify(taken)
 	}
 }
 
+// close notifies the senders of what the command did not read.
 func (b *inbox) close() {
 	b.mu.Lock()
 	b.closed = true

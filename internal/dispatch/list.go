@@ -72,7 +72,7 @@ func recordInfo(rec journal.Record) message.CallInfo {
 	return i
 }
 
-// startOf returns an answered call's start; zero: it did not run.
+// startOf returns when an answered call began to run; the zero time if it did not.
 func startOf(rec journal.Record) time.Time {
 	if rec.ErrorType == string(message.NotStartedAfterCrash) {
 		return time.Time{}
@@ -100,18 +100,19 @@ type Step struct {
 
 // Steps in order, as far as reached.
 const (
-	StepJudge  = "judge"
-	StepAsk    = "ask"
-	StepQueue  = "queue"
-	StepRun    = "run"
-	StepRecord = "record"
+	StepJudge  = "judge"  // from receipt to the policy's decision
+	StepAsk    = "ask"    // awaiting approval
+	StepQueue  = "queue"  // waiting for other calls to end
+	StepRun    = "run"    // running the tool
+	StepRecord = "record" // writing the return
 )
 
+// stepped records a step that ends now. Only the call's goroutine uses it.
 func (c *Call) stepped(name string, from time.Time) {
 	c.steps = append(c.steps, Step{name, from, time.Now()})
 }
 
-// Steps returns an ended call's steps, to observers of Final.
+// Steps returns an ended call's steps. Only functions of Observe that receive a Final may call it.
 func (c *Call) Steps() []Step { return c.steps }
 
 // Received returns the arrival time.

@@ -28,16 +28,16 @@ type Look struct {
 
 	mu    sync.Mutex
 	shut  bool
-	busy  sync.WaitGroup
+	busy  sync.WaitGroup // one per read
 	lines []string
 	count int
 }
 
 // Errors of Look.At.
 var (
-	// ErrLookOver: begin another series.
+	// ErrLookOver: the series has ended; begin another one.
 	ErrLookOver = errors.New("the series of reads has ended")
-	// ErrAsks: submit the read as a call.
+	// ErrAsks: a person must decide; submit the read as a call.
 	ErrAsks = errors.New("a person has to decide on this read")
 )
 
@@ -46,7 +46,7 @@ type LookError struct{ Text string }
 
 func (e *LookError) Error() string { return e.Text }
 
-// Look begins a series with its first read's call, which At must still carry out.
+// Look begins a series with the call of its first read, which it does not carry out.
 func (d *Dispatcher) Look(first Submission) (*Look, error) {
 	c, ctx := d.newCall(first)
 	d.mu.Lock()

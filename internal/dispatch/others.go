@@ -14,6 +14,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
+// others are the other calls of the same client, agent and conversation.
 type others struct {
 	d  *Dispatcher
 	of *Call
@@ -112,7 +113,7 @@ func (c liveCall) Stop(reason string) <-chan struct{} {
 
 type endedCall struct {
 	status tools.CallStatus
-	output Recording
+	output Recording // nil: none
 }
 
 func newEndedCall(rec journal.Record) endedCall {
@@ -134,6 +135,7 @@ func newEndedCall(rec journal.Record) endedCall {
 
 func (e endedCall) Status() tools.CallStatus { return e.status }
 
+// Changed returns nil: nothing changes any more.
 func (e endedCall) Changed() <-chan struct{} { return nil }
 
 func (e endedCall) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64) {
@@ -173,7 +175,7 @@ type conversation struct{ client, agent, id string }
 
 type lentLoopback struct {
 	sandbox.Loopback
-	calls int
+	calls int // background calls
 }
 
 // loopback returns the servers of the conversation that a call may reach, and the name under which

@@ -19,15 +19,16 @@ import (
 )
 
 type outcome struct {
-	refused  *refusal
+	refused  *refusal // nothing ran; or nil
 	result   tools.Result
 	capture  *spool.Capture
 	decision *message.Decision
 	took     time.Duration
-	cause    string
-	started  *Call
+	cause    string // why the call was stopped
+	started  *Call  // the background call
 }
 
+// live takes a call through its life, until its return is journaled and sent.
 func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 	defer d.wg.Done()
 	defer c.stop(nil)
@@ -57,9 +58,9 @@ func (d *Dispatcher) answer(c *Call, out outcome) {
 	// From here on the journal answers repeats.
 	d.forget(c)
 	c.emit(final)
-	runtime.Gosched() // to the writer
+	runtime.Gosched() // to the goroutine that writes it to the client
 	if fresh {
-		d.logReturn(c, out, final.Return)
+		d.logReturn(c, out, final.Return) // no one waits for it
 	}
 }
 
@@ -106,8 +107,8 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	return d.execute(ctx, c, inv, out)
 }
 
-// prepare prepares while the journal records the intent. ready waits, and repeats a panic; drop
-// waits and discards what has not run.
+// prepare lets an invocation prepare while the journal records the intent. ready waits for that, and
+// repeats its panic; drop waits and discards it, which does nothing once the call has run.
 func (d *Dispatcher) prepare(c *Call, inv tools.Invocation) (ready, drop func()) {
 	p, ok := inv.(tools.Preparing)
 	if !ok || inv.Traits().Background {
@@ -144,7 +145,8 @@ func (d *Dispatcher) rescue(c *Call, out *outcome) {
 	out.refused = &refusal{message.InternalError, "a fault in toold ended the call; report it with the reference " + ref}
 }
 
-// awaitSlot waits for a slot, which the caller leaves, and reports the position.
+// awaitSlot waits for a slot, which the caller leaves, and notifies the watchers of the call's
+// position.
 func (d *Dispatcher) awaitSlot(ctx context.Context, c *Call) (leave func(), refused *refusal) {
 	t := d.slots.enter(c.conn)
 	leave = func() { d.slots.leave(t) }
@@ -178,7 +180,7 @@ func (d *Dispatcher) awaitSlot(ctx context.Context, c *Call) (leave func(), refu
 }
 
 // takeSlot keeps a live call's slot. Shutdown stops calls one by one: a call that inherits a
-// stopped one's slot waits for mu, so that it counts as waiting.
+// stopped one's slot waits for mu until all are stopped, so that it counts as waiting.
 func (d *Dispatcher) takeSlot(ctx context.Context, leave func()) (func(), *refusal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -199,7 +201,7 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 		}
 	}
 	inv, refused := d.build(ctx, c.workspace, c.asked)
-	if refused == nil && c.again != nil && inv.Traits().Elsewhere {
+	if refused == nil && c.again != nil && inv.Traits().Elsewhere { // no program waits for the decision any more
 		refused = notStarted()
 	}
 	if refused == nil {
@@ -209,6 +211,7 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 	return inv, refused
 }
 
+// build builds an invocation, once admitted and before ctx ends. It records nothing.
 func (d *Dispatcher) build(ctx context.Context, w *Workspace, asked message.ToolCall) (tools.Invocation, *refusal) {
 	select {
 	case d.builds <- struct{}{}:
@@ -236,12 +239,13 @@ func (d *Dispatcher) build(ctx context.Context, w *Workspace, asked message.Tool
 	return inv, nil
 }
 
+// spool returns the directory for the output of a call; "" if the call is not recorded.
 func (d *Dispatcher) spool(c *Call) (dir string) {
 	if c.rec == 0 {
 		return ""
 	}
 	dir = filepath.Join(d.opt.SpoolDir, strconv.FormatInt(int64(c.rec), 10))
-	// It belongs to another journal.
+	// An existing directory belongs to another journal.
 	if err := os.RemoveAll(dir); err != nil {
 		d.opt.Log.Warn("cannot remove old output", zap.String("call", c.ID), zap.Error(err))
 	}
@@ -252,6 +256,7 @@ func (d *Dispatcher) confinement(c *Call) tools.IO {
 	return tools.IO{Profile: c.profile, Limit: c.limit, Escalation: c.escalation, Approved: c.approved, Opened: c.opened, Policy: d.rulesFor(c).policy}
 }
 
+// execute runs the invocation. Everything before it has been journaled.
 func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation, out outcome) outcome {
 	dir := d.spool(c)
 	out.capture = spool.NewCapture(spool.Options{Dir: dir, SpoolBytes: d.opt.Limits.SpoolBytes, Redact: d.opt.Redact, Call: c.ID})
@@ -288,7 +293,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 	return out
 }
 
-// run records, or makes the invocation record, that effects may begin.
+// run runs an invocation. It records before that it may have effects, unless the invocation does.
 func (d *Dispatcher) run(ctx context.Context, c *Call, inv tools.Invocation, io tools.IO) tools.Result {
 	if _, itself := inv.(tools.Preparing); !itself && c.rec != 0 {
 		if err := d.starting(c, "", ""); err != nil {
@@ -298,6 +303,7 @@ func (d *Dispatcher) run(ctx context.Context, c *Call, inv tools.Invocation, io 
 	return inv.Execute(ctx, io)
 }
 
+// starting records that a call, and its parent, may have effects from now on.
 func (d *Dispatcher) starting(c *Call, process, dir string) error {
 	if c.of != nil {
 		if err := d.opt.Journal.Start(c.of.rec, "", ""); err != nil {

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// queue assigns the slots, each at most per owner. A free slot goes to the next owner's first call.
+// queue assigns the slots of running calls, at most each to one owner. A free slot goes to the next owner's first call.
 type queue struct {
 	each int
 
 	mu    sync.Mutex
 	free  int
-	lines map[string]*line
-	turns []*line
+	lines map[string]*line // owners that have a slot or wait for one
+	turns []*line          // those that wait, the next one first
 }
 
 type line struct {
@@ -24,7 +24,7 @@ type line struct {
 // ticket is a claim to a slot. The holder leaves once, with or without it.
 type ticket struct {
 	line  *line
-	ready chan struct{}
+	ready chan struct{} // closed when it has its slot
 }
 
 func newQueue(places, each int) *queue {
@@ -48,6 +48,7 @@ func (q *queue) enter(owner string) *ticket {
 	return t
 }
 
+// grant assigns free slots. The caller holds mu.
 func (q *queue) grant() {
 	for i := 0; q.free > 0 && i < len(q.turns); {
 		l := q.turns[i]

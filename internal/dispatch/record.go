@@ -79,7 +79,7 @@ func journalOutcome(ret message.ToolReturn, out outcome) journal.Outcome {
 	return o
 }
 
-// Delivered records that a return was written to a client. Call it once each.
+// Delivered records that a call's return was written to a client. It is called once for each.
 func (d *Dispatcher) Delivered(c *Call) {
 	if c.rec == 0 {
 		return
@@ -101,6 +101,8 @@ func building(ret message.ToolReturn) journal.Builder {
 
 // Recording is a call's output: live, or from its files.
 type Recording interface {
+	// ReadAt reads at most most bytes from an offset, or from the next one that is kept. eof: no more
+	// follow.
 	ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool)
 	// Total returns the stream's size so far, kept or not.
 	Total(s tools.Stream) int64
@@ -139,8 +141,8 @@ func (r running) Total(s tools.Stream) int64 {
 }
 
 type past struct {
-	spool  *spool.Spool
-	totals [2]int64
+	spool  *spool.Spool // nil if the call printed nothing
+	totals [2]int64     // from the return, or zero
 }
 
 func (e *past) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool) {
@@ -151,6 +153,7 @@ func (e *past) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from in
 	return p, offset, offset+int64(len(p)) >= e.spool.Size(s)
 }
 
+// Total returns the count in the return, or the size of the files if that is larger, as after a crash.
 func (e *past) Total(s tools.Stream) int64 {
 	counted := [...]int64{e.totals[0], e.totals[1], e.totals[0] + e.totals[1]}[s]
 	if e.spool == nil {

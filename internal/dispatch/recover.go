@@ -19,7 +19,7 @@ const asksWithin = 30 * time.Second
 
 // Recover restores earlier daemons' early cancels and open calls. Kept calls continue when their
 // client is back; their questions can be answered when Recover returns, unless ctx ended. Others
-// are killed and get their one return. Call it once, before any call is submitted.
+// are killed and get their one return, which a repeat of their id receives. Call it once, before any call is submitted.
 func (d *Dispatcher) Recover(ctx context.Context) error {
 	asked, cancel := context.WithTimeout(ctx, asksWithin)
 	defer cancel()
@@ -61,6 +61,7 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 	return nil
 }
 
+// recover returns one call of a crashed daemon. alive is why its process may live; else nil.
 func (d *Dispatcher) recover(ctx context.Context, rec journal.Record, alive error) error {
 	r := *notStarted()
 	switch {
@@ -89,6 +90,7 @@ func notStarted() *refusal {
 	return &refusal{message.NotStartedAfterCrash, "toold was stopped before this call started; nothing of it ran. Send it again with the same id: it runs then"}
 }
 
+// kept is what another daemon needs to continue a call, besides its record.
 type kept struct {
 	Program *message.Program `json:"program,omitempty"`
 }
@@ -141,21 +143,22 @@ func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) *Call {
 	return c
 }
 
-// resumes marks a kept call that awaits approval, or need not.
+// resumes marks that a kept call awaits approval again, or need not.
 func (c *Call) resumes() {
 	if c.joined != nil {
 		closeOnce(c.resumed)
 	}
 }
 
+// rejoined marks that a kept call has a watcher. The caller holds mu.
 func (c *Call) rejoined() {
 	if c.joined != nil && len(c.watchers) == 1 {
 		closeOnce(c.joined)
 	}
 }
 
-// awaitClient waits for a kept call's client: it may have received a return that was not recorded,
-// and not expect a run.
+// awaitClient waits until the client of a kept call is back: it may have received a return that could
+// not be recorded, and would not expect the call to run.
 func (c *Call) awaitClient(ctx context.Context) *refusal {
 	if c.joined == nil {
 		return nil
@@ -169,6 +172,7 @@ func (c *Call) awaitClient(ctx context.Context) *refusal {
 	}
 }
 
+// askedAt returns when a person was first asked about the call.
 func (c *Call) askedAt() time.Time {
 	if c.again != nil && c.again.State == journal.Waiting {
 		return c.again.DecidedAt

@@ -33,6 +33,7 @@ func (d *Dispatcher) endedAs(key Key) *Call {
 	return c
 }
 
+// ended returns a call of the journal with its return; nil if that cannot be read.
 func (d *Dispatcher) ended(rec journal.Record) *Call {
 	ret := d.returnOf(rec)
 	if ret == nil {
@@ -55,6 +56,7 @@ func (d *Dispatcher) quietCall(dialect message.Dialect, client, agent string, as
 	return c
 }
 
+// returnOf returns the return of a recorded call, saved or not; nil without one.
 func (d *Dispatcher) returnOf(rec journal.Record) *message.ToolReturn {
 	if len(rec.Result) == 0 {
 		ret, _ := d.save(context.Background(), rec.Key)

@@ -15,6 +15,7 @@ import (
 	"github.com/toold/toold/policy/check"
 )
 
+// Values of approval.Verdict.Remember.
 const (
 	onceOnly       = "once"
 	inConversation = "conversation"
@@ -26,9 +27,10 @@ const (
 	triedSince = 30 * 24 * time.Hour
 )
 
+// memory contains the answers that apply to a conversation, until the daemon ends.
 type memory struct {
 	mu      sync.Mutex
-	answers map[conversation]map[string]earlier
+	answers map[conversation]map[string]earlier // by what they allow; see keyOfEffect
 }
 
 type earlier struct{ approval, person string }
@@ -49,6 +51,7 @@ func (m *memory) add(of conversation, keys []string, by earlier) {
 	}
 }
 
+// covers reports whether answers allow all of the keys, and returns the one for the last.
 func (m *memory) covers(of conversation, keys []string) (by earlier, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,8 +90,8 @@ func askedKeys(p *policy.Policy, c *Call, effects []policy.Effect) (keys []strin
 	return keys, len(keys) > 0
 }
 
-// keyOfEffect is equal for equal effects. Effects without their content, such as writes, only equal
-// those of the same call.
+// keyOfEffect returns the same key for equal effects. Opaque effects and writes only equal those of
+// the same call: an effect does not include the content.
 func keyOfEffect(c *Call, e policy.Effect) (string, error) {
 	e.Source = ""
 	text, err := json.Marshal(e)
@@ -119,6 +122,7 @@ func (d *Dispatcher) remembered(q question) *message.Decision {
 	return &said
 }
 
+// remember stores a yes for the conversation, if the person or the policy wants that.
 func (d *Dispatcher) remember(q question, v approval.Verdict) {
 	byPolicy := v.Remember == "" && q.rules.policy.OncePerConversation() && !v.Before
 	if v.Remember != inConversation && !byPolicy || v.Escalation != (approval.Escalation{}) {

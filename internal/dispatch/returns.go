@@ -30,7 +30,7 @@ func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	case c.lost != nil:
 		lost := outcome{refused: c.lost}
 		ret := d.makeReturn(c, lost)
-		if c.rec != 0 {
+		if c.rec != 0 { // a repeat finds the call
 			d.keepUnsaved(c.rec, unsaved{ret, journalOutcome(ret, lost)})
 		}
 		return Final{Return: &ret}, false
@@ -123,7 +123,7 @@ func (d *Dispatcher) addResult(ret *message.ToolReturn, c *Call, res tools.Resul
 func (d *Dispatcher) addOutput(ret *message.ToolReturn, out outcome) {
 	limit := d.opt.Limits.ReturnBytes
 	head := spool.Redact(out.result.Text, d.opt.Redact)
-	if out.capture == nil {
+	if out.capture == nil { // it continues in the background
 		ret.Result = head
 		return
 	}
@@ -201,7 +201,7 @@ func (d *Dispatcher) wireDenial(n sandbox.Denial) message.Denial {
 
 const (
 	saveEvery  = 5 * time.Minute
-	maxUnsaved = 1000
+	maxUnsaved = 1000 // returns
 )
 
 // unsaved is a return that could not be journaled: the disk was full.

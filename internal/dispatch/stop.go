@@ -16,7 +16,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Causes of a stop beside cancelled.
+// Causes for which a call is stopped, besides cancelled. Each becomes an error_type and a cause.
 var (
 	errClientGone = errors.New("the client went away and did not come back")
 	errShutdown   = errors.New("toold is stopping")
@@ -78,7 +78,7 @@ type refusal struct {
 	text string
 }
 
-// The decision's reason says why and what to do.
+// deniedByPolicy names the rule; the decision's reason says why and what to do.
 func deniedByPolicy(d policy.Decision) *refusal {
 	text := fmt.Sprintf("denied by rule %s (%s). %s", d.Rule, d.Source, d.Reason)
 	if part := strings.TrimSpace(d.Effect.Source); part != "" && !strings.Contains(d.Reason, part) {
@@ -93,7 +93,7 @@ func deniedByPerson(v approval.Verdict, rule string) *refusal {
 
 const maxEarlyCancels = 1024
 
-// earlyCancels are a client's cancels that precede their calls, oldest first.
+// earlyCancels are ids that were cancelled before their calls were received, by client, oldest first.
 type earlyCancels map[string][]string
 
 func (f earlyCancels) add(client, id string) {
@@ -127,7 +127,7 @@ func (d *Dispatcher) CancelEarly(ctx context.Context, client, id string) bool {
 	defer d.mu.Unlock()
 	for _, c := range d.calls {
 		if c.ID == id && c.client == client {
-			c.Cancel("")
+			c.Cancel("") // it was received meanwhile
 			return true
 		}
 	}

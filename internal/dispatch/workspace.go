@@ -28,9 +28,11 @@ type WorkspaceOptions struct {
 	Root     string          // canonical
 	Registry *tools.Registry // the same tools in every workspace
 	Policy   *policy.Policy
-	// Listed reports the hosts that need no question, unless a rule asks or denies.
+	// Listed reports the hosts that running calls may contact without a question, unless a rule asks
+	// or denies.
 	Listed func(host string, port uint16) bool
-	// Profile is the configured sandbox; Escalation limits what people may add for one call.
+	// Profile is the configured sandbox; Escalation limits what people may add for one
+	// call: its zero value allows nothing.
 	Profile    sandbox.Profile
 	Escalation escalation.Limits
 	// Remember changes the user's policy file for a person who approved a call; nil: there is none.
@@ -57,7 +59,7 @@ type Workspaces interface {
 	Use(ctx context.Context, dir string) (w *Workspace, release func(), err error)
 }
 
-// enter finds and holds the call's workspace: that of the absolute path it names, else its
+// enter finds the call's workspace and keeps it open: that of the absolute path it names, else its
 // connection's. A working directory outside all workspaces is refused, unless calls may write it.
 func (d *Dispatcher) enter(ctx context.Context, c *Call) *refusal {
 	named, runs := d.located(c.asked)
@@ -107,7 +109,8 @@ func (d *Dispatcher) located(asked message.ToolCall) (path string, runs bool) {
 	return canonical, runs
 }
 
-// mayWrite reports whether calls may write this outside directory.
+// mayWrite reports whether calls may write a directory outside the workspace: one of sandbox.write, or
+// the private temporary directory.
 func (w *Workspace) mayWrite(dir string) bool {
 	return workspaces.Containing(w.opt.Profile.Write, dir) != "" || (dir == "/tmp" || dir == "/var/tmp") && w.opt.Profile.Scratch(dir)
 }

@@ -17,24 +17,25 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// A Source returns the current state. All fields are required and called concurrently.
+// A Source returns the current state. All fields are required. The functions may be called
+// concurrently.
 type Source struct {
 	Version string
 	States  func() map[string]int     // unanswered calls
 	Clients func() int                // connections
 	Journal func() (log, index int64) // bytes
 	Masks   func() int                // masked files and directories
-	Warm    func() int64              // waiting shells
-	Hits    func() int64              // calls that found one
-	Started func() int64              // sandboxes, for a call
-	Ahead   func() int64              // sandboxes, ahead of calls
-	Failed  func() int64              // warm shells and file workers
-	Dropped func() int64              // traces
+	Warm    func() int64              // warm shells
+	Hits    func() int64              // calls that found a warm shell
+	Started func() int64              // sandboxes started for a call
+	Ahead   func() int64              // sandboxes started ahead of calls
+	Failed  func() int64              // warm shells and file workers that failed
+	Dropped func() int64              // traces that were not sent
 }
 
 // Metrics are a daemon's metrics. It is safe for concurrent use.
 type Metrics struct {
-	http.Handler
+	http.Handler // answers with all metrics
 
 	calls       *prometheus.CounterVec
 	replays     prometheus.Counter
@@ -108,7 +109,7 @@ func (m *Metrics) Seen(c *dispatch.Call, event any) {
 
 func (m *Metrics) answered(c *dispatch.Call, ret *message.ToolReturn) {
 	switch {
-	case ret == nil: // its id is another call's
+	case ret == nil: // another call has its id
 		return
 	case ret.Replayed:
 		m.replays.Inc()

@@ -30,7 +30,7 @@ type Token struct {
 	Name   string
 	Secret string
 	Roles  []Role
-	Valid  func() bool // still in force; nil: always
+	Valid  func() bool // reports whether it is still in force; nil: always
 }
 
 func (t Token) revoked() bool { return t.Valid != nil && !t.Valid() }
@@ -66,7 +66,7 @@ func (s *Server) tokenOf(secret string) (Token, bool) {
 	return Token{}, false
 }
 
-// of also requires one of the roles.
+// of is a for tokens with one of the roles.
 func (a access) of(roles ...Role) access {
 	return func(s *Server, r *http.Request) (Token, int) {
 		token, status := a(s, r)
@@ -84,7 +84,7 @@ func upgrade(s *Server, r *http.Request) (Token, int) {
 	return tokenOf(s, r)
 }
 
-// A route needs an access check.
+// A route is one path of the server. None can be added without an access check.
 type route struct {
 	pattern string
 	access  access

@@ -20,10 +20,11 @@ const (
 
 type waiting struct {
 	srv  *Server
-	done <-chan struct{}
-	wake chan struct{} // capacity 1
+	done <-chan struct{} // its client is gone, or its time is over
+	wake chan struct{}   // capacity 1
 }
 
+// wait reads the query parameter wait, in milliseconds, and starts waiting.
 func (s *Server) wait(r *http.Request) (*waiting, context.CancelFunc, *message.Error) {
 	wait := usualWait
 	if text := r.URL.Query().Get("wait"); text != "" {
@@ -149,7 +150,7 @@ func (w *waiting) calls(out http.ResponseWriter, sub dispatch.Submission) {
 func (w *waiting) item(out http.ResponseWriter, it *item) {
 	for {
 		watcher := w.srv.opt.Dispatch.Submit(it.sub)
-		defer watcher.Detach() // last: a repeat must find the parts
+		defer watcher.Detach() // at the very end: a repeat must find the parts
 		final := w.end(watcher)
 		if final == nil {
 			writeJSON(out, http.StatusAccepted, message.Accepted(it.sub.Request.Item))

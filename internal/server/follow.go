@@ -8,7 +8,7 @@ import (
 
 func (ss *session) follow(w *dispatch.Watcher) { ss.followFrom(w, position{}) }
 
-// The caller holds mu.
+// feed returns the session's feed of a call, or nil. The caller holds mu.
 func (ss *session) feed(c *dispatch.Call) *feed {
 	for _, f := range ss.feeds {
 		if f.watcher.Call() == c {
@@ -18,6 +18,7 @@ func (ss *session) feed(c *dispatch.Call) *feed {
 	return nil
 }
 
+// follows reports whether the session has still to write a call's return.
 func (ss *session) follows(c *dispatch.Call) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -35,8 +36,8 @@ func (ss *session) show(c *dispatch.Call) {
 	}
 }
 
-// visible reports whether the client receives a feed's events and output: a background call's on
-// request.
+// visible reports whether the client receives a feed's events and output: always for its own calls,
+// on request for background calls.
 func (ss *session) visible(f *feed) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

@@ -14,17 +14,17 @@ import (
 // Bounds of a hub. Slower subscribers get a gap.
 const (
 	maxEvents     = 4096
-	maxEventBytes = 16 << 20 // approximate
+	maxEventBytes = 16 << 20 // approximate: small events count as smallEvent
 	smallEvent    = 512
 )
 
 type event struct {
 	dispatch.Key
 	topic        string
-	seq          int64
+	seq          int64 // in the journal; 0: not there
 	conversation string
-	tool         string
-	frame        any
+	tool         string // empty if only the frame has it
+	frame        any    // nil: only for its effect
 	call         *dispatch.Call
 	size         int
 }
@@ -32,13 +32,13 @@ type event struct {
 // hub keeps the latest events once for all subscribers, and none without one. Events never wait for
 // a subscriber.
 type hub struct {
-	last func() int64 // number of the journal
+	last func() int64 // number of the journal's last message
 
 	mu      sync.Mutex
 	events  []event
-	first   int64 // number of events[0]
+	first   int64 // number of events[0], counted from the start of the daemon
 	bytes   int
-	covered int64                           // later journal messages are in events
+	covered int64                           // events include the journal messages after this one
 	calls   map[dispatch.Key]*dispatch.Call // started, while their events are kept
 	readers map[*subscription]struct{}
 }
@@ -95,6 +95,7 @@ func (h *hub) publish(e event) {
 	}
 }
 
+// drop removes the oldest event. The caller holds mu.
 func (h *hub) drop() {
 	old := h.events[0]
 	h.events[0] = event{}
@@ -107,6 +108,7 @@ func (h *hub) drop() {
 	}
 }
 
+// read returns at most most events for a subscriber, and how many it has missed.
 func (h *hub) read(s *subscription, most int) (events []event, missed int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -165,6 +167,7 @@ func recordedEvent(m journal.Message) event {
 	return e
 }
 
+// happened publishes an event of a call. The journal publishes what it contains; see recorded.
 func (h *hub) happened(c *dispatch.Call, what any) {
 	e := event{Key: c.Key(), conversation: c.Client().ConversationID, tool: c.ToolName(), call: c, frame: what}
 	switch what := what.(type) {

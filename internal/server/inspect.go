@@ -42,6 +42,8 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request, _ Token) {
 	s.opt.Metrics.ServeHTTP(w, r)
 }
 
+// inspector needs an admin's token, on the Unix socket: a profile shows what other clients do, and uses
+// CPU.
 func inspector(s *Server, r *http.Request) (Token, int) {
 	token, status := access(tokenOf).of(Admin)(s, r)
 	if _, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); status == http.StatusOK && !ok {
@@ -85,7 +87,8 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request, token Token) {
 	s.opt.MCP(patient{w, s.opt.Idle}, r, token)
 }
 
-// patient limits each write, not the whole answer: a client must read.
+// patient is an answer that may take long, but no single write of it does: a client that does not
+// read is disconnected.
 type patient struct {
 	http.ResponseWriter
 	most time.Duration

@@ -10,8 +10,8 @@ import (
 // item is a request whose calls run in order, each judged after the one before, with one answer.
 // They are separate in the journal, so a repeat continues after those that ran.
 type item struct {
-	sub     dispatch.Submission
-	calls   []*dispatch.Call
+	sub     dispatch.Submission // the running part
+	calls   []*dispatch.Call    // the ended ones
 	returns []message.ToolReturn
 }
 
@@ -24,6 +24,8 @@ func (it *item) key() dispatch.Key {
 	return dispatch.Key{Client: it.sub.Client, Agent: it.sub.Request.AgentID, ID: it.sub.Call.ID}
 }
 
+// took records how the running part has ended, and reports whether to submit another one: not after
+// a part that failed.
 func (it *item) took(call *dispatch.Call, final dispatch.Final) (more bool) {
 	if final.Err != nil {
 		return false

@@ -10,7 +10,7 @@ import (
 // disconnected.
 const (
 	maxReplies    = 256
-	maxReplyBytes = 4 << 20 // before the last reply
+	maxReplyBytes = 4 << 20 // a single reply may be larger
 	maxPushed     = 16384
 )
 
@@ -20,9 +20,9 @@ type outbox struct {
 	poke func()
 
 	mu     sync.Mutex
-	room   sync.Cond
-	queue  []any
-	held   int
+	room   sync.Cond // signals that replies may be added, or close
+	queue  []any     // frames are []byte
+	held   int       // bytes of the frames in queue
 	closed bool
 }
 
@@ -32,6 +32,8 @@ func newOutbox(poke func()) *outbox {
 	return o
 }
 
+// reply queues the answer to a client's frame, and blocks while too many are unread. It does nothing
+// once the outbox is closed.
 func (o *outbox) reply(v any) {
 	o.mu.Lock()
 	for o.full() && !o.closed {
@@ -47,9 +49,10 @@ func (o *outbox) reply(v any) {
 	o.poke()
 }
 
+// full reports whether replies must wait. The caller holds mu.
 func (o *outbox) full() bool { return len(o.queue) >= maxReplies || o.held >= maxReplyBytes }
 
-// push queues another message. It never blocks.
+// push queues a message that is no reply. It never blocks.
 func (o *outbox) push(v any) {
 	o.mu.Lock()
 	if len(o.queue) < maxPushed {
@@ -61,6 +64,7 @@ func (o *outbox) push(v any) {
 	o.poke()
 }
 
+// overflow disconnects the client. The caller holds mu.
 func (o *outbox) overflow() {
 	o.closed = true
 	o.room.Broadcast()
@@ -85,6 +89,7 @@ func (o *outbox) take() (v any, ok, open bool) {
 	return v, true, true
 }
 
+// close closes the outbox: replies no longer wait, and messages are dropped.
 func (o *outbox) close() {
 	o.mu.Lock()
 	o.overflow()
@@ -93,8 +98,8 @@ func (o *outbox) close() {
 }
 
 const (
-	firstBytes = 4 << 10  // before the length is known
-	freeBytes  = 64 << 10 // per connection
+	firstBytes = 4 << 10  // charged for a frame before its length is known
+	freeBytes  = 64 << 10 // of incoming data, for every connection
 )
 
 var errBusy = errors.New("too much is being received at once")
@@ -105,7 +110,7 @@ type budget struct {
 	left int64
 }
 
-// take sets one user's share, if the budget allows it.
+// take changes the share of one user, *held, and reports whether the budget allows it.
 func (b *budget) take(held *int64, wants int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,6 +123,7 @@ func (b *budget) take(held *int64, wants int64) bool {
 	return true
 }
 
+// receive reads one message. The bytes of collected fragments count with it.
 func (ss *session) receive() (kind int, frame []byte, err error) {
 	kind, r, err := ss.conn.NextReader()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// page is a question's page. Its address is no secret: it needs an approver's token, and stores
-// nothing in the browser.
+// page is a question's page. Its address is no secret: without a token that may decide, the
+// page shows nothing and accepts no answer. It stores nothing in the browser.
 var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
 
 const pageText = `<!doctype html>
@@ -104,7 +104,7 @@ func (s *Server) showQuestion(w http.ResponseWriter, id, secret string) {
 	show(w, http.StatusNotFound, shown{Say: nothingWaits})
 }
 
-// JoinFor calls asked with the questions that mine selects, until leave.
+// JoinFor calls asked with the questions for which mine returns true, until leave is called.
 func JoinFor(q *approval.Queue[message.ApprovalRequest], mine func(message.ApprovalRequest) bool, asked func(message.ApprovalRequest)) (leave func()) {
 	return q.JoinFor(askedFunc(asked), mine)
 }

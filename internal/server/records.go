@@ -21,6 +21,7 @@ func (ss *session) listMessages(m *message.ListMessages) {
 	ss.answered(page, e)
 }
 
+// list reads a page of the journal. An empty client sees all clients' messages.
 func (s *Server) list(ctx context.Context, client string, m *message.ListMessages) (message.Messages, *message.Error) {
 	page, err := s.opt.Journal.List(ctx, journal.Query{
 		Before: m.Before, After: m.After, Limit: m.Limit, Ascending: m.Order == "asc", Client: client,

@@ -10,35 +10,35 @@ import (
 )
 
 const (
-	maxResumeStates = 256
-	maxPieces       = 256
-	maxEnds         = 1024
+	maxResumeStates = 256  // ended connections that can be resumed
+	maxPieces       = 256  // of output, per connection
+	maxEnds         = 1024 // of calls, per connection
 
-	takeOver = 5 * time.Second
+	takeOver = 5 * time.Second // how long an ending connection may take, for another that resumes it
 )
 
 type piece struct {
-	seq    int64
+	seq    int64 // noSeq in a binary frame, which has none
 	call   dispatch.Key
 	stream tools.Stream
-	from   int64 // the offset before
+	from   int64 // the client's offset in the stream before
 }
 
-// noSeq is the number of a binary frame's piece.
+// noSeq is the number of a piece without one.
 const noSeq = math.MaxInt64
 
 type ending struct {
-	seq  int64
+	seq  int64 // of the piece before
 	call dispatch.Key
 	at   time.Time
 }
 
-// history is what a connection's writer wrote last.
+// history is what a connection wrote last. Only its writer uses it.
 type history struct {
 	pieces []piece
-	cut    bool
+	cut    bool // there were pieces before
 	ends   []ending
-	lost   ending // the one before ends, if any
+	lost   ending // the last one before those in ends; may be zero
 }
 
 func (h *history) wrote(p piece) {
@@ -57,6 +57,8 @@ func (h *history) ended(e ending) {
 	h.ends = append(h.ends, e)
 }
 
+// resumeState is what an ended connection leaves for the one that resumes it: the calls whose end it
+// had still to write, and what it wrote last.
 type resumeState struct {
 	conn, client string
 	until        time.Time
@@ -70,6 +72,7 @@ type position struct {
 	offsets [2]int64
 }
 
+// resumeState returns the session's state. Its writer has ended.
 func (ss *session) resumeState() resumeState {
 	t := resumeState{conn: ss.id, client: ss.token.Name, until: time.Now().Add(ss.srv.opt.Linger), history: ss.last}
 	if time.Since(t.lost.at) > ss.srv.opt.Idle {
@@ -173,7 +176,8 @@ func (s *Server) earlier(client, conn string, but *session) (found []*session) {
 	return found
 }
 
-// resume finds where an earlier connection ended; goOn follows its calls from there.
+// resume finds where an earlier connection ended; ok is false if that is unknown. goOn then follows
+// its calls from there.
 func (ss *session) resume(conn string, last int64) (goOn func(), ok bool) {
 	if !ss.token.has(Agent) {
 		return nil, false

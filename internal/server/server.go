@@ -33,34 +33,36 @@ type Options struct {
 	Approvals *approval.Queue[message.ApprovalRequest]
 	Journal   *journal.Journal
 	Log       *zap.Logger
-	Tokens    func() []Token
-	// Greet answers a client in dir, "" for none, without ConnID and Roles.
+	Tokens    func() []Token // those in force now
+	// Greet answers a client in dir, "" for none, without ConnID and Roles. The error says
+	// why it cannot.
 	Greet func(dir string) (message.HelloAck, error)
 	// Question describes a call to a person.
 	Question func(message.ApprovalRequest) string
-	// Reload applies the policy files. After an error the last valid policy stays.
+	// Reload reads and applies the policy files. After an error the last valid policy stays in force.
 	Reload func() (Reloaded, error)
 	// Policy returns the last reload's result.
 	Policy func() Reloaded
-	// Store returns why the team store lacks records; "": it has all.
+	// Store returns why the team store lacks records, for anyone to read; "": it has all.
 	Store func() string
 	// Metrics serves observers.
 	Metrics http.Handler
-	// Refused receives the reason of each refusal. It must not block.
+	// Refused is called for each refused connection and request, with one of the refused constants.
+	// It must not block.
 	Refused func(why string)
 
-	AllowedHosts   []string // beyond loopback, without port
-	OwnOrigins     []string // such as http://127.0.0.1:7717
-	AllowedOrigins []string // of other pages
+	AllowedHosts   []string // names of this machine besides the loopback ones, without port
+	OwnOrigins     []string // of our own pages, such as http://127.0.0.1:7717
+	AllowedOrigins []string // of other pages that may connect
 
-	Connections        int
-	CallsPerConnection int
+	Connections        int // at a time, of all clients
+	CallsPerConnection int // unanswered at a time
 	MaxFrameBytes      int64
-	IncomingBytes      int64         // being received; see budget
-	OutboxBytes        int64         // backlog after which a reader skips ahead
-	Linger             time.Duration // time to resume a connection
-	Ping               time.Duration
-	Idle               time.Duration // permitted silence
+	IncomingBytes      int64         // of frames being received, over all connections; see budget
+	OutboxBytes        int64         // how far a reader may fall behind a stream before it skips ahead
+	Linger             time.Duration // how long an ended connection can be resumed
+	Ping               time.Duration // between heartbeats
+	Idle               time.Duration // silence after which a peer is disconnected
 }
 
 // A Server accepts connections until Shutdown.
@@ -70,13 +72,13 @@ type Server struct {
 	upgrader websocket.Upgrader
 	incoming budget
 	hub      *hub
-	buffers  sync.Pool
+	buffers  sync.Pool // of *buffers
 
 	mu           sync.Mutex
 	sessions     map[*session]struct{}
 	closing      bool
-	resumeStates []resumeState // the latest last
-	joined       sync.WaitGroup
+	resumeStates []resumeState  // of ended connections, the latest last
+	joined       sync.WaitGroup // one per session
 }
 
 // New returns a Server.
@@ -86,7 +88,7 @@ func New(opt Options) *Server {
 	s.buffers.New = func() any { return new(buffers) }
 	s.upgrader = websocket.Upgrader{
 		ReadBufferSize: 4096, WriteBufferSize: 4096, WriteBufferPool: &sync.Pool{},
-		// checkOrigin has checked it.
+		// checkOrigin has checked the origin before the upgrade.
 		CheckOrigin: func(*http.Request) bool { return true },
 	}
 	s.http = &http.Server{
@@ -118,7 +120,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		ss.finish()
 	}
 	s.mu.Unlock()
-	err := s.http.Shutdown(ctx)
+	err := s.http.Shutdown(ctx) // does not include hijacked connections
 	if ctx.Err() != nil {
 		err = s.http.Close()
 	}
@@ -142,6 +144,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, token Token
 	s.connect(w, r, token, (*session).run)
 }
 
+// connect upgrades a connection and has run serve it, which returns when it has ended.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request, token Token, run func(*session)) {
 	if why := s.mayConnect(token); why != "" {
 		s.refused(refusedLimit)
@@ -151,7 +154,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, token Token, ru
 	}
 	conn, err := s.upgrader.Upgrade(hijacker{w, s.opt.MaxFrameBytes}, r, nil)
 	if err != nil {
-		return
+		return // Upgrade has answered
 	}
 	ss := newSession(s, conn, token)
 	if why := s.add(ss); why != "" {
@@ -178,6 +181,7 @@ func (s *Server) mayConnect(token Token) string {
 	return s.refusal(token)
 }
 
+// add counts a session, or returns why it may not be served.
 func (s *Server) add(ss *session) (why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,13 +198,14 @@ func (s *Server) remove(ss *session) {
 	delete(s.sessions, ss)
 }
 
-// kept returns the connections reserved for deciding tokens: agents and observers cannot lock out
-// supervisors.
+// kept returns how many of all connections are reserved for tokens that decide, so that agents and
+// observers cannot lock out those who supervise them.
 func kept(all int) int { return min((all+15)/16, all-1) }
 
-// share bounds the connections of another token.
+// share bounds the connections of one token that does not decide, so that no client takes all.
 func share(all int) int { return max((all-kept(all))*3/4, 1) }
 
+// refusal returns why a token may not connect now, or "". The caller holds mu.
 func (s *Server) refusal(token Token) string {
 	all, own, others := s.opt.Connections, 0, 0
 	for ss := range s.sessions {

@@ -19,7 +19,7 @@ import (
 const maxBadFrames = 200
 
 // A session is one connection: a reader (the handler's goroutine), a writer, and attachments to
-// calls.
+// calls. It ends when the connection does.
 type session struct {
 	srv   *Server
 	id    string
@@ -27,30 +27,31 @@ type session struct {
 	conn  *websocket.Conn
 	dec   *message.Decoder
 	out   *outbox
-	wake  chan struct{}
-	take  func(kind int, frame []byte) bool // handles a frame; false: ends
-	bye   func(code int, text string)       // closes after what is owed
+	wake  chan struct{}                     // capacity 1: there may be something to write
+	take  func(kind int, frame []byte) bool // handles a frame; false: the connection ends
+	bye   func(code int, text string)       // writes a close frame after what is owed
 
-	leaving atomic.Bool
-	over    chan struct{} // closed with its state parked
-	hungUp  chan struct{} // capacity 1: being resumed elsewhere
+	leaving atomic.Bool   // reading has ended: the session is about to end
+	over    chan struct{} // closed when the session has ended and its state is kept
+	hungUp  chan struct{} // capacity 1: another connection of the client resumes it
 
-	charged    int64            // to the budget; the reader's
-	frame      []byte           // being handled; the reader's
-	program    *message.Program // the reader's
-	subscribed bool
-	dir        string // of calls' workspace; the reader's
+	// Only the reader uses these.
+	charged    int64            // to the server's budget
+	frame      []byte           // being handled
+	program    *message.Program // from hello
+	subscribed bool             // there is a subscription, or will be once the writer starts it
+	dir        string           // selects the workspace of calls; see dispatch.Submission
 
-	last history
+	last history // written last; only the writer uses it
 
 	mu       sync.Mutex
-	feeds    []*feed
-	items    []*item
-	met      map[dispatch.Key]bool // background calls followed so far
-	wants    output
-	ending   bool
-	lingers  bool // ignoring the client's frames
-	left     bool
+	feeds    []*feed               // of the calls that it follows
+	items    []*item               // unanswered ones
+	met      map[dispatch.Key]bool // background calls that it follows or has followed
+	wants    output                // requested form of live output
+	ending   bool                  // write what is owed, then close
+	lingers  bool                  // the client's frames are ignored
+	left     bool                  // the connection has ended
 	badInRow int
 }
 
@@ -122,8 +123,8 @@ func (ss *session) read() {
 		kind, frame, err := ss.receive()
 		switch {
 		case errors.Is(err, websocket.ErrReadLimit):
-			// The library sent a close frame unless the writer was busy: a client that writes may not
-			// read.
+			// The library has sent the client a close frame, unless the writer was busy: a client may
+			// not read while it writes.
 			why := tooBig(ss.srv.opt.MaxFrameBytes)
 			ss.out.push(tooBigError(why))
 			ss.dismiss(websocket.CloseMessageTooBig, why)
@@ -139,10 +140,11 @@ func (ss *session) read() {
 		case err != nil || !ss.take(kind, frame):
 			return
 		}
-		ss.srv.incoming.take(&ss.charged, int64(ss.dec.Held())) // it shrinks: no failure
+		ss.srv.incoming.take(&ss.charged, int64(ss.dec.Held())) // it shrinks: this cannot fail
 	}
 }
 
+// timedOut reports whether a read timed out. The library does not wrap the error.
 func timedOut(err error) bool {
 	var e net.Error
 	return errors.As(err, &e) && e.Timeout()
@@ -153,8 +155,8 @@ type goodbye struct {
 	text string
 }
 
-// dismiss ends a misbehaving client's connection, after what is owed and the reason. Only the
-// reader calls it.
+// dismiss ends a misbehaving client's connection, after writing what is owed and the reason. The
+// reader calls it, and returns.
 func (ss *session) dismiss(code int, text string) {
 	var saying sync.WaitGroup
 	saying.Go(func() { ss.bye(code, text) }) // ends with the connection
@@ -170,6 +172,7 @@ func (ss *session) endWriting() {
 
 const lingerFor = 30 * time.Second
 
+// limitLingering sets the deadline of lingering. The caller holds mu.
 func (ss *session) limitLingering() {
 	within := lingerFor
 	if ss.ending {
@@ -180,9 +183,10 @@ func (ss *session) limitLingering() {
 	}
 }
 
-// linger ignores frames for a while: closing a socket with unread data discards sent data.
+// linger reads and ignores frames for a while: closing a socket with unread data discards sent data.
+// The writer leaves the connection open meanwhile.
 func (ss *session) linger() {
-	defer ss.conn.Close() // ends the writer
+	defer ss.conn.Close() // ends a writer whose client does not read
 	raw := ss.conn.NetConn()
 	ss.mu.Lock()
 	ss.lingers = true
@@ -220,7 +224,7 @@ func (ss *session) accept(kind int, frame []byte) bool {
 	return true
 }
 
-// reply answers the handled frame.
+// reply answers the frame that is being handled. An error refers to it.
 func (ss *session) reply(v any) {
 	frame, err := message.Encode(v)
 	if err != nil {
@@ -256,6 +260,7 @@ func (ss *session) sendClose(code int, text string, within time.Duration) {
 	}
 }
 
+// dismissed ends a connection whose token is no longer in force, and reports whether it did.
 func (ss *session) dismissed() bool {
 	if !ss.token.revoked() {
 		return false
@@ -264,6 +269,7 @@ func (ss *session) dismissed() bool {
 	return true
 }
 
+// finish lets the session write what it owes its client, and then ends it.
 func (ss *session) finish() {
 	ss.mu.Lock()
 	ss.ending = true

@@ -12,22 +12,23 @@ import (
 )
 
 const (
-	eventsAtOnce   = 64
-	messagesAtOnce = 100
+	eventsAtOnce   = 64  // read from the hub in one turn of the writer
+	messagesAtOnce = 100 // read from the journal
 )
 
-// subscription has positions in the hub, the journal and calls' output, and keeps no events. It is
-// the writer's, except in hub.join.
+// subscription has positions in the hub, the journal and calls' output, and keeps no events. Only
+// the session's writer uses its fields, except those that the hub writes in join.
 type subscription struct {
 	*message.Subscribe
 	poke func()
 
-	next      int64
-	seq       int64
-	replaying bool // from the journal, until caught up
+	next      int64 // number of the next event of the hub
+	seq       int64 // number of the last message of the journal handled
+	replaying bool  // messages come from the journal until it has caught up with the hub
 	feeds     map[dispatch.Key]*feed
 }
 
+// startSubscription and endSubscription wait in the outbox for their turn.
 type (
 	startSubscription struct{ *message.Subscribe }
 	endSubscription   struct{ *message.Unsubscribe }
@@ -111,7 +112,7 @@ func (w *writer) advanceSubscription() (more bool, err error) {
 
 func (w *writer) replay() error {
 	s := w.sub
-	last := w.ss.srv.opt.Journal.Last()
+	last := w.ss.srv.opt.Journal.Last() // later messages come from the hub
 	page, err := w.ss.srv.opt.Journal.List(context.Background(), journal.Query{
 		AfterSeq: s.seq, Ascending: true, Limit: messagesAtOnce,
 		Client: s.Client, AgentID: s.AgentID, ConversationID: s.ConversationID, CallID: s.CallID,
@@ -163,6 +164,7 @@ func (w *writer) view(c *dispatch.Call, offsets [2]int64) {
 	}
 }
 
+// pass writes an event to the subscriber, if it wants it, after earlier output.
 func (w *writer) pass(e event) error {
 	s := w.sub
 	if e.seq > 0 {
@@ -242,6 +244,7 @@ func namedTool(frame any) string {
 	return cmp.Or(m.ToolName, m.ToolCall.ToolName)
 }
 
+// finishOutput writes what a call has printed: a part or, when it has ended, all.
 func (w *writer) finishOutput(f *feed, all bool) error {
 	for {
 		more, err := w.streamEvent(f)

@@ -17,13 +17,14 @@ const deltaBytes = 32 << 10
 
 type feed struct {
 	watcher *dispatch.Watcher
-	shown   bool // events and output of a background call too
-	events  int
-	started bool
-	offsets [2]int64
-	channel uint32
+	shown   bool     // of a background call: its events and output, not only its end; see visible
+	events  int      // events written
+	started bool     // tool_started is one of them
+	offsets [2]int64 // bytes written of each stream
+	channel uint32   // for binary frames; 0: none
 }
 
+// write writes until gone is closed, nothing more is owed, or a write fails.
 func (ss *session) write(gone <-chan struct{}) {
 	w := &writer{ss: ss, beat: time.Now().Add(ss.srv.opt.Ping)}
 	defer w.end()
@@ -34,7 +35,7 @@ func (ss *session) write(gone <-chan struct{}) {
 		}
 		if errors.Is(err, websocket.ErrCloseSent) {
 			ss.endWriting()
-			<-gone // the reader notices the client's close
+			<-gone // the reader waits for the client to close too, or is about to notice that it has
 			return
 		}
 		if errors.Is(err, errGivenUp) {
@@ -78,21 +79,23 @@ func (ss *session) owesNothing() bool {
 }
 
 type writer struct {
-	ss   *session
-	beat time.Time
-	seq  int64
-	*buffers
+	ss       *session
+	beat     time.Time // of the next ping
+	seq      int64     // event_seq of the last delta
+	*buffers           // while there is output to write; see stream
 
-	channels uint32
+	channels uint32 // number of channels assigned for binary output
 	sub      *subscription
 }
 
-// buffers are for output between capture and wire. Writers share them, since most are idle.
+// buffers are for output between capture and wire. A server's writers share
+// them, since most are idle.
 type buffers struct {
 	piece [deltaBytes]byte
 	frame []byte
 }
 
+// rest returns the buffers. Their contents have been written.
 func (w *writer) rest() {
 	if w.buffers != nil {
 		w.ss.srv.buffers.Put(w.buffers)
@@ -102,11 +105,11 @@ func (w *writer) rest() {
 
 var errGivenUp = errors.New("the client was given up")
 
-// The client knows of it.
+// errRevoked: the token is no longer in force, and the client knows it.
 var errRevoked = errors.New("the token is no longer in force")
 
-// turn writes a queued message and a piece per call. busy: there may be more. ErrCloseSent: a close
-// frame was last.
+// turn writes at most one queued message, and a piece of each followed call. busy: there may be more
+// to write. ErrCloseSent means that a close frame was the last.
 func (w *writer) turn() (busy bool, err error) {
 	if err := w.ping(); err != nil {
 		return false, err
@@ -186,6 +189,7 @@ func (w *writer) stream(f *feed, call *dispatch.Call, shown bool) (more bool, er
 	return w.pieces(f, capture, w.show)
 }
 
+// shower writes a piece of a stream from offset at.
 type shower func(f *feed, s tools.Stream, at int64, p []byte) error
 
 func (w *writer) pieces(f *feed, capture *spool.Capture, show shower) (more bool, err error) {
@@ -195,7 +199,7 @@ func (w *writer) pieces(f *feed, capture *spool.Capture, show shower) (more bool
 	for sent := 0; sent < deltaBytes; {
 		s, n := capture.Turn(f.offsets)
 		wrote, err := w.writePiece(f, capture, s, n, show)
-		if wrote == 0 && err == nil && n > 0 { // a partial character
+		if wrote == 0 && err == nil && n > 0 { // a partial character, whose rest may come
 			wrote, err = w.writePiece(f, capture, tools.Stderr-s, deltaBytes, show)
 		}
 		if wrote == 0 || err != nil {
@@ -250,7 +254,8 @@ func (w *writer) opened(f *feed, event any) any {
 	return started
 }
 
-// show writes output at an offset. A call that started before binary was requested stays text.
+// show writes live output p at an offset of its stream; the feed has the client's offset before. A call
+// that started before the client requested binary output continues as text.
 func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	now := piece{call: f.watcher.Call().Key(), stream: s, from: f.offsets[s], seq: noSeq}
 	d := message.OutputDelta{CallID: f.watcher.Call().ID, Stream: s.String(), Offset: at}
@@ -269,12 +274,13 @@ func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	return w.ss.writeFrame(websocket.TextMessage, w.frame)
 }
 
+// conclude writes the call's return in the dialect of its request. It ends the call for this session.
 func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) error {
 	defer f.watcher.Detach()
 	w.ss.last.ended(ending{w.seq, call.Key(), time.Now()})
 	w.ss.unfollow(f)
 	if final.Kept {
-		return nil
+		return nil // the connection ends soon
 	}
 	if it := w.ss.findItem(func(it *item) bool { return it.key() == call.Key() }); it != nil {
 		return w.concludePart(it, call, final)

@@ -12,7 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// TooDeep reports whether values are nested deeper than most levels. The text need not be valid.
+// TooDeep reports whether values are nested deeper than most levels. The text need not be valid, so
+// that TooDeep can run before a parser that recurses.
 func TooDeep(text []byte, most int) bool {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -80,7 +81,7 @@ func skipScalar(text []byte, i int) int {
 	return i
 }
 
-// SkipSpace returns the index of the first byte from i on that is no white space.
+// SkipSpace returns the index of the first byte from i on that is not white space.
 func SkipSpace(text []byte, i int) int {
 	for i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n') {
 		i++
@@ -146,7 +147,7 @@ func Array(text json.RawMessage, most int) ([]json.RawMessage, error) {
 }
 
 // Ambiguous returns the first escape that readers understand differently: half of a surrogate pair
-// or, with nul, \u0000; "" if there is none.
+// or, with nul, \u0000, which ends a string for the kernel; "" if there is none.
 func Ambiguous(text []byte, nul bool) string {
 	for {
 		i := bytes.IndexByte(text, '\\')

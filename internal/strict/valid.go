@@ -36,6 +36,7 @@ func validValue(text []byte, i, most int) int {
 	return -1
 }
 
+// validContainer is validValue for an object or array.
 func validContainer(text []byte, i, most int) int {
 	if most == 0 {
 		return -1
@@ -108,12 +109,13 @@ func validString(text []byte, i int) int {
 	return -1
 }
 
+// A backslash and escapes[i] stand for meaning[i].
 const (
 	escapes = `"\/bfnrt`
 	meaning = "\"\\/\b\f\n\r\t"
 )
 
-// escapeLength returns the length of the escape at the start of text; 0: there is none.
+// escapeLength returns the length of the escape at the start of text, or 0 if it is invalid.
 func escapeLength(text []byte) int {
 	if _, ok := unit(text); ok {
 		return 6
@@ -156,8 +158,8 @@ func validNumber(text []byte, i int) int {
 	return i
 }
 
-// Plain returns the length of a prefix of printable ASCII without quotes and backslashes: a multiple
-// of eight, or all before the first exception.
+// Plain returns the length of a prefix of ASCII from space on, without quotes and backslashes: a
+// multiple of eight bytes, or all before the first exception.
 func Plain[T []byte | string](s T) (n int) {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	for ; n+8 <= len(s); n += 8 {

@@ -1,8 +1,8 @@
 // Package trace sends each answered call as a trace by OTLP over HTTP: a span for the call and one
 // per step, with names, ids and times, never arguments, output or rules.
 //
-// Calls never wait: late traces are dropped and counted. OTEL_ variables apply as documented by
-// OpenTelemetry, but do not enable it.
+// Calls never wait: traces that the collector does not take in time are dropped and counted. OTEL_
+// variables apply as documented by OpenTelemetry, but do not enable it.
 package trace
 
 import (
@@ -24,10 +24,10 @@ import (
 
 const (
 	maxWaiting = 2048 // calls
-	maxBatch   = 256
+	maxBatch   = 256  // calls sent together
 	batchWait  = time.Second
 	sendWait   = 10 * time.Second
-	lastWait   = 5 * time.Second // at Run's end
+	lastWait   = 5 * time.Second // for what is left when Run ends
 )
 
 // An Exporter sends traces; nil sends none.
@@ -39,7 +39,7 @@ type Exporter struct {
 	dropped  atomic.Int64
 }
 
-// New returns an Exporter to url, an OTLP traces endpoint; nil if empty. failed is called on the
+// New returns an Exporter to url, an OTLP traces endpoint; nil if url is empty. failed is called on the
 // first of successive failures. The caller calls Run.
 func New(url, version string, failed func(error)) (*Exporter, error) {
 	if url == "" {
