@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/statedir"
 )
 
 // smallDisk is a directory on a file system of its own.
@@ -160,11 +162,14 @@ func TestAReadOnlyJournalIsRead(t *testing.T) {
 	verify(t, state)
 	j, err = journal.Open(t.Context(), state, journal.Self())
 	must(t, err)
-	defer j.Close()
 	if rec, err := j.Find(t.Context(), "agent", "recorded"); err != nil || rec.ID != "recorded" {
 		t.Errorf("record is %+v, %v", rec, err)
 	}
-	if _, _, err := j.Receive(t.Context(), call("new")); err == nil {
-		t.Error("a call was recorded on a read-only file system")
+	if _, _, err := j.Receive(t.Context(), call("new")); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("a call on a read-only file system: %v", err)
+	}
+	must(t, j.Close())
+	if _, err := statedir.Serve(state); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("a daemon on a read-only file system: %v", err)
 	}
 }

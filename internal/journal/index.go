@@ -279,6 +279,12 @@ func (x *index) begin() int64 {
 	return x.begins
 }
 
+func (x *index) any() bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.tail != nil || len(x.chunks) > 0
+}
+
 func (x *index) last() (m chain.Mark) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

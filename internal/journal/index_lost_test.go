@@ -196,6 +196,7 @@ func TestAHostileIndexEndsNothing(t *testing.T) {
 			"messages elsewhere": func(f *tail) { flood(f.messages.Numbers[nAt], 0) },
 			"keys of no call":    func(f *tail) { flood(f.calls.Numbers[nNumber], math.MaxUint64) },
 			"large keys":         func(f *tail) { f.lastKey, f.lastSeq, f.most = math.MaxInt64-1, 1<<40, math.MaxInt64 },
+			"no last record":     func(f *tail) { f.last.Number = 0 },
 			"open calls":         func(f *tail) { f.open = append(f.open, -5, 0, 1<<50) },
 			"many rows":          func(f *tail) { f.flat = columns.Table{Numbers: [][]uint64{make([]uint64, 1<<22)}} },
 		} {

@@ -193,7 +193,7 @@ func (j *Journal) openLog() error {
 	for {
 		w.table = newTable()
 		w.table.load = x.call
-		if o.From, err = x.restore(w.table); err != nil && x.last().Number > 0 {
+		if o.From, err = x.restore(w.table); err != nil && x.any() {
 			x.drop()
 			continue
 		}
@@ -202,7 +202,7 @@ func (j *Journal) openLog() error {
 			w.last.Store(w.table.lastSeq)
 			w.log, err = chain.Open(o)
 		}
-		if !errors.Is(err, chain.ErrNoMark) || x.last().Number == 0 {
+		if !errors.Is(err, chain.ErrNoMark) || !x.any() {
 			break
 		}
 		x.drop() // the log lacks its records
@@ -215,7 +215,7 @@ func (j *Journal) openLog() error {
 	if err != nil {
 		return err
 	}
-	if w.log != nil && x.hash.id != w.log.ID() && x.last().Number > 0 {
+	if w.log != nil && x.hash.id != w.log.ID() && x.any() {
 		// Another process created the log meanwhile: its hashes differ.
 		if err := errors.Join(w.log.Close(), x.close()); err != nil {
 			return err

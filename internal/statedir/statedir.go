@@ -58,7 +58,7 @@ type Lock struct {
 // Serve takes the right to serve dir, until Close or the end of the process. The error is a
 // *ServedError if another process has it.
 func Serve(dir string) (*Lock, error) {
-	f, err := openLock(dir)
+	f, err := openLock(dir, true)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func read(dir string) (d Daemon, err error) {
 // Hold marks a process as alive, under a name that no other process has, until the result is closed or
 // the process ends. A name may be held several times.
 func Hold(dir, name string) (io.Closer, error) {
-	f, err := openLock(dir)
+	f, err := openLock(dir, false)
 	if err != nil {
 		return nil, err
 	}
@@ -164,11 +164,13 @@ func offset(name string) int64 {
 }
 
 // openLock opens the lock file, only for reading on a read-only file system.
-func openLock(dir string) (*os.File, error) {
+func openLock(dir string, writes bool) (*os.File, error) {
 	path := filepath.Join(dir, lockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if errors.Is(err, syscall.EROFS) {
-		f, err = os.Open(path)
+	if errors.Is(err, syscall.EROFS) && !writes {
+		if r, err := os.Open(path); err == nil {
+			return r, nil
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the state directory: %w", err)
@@ -179,7 +181,7 @@ func openLock(dir string) (*os.File, error) {
 // Alone calls do while no other process is in Alone with the same name. It waits for that until ctx
 // ends. On a read-only file system, other readers are not excluded.
 func Alone(ctx context.Context, dir, name string, do func() error) error {
-	f, err := openLock(dir)
+	f, err := openLock(dir, false)
 	if err != nil {
 		return err
 	}

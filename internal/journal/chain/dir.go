@@ -99,8 +99,9 @@ func (d *directory) open(name string, flags int) (File, error) {
 func openFile(path string, flags int) (f *os.File, readOnly bool, err error) {
 	f, err = os.OpenFile(path, flags, 0o600)
 	if errors.Is(err, syscall.EROFS) {
-		f, err = os.Open(path)
-		return f, true, err
+		if r, err := os.Open(path); err == nil {
+			return r, true, nil
+		}
 	}
 	return f, false, err
 }

@@ -76,6 +76,9 @@ func (l *Log) readOn(size int64) error {
 			if noted.Number > l.last.Number {
 				return l.damage(err.Error())
 			}
+			if readOnly(l.file) {
+				return nil
+			}
 			if size, err = written(l.file, size); err != nil {
 				return err
 			}
@@ -122,7 +125,10 @@ func (l *Log) goOn() (moved bool, err error) {
 	if err != nil {
 		return false, errors.Join(err, f.Close())
 	}
-	if err = rewrite(f, noted, first.Segment, size); err == nil {
+	if !readOnly(f) {
+		err = rewrite(f, noted, first.Segment, size)
+	}
+	if err == nil {
 		err = l.change(f, h.limit, first.Mark, s.at.Offset)
 	}
 	if err != nil {
@@ -146,6 +152,9 @@ func (l *Log) Extend() error { return locked(l.opt.Dir, l.opt.Wait, l.extend) }
 func (l *Log) extend() error {
 	if err := l.catchUp(); err != nil {
 		return err
+	}
+	if readOnly(l.file) {
+		return nil
 	}
 	size, err := l.file.Size()
 	enough := size-l.end > ahead/2 || size >= l.limit

@@ -19,6 +19,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 )
 
@@ -185,6 +186,9 @@ func locked(dir Dir, wait time.Duration, do func() error) error {
 func (l *Log) update(do func(*Batch) error) error {
 	if err := l.catchUp(); err != nil {
 		return err
+	}
+	if readOnly(l.file) {
+		return fmt.Errorf("cannot write to the log: %w", syscall.EROFS)
 	}
 	if l.end >= l.limit {
 		if err := l.rotate(); err != nil {
