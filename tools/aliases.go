@@ -59,6 +59,25 @@ type adapted struct {
 }
 
 func (a adapted) Build(args json.RawMessage) (Invocation, error) {
+	text, err := a.convert(args)
+	if err != nil {
+		return nil, err
+	}
+	return a.Tool.Build(text)
+}
+
+// Location is that of the arguments from which Build builds.
+func (a adapted) Location(args json.RawMessage) (string, bool) {
+	located, ok := a.Tool.(Located)
+	text, err := a.convert(args)
+	if !ok || err != nil {
+		return "", false
+	}
+	return located.Location(text)
+}
+
+// convert returns the arguments in the tool's own form.
+func (a adapted) convert(args json.RawMessage) (json.RawMessage, error) {
 	members, err := readObject(args)
 	if err != nil {
 		return nil, err
@@ -70,7 +89,7 @@ func (a adapted) Build(args json.RawMessage) (Invocation, error) {
 	for i, m := range members {
 		list[i] = slices.Concat(m.Quoted, []byte(":"), m.Value)
 	}
-	return a.Tool.Build(slices.Concat([]byte("{"), bytes.Join(list, []byte(",")), []byte("}")))
+	return slices.Concat([]byte("{"), bytes.Join(list, []byte(",")), []byte("}")), nil
 }
 
 func has(members []strict.Member, names ...string) bool {

@@ -225,7 +225,7 @@ func unknownArgument(arguments []*argument, name string) error {
 	}
 	near := spell.Nearest(shorten(name), all)
 	hint := didYouMean(near)
-	if strings.EqualFold(near, name) {
+	if near != "" && strings.EqualFold(near, name) {
 		hint += "Names are case-sensitive. "
 	}
 	return &ArgumentError{Field: shorten(name), Problem: "unknown argument; " + hint + "The arguments are " + strings.Join(own, ", ")}

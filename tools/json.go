@@ -113,11 +113,12 @@ func checkStrings(text []byte) error {
 }
 
 // CanonicalHash returns the hex SHA-256 of the tool's canonical name and the arguments, regardless
-// of white space, order of keys and escapes. Arguments that readObject refuses are hashed as written.
+// of white space, order of keys and escapes. Arguments that readObject refuses have hashes of their own.
 func CanonicalHash(tool string, args json.RawMessage) string {
 	h := sha256.New()
 	io.WriteString(h, tool+"\x00")
 	if _, err := readObject(args); err != nil {
+		io.WriteString(h, "\x00") // which no canonical text begins with
 		h.Write(args)
 	} else {
 		writeCanonical(h, bytes.TrimSpace(args))

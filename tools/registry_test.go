@@ -84,6 +84,8 @@ func (e echo) Build(args json.RawMessage) (Invocation, error) {
 	return nil, nil
 }
 
+func (echo) Location(args json.RawMessage) (string, bool) { return string(args), true }
+
 func TestArgumentsOfOtherToolSetsAreAdapted(t *testing.T) {
 	t.Parallel()
 	var got string
@@ -114,6 +116,13 @@ func TestArgumentsOfOtherToolSetsAreAdapted(t *testing.T) {
 		}
 		if _, err := tool.Build(json.RawMessage(tc.args)); err != nil || got != tc.want {
 			t.Errorf("%s %s: got %s, %v; want %s", tc.name, tc.args, got, err, tc.want)
+		}
+		// The workspace is chosen by what is built.
+		located, ok := tool.(Located)
+		if !ok {
+			t.Errorf("%s names no workspace", tc.name)
+		} else if where, _ := located.Location(json.RawMessage(tc.args)); where != tc.want {
+			t.Errorf("%s %s is located by %s", tc.name, tc.args, where)
 		}
 	}
 	tool, _, _ := r.Lookup("shell")

@@ -62,7 +62,7 @@ func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 		return
 	}
 	w.left -= int64(len(p))
-	w.stopped = w.left <= 0
+	w.stopped = w.stopped || w.left <= 0 // tryWrite may have stopped it
 }
 
 // maskWritten masks recorded bytes from an offset: a secret may be recognised late, and after the limit
