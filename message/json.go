@@ -53,10 +53,12 @@ func (o object) get(key string) (json.RawMessage, bool) {
 }
 
 func (o object) duplicates() (names []string) {
-	for i, m := range o {
-		if slices.ContainsFunc(o[:i], func(e strict.Member) bool { return e.Name == m.Name }) {
+	seen := make(map[string]bool, len(o))
+	for _, m := range o {
+		if seen[m.Name] {
 			names = append(names, m.Name)
 		}
+		seen[m.Name] = true
 	}
 	return names
 }

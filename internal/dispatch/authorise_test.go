@@ -42,6 +42,9 @@ func TestAWaitingCallIsSettledByTheNewPolicy(t *testing.T) {
 		if d := r.Decision; r.Status != status || d.Action != action.String() || d.By != "policy" || d.Source != "changed" {
 			t.Errorf("%v: got %+v, decision %+v", action, r, d)
 		}
+		if denied := r.ErrorType != nil && *r.ErrorType == message.Denied; denied != (action == policy.Deny) {
+			t.Errorf("%v: the error type is %v", action, r.ErrorType)
+		}
 		if denied := strings.Contains(r.Result, "denied by rule defaults.read (changed)"); denied != (action == policy.Deny) || denied != (b.tool.ran.Load() == 0) {
 			t.Errorf("%v: it ran %d times: %s", action, b.tool.ran.Load(), r.Result)
 		}

@@ -204,7 +204,7 @@ var (
 		string(message.DuplicateToolCall), string(message.NotFound), string(message.NotRunning), string(message.InvalidArguments), string(message.InternalError),
 		string(message.UnknownTool), string(message.Denied), string(message.ApprovalTimeout), string(message.Timeout), string(message.Cancelled),
 		string(message.InputNeeded), string(message.SandboxUnavailable), string(message.ProtectedPath), string(message.TooManyCalls), string(message.Shutdown),
-		string(message.UnknownAfterCrash),
+		string(message.UnknownAfterCrash), string(message.NotStartedAfterCrash),
 	}
 )
 
