@@ -73,6 +73,7 @@ func (s *shell) close() {
 // run sets the script and waits for it. On an error it did not run.
 func (s *shell) run(ctx context.Context, c Command) (Exit, error) {
 	h := &Reservation{pool: NewPool(0, nil), own: true, command: c}
+	h.pool.reports.filled = true // it lends one
 	h.use(s)
 	return h.Run(ctx, c)
 }
