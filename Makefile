@@ -20,7 +20,7 @@ lint:
 # The tests, with the race detector where it can find something, and which of them were
 # skipped and why.
 test:
-	{ go test -race -json ./...; go test -json ./conformance/... ./clients .; } | go run ./.ci/skipped
+	{ go test -race -json ./...; go test -json ./conformance/... ./clients ./cmd/toold .; } | go run ./.ci/skipped
 
 # Each fuzz target of every package for FUZZTIME, a number of
 # inputs (5000x) or a time (1m).

@@ -55,7 +55,7 @@ func (t *escapeTarget) site(at suite.Workspace) (*site, error) {
 		box["launcher"] = "bwrap"
 	}
 	if takesMemory(t.world.Case) {
-		box["limits"] = map[string]any{"memory_bytes": "1GiB"}
+		box["limits"] = map[string]any{"memory_bytes": "256MiB"}
 	}
 	switch at.Profile {
 	case "full":
@@ -79,8 +79,10 @@ func (t *escapeTarget) site(at suite.Workspace) (*site, error) {
 	return s, os.WriteFile(s.config, settings, 0o600)
 }
 
-// takesMemory reports whether a case takes memory until the limit, in one of the ways
-// beside rs-05. There the limit is lower than the usual one, which rs-05 tries.
+// takesMemory reports whether a case takes memory until a limit that is lower than the usual
+// one, since a virtual machine may need a minute to get that much. With TOOLD_ESCAPE_TIERS=all
+// rs-05 tries the usual one.
 func takesMemory(c suite.EscapeCase) bool {
-	return slices.Contains([]string{"rs-08", "rs-09", "rs-10", "rs-13"}, c.ID)
+	usual := c.ID == "rs-05" && os.Getenv("TOOLD_ESCAPE_TIERS") == "all"
+	return !usual && slices.Contains([]string{"rs-05", "rs-08", "rs-09", "rs-10", "rs-13"}, c.ID)
 }

@@ -35,13 +35,13 @@ directory = pathlib.Path(sys.argv[1])
 text, signature = (directory / "manifest.json").read_bytes(), (directory / "manifest.sig").read_bytes()
 try:
     manifest, messages = json.loads(text), (directory / "messages.jsonl").read_bytes()
+    check(hashlib.sha256(messages).hexdigest() == manifest["sha256"], "messages.jsonl has other content than the manifest says")
     key = bytes.fromhex(manifest["key"])
     if len(sys.argv) > 2:
         key = base64.b64decode("".join(pathlib.Path(sys.argv[2]).read_text().splitlines()[1:-1]))[-32:]
     s, h = int.from_bytes(signature[32:], "little"), int.from_bytes(hashlib.sha512(signature[:32] + key + text).digest(), "little")
     signed = len(signature) == 64 and s < q and times(s, point((b"\x58" + b"\x66" * 31)[:32])) == add(point(signature[:32]), times(h % q, point(key)))
     check(signed, "the manifest was not signed by this key")
-    check(hashlib.sha256(messages).hexdigest() == manifest["sha256"], "messages.jsonl has other content than the manifest says")
     check(messages.count(b"\n") == manifest["messages"], "it has another number of messages")
 except (AssertionError, KeyError, ValueError) as e:
     check(False, str(e))

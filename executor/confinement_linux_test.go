@@ -245,7 +245,7 @@ func TestLimitsHoldFromTheFirstInstruction(t *testing.T) {
 	for _, mode := range terminals {
 		c := in(t, mode, `echo $(ulimit -Sn; ulimit -Hn; ulimit -Su; ulimit -Hu)`)
 		c.Sandbox.Limits.OpenFiles, c.Sandbox.Limits.Processes = 77, 99
-		for range 20 {
+		for range 3 {
 			expect(t, c, result{Out: "77 77 99 99\n"})
 		}
 		c.Sandbox.Mode = sandbox.FullAccess
@@ -272,7 +272,7 @@ func TestTooFewOpenFilesAreRefused(t *testing.T) {
 
 func TestProcessLimitCountsOnlyThoseThatRun(t *testing.T) {
 	t.Parallel()
-	c := in(t, executor.Off, `for i in $(seq 600); do /bin/true || exit; done; echo all`)
+	c := in(t, executor.Off, `for i in $(seq 450); do /bin/true || exit; done; echo all`)
 	c.Sandbox.Limits.Processes = 40
 	expect(t, c, result{Out: "all\n"})
 }

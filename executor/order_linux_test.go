@@ -77,10 +77,7 @@ func misordered(t testing.TB, pool *executor.Pool, mode executor.Terminal, scrip
 // said to be exact.
 func TestLinesOfBothStreamsComeInTheOrderOfTheirWrites(t *testing.T) {
 	t.Parallel()
-	runs := 10
-	if testing.Short() {
-		runs = 2
-	}
+	const runs = 3
 	for _, mode := range []executor.Terminal{executor.Split, executor.Off} {
 		for _, a := range alternating {
 			t.Run(a.name+"/"+mode.String(), func(t *testing.T) {

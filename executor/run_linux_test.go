@@ -123,7 +123,7 @@ func TestTailIsNeverLost(t *testing.T) {
 	for _, mode := range terminals {
 		out := in(t, mode, `seq 4000; printf tail`)
 		errs := in(t, mode, `{ seq 4000; printf tail; } >&2`)
-		for range 20 {
+		for range 5 {
 			if got, _ := run(t, out); got.Out != want {
 				t.Fatalf("%s: %d of %d bytes arrived", mode, len(got.Out), len(want))
 			}
@@ -137,7 +137,7 @@ func TestTailIsNeverLost(t *testing.T) {
 func TestProcessSubstitutionIsHeard(t *testing.T) {
 	t.Parallel()
 	for _, mode := range terminals {
-		for range 15 {
+		for range 5 {
 			expect(t, in(t, mode, `exec > >(tee copy) 2>&1; echo one; echo two`), result{Out: "one\ntwo\n"})
 		}
 	}

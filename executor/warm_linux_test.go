@@ -113,7 +113,12 @@ func TestAScriptCannotTellThatItsShellWaited(t *testing.T) {
 				if profile != sandbox.FullAccess {
 					scripts = append(scripts, "x=$(ps -eo args=); echo \"$x\" | sed 's/ *$//'", "pgrep -fc .", "ls -A /tmp /dev /run $PWD; wc -l </proc/self/mountinfo")
 				}
-				for _, c.Script = range scripts {
+				every := 3 // of three scripts, but all on a split terminal in a sandbox, as most calls have
+				if mode == Split && profile == sandbox.WorkspaceWrite {
+					every = 1
+				}
+				for i := int(mode) % every; i < len(scripts); i += every {
+					c.Script = scripts[i]
 					fresh, waited := see(t, c).plain(), seeWaited(t, c).plain()
 					for fresh != waited {
 						again := see(t, c).plain()

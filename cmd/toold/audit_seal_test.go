@@ -181,8 +181,8 @@ func TestAnExportIsVerifiedWithoutToold(t *testing.T) {
 	for _, name := range []string{"messages.jsonl", "manifest.json", "manifest.sig"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		noError(t, err)
-		edits := map[string][]byte{"longer": append(bytes.Clone(text), '\n'), "shorter": text[:len(text)-1], "empty": {}}
-		for _, at := range []int{0, 1, len(text) / 3, len(text) / 2, len(text) - 2, len(text) - 1} {
+		edits := map[string][]byte{"longer": append(bytes.Clone(text), '\n'), "empty": {}}
+		for _, at := range []int{0, len(text) / 2, len(text) - 1} {
 			edits[fmt.Sprint("byte ", at)] = bytes.Join([][]byte{text[:at], {text[at] ^ 1}, text[at+1:]}, nil)
 		}
 		for edit, changed := range edits {

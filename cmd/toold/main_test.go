@@ -16,11 +16,16 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/toold/toold/internal/race"
 	"github.com/toold/toold/internal/service"
 	"github.com/toold/toold/sandbox"
 )
 
 func TestMain(m *testing.M) {
+	if race.Enabled && os.Getenv("TOOLD_RACE") != "all" {
+		fmt.Println("skipped: every command would start a program with the race detector; TOOLD_RACE=all plays them")
+		return
+	}
 	testscript.Main(waiting{m}, map[string]func(){
 		"toold": func() { main() },
 	})

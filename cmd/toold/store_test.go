@@ -207,7 +207,7 @@ func TestAStoreThatIsKilledGoesOnWhereItWas(t *testing.T) {
 	build := func(seq int64) (string, []byte, error) {
 		return fmt.Sprint("message-out-", seq), fmt.Appendf(nil, `{"message_type":"tool_return_message","seq_id":%d,"result":%q}`, seq, strings.Repeat("r", int(seq%7)*20_000)), nil
 	}
-	const rounds, each = 5, 400
+	const rounds, each = 3, 150
 	for round := range rounds {
 		for i := range each {
 			call := journal.Call{Client: "agent", ID: fmt.Sprint(round, "-", i), Tool: "bash", AgentID: fmt.Sprint("a\x00\xff\\'); DROP TABLE toold_texts; --", i, strings.Repeat("é", i)), ArgsHash: "h", Arguments: []byte(`{}`), MessageType: "approval_request_message", Message: []byte(`{}`)}
