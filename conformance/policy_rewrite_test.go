@@ -51,9 +51,9 @@ func TestNoSpellingOfACommandIsMorePermissive(t *testing.T) {
 	}
 }
 
-// sampled yields one policy case in eight, and every case with TOOLD_POLICY_CASES=all.
+// sampled yields one policy case in 24, and every case with TOOLD_POLICY_CASES=all.
 func sampled(cases []policyLine) iter.Seq[policyLine] {
-	step := 8
+	step := 24
 	if os.Getenv("TOOLD_POLICY_CASES") == "all" {
 		step = 1
 	}
