@@ -1,0 +1,130 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// mostLine is how long a line of a client may be, in bytes. A daemon refuses shorter frames.
+const mostLine = 16 << 20
+
+// lines reads a client's messages, one a line. It answers a line that is no message with an error
+// of JSON-RPC and leaves it out, where the SDK would end the session. For one reader.
+type lines struct {
+	io.Closer
+	in   *bufio.Reader
+	out  io.Writer
+	rest []byte // of a message
+	err  error  // after rest
+}
+
+func newLines(in io.ReadCloser, out io.Writer) *lines {
+	return &lines{Closer: in, in: bufio.NewReaderSize(in, 64<<10), out: out}
+}
+
+// Read implements io.Reader.
+func (l *lines) Read(p []byte) (int, error) {
+	for len(l.rest) == 0 && l.err == nil {
+		var line []byte
+		line, l.err = l.next()
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if err := check(line); err != nil {
+			l.refuse(line, err)
+			continue
+		}
+		l.rest = append(bytes.TrimSpace(line), '\n')
+	}
+	if len(l.rest) == 0 {
+		return 0, l.err
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+// next reads a line, of which it keeps mostLine bytes and one more.
+func (l *lines) next() (line []byte, err error) {
+	for {
+		part, err := l.in.ReadSlice('\n')
+		room := mostLine + 1 - len(line)
+		line = append(line, part[:min(len(part), room)]...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// check returns why a line is no message.
+func check(line []byte) error {
+	trimmed := bytes.TrimSpace(line)
+	switch {
+	case len(line) > mostLine:
+		return refusal(jsonrpc.CodeInvalidRequest, "the line is longer than %d bytes", mostLine)
+	case !json.Valid(line):
+		return refusal(jsonrpc.CodeParseError, "the line is not JSON: send each message as one line of JSON")
+	case trimmed[0] == '[':
+		return refusal(jsonrpc.CodeInvalidRequest, "batches of messages are not part of MCP: send each message as a line of its own")
+	}
+	if _, err := jsonrpc.DecodeMessage(line); err != nil {
+		return refusal(jsonrpc.CodeInvalidRequest, "the line is no message of JSON-RPC 2.0: %v", err)
+	}
+	return nil
+}
+
+func refusal(code int64, format string, args ...any) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// refuse answers a line, with its id if it has one that an answer may have.
+func (l *lines) refuse(line []byte, err error) {
+	answer := struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   error           `json:"error"`
+	}{"2.0", json.RawMessage("null"), err}
+	var asked struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.Unmarshal(line, &asked) == nil && isID(asked.ID) {
+		answer.ID = asked.ID
+	}
+	text, err := json.Marshal(answer)
+	if err == nil {
+		_, err = l.out.Write(append(text, '\n'))
+	}
+	if l.err == nil {
+		l.err = err // the client cannot be answered
+	}
+}
+
+// isID reports whether an id is a string or a number.
+func isID(id json.RawMessage) bool {
+	if len(id) == 0 {
+		return false
+	}
+	isDigit := '0' <= id[0] && id[0] <= '9'
+	return id[0] == '"' || id[0] == '-' || isDigit
+}
+
+// sharedWriter is for concurrent use, one message a Write.
+type sharedWriter struct {
+	io.Closer
+	mu sync.Mutex
+	to io.Writer
+}
+
+// Write implements io.Writer.
+func (w *sharedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(p)
+}
