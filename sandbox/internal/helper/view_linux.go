@@ -32,13 +32,6 @@ func Covered(path string) bool {
 	return false
 }
 
-// tree is a detached copy of a part of the host's mounts, taken before the view is built.
-type tree struct {
-	fd   int
-	path string // its mount point
-	dir  bool
-}
-
 // buildView turns the mount namespace of the calling process into that of a call: everything
 // read-only, private /tmp, /var/tmp, /run, /dev and /proc, the roots mounted again, the hidden
 // paths covered.
@@ -334,69 +327,6 @@ func buildProc() error {
 	return nil
 }
 
-// coverFile covers hidden files. Its mode lets no one open it.
-const coverFile = "/dev/.cover"
-
-// Cover is its content. It is not empty, because programs may not open an empty file: npm pack
-// would put it into its archive instead of failing.
-const Cover = "\n"
-
-func hideAll(paths []string) error {
-	for _, path := range paths {
-		if err := hide(path); err != nil {
-			return stage("hide "+path, err)
-		}
-	}
-	return nil
-}
-
-// hide covers a file or directory. An unreachable path needs no cover.
-func hide(path string) error {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return except(err, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP)
-	}
-	defer unix.Close(fd)
-	return cover(fd)
-}
-
-// maskAll covers paths below the roots. A path that is gone needs no cover; one that became a link,
-// by another call, is an error.
-func maskAll(paths []string) error {
-	for _, path := range paths {
-		fd, err := locate(path)
-		if err == nil {
-			err = cover(fd)
-			unix.Close(fd)
-		}
-		if except(err, unix.ENOENT, unix.ENOTDIR) != nil {
-			return stage("mask "+path, err)
-		}
-	}
-	return nil
-}
-
-// cover mounts something that cannot be opened over the open file or directory.
-func cover(fd int) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		return unix.Mount("tmpfs", fmt.Sprintf("/proc/self/fd/%d", fd), "tmpfs",
-			flagsPlain|unix.MS_NOEXEC|unix.MS_RDONLY, "mode=000,size=4k")
-	}
-	file, err := take(coverFile, false)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(file.fd)
-	if err := setAttr(file.fd, "", unix.AT_EMPTY_PATH, attrLocked); err != nil {
-		return err
-	}
-	return unix.MoveMount(file.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-}
-
 func except(err error, harmless ...error) error {
 	for _, h := range harmless {
 		if errors.Is(err, h) {
@@ -404,68 +334,6 @@ func except(err error, harmless ...error) error {
 		}
 	}
 	return err
-}
-
-// locate opens path, which must be canonical. It follows no link: a link was created after the path
-// was judged, perhaps by an earlier call.
-func locate(path string) (int, error) { return locateAt(unix.AT_FDCWD, path) }
-
-func locateAt(dir int, path string) (int, error) {
-	return unix.Openat2(dir, path, &unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	})
-}
-
-func take(path string, recursive bool) (tree, error) { return takeAt(unix.AT_FDCWD, path, recursive) }
-
-func takeAt(dir int, path string, recursive bool) (tree, error) {
-	at, err := locateAt(dir, path)
-	if err != nil {
-		return tree{}, err
-	}
-	defer unix.Close(at)
-	var st unix.Stat_t
-	if err := unix.Fstat(at, &st); err != nil {
-		return tree{}, err
-	}
-	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH)
-	if recursive {
-		flags |= unix.AT_RECURSIVE
-	}
-	fd, err := unix.OpenTree(at, "", flags)
-	return tree{fd: fd, path: path, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}, err
-}
-
-// attach mounts the tree at its path, which it creates in a private directory.
-func (t tree) attach() error {
-	defer unix.Close(t.fd)
-	if Covered(t.path) {
-		if err := t.makeMountPoint(); err != nil {
-			return stage("make a place for "+t.path, err)
-		}
-	}
-	to, err := locate(t.path)
-	if err != nil {
-		return stage("find "+t.path, err)
-	}
-	defer unix.Close(to)
-	err = unix.MoveMount(t.fd, "", to, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-	return stage("mount "+t.path, err)
-}
-
-func (t tree) makeMountPoint() error {
-	if t.dir {
-		return os.MkdirAll(t.path, 0o755)
-	}
-	if err := os.MkdirAll(filepath.Dir(t.path), 0o755); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(t.path, os.O_CREATE|os.O_RDONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }
 
 func setAttr(fd int, path string, flags uint, set uint64) error {

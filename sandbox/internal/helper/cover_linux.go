@@ -1,0 +1,70 @@
+package helper
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// coverFile covers hidden files. Its mode lets no one open it.
+const coverFile = "/dev/.cover"
+
+// Cover is its content. It is not empty, because programs may not open an empty file: npm pack
+// would put it into its archive instead of failing.
+const Cover = "\n"
+
+func hideAll(paths []string) error {
+	for _, path := range paths {
+		if err := hide(path); err != nil {
+			return stage("hide "+path, err)
+		}
+	}
+	return nil
+}
+
+// hide covers a file or directory. An unreachable path needs no cover.
+func hide(path string) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return except(err, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP)
+	}
+	defer unix.Close(fd)
+	return cover(fd)
+}
+
+// maskAll covers paths below the roots. A path that is gone needs no cover; one that became a link,
+// by another call, is an error.
+func maskAll(paths []string) error {
+	for _, path := range paths {
+		fd, err := locate(path)
+		if err == nil {
+			err = cover(fd)
+			unix.Close(fd)
+		}
+		if except(err, unix.ENOENT, unix.ENOTDIR) != nil {
+			return stage("mask "+path, err)
+		}
+	}
+	return nil
+}
+
+// cover mounts something that cannot be opened over the open file or directory.
+func cover(fd int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return unix.Mount("tmpfs", fmt.Sprintf("/proc/self/fd/%d", fd), "tmpfs",
+			flagsPlain|unix.MS_NOEXEC|unix.MS_RDONLY, "mode=000,size=4k")
+	}
+	file, err := take(coverFile, false)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(file.fd)
+	if err := setAttr(file.fd, "", unix.AT_EMPTY_PATH, attrLocked); err != nil {
+		return err
+	}
+	return unix.MoveMount(file.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
