@@ -41,7 +41,9 @@ func Serve(ctx context.Context, o Options, in io.ReadCloser, out io.WriteCloser)
 	served := make(chan error, 1)
 	to := &sharedWriter{Closer: out, to: out}
 	// Ends with in, for which no one waits after ctx: the client may never answer.
-	go func() { served <- s.mcp.Run(ctx, &mcp.IOTransport{Reader: newLines(in, to), Writer: to, MaxLineLength: -1}) }()
+	go func() {
+		served <- s.mcp.Run(ctx, &mcp.IOTransport{Reader: newLines(in, to), Writer: to, MaxLineLength: -1})
+	}()
 	select {
 	case err := <-served:
 		return err
