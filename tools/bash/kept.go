@@ -151,7 +151,7 @@ func (l *removal) again(path, part string) bool {
 		return false
 	case !info.IsDir():
 		return l.file(path, info)
-	case isMade(path):
+	case l.isMade(path):
 		return true
 	}
 	failed := errors.New("something is lost")
@@ -163,7 +163,7 @@ func (l *removal) again(path, part string) bool {
 			return err
 		case l.seen < 0:
 			return failed
-		case d.IsDir() && at != path && isMade(at):
+		case d.IsDir() && at != path && l.isMade(at):
 			return filepath.SkipDir
 		case d.IsDir() || !strings.HasSuffix(strings.ToLower(at), part):
 			return nil
@@ -194,19 +194,20 @@ func (l *removal) file(path string, info fs.FileInfo) bool {
 	return l.tool.options.Masks.HeldByGit(path, &l.unpacked)
 }
 
-func isMade(path string) bool {
+func (l *removal) isMade(path string) bool {
 	name := filepath.Base(path)
-	return programs.MadeAgain(name) || strings.Contains(maybeMade, " "+name+" ") && ignored(path)
+	return programs.MadeAgain(name) || strings.Contains(maybeMade, " "+name+" ") && l.ignored(path)
 }
 
-// ignored reports whether a .gitignore lists the directory without wildcards.
-func ignored(path string) bool {
+// ignored reports whether a .gitignore that git holds lists the directory without wildcards. An
+// earlier call may have changed another one.
+func (l *removal) ignored(path string) bool {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		rel, err := filepath.Rel(dir, path)
 		if err != nil {
 			return false
 		}
-		text := ignoreFile(dir + "/.gitignore")
+		text := l.ignoreFile(dir + "/.gitignore")
 		if slices.ContainsFunc(bytes.Split(text, []byte("\n")), func(line []byte) bool {
 			pattern := strings.TrimSuffix(strings.TrimRight(string(line), " \r"), "/")
 			return pattern == "/"+rel || pattern == rel || pattern == filepath.Base(path)
@@ -219,8 +220,9 @@ func ignored(path string) bool {
 	}
 }
 
-// ignoreFile reads the beginning of a .gitignore, if it is a regular file: a call can create others.
-func ignoreFile(path string) []byte {
+// ignoreFile reads the beginning of a .gitignore that git holds, if it is a regular file: a call can
+// create others.
+func (l *removal) ignoreFile(path string) []byte {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
@@ -229,7 +231,10 @@ func ignoreFile(path string) []byte {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(f, 64<<10))
+	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	if err != nil || !l.tool.options.Masks.HeldByGit(path, &l.unpacked) {
+		return nil
+	}
 	return text
 }
 
