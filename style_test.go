@@ -231,12 +231,12 @@ func TestFilesAndFunctionsAreShort(t *testing.T) {
 	t.Parallel()
 	tr := parse(t)
 	for _, s := range tr.files(false) {
-		if n := tr.fset.File(s.Pos()).LineCount(); n > 500 {
-			t.Errorf("%s has %d lines; no file has more than 500", s.name, n)
+		if n := tr.fset.File(s.Pos()).LineCount(); n > 400 {
+			t.Errorf("%s has %d lines; no file has more than 400", s.name, n)
 		}
 		for _, decl := range s.Decls {
-			if d, ok := decl.(*ast.FuncDecl); ok && tr.lines(d) > 80 {
-				t.Errorf("%s: %s has %d lines; no function has more than 80", tr.at(d), d.Name.Name, tr.lines(d))
+			if d, ok := decl.(*ast.FuncDecl); ok && tr.lines(d) > 60 {
+				t.Errorf("%s: %s has %d lines; no function has more than 60", tr.at(d), d.Name.Name, tr.lines(d))
 			}
 		}
 	}

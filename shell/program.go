@@ -19,23 +19,11 @@ func (w *walker) program(args []word, s *state, source string) {
 	if strings.Contains(args[0].text, "/") && !system {
 		w.written(args[0].text, s, source)
 	}
-	argv := policyWords(args)
-	c := programs.Parse(argv)
-	if patterned := func(a word) bool { return a.glob }; c.Through && slices.ContainsFunc(args, patterned) {
-		for i, a := range args {
-			argv[i].Many = argv[i].Many || a.glob // one of the names may be the program
-		}
-		c = programs.Parse(argv)
-	}
+	argv, c := parsed(args)
 	if c.Covers != programs.CoversRead || name == "git" {
 		s.disk.runs()
 	}
-	if c.Name == "nohup" && s.shown {
-		w.operandPath(programs.Operand{Word: policy.Word{Text: "nohup.out"}, Kind: programs.Write}, s, source)
-	}
-	if toolchain := listed("cargo rustc rustfmt rustup", c.Name); toolchain && c.Covers != programs.CoversNone {
-		w.toolchain(c.Name, s, source)
-	}
+	w.unnamedFiles(&c, s, source)
 	if c.Name != "" && w.followStarted(args, &c, s, source) {
 		// A rule may still match the program itself.
 		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Follow: true, Source: source})
@@ -56,15 +44,46 @@ func (w *walker) program(args []word, s *state, source string) {
 	}
 	w.say(args, s)
 	w.inputByDetour(args, s, source)
-	described(&c)
-	suspects := c.Suspects
-	if slices.ContainsFunc(args, func(a word) bool { return a.glob }) {
-		c = programs.Parse(w.expanded(args, s))
-		described(&c)
+	w.files(&c, args, s, source)
+}
+
+// parsed reads the arguments of a program.
+func parsed(args []word) (argv []policy.Word, c programs.Command) {
+	argv = policyWords(args)
+	c = programs.Parse(argv)
+	if !c.Through || !slices.ContainsFunc(args, hasGlob) {
+		return argv, c
 	}
-	w.operands(&c, args, s, source)
-	w.treesWritten(&c, s)
-	w.links(&c, s)
+	for i, a := range args {
+		argv[i].Many = argv[i].Many || a.glob // one of the names may be the program
+	}
+	return argv, programs.Parse(argv)
+}
+
+func hasGlob(a word) bool { return a.glob }
+
+// unnamedFiles adds the files of a program that are not among its arguments.
+func (w *walker) unnamedFiles(c *programs.Command, s *state, source string) {
+	if c.Name == "nohup" && s.shown {
+		w.operandPath(programs.Operand{Word: policy.Word{Text: "nohup.out"}, Kind: programs.Write}, s, source)
+	}
+	if toolchain := listed("cargo rustc rustfmt rustup", c.Name); toolchain && c.Covers != programs.CoversNone {
+		w.toolchain(c.Name, s, source)
+	}
+}
+
+// files adds what a program does with the files and hosts among its arguments.
+func (w *walker) files(c *programs.Command, args []word, s *state, source string) {
+	described(c)
+	suspects := c.Suspects
+	if slices.ContainsFunc(args, hasGlob) {
+		expanded := programs.Parse(w.expanded(args, s))
+		c = &expanded
+		described(c)
+	}
+	w.operands(c, args, s, source)
+	w.treesWritten(c, s)
+	w.links(c, s)
 	if len(w.printed) < maxNames {
 		w.printed = append(w.printed, files(c.Prints)...)
 	}

@@ -14,32 +14,59 @@ const (
 // judge checks an entry of a directory by name and type. Content is checked when calls end: it
 // may be half written now.
 func (w *Watcher) judge(f *directory, name string, mode fs.FileMode) {
-	link := mode&fs.ModeSymlink != 0
 	switch {
 	case len(w.options.Names) == 0: // only the Sight receives entries
 	case len(w.links) > 0 && w.astray(f, name, mode):
 		w.accuse(f, name, obeyed, true)
-	case f.kind == plain && name == ".git":
+	case f.kind == plain && w.judgeProject(f, name, mode):
+	default:
+		w.judgeGit(f, name, mode)
+	}
+}
+
+// judgeProject checks an entry of a directory that is not one of git. It reports whether the entry
+// may matter.
+func (w *Watcher) judgeProject(f *directory, name string, mode fs.FileMode) bool {
+	link := mode&fs.ModeSymlink != 0
+	switch {
+	case name == ".git":
 		w.judgeRepository(f, mode)
-	case f.kind == plain && w.counts(f, name):
+	case w.counts(f, name):
 		w.judgeName(f, name)
-	case f.kind == plain && link && w.names.nested[name] != nil && !f.library:
+	case link && w.names.nested[name] != nil && !f.library:
 		w.accuse(f, name, "other programs would follow it to files that they run or obey", false)
+	default:
+		return false
+	}
+	return true
+}
+
+// judgeGit checks an entry of a directory of git, or of one that may be a bare repository.
+func (w *Watcher) judgeGit(f *directory, name string, mode fs.FileMode) {
+	link := mode&fs.ModeSymlink != 0
+	isConfig := name == "config" || name == "config.worktree" || name == "commondir"
+	isFile := mode.IsRegular() || mode.IsDir() || link
+	switch {
 	case f.kind == hooks && !strings.HasSuffix(name, ".sample"):
 		w.accuse(f, name, "git runs it", true)
-	case f.kind == gitInfo && name == "attributes" && slices.Contains(w.names.git, "info/attributes") && !w.ownToSome(f):
+	case f.kind == gitInfo && name == "attributes" && w.filtersAlien(f):
 		w.accuse(f, name, "git runs filters that it names", true)
 	case f.isGit() && link && slices.Contains(linkable, name):
 		w.accuse(f, name, "git would follow it to another directory", true)
 	case f.isGit() && name == "commondir" && f.kind != worktree:
 		w.accuse(f, name, elsewhere, true)
-	case f.isGit() && (name == "config" || name == "config.worktree" || name == "commondir"):
+	case f.isGit() && isConfig:
 		w.prove(f, name)
 	case f.kind != plain && link:
 		w.accuse(f, name, "git would follow it to another file", true)
-	case (f.kind != plain || f.bare) && !mode.IsRegular() && !mode.IsDir() && !link:
+	case (f.kind != plain || f.bare) && !isFile:
 		w.accuse(f, name, "git would wait for it, or be fed by whoever holds its other end: it is a FIFO, socket or device", true)
 	}
+}
+
+// filtersAlien reports whether info/attributes is protected and no running call has made the directory.
+func (w *Watcher) filtersAlien(f *directory) bool {
+	return slices.Contains(w.names.git, "info/attributes") && !w.ownToSome(f)
 }
 
 func (w *Watcher) counts(f *directory, name string) bool {
