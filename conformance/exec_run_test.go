@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -85,16 +87,29 @@ func (r *run) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	if o.ClientPauseMS > 0 {
-		r.p.conn.pause()
-		defer r.p.conn.resume()
-		return suite.Elapse(ctx, time.Duration(o.ClientPauseMS)*time.Millisecond)
+	if o.ClientReadsAfter != "" {
+		return r.readAfter(o.ClientReadsAfter)
 	}
 	r.p.rec.wait(ctx, func(frames []frame) bool {
 		return r.over(frames) || !r.p.conn.open() || slices.ContainsFunc(frames, func(f frame) bool {
 			return r.concerns(f) && typeIs(f.value, "tool_started")
 		})
 	})
+	return nil
+}
+
+// readAfter reads nothing until the command has made a file in the workspace.
+func (r *run) readAfter(name string) error {
+	r.p.conn.pause()
+	defer r.p.conn.resume()
+	made := func() bool {
+		_, err := os.Lstat(filepath.Join(r.p.site.workspace, name))
+		return err == nil
+	}
+	const limit = 2 * time.Minute
+	if !suite.Within(limit, made) {
+		return fmt.Errorf("the command did not make %s within %v while its client read nothing", name, limit)
+	}
 	return nil
 }
 

@@ -60,11 +60,11 @@ type ExecOptions struct {
 	ResizeAtMS  *int   `json:"resize_at_ms"`
 	ResizeTo    [2]int `json:"resize_to"` // rows, columns
 
-	Stream           *bool `json:"stream"`          // false: the client wants no live output
-	ClientPauseMS    int   `json:"client_pause_ms"` // it does not read for so long
-	Viewers          int   `json:"viewers"`         // connections that follow the call
-	DisconnectAtMS   *int  `json:"disconnect_at_ms"`
-	ReconnectAfterMS int   `json:"reconnect_after_ms"`
+	Stream           *bool  `json:"stream"`             // false: the client wants no live output
+	ClientReadsAfter string `json:"client_reads_after"` // it reads nothing until the workspace holds this file
+	Viewers          int    `json:"viewers"`            // connections that follow the call
+	DisconnectAtMS   *int   `json:"disconnect_at_ms"`
+	ReconnectAfterMS int    `json:"reconnect_after_ms"`
 
 	KillDaemonAtMS *int              `json:"kill_daemon_at_ms"`
 	StopDaemonAtMS *int              `json:"stop_daemon_at_ms"`
