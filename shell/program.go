@@ -34,6 +34,7 @@ func (w *walker) program(args []word, s *state, source string) {
 	}
 	if system && name == "git" {
 		w.configured(&c, s, source)
+		w.aliased(args, &c, s, source)
 	}
 	follow := c.Name != "" && c.Opaque == "" && c.Followed()
 	w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Follow: follow, Source: source})

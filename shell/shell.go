@@ -117,6 +117,9 @@ type walker struct {
 	calls []*call  // of this process
 	exits []*state // states that continue with the next line
 
+	aliases []string // of git, that are being followed
+	asked   int      // how often for an alias
+
 	overridden int // variables that are set for one command
 	touched    touched
 

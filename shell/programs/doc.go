@@ -109,6 +109,7 @@ type Command struct {
 	Network  bool     // implied by Leaves
 	Unsafe   []int    // indexes in argv that an allow rule must name
 	Code     bool     // it runs code that no rule sees
+	Alias    int      // index in argv of what is no subcommand of git but may be an alias, or 0
 	HasSub   bool     // its first operand is a subcommand
 	Carries  bool     // any word may start a command; see MayRun
 	OneDash  bool     // long flags have one dash or two

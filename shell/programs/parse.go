@@ -202,6 +202,9 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 	if s.hasSubcommands() && s.stopsAt() < 0 {
 		s, rest = g.subcommand(s, rest)
 	}
+	if s.parent == nil && s.has("git") && len(rest) > 0 && !rest[0].Dynamic && !rest[0].flagLike() {
+		c.Alias = len(r.argv) - len(rest)
+	}
 	g.spec, g.stop = s, s.stopsAt()
 	used := g.read(rest, len(r.argv)-before+(before-len(rest)))
 	own, started := rest[:used], rest[used:]

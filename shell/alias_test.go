@@ -1,0 +1,68 @@
+package shell_test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell"
+)
+
+// TestAliasesOfGitAreJudgedAsWhatTheyStandFor uses the configuration of a user and of a repository.
+func TestAliasesOfGitAreJudgedAsWhatTheyStandFor(t *testing.T) {
+	t.Parallel()
+	ws, home := t.TempDir(), t.TempDir()
+	env := map[string]string{"HOME": home, "PATH": os.Getenv("PATH")}
+	configuration := `[alias]
+	p = push
+	f = push --force
+	twice = p origin
+	round = around
+	around = round
+	stop = "!f() { git push \"$@\"; }; f"
+	odd = "log 'a b'"
+	lg = log --oneline
+	status = push
+`
+	for path, text := range map[string]string{home + "/.gitconfig": configuration, ws + "/local": "[alias]\n\there = push\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, argv := range [][]string{{"git", "init", "-q", ws}, {"git", "-C", ws, "config", "include.path", "../local"}} {
+		if out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v: %s", argv, err, out)
+		}
+	}
+	p, err := policy.Compile(policy.Options{Workspace: ws, Home: home, Tmp: "/tmp"}, policy.File{
+		Defaults: policy.Defaults{Bash: policy.Allow, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, Unanalysable: policy.Ask, UnknownRead: policy.Allow, UnknownWrite: policy.Allow, UnknownEnv: policy.Allow},
+		Commands: []policy.Rule{{ID: "push", Action: policy.Deny, Run: []string{"git push **"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := shell.New(shell.Options{Workspace: ws, Env: env})
+	for script, want := range map[string]policy.Action{
+		"git p":                            policy.Deny,
+		"git f":                            policy.Deny,
+		"git twice":                        policy.Deny,
+		"git here":                         policy.Deny,
+		"git stop origin main":             policy.Deny,
+		"git -C . p":                       policy.Deny,
+		"mkdir -p new; cd new; git p":      policy.Deny,
+		"env git p origin":                 policy.Deny,
+		"git -c alias.own=push own":        policy.Deny,
+		"git -c alias.OWN='!git push' own": policy.Deny,
+		"git -c alias.own=p own":           policy.Deny,
+		"git odd":                          policy.Ask,
+		"git lg -3":                        policy.Allow,
+		"git round":                        policy.Allow, // git refuses it
+		"git status":                       policy.Allow, // git ignores such an alias
+		"git no-such-command":              policy.Allow,
+	} {
+		if d := p.Decide(a.Effects(script, ws)); d.Action != want {
+			t.Errorf("%s: %v by %s, want %v", script, d.Action, d.Rule, want)
+		}
+	}
+}
