@@ -28,7 +28,7 @@ import (
 // next daemon answers each call that was lost without running it twice.
 func TestStressAKilledDaemonLeavesNothing(t *testing.T) {
 	t.Parallel()
-	n := amount(t, "TOOLD_STRESS_CRASHES", 4)
+	n := amount(t, "TOOLD_STRESS_CRASHES", 2)
 	if why := unconfined(t.Context()); why != "" {
 		t.Skip(why)
 	}
