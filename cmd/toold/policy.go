@@ -2,12 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,27 +40,9 @@ func policyInitCommand(g *global) *cobra.Command {
 }
 
 func (g *global) initPolicy(name string, args []string) error {
-	text, err := judge.Starter(name)
-	if err != nil {
-		return console.Usage(fmt.Errorf("--for: %w", err))
-	}
-	path, err := judge.StarterPath(args)
+	path, err := judge.WriteStarter(name, args)
 	if err != nil {
 		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("cannot make the directory of the policy: %w", err)
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s exists already and stays as it is; name another file", path)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write the policy: %w", err)
-	}
-	_, err = f.WriteString(text)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("cannot write the policy: %w", err)
 	}
 	if err := g.Print(map[string]string{"policy": path}, path+"\n"); err != nil || g.JSON {
 		return err
@@ -107,25 +84,12 @@ func (g *global) testPolicy(files []string) error {
 	if err != nil {
 		return err
 	}
-	if len(files) == 0 {
-		files = []string{cfg.Policy}
-	}
-	report := judge.Tests{Failures: []string{}}
-	for _, file := range files {
-		try := report.Examples
-		if strings.HasSuffix(file, ".jsonl") {
-			try = report.Cases
-		}
-		if err := try(cfg, file); err != nil {
-			return err
-		}
-	}
-	text := strings.Join(append(slices.Clone(report.Failures), fmt.Sprintf("%d passed, %d failed\n", report.Passed, len(report.Failures))), "\n")
-	if err := g.Print(report, text); err != nil {
+	report, err := judge.Try(cfg, files)
+	if err != nil {
 		return err
 	}
-	if len(report.Failures) > 0 {
-		return console.Exit(console.ExitFailed, nil)
+	if err := g.Print(report, report.String()); err != nil || len(report.Failures) == 0 {
+		return err
 	}
-	return nil
+	return console.Exit(console.ExitFailed, nil)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
-	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/judge"
 	"github.com/toold/toold/policy"
@@ -29,29 +28,11 @@ func (g *global) checkPolicy(files []string) error {
 	if err != nil {
 		return err
 	}
-	if len(files) == 0 {
-		files = []string{cfg.Policy}
-	}
-	list := []judge.Checked{}
-	var failed []error
-	var text strings.Builder
-	for _, file := range files {
-		if file != "" {
-			cfg.Policy = judge.Absolute(file)
-		}
-		c, err := judge.Check(cfg)
-		if err != nil {
-			failed = append(failed, err)
-			list = append(list, judge.Checked{Policy: daemon.PolicyName(cfg), Warnings: []string{}, Faults: judge.Faults(err)})
-			continue
-		}
-		list = append(list, c)
-		text.WriteString(c.String())
-	}
-	if err := g.Print(list, text.String()); err != nil || len(failed) == 0 {
+	list, text, failed := judge.CheckFiles(cfg, files)
+	if err := g.Print(list, text); err != nil || failed == nil {
 		return err
 	}
-	return console.Exit(console.ExitConfig, errors.Join(failed...))
+	return console.Exit(console.ExitConfig, failed)
 }
 
 func configCommand(g *global) *cobra.Command {
@@ -89,11 +70,7 @@ func (g *global) checkConfig(files []string) error {
 	return g.Print(checkedConfig{Config: cfg.File, Warnings: append([]string{}, cfg.Warnings...)}, text.String())
 }
 
-// Exit codes of policy explain --exit-code.
-const (
-	exitAsks   = 3
-	exitDenies = 4
-)
+const exitAsks, exitDenies = 3, 4 // of policy explain --exit-code
 
 func policyExplainCommand(g *global) *cobra.Command {
 	var tool, client, agent string

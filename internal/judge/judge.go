@@ -137,6 +137,33 @@ func Check(cfg config.Config) (Checked, error) {
 	return c, nil
 }
 
+// CheckFiles checks policy files, or that of the configuration. text is for people; the error has the faults.
+func CheckFiles(cfg config.Config, files []string) (list []Checked, text string, err error) {
+	var failed []error
+	list = []Checked{}
+	for _, file := range orConfigured(files, cfg) {
+		if file != "" {
+			cfg.Policy = Absolute(file)
+		}
+		c, err := Check(cfg)
+		if err != nil {
+			failed = append(failed, err)
+			list = append(list, Checked{Policy: daemon.PolicyName(cfg), Warnings: []string{}, Faults: Faults(err)})
+			continue
+		}
+		list = append(list, c)
+		text += c.String()
+	}
+	return list, text, errors.Join(failed...)
+}
+
+func orConfigured(files []string, cfg config.Config) []string {
+	if len(files) == 0 {
+		return []string{cfg.Policy}
+	}
+	return files
+}
+
 // String is for people.
 func (c Checked) String() string {
 	var b strings.Builder
@@ -180,8 +207,28 @@ type Tests struct {
 	Failures []string `json:"failures"`
 }
 
-// Examples tries the examples of a policy file.
-func (r *Tests) Examples(cfg config.Config, file string) error {
+// Try tries the examples of policy files, or of that of the configuration, and files of cases (.jsonl).
+func Try(cfg config.Config, files []string) (Tests, error) {
+	r := Tests{Failures: []string{}}
+	for _, file := range orConfigured(files, cfg) {
+		try := r.examples
+		if strings.HasSuffix(file, ".jsonl") {
+			try = r.cases
+		}
+		if err := try(cfg, file); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// String is for people.
+func (r Tests) String() string {
+	return strings.Join(append(slices.Clone(r.Failures), fmt.Sprintf("%d passed, %d failed\n", r.Passed, len(r.Failures))), "\n")
+}
+
+// examples tries the examples of a policy file.
+func (r *Tests) examples(cfg config.Config, file string) error {
 	f, err := config.ReadPolicy(file)
 	if err != nil {
 		return console.Exit(console.ExitConfig, err)
@@ -194,8 +241,8 @@ func (r *Tests) Examples(cfg config.Config, file string) error {
 	return nil
 }
 
-// Cases tries a file of cases.
-func (r *Tests) Cases(cfg config.Config, file string) error {
+// cases tries a file of cases.
+func (r *Tests) cases(cfg config.Config, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("cannot read the cases: %w", err)
@@ -230,16 +277,41 @@ func (r *Tests) Cases(cfg config.Config, file string) error {
 	return nil
 }
 
-// Starter is a commented policy to start from.
-func Starter(name string) (string, error) {
+// WriteStarter writes a commented policy to start from into a new file: the operand in args, or the file that is used
+// without further settings.
+func WriteStarter(name string, args []string) (path string, err error) {
+	text, err := starter(name)
+	if err != nil {
+		return "", console.Usage(fmt.Errorf("--for: %w", err))
+	}
+	if path, err = starterPath(args); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", fmt.Errorf("cannot make the directory of the policy: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return "", fmt.Errorf("%s exists already and stays as it is; name another file", path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot write the policy: %w", err)
+	}
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", fmt.Errorf("cannot write the policy: %w", err)
+	}
+	return path, nil
+}
+
+func starter(name string) (string, error) {
 	text, err := config.StarterPolicy(name)
 	_, rules, _ := strings.Cut(string(text), "\n")
 	return "# The policy of this user. Use it with --policy, TOOLD_POLICY or `policy:` in the\n" +
 		"# configuration. Try it: toold policy explain -- COMMAND\n" + strings.Replace(rules, "name: "+name+"\n", "name: mine\n", 1), err
 }
 
-// StarterPath returns the file for Starter: the operand in args, or the one that is used without further settings.
-func StarterPath(args []string) (string, error) {
+func starterPath(args []string) (string, error) {
 	if len(args) == 1 {
 		return filepath.Abs(args[0])
 	}
