@@ -10,6 +10,7 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/message"
 )
 
@@ -66,7 +67,7 @@ func (g *global) listApprovals(ctx context.Context) error {
 	}
 	var text strings.Builder
 	for _, r := range list {
-		fmt.Fprintf(&text, "%s  %s", r.ID, console.Asked(r))
+		fmt.Fprintf(&text, "%s  %s", r.ID, describe.Asked(r))
 	}
 	return g.Print(list, text.String())
 }
@@ -104,7 +105,7 @@ func (g *global) decide(ctx context.Context, d client.Decision, f console.Answer
 		answer["widened"] = w
 	}
 	if lines := d.Widen.Lines(); len(lines) > 0 && !g.JSON {
-		fmt.Fprintf(g.Err, "this one call gets a wider sandbox:\n%s", console.Bullets(lines))
+		fmt.Fprintf(g.Err, "this one call gets a wider sandbox:\n%s", describe.Bullets(lines))
 	}
 	return g.Done(answer, word+id)
 }

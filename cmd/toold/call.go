@@ -13,6 +13,7 @@ import (
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
@@ -122,7 +123,7 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 		},
 		Queued: func(q message.ToolQueued) { c.say("queued · %d", q.Position) },
 		Started: func(s message.ToolStarted) {
-			c.say("sandbox %s", console.WireSandbox(s.Sandbox))
+			c.say("sandbox %s", describe.WireSandbox(s.Sandbox))
 			if c.stdin {
 				// Ends at the end of standard input, or with the program.
 				go c.forwardInput(peer)
@@ -130,7 +131,7 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 		},
 		Waiting: func(w message.WaitingForInput) {
 			if w.Waiting {
-				c.say("%s", console.Waits(w, c.stdin))
+				c.say("%s", describe.Waits(w, c.stdin))
 			}
 		},
 		Output: c.live.Take,
@@ -192,10 +193,10 @@ func (c *callRun) printResult(ret message.ToolReturn) {
 	}
 	if ret.ExitCode != nil {
 		for _, d := range ret.Denials {
-			c.say("%s", display.Visible(console.Denial(d)))
+			c.say("%s", display.Visible(describe.Denial(d)))
 		}
 	}
-	c.say("%s · %d ms", console.Ended(ret), ret.DurationMS)
+	c.say("%s · %d ms", describe.Ended(ret), ret.DurationMS)
 }
 
 func (c *callRun) failure(ret message.ToolReturn) string {
@@ -211,7 +212,7 @@ func execCommand(g *global) *cobra.Command {
 		Use: "exec [flags] [--] COMMAND [ARGUMENT...]", Short: "Run a command as a bash call, its words as they are",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.run(cmd, []string{"bash", console.Quote(args, true)})
+			return c.run(cmd, []string{"bash", describe.Quote(args, true)})
 		},
 	}
 	addArgumentsOf(cmd, "bash")

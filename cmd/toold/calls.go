@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools"
@@ -52,7 +53,7 @@ func (g *global) listCalls(ctx context.Context, all bool) error {
 	}
 	rows := make([][]string, len(list))
 	for n, i := range list {
-		rows[n] = []string{display.Short(i.CallID), console.CallState(i), display.Short(i.ToolName), console.Since(i.ReceivedAt), display.Short(i.Preview)}
+		rows[n] = []string{display.Short(i.CallID), describe.CallState(i), display.Short(i.ToolName), describe.Since(i.ReceivedAt), display.Short(i.Preview)}
 	}
 	return g.List(list, rows, "no call runs or waits; those that have ended: toold calls --all")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/internal/reach"
@@ -71,7 +72,7 @@ func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error)
 	if c.background {
 		return nil, console.Exit(console.ExitNotRun, fmt.Errorf("a background call needs a daemon that stays: start one for %s with `toold serve`, then repeat this; or leave background out", cfg.Workspace))
 	}
-	d, err := reach.StartPrivate(ctx, daemon.Options{Config: cfg, Version: version, Question: console.FormQuestion, Log: zap.NewNop()})
+	d, err := reach.StartPrivate(ctx, daemon.Options{Config: cfg, Version: version, Question: describe.FormQuestion, Log: zap.NewNop()})
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest
 	defer newline()
 	hello := p.agent.Hello()
 	_ = console.Show(p.tty, fmt.Sprintf("\n%s asks: %s\n%s%s%s  in %s, %s\n", display.Short(r.Rule), display.Short(r.Reason),
-		console.Asker(r.Asker, "  "), console.Question(r, "  "), console.Suggestions(r.Suggestions, "  "), hello.Workspace, console.WireSandbox(hello.Sandbox)))
+		describe.Asker(r.Asker, "  "), describe.Question(r, "  "), describe.Suggestions(r.Suggestions, "  "), hello.Workspace, describe.WireSandbox(hello.Sandbox)))
 	in := bufio.NewReader(p.tty)
 	for open := true; open; {
 		d := console.AskPerson(in, p.tty, r)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/describe"
 )
 
 func TestAShellReadsTheWordsAsTheyWere(t *testing.T) {
@@ -22,7 +22,7 @@ func TestAShellReadsTheWordsAsTheyWere(t *testing.T) {
 		}
 		words = append(words, string(word))
 	}
-	out, err := exec.Command("bash", "--norc", "-c", `printf '%s\0' `+console.Quote(words, true)).Output()
+	out, err := exec.Command("bash", "--norc", "-c", `printf '%s\0' `+describe.Quote(words, true)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,11 +19,13 @@ import (
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/interop/claude"
 	"github.com/toold/toold/interop/hook"
 	"github.com/toold/toold/interop/letta"
+	"github.com/toold/toold/interop/link"
 	"github.com/toold/toold/interop/mcp"
 )
 
@@ -51,8 +53,8 @@ func (g *global) serveMCP(ctx context.Context) error {
 		return c.dialRunning(ctx, cfg, role, client.Options{Workspace: cfg.Workspace})
 	}
 	fault := func(panicked any) string { return fmt.Sprintf("a fault in toold: %v", panicked) }
-	err = mcp.Serve(withParent(ctx), mcp.Options{Dial: dial, Question: console.FormQuestion, Page: g.page(cfg), Version: version, Fault: fault}, g.In, g.Out)
-	if ctx.Err() != nil || errors.Is(err, errParentEnded) {
+	err = mcp.Serve(link.WithParent(ctx), mcp.Options{Dial: dial, Question: describe.FormQuestion, Page: g.page(cfg), Version: version, Fault: fault}, g.In, g.Out)
+	if ctx.Err() != nil || errors.Is(err, link.ErrParentEnded) {
 		return nil
 	}
 	if err != nil {
@@ -67,31 +69,6 @@ func (g *global) page(cfg config.Config) func(id string) string {
 		return "http" + strings.TrimSuffix(strings.TrimPrefix(at.URL, "ws"), "/v1/ws") + server.PathOfQuestion(id)
 	}
 }
-
-// withParent returns a context that ends with the parent process, which may leave stdin open.
-func withParent(ctx context.Context) context.Context {
-	ctx, end := context.WithCancelCause(ctx)
-	parent := os.Getppid()
-	// Ends with ctx, or this process.
-	go func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if os.Getppid() != parent {
-				end(errParentEnded)
-				return
-			}
-		}
-	}()
-	return ctx
-}
-
-var errParentEnded = errors.New("the program that started this one has ended")
 
 // maxEvent bounds the event of Claude Code's plugin, in bytes.
 const maxEvent = 64 << 20
@@ -138,7 +115,7 @@ func (h *hooked) run(ctx context.Context, name string) error {
 	d := hook.Dialects()[i]
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	ctx = withParent(ctx) // the agent may be gone
+	ctx = link.WithParent(ctx) // the agent may be gone
 	judge := hook.Judge{Program: d.Name, Dial: h.dialFor(d.Name), Wait: cmp.Or(h.timeout, d.Wait)}
 	switch {
 	case h.list:

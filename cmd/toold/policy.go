@@ -10,6 +10,7 @@ import (
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/judge"
 )
@@ -67,7 +68,7 @@ func policyUndoCommand(g *global) *cobra.Command {
 			for _, c := range e.Changes {
 				lines = append(lines, c.Text(e.File))
 			}
-			return g.Print(e, fmt.Sprintf("%s: taken out, as %s remembered it on %s\n%s", e.File, display.Short(e.Person), e.At.Local().Format(time.DateTime), console.Bullets(lines)))
+			return g.Print(e, fmt.Sprintf("%s: taken out, as %s remembered it on %s\n%s", e.File, display.Short(e.Person), e.At.Local().Format(time.DateTime), describe.Bullets(lines)))
 		}),
 	}
 }

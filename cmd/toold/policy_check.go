@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/judge"
 	"github.com/toold/toold/policy"
@@ -63,7 +64,7 @@ func (g *global) checkConfig(files []string) error {
 		return console.Exit(console.ExitConfig, err)
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s: %s\n", cmp.Or(cfg.File, "no file; the defaults hold"), console.Count(len(cfg.Warnings), "warning"))
+	fmt.Fprintf(&text, "%s: %s\n", cmp.Or(cfg.File, "no file; the defaults hold"), describe.Count(len(cfg.Warnings), "warning"))
 	for _, w := range cfg.Warnings {
 		fmt.Fprintf(&text, "warning: %s\n", display.Short(w))
 	}
@@ -125,7 +126,7 @@ func operand(words []string) []string {
 	if len(words) < 2 {
 		return words
 	}
-	return []string{console.Quote(words, false)}
+	return []string{describe.Quote(words, false)}
 }
 
 func (g *global) explained(e judge.Explanation, coded bool) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 )
@@ -89,7 +90,7 @@ func newRoot(g *global) *cobra.Command {
 		cmd, _, _ := root.Find([]string{name})
 		cmd.ValidArgsFunction = complete
 	}
-	describe(root)
+	addHelp(root)
 	root.Version = version
 	root.SetVersionTemplate(versionText())
 	root.SetHelpCommand(helpCommand(root))
@@ -105,14 +106,14 @@ func newRoot(g *global) *cobra.Command {
 //go:embed help.txt
 var help string
 
-// describe gives a command and those below it their sections of help.txt.
-func describe(cmd *cobra.Command) {
+// addHelp gives a command and those below it their sections of help.txt.
+func addHelp(cmd *cobra.Command) {
 	if _, text, ok := strings.Cut(help, "-- "+cmd.CommandPath()+" --\n"); ok {
 		text, _, _ = strings.Cut(text, "\n-- ")
 		cmd.Long = strings.TrimSuffix(text, "\n")
 	}
 	for _, below := range cmd.Commands() {
-		describe(below)
+		addHelp(below)
 	}
 }
 
@@ -287,7 +288,7 @@ func calls(ended bool) func(context.Context, *client.Client) []string {
 	return func(ctx context.Context, c *client.Client) (ids []string) {
 		list, _ := c.ListCalls(ctx, ended)
 		for _, i := range list {
-			ids = append(ids, display.Short(i.CallID)+"\t"+console.CallState(i)+" "+display.Short(i.Preview))
+			ids = append(ids, display.Short(i.CallID)+"\t"+describe.CallState(i)+" "+display.Short(i.Preview))
 		}
 		return ids
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/doctor"
 	"github.com/toold/toold/internal/statedir"
@@ -54,7 +55,7 @@ func (g *global) serve(ctx context.Context) error {
 	reload, stopReload := hangups()
 	defer stopReload()
 	d, err := daemon.New(ctx, daemon.Options{
-		Config: cfg, Elsewhere: g.elsewhere(cfg), Tokens: daemon.IssueTokens(cfg, log), Version: version, Question: console.FormQuestion, Log: log, Follow: true, Reload: reload,
+		Config: cfg, Elsewhere: g.elsewhere(cfg), Tokens: daemon.IssueTokens(cfg, log), Version: version, Question: describe.FormQuestion, Log: log, Follow: true, Reload: reload,
 	})
 	if err != nil {
 		return err
@@ -149,8 +150,8 @@ func banner(w io.Writer, cfg config.Config, d *daemon.Daemon) error {
 	fmt.Fprintf(&b, "toold %s\n", version)
 	fmt.Fprintf(&b, "  workspace  %s\n", cfg.Workspace)
 	fmt.Fprintf(&b, "  policy     %s\n", source)
-	fmt.Fprintf(&b, "  sandbox    %s\n", console.Sandbox(d.Confinement()))
-	if flags := console.WideningFlags(d.MayEscalate()); len(flags) > 0 {
+	fmt.Fprintf(&b, "  sandbox    %s\n", describe.Sandbox(d.Confinement()))
+	if flags := describe.WideningFlags(d.MayEscalate()); len(flags) > 0 {
 		fmt.Fprintf(&b, "             approvers may widen it for one call: %s (approval.widen)\n", strings.Join(flags, ", "))
 	}
 	fmt.Fprintf(&b, "  agents     %s\n", d.URL())

@@ -15,6 +15,7 @@ import (
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/reach"
 	"github.com/toold/toold/internal/statedir"
@@ -131,7 +132,7 @@ func (g *global) listQuarantine(_ context.Context, cfg config.Config, _ []string
 	}
 	rows := make([][]string, len(items))
 	for n, i := range items {
-		rows[n] = []string{i.ID, i.At.Local().Format(time.DateTime), console.Size(i.Bytes), display.Visible(i.From)}
+		rows[n] = []string{i.ID, i.At.Local().Format(time.DateTime), describe.Size(i.Bytes), display.Visible(i.From)}
 	}
 	if err := g.List(append([]quarantine.Item{}, items...), rows, "nothing was removed"); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
@@ -144,7 +145,7 @@ func (s Call) String() string {
 	line("workspace", s.Workspace)
 	line("arguments", s.Arguments)
 	if d := s.Decision; d != nil {
-		line("decision", console.Decision(*d))
+		line("decision", describe.Decision(*d))
 	}
 	for _, step := range []struct{ name, at string }{{"decided", s.DecidedAt}, {"to be run", s.IntendedAt}, {"started", s.StartedAt}, {"returned", s.ReturnedAt}, {"delivered", s.DeliveredAt}} {
 		line(step.name, step.at)
@@ -158,12 +159,12 @@ func (s Call) String() string {
 		return b.String()
 	}
 	if r.Sandbox != nil {
-		line("sandbox", console.WireSandbox(*r.Sandbox))
+		line("sandbox", describe.WireSandbox(*r.Sandbox))
 	}
 	for _, d := range r.Denials {
-		line("denied", console.Denial(d))
+		line("denied", describe.Denial(d))
 	}
-	line("outcome", console.Outcome(*r)+" after "+fmt.Sprint(r.DurationMS)+" ms, at "+s.ReturnedAt)
+	line("outcome", describe.Outcome(*r)+" after "+fmt.Sprint(r.DurationMS)+" ms, at "+s.ReturnedAt)
 	line("result", strings.TrimSuffix(r.Result, "\n"))
 	return b.String()
 }

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/sandbox"
@@ -23,7 +23,7 @@ import (
 // AskPerson asks until the answer is clear: no; yes, with a scope or an escalation; or another command. The end of the
 // input is a no.
 func AskPerson(in *bufio.Reader, out io.Writer, r message.ApprovalRequest) client.Decision {
-	flags := WideningFlags(r.MayWiden)
+	flags := describe.WideningFlags(r.MayWiden)
 	wider := ""
 	if len(flags) > 0 {
 		wider = "[w]iden its sandbox for this once, "
@@ -78,7 +78,7 @@ func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Wid
 		fmt.Fprintf(out, "  %s\n", display.Short(err.Error()))
 	}
 	for {
-		fmt.Fprintf(out, "  Then, for this one call:\n%s  Sure? [y]es, [n]o: ", Bullets(w.Lines()))
+		fmt.Fprintf(out, "  Then, for this one call:\n%s  Sure? [y]es, [n]o: ", describe.Bullets(w.Lines()))
 		line, err := in.ReadString('\n')
 		yes, clear := yesOrNo(strings.TrimSpace(line))
 		if clear && yes {
@@ -88,31 +88,6 @@ func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Wid
 			return message.Widening{}, false
 		}
 	}
-}
-
-// plain matches words that need no quotes; program is stricter, for the first word.
-var (
-	plain      = regexp.MustCompile(`^[A-Za-z0-9_./:,@%+-][A-Za-z0-9_./:,@%+=-]*$`)
-	assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
-	program    = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
-	reserved   = regexp.MustCompile(`^(case|coproc|do|done|elif|else|esac|fi|for|function|if|in|select|then|time|until|while)$`)
-)
-
-// Quote returns a command line that a shell splits into these words. With command, the first one names a program, and
-// is neither an assignment nor a reserved word.
-func Quote(words []string, command bool) string {
-	line := make([]string, len(words))
-	for i, w := range words {
-		bare := plain.MatchString(w) && (i > 0 || !command || program.MatchString(w) && !reserved.MatchString(w))
-		name, value := "", w
-		if assigned := assignment.FindString(w); !command {
-			name, value = assigned, w[len(assigned):]
-		}
-		if line[i] = w; !bare {
-			line[i] = name + "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(line, " ")
 }
 
 // scopes are the words for what a yes may count for.

@@ -9,12 +9,10 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
-	"github.com/toold/toold/sandbox"
 )
 
 // Console prints for a person or, with JSON, for a program. Only data goes to Out.
@@ -114,116 +112,6 @@ func (p Printer) Close() {
 	if s, ok := p.Writer.(*display.Screen); ok {
 		_ = s.Close()
 	}
-}
-
-// CallState is the state or the result of a call.
-func CallState(i message.CallInfo) string {
-	switch {
-	case i.State == message.CallQueued:
-		return fmt.Sprintf("queued %d", i.Position)
-	case i.State != message.CallEnded:
-		return string(i.State)
-	case i.ErrorType != nil:
-		return string(*i.ErrorType)
-	case i.ExitCode != nil:
-		return fmt.Sprintf("exit %d", *i.ExitCode) + Denials(i.Denials)
-	}
-	return i.Outcome + Denials(i.Denials)
-}
-
-// Denial describes what the sandbox refused.
-func Denial(d message.Denial) string {
-	n := sandbox.Denial{Kind: string(d.Kind), Op: d.Op, Target: d.Target, Exact: d.Exact, Setting: d.Setting, Hint: d.Hint}
-	return n.Notice()
-}
-
-// Denials counts denials, after a comma.
-func Denials(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", %d denied by the sandbox", n)
-}
-
-// Since is the time since an RFC 3339 instant.
-func Since(instant string) string {
-	at, err := time.Parse(time.RFC3339Nano, instant)
-	if err != nil {
-		return "?"
-	}
-	return time.Since(at).Round(time.Second).String()
-}
-
-// Sandbox describes a confinement.
-func Sandbox(r sandbox.Report) string {
-	network := "network off"
-	switch {
-	case r.Network:
-		network = "network on"
-	case r.Proxy:
-		network = "network by name (sandbox.egress)"
-	}
-	if len(r.Enforced) == 0 {
-		return r.Profile + ", NOTHING IS ENFORCED, " + network
-	}
-	return fmt.Sprintf("%s, tier %s [%s], %s", r.Profile, r.Tier, strings.Join(r.Enforced, ", "), network)
-}
-
-// WireSandbox describes the confinement of a message.
-func WireSandbox(s message.Sandbox) string {
-	return Sandbox(sandbox.Report{Profile: s.Profile, Enforced: s.Enforced, Network: s.Network, Proxy: s.Proxy, Tier: s.Tier})
-}
-
-// Decision describes who decided a call, how and why.
-func Decision(d message.Decision) string {
-	by := d.By
-	if by == "beforehand" {
-		by = "an answer given beforehand, which nobody checked"
-	}
-	if d.Person != "" {
-		by += " (" + d.Person + ")"
-	}
-	text := fmt.Sprintf("%s by %s, rule %s (%s): %s", d.Action, by, d.Rule, d.Source, d.Reason)
-	if d.Widened != nil {
-		text += "; widened for this call: " + d.Widened.String()
-	}
-	return text
-}
-
-// Outcome describes how a call ended.
-func Outcome(r message.ToolReturn) string {
-	switch {
-	case r.ErrorType != nil:
-		return string(*r.ErrorType)
-	case r.ExitCode != nil:
-		return fmt.Sprintf("%s, exit code %d", r.Status, *r.ExitCode)
-	}
-	return r.Status
-}
-
-// Size is a number of bytes in KiB or MiB.
-func Size(n int64) string {
-	const mib = 1 << 20
-	if n < mib {
-		return fmt.Sprintf("%d KiB", (n+1023)>>10)
-	}
-	return fmt.Sprintf("%d MiB", (n+mib/2)/mib)
-}
-
-// Count is a number with its noun.
-func Count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// Times is "once" or "n times".
-func Times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
 }
 
 // OneOf rejects a word of a flag that is not known; "" is the absence of the flag.

@@ -1,14 +1,12 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/toold/toold/client"
-	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 )
 
@@ -172,31 +170,4 @@ func (c Console) piece(answer message.Output, data []byte, out Printer) error {
 		fmt.Fprintf(c.Err, "toold: the last %d bytes are not kept\n", answer.Gap.To-answer.Gap.From)
 	}
 	return nil
-}
-
-// Ended describes how a call ended, what was left of it and its confinement.
-func Ended(ret message.ToolReturn) string {
-	end := "done"
-	if ret.ExitCode != nil {
-		end = fmt.Sprintf("exit %d", *ret.ExitCode) + Denials(len(ret.Denials))
-	}
-	if ret.ErrorType != nil {
-		end += " · " + string(*ret.ErrorType)
-	}
-	if n := len(ret.Leftovers); n > 0 {
-		end += fmt.Sprintf(" · %d leftover %s killed", n, map[bool]string{true: "process", false: "processes"}[n == 1])
-	}
-	if ret.Sandbox != nil && ret.ExitCode == nil {
-		end += " · sandbox " + WireSandbox(*ret.Sandbox)
-	}
-	return end
-}
-
-// Waits describes what a command waits for. typed reports whether standard input goes to it.
-func Waits(w message.WaitingForInput, typed bool) string {
-	what := cmp.Or(map[string]string{"password": "a password", "tui": "keys"}[w.Kind], "a line")
-	if !typed {
-		what += "; nothing can be typed here without --stdin"
-	}
-	return fmt.Sprintf("%s (process %d) waits for %s", display.Visible(w.Command), w.PID, what)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/message"
 )
 
@@ -27,7 +28,7 @@ func TestAQuestionHidesNothingAndImitatesNothing(t *testing.T) {
 		"  | -b\n" +
 		"  - run make\\nRun it? yes\n" +
 		"  - read /w/sub (the folder it runs in)\n"
-	if diff := cmp.Diff(want, Question(r, "  ")); diff != "" {
+	if diff := cmp.Diff(want, describe.Question(r, "  ")); diff != "" {
 		t.Errorf("question (-want +got):\n%s", diff)
 	}
 }

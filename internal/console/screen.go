@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
@@ -113,7 +114,7 @@ func (s *callScreen) text(e message.SubscriptionEvent) (text string) {
 
 // asker names the caller, unless it is the last one.
 func (s *callScreen) asker(e message.SubscriptionEvent) string {
-	from := Asker(message.Asker{Client: e.Client, AgentID: e.AgentID, ConversationID: e.ConversationID}, "   ")
+	from := describe.Asker(message.Asker{Client: e.Client, AgentID: e.AgentID, ConversationID: e.ConversationID}, "   ")
 	if from == s.from {
 		return ""
 	}

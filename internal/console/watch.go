@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 )
@@ -143,7 +144,7 @@ func (w *watcher) requested(r message.ApprovalRequest) {
 		w.number[r.ID] = number
 	}
 	w.open[number], w.calls.asking = r, true
-	w.Print(r, fmt.Sprintf("[%d] %s  %s", number, r.ID, Asked(r)))
+	w.Print(r, fmt.Sprintf("[%d] %s  %s", number, r.ID, describe.Asked(r)))
 }
 
 // resolved shows the answer to a question. The caller holds mu.
@@ -160,7 +161,7 @@ func (w *watcher) close(r message.ApprovalResolved) {
 	}
 	delete(w.open, number)
 	w.calls.asking = len(w.open) > 0
-	w.Print(r, fmt.Sprintf("[%d] %s  %s\n", number, r.ID, display.Short(resolvedText(r))))
+	w.Print(r, fmt.Sprintf("[%d] %s  %s\n", number, r.ID, display.Short(describe.Resolved(r))))
 }
 
 const mostTyped = 64 << 10

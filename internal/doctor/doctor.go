@@ -16,6 +16,7 @@ import (
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/loopback"
 	"github.com/toold/toold/internal/reach"
@@ -94,7 +95,7 @@ func stateFinding(cfg config.Config) Finding {
 	if err != nil {
 		return Finding{Name: "state directory", Is: err.Error(), Fix: "choose another directory with --state-dir, or: mkdir -p -m 700 " + cfg.StateDir}
 	}
-	is := fmt.Sprintf("%s; %s are kept of at most %s", cfg.StateDir, console.Size(kept), console.Size(cfg.Limits.StateBytes))
+	is := fmt.Sprintf("%s; %s are kept of at most %s", cfg.StateDir, describe.Size(kept), describe.Size(cfg.Limits.StateBytes))
 	if kept > cfg.Limits.StateBytes {
 		return Finding{Name: "state directory", Is: is, Fix: "a running daemon removes what is oldest, and refuses new calls while calls use the rest: raise limits.state_bytes, or wait until calls have ended"}
 	}
@@ -214,7 +215,7 @@ func quarantineFinding(cfg config.Config) Finding {
 		total += i.Bytes
 	}
 	if f.Is = "nothing was removed"; len(items) > 0 {
-		f.Is = fmt.Sprintf("%d removed, %s; toold quarantine lists them", len(items), console.Size(total))
+		f.Is = fmt.Sprintf("%d removed, %s; toold quarantine lists them", len(items), describe.Size(total))
 	}
 	return f
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
-	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/reach"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/cgroup"
@@ -58,7 +58,7 @@ func tierFinding(ctx context.Context, cfg *config.Config) Finding {
 		return Finding{Name: "sandbox", Is: err.Error(), Fix: "until then no command runs"}
 	}
 	wanted := profile.Tier == sandbox.TierBwrap && profile.Launcher == "bwrap"
-	f := Finding{Name: "sandbox", OK: held.Degraded == "" || wanted, Is: console.Sandbox(held)}
+	f := Finding{Name: "sandbox", OK: held.Degraded == "" || wanted, Is: describe.Sandbox(held)}
 	if held.Degraded != "" {
 		f.Is += "; " + held.Degraded
 	}
@@ -133,7 +133,7 @@ func cacheFinding(ctx context.Context, cfg config.Config) Finding {
 		for _, s := range stores {
 			total += s.Bytes
 		}
-		f.Is += fmt.Sprintf("; all changes of calls to tool caches take %s", console.Size(total))
+		f.Is += fmt.Sprintf("; all changes of calls to tool caches take %s", describe.Size(total))
 	}
 	if cfg.Sandbox.Tier == sandbox.TierBwrap {
 		f.Is += "; calls see nothing else there in tier A-bwrap"
@@ -188,5 +188,5 @@ func AppArmorProfile(exe string) []string {
 }
 
 func apparmorCommand(exe string) string {
-	return fmt.Sprintf("printf '%%s\\n' %s | sudo tee /etc/apparmor.d/toold && sudo apparmor_parser -r /etc/apparmor.d/toold", console.Quote(AppArmorProfile(exe), true))
+	return fmt.Sprintf("printf '%%s\\n' %s | sudo tee /etc/apparmor.d/toold && sudo apparmor_parser -r /etc/apparmor.d/toold", describe.Quote(AppArmorProfile(exe), true))
 }

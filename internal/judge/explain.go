@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/audit"
-	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
@@ -55,7 +55,7 @@ func (j *Judge) ExplainRecorded(ctx context.Context, id string) (e Explanation, 
 func (e Explanation) String() string {
 	var b strings.Builder
 	if e.Recorded != nil {
-		fmt.Fprintf(&b, "then   %s\n", display.Short(console.Decision(*e.Recorded)))
+		fmt.Fprintf(&b, "then   %s\n", display.Short(describe.Decision(*e.Recorded)))
 	}
 	fmt.Fprintf(&b, "%-5s  %s (%s)\n       %s\n", e.Action, display.Short(e.Rule), display.Short(e.Source), display.Short(e.Reason))
 	for _, one := range e.Effects {
@@ -147,7 +147,7 @@ func (p Proposal) inFile(c policy.Change) string {
 	} else {
 		fmt.Fprintf(&b, "  - %s\n", c.Rule)
 	}
-	fmt.Fprintf(&b, "    # approved %s, last %s\n", console.Times(p.Approved), p.Last.Local().Format(time.DateTime))
+	fmt.Fprintf(&b, "    # approved %s, last %s\n", describe.Times(p.Approved), p.Last.Local().Format(time.DateTime))
 	if p.RunsCode {
 		b.WriteString("    # it runs what files in the workspace say, which calls may write\n")
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
@@ -167,7 +168,7 @@ func orConfigured(files []string, cfg config.Config) []string {
 // String is for people.
 func (c Checked) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s, %s\n", c.Policy, console.Count(c.Rules, "rule"), console.Count(len(c.Warnings), "warning"))
+	fmt.Fprintf(&b, "%s: %s, %s\n", c.Policy, describe.Count(c.Rules, "rule"), describe.Count(len(c.Warnings), "warning"))
 	for _, w := range c.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", display.Short(w))
 	}

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toold/toold/internal/paths"
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // What Resolve says about a path that exists is where the kernel ends up.

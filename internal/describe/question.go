@@ -1,4 +1,4 @@
-package console
+package describe
 
 import (
 	"fmt"
@@ -127,7 +127,8 @@ func Asked(r message.ApprovalRequest) string {
 	return b.String()
 }
 
-func resolvedText(r message.ApprovalResolved) string {
+// Resolved describes the answer to a question.
+func Resolved(r message.ApprovalResolved) string {
 	word := "denied"
 	if r.Approve {
 		word = "approved"

@@ -1,0 +1,31 @@
+package describe
+
+import (
+	"regexp"
+	"strings"
+)
+
+// plain matches words that need no quotes; program is stricter, for the first word.
+var (
+	plain      = regexp.MustCompile(`^[A-Za-z0-9_./:,@%+-][A-Za-z0-9_./:,@%+=-]*$`)
+	assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+	program    = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
+	reserved   = regexp.MustCompile(`^(case|coproc|do|done|elif|else|esac|fi|for|function|if|in|select|then|time|until|while)$`)
+)
+
+// Quote returns a command line that a shell splits into these words. With command, the first one names a program, and
+// is neither an assignment nor a reserved word.
+func Quote(words []string, command bool) string {
+	line := make([]string, len(words))
+	for i, w := range words {
+		bare := plain.MatchString(w) && (i > 0 || !command || program.MatchString(w) && !reserved.MatchString(w))
+		name, value := "", w
+		if assigned := assignment.FindString(w); !command {
+			name, value = assigned, w[len(assigned):]
+		}
+		if line[i] = w; !bare {
+			line[i] = name + "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(line, " ")
+}
