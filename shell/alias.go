@@ -39,6 +39,7 @@ func (w *walker) aliased(args []word, c *programs.Command, s *state, source stri
 		switch {
 		case err != nil:
 			w.opaque("`git "+name+"` may be an alias, and git's configuration cannot be read: "+err.Error(), source)
+			w.asked = maxAliases // it may have taken long
 		case text != "":
 			w.alias(value{text: text}, args, c.Alias, s, source)
 		}

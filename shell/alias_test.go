@@ -66,3 +66,17 @@ func TestAliasesOfGitAreJudgedAsWhatTheyStandFor(t *testing.T) {
 		}
 	}
 }
+
+// TestAGitOfTheWorkspaceReadsNoAlias puts a program before git in PATH, as a call may.
+func TestAGitOfTheWorkspaceReadsNoAlias(t *testing.T) {
+	ws := t.TempDir()
+	if err := os.WriteFile(ws+"/git", []byte("#!/bin/sh\n>"+ws+"/ran\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", ws+":"+os.Getenv("PATH"))
+	a := shell.New(shell.Options{Workspace: ws, Env: map[string]string{"HOME": ws, "PATH": os.Getenv("PATH")}})
+	a.Effects("git nothing-known", ws)
+	if _, err := os.Stat(ws + "/ran"); err == nil {
+		t.Error("the analysis ran a program of the workspace")
+	}
+}

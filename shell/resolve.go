@@ -1,16 +1,13 @@
 package shell
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/toold/toold/internal/paths"
 )
@@ -114,31 +111,6 @@ func (hostResolver) Mode(path string) (fs.FileMode, error) {
 		return 0, err
 	}
 	return info.Mode(), nil
-}
-
-// GitAlias waits at most two seconds for git, which runs nothing to read its configuration.
-func (hostResolver) GitAlias(dir, name string, env map[string]string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "git", "config", "--get", "alias."+name)
-	for cmd.Dir = dir; cmd.Dir != "/"; cmd.Dir = filepath.Dir(cmd.Dir) {
-		if _, err := os.Lstat(cmd.Dir); err == nil {
-			break // the script may make the others
-		}
-	}
-	cmd.Env = make([]string, 0, len(env))
-	for k, v := range env {
-		cmd.Env = append(cmd.Env, k+"="+v)
-	}
-	text, err := cmd.Output()
-	var exit *exec.ExitError
-	switch {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return "", nil // neither will the script find it
-	case errors.As(err, &exit) && exit.ExitCode() == 1:
-		return "", nil
-	}
-	return strings.TrimSpace(string(text)), err
 }
 
 func (w *walker) resolve(path string) string {

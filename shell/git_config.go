@@ -1,0 +1,56 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// gitPrograms are where systems install git. PATH is not searched: a call may have written there.
+var gitPrograms = [...]string{"/usr/bin/git", "/bin/git", "/opt/homebrew/bin/git"}
+
+// GitAlias waits at most two seconds for git, which starts nothing to read its configuration.
+func (hostResolver) GitAlias(dir, name string, env map[string]string) (string, error) {
+	program := ""
+	for _, path := range gitPrograms {
+		if _, err := os.Stat(path); err == nil && program == "" {
+			program = path
+		}
+	}
+	if program == "" {
+		if _, err := exec.LookPath("git"); err != nil {
+			return "", nil // the script will find none either
+		}
+		return "", fmt.Errorf("git is in none of %s", strings.Join(gitPrograms[:], ", "))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "config", "--get", "alias."+name)
+	cmd.Env = configures(env)
+	for cmd.Dir = dir; cmd.Dir != "/"; cmd.Dir = filepath.Dir(cmd.Dir) {
+		if _, err := os.Stat(cmd.Dir); err == nil {
+			break // the script may make the others
+		}
+	}
+	text, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return "", nil // there is no such key
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+// configures returns the variables that choose git's configuration.
+func configures(env map[string]string) (list []string) {
+	for name, value := range env {
+		if name == "HOME" || name == "XDG_CONFIG_HOME" || strings.HasPrefix(name, "GIT_CONFIG_") {
+			list = append(list, name+"="+value)
+		}
+	}
+	return list
+}
