@@ -123,11 +123,11 @@ var layers = []row{
 	}, []string{"cobra", "zap"}},
 
 	{"conformance/suite", nil, nil},
-	{"conformance/cmd/toold-conformance", []string{"client", "conformance/suite", "message"}, []string{"websocket"}},
+	{"conformance", []string{"conformance/suite", "internal/journal"}, []string{"websocket", "go-sdk"}},
+	{"conformance/cmd/toold-conformance", []string{"client", "conformance", "conformance/suite", "message"}, []string{"websocket"}},
 
 	// Directories of tests only.
 	{".", nil, nil},
-	{"conformance", []string{"internal/journal"}, []string{"websocket", "go-sdk"}},
 	{"clients", nil, nil},
 	{"release", nil, nil},
 }

@@ -5,9 +5,9 @@
 // to get out of the sandbox by those of testdata/escape.jsonl. Files that end in -own
 // hold further cases of these kinds.
 //
-// It contains no code but tests; what reads and plays exec and escape cases, on any
-// implementation, is package suite, and the command toold-conformance plays them on others:
-// but those with own, which says what convention of toold a case is about. The format of
+// Package suite reads and plays exec and escape cases on any implementation, and this one
+// wire and policy cases on toold; the command toold-conformance plays all of them, on others
+// without those with own, which says what convention of toold a case is about. The format of
 // a wire case:
 //
 //   - id, dialect, why: what it is about. Dialects that this version does not

@@ -4,8 +4,6 @@ package conformance
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,11 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
-
-	"github.com/gorilla/websocket"
 )
 
 // decided counts the policy cases of this run of the test binary.
@@ -68,18 +62,7 @@ func TestPolicyRunnerFailsFalseCases(t *testing.T) {
 	}
 }
 
-// court decides cases: one daemon for each policy, all on one tree of files.
-type court struct {
-	places
-	program  string
-	base     string // for what is not part of the tree
-	policies string // the folder of policies
-	judges   map[string]*judge
-	t        *testing.T
-}
-
-// newCourt builds the tree. Its daemons start when a case needs them, and end
-// with the test.
+// newCourt opens a court whose daemons end with the test.
 func newCourt(t *testing.T) *court {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -89,136 +72,20 @@ func newCourt(t *testing.T) *court {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := buildTree(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	folder := os.Getenv("TOOLD_CASES_POLICIES")
 	if folder == "" {
 		folder = filepath.Join("testdata", "policies")
 	}
-	return &court{
-		places: p, program: program, base: t.TempDir(), policies: fromRoot(folder),
-		judges: map[string]*judge{}, t: t,
-	}
-}
-
-// try plays one case and tells why it failed, "" if it passed.
-func (c *court) try(ctx context.Context, l policyLine) (explained, string) {
-	if l.err != nil {
-		return explained{}, fmt.Sprintf("%s: cannot read the case: %v", l.place, l.err)
-	}
-	defer turn(false)()
-	limit, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	j, err := c.judge(limit, l.c.Policy)
+	c, err := openCourt(t.Context(), program, t.TempDir(), filepath.Join("testdata", "policy-fixture.json"), fromRoot(folder))
 	if err != nil {
-		return explained{}, fmt.Sprintf("%s: %v", l.place, err)
+		t.Fatal(err)
 	}
-	d, err := j.ask(limit, l.c.call(c.places))
-	if err != nil {
-		return d, fmt.Sprintf("%s: %v", l.place, err)
-	}
-	return d, l.c.wrong(d)
-}
-
-// judge is a daemon with one policy.
-type judge struct {
-	daemon  *daemon
-	conn    *conn
-	answers chan []byte
-	asked   int
-}
-
-// judge returns the daemon of a policy, started at the first case.
-func (c *court) judge(ctx context.Context, policy string) (*judge, error) {
-	if j, ok := c.judges[policy]; ok {
-		return j, nil
-	}
-	s, err := c.site(policy)
-	if err != nil {
-		return nil, err
-	}
-	d, err := startDaemon(ctx, c.program, s)
-	if err != nil {
-		return nil, err
-	}
-	c.t.Cleanup(func() {
-		if err := d.stop(syscall.SIGTERM); err != nil {
-			c.t.Error(err)
+	t.Cleanup(func() {
+		if err := c.close(); err != nil {
+			t.Error(err)
 		}
 	})
-	j := &judge{daemon: d, answers: make(chan []byte, 16)}
-	j.conn, err = dial(ctx, d, "approver", 0, d.tokens["approver"], j.received, func() {})
-	if err != nil {
-		return nil, err
-	}
-	c.t.Cleanup(j.conn.hangUp)
-	c.judges[policy] = j
-	return j, nil
-}
-
-// site writes the policy with its placeholders filled in, and a configuration
-// that names it.
-func (c *court) site(policy string) (*site, error) {
-	rules, err := os.ReadFile(filepath.Join(c.policies, policy+".yaml"))
-	if err != nil {
-		return nil, err
-	}
-	dir := filepath.Join(c.base, policy)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, err
-	}
-	s := &site{
-		home: c.home, workspace: c.ws, ping: time.Minute,
-		state: filepath.Join(dir, "state"), config: filepath.Join(dir, "config.yaml"),
-		// Calls may write there, so that no program counts as missing, whatever is installed.
-		env: []string{"PATH=" + os.Getenv("PATH") + ":" + c.base},
-	}
-	file := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(file, []byte(c.fill(string(rules))), 0o600); err != nil {
-		return nil, err
-	}
-	settings, err := s.settings(setup{}, file)
-	if err != nil {
-		return nil, err
-	}
-	return s, os.WriteFile(s.config, settings, 0o600)
-}
-
-// received keeps the answers; other frames are not about explain_policy.
-func (j *judge) received(_ *conn, _ int, data []byte) {
-	var head struct {
-		RequestID string `json:"request_id"`
-	}
-	if json.Unmarshal(data, &head) == nil && head.RequestID != "" {
-		j.answers <- data
-	}
-}
-
-// ask asks how a call would be decided.
-func (j *judge) ask(ctx context.Context, call map[string]any) (explained, error) {
-	j.asked++
-	id := fmt.Sprint("case-", j.asked)
-	frame, err := json.Marshal(map[string]any{"message_type": "explain_policy", "request_id": id, "call": call})
-	if err != nil {
-		return explained{}, err
-	}
-	if err := j.conn.send(websocket.TextMessage, frame); err != nil {
-		return explained{}, err
-	}
-	for {
-		select {
-		case data := <-j.answers:
-			if d, err := decision(data); err != nil || d.RequestID == id {
-				return d, err
-			}
-		case <-j.conn.ended:
-			return explained{}, errors.New("the daemon closed the connection")
-		case <-ctx.Done():
-			return explained{}, errors.New("no answer in time")
-		}
-	}
+	return c
 }
 
 // policyTally counts the decisions.

@@ -29,7 +29,7 @@ func TestRunnerFailsFalseCases(t *testing.T) {
 				reasons, want = []string{l.err.Error()}, "unknown field"
 			} else {
 				defer turn(false)()
-				bad, late := play(t.Context(), bin, t.TempDir(), l.c)
+				bad, late := play(t.Context(), bin, t.TempDir(), l.c, unchecked.add)
 				reasons = append(bad, late...)
 			}
 			all := strings.Join(reasons, "\n")

@@ -151,13 +151,10 @@ func playLine(t *testing.T, bin string, l line) {
 		t.Skip("not applicable: " + why)
 	}
 	var reasons []string
-	switch {
-	case l.err != nil:
-		reasons = []string{fmt.Sprintf("%s: cannot read the case: %v", l.place, l.err)}
-	case !known(l.c.Dialect):
-		reasons = []string{fmt.Sprintf("%s: unknown dialect %q", l.place, l.c.Dialect)}
-	default:
-		try := suite.Trial(func(base string) (reasons, late []string) { return play(t.Context(), bin, base, l.c) })
+	if why := l.unreadable(); why != "" {
+		reasons = []string{why}
+	} else {
+		try := suite.Trial(func(base string) (reasons, late []string) { return play(t.Context(), bin, base, l.c, unchecked.add) })
 		reasons = try.Play(t.TempDir(), turn, again(l.id))
 	}
 	results.count(l.id, reasons)

@@ -16,7 +16,6 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -93,7 +92,7 @@ type options struct {
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("toold-conformance", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	suites := f.String("suite", "exec,escape", "the suites to play: exec (commands and how they end), escape (attacks on a sandbox)")
+	suites := f.String("suite", "exec,escape", "the suites to play: exec (commands and how they end), escape (attacks on a sandbox); of toold also wire (its protocol) and policy (its decisions)")
 	targets := f.String("target", "toold", "what is played: toold, codex (TOOLD_CODEX names the program), srt (TOOLD_SRT), ssh, bash")
 	pattern := f.String("run", "", "play only the cases whose id matches this regular expression")
 	f.StringVar(&o.cases, "cases", "", "the folder of the case files (default: that of this module)")
@@ -108,8 +107,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	}
 	o.suites, o.targets = strings.Split(*suites, ","), strings.Split(*targets, ",")
 	for _, name := range o.suites {
-		if !slices.Contains([]string{"exec", "escape"}, name) {
-			return o, fmt.Errorf("unknown suite %q: there are exec and escape", name)
+		if verdicts[name] == nil {
+			return o, fmt.Errorf("unknown suite %q: there are wire, policy, exec and escape", name)
 		}
 	}
 	o.pattern, err = regexp.Compile(*pattern)

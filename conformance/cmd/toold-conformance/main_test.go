@@ -83,6 +83,19 @@ func TestTheDaemonPassesAndBlocks(t *testing.T) {
 	}
 }
 
+func TestTheSuitesAboutTooldItselfArePlayedOnToold(t *testing.T) {
+	t.Parallel()
+	const some = "^(ol-02-bash-error-exit|Co001|as-01-register)$"
+	want := map[string]string{"ol-02-bash-error-exit": "passed", "Co001": "passed", "as-01-register": "not applicable"}
+	got, code := play(t, "toold", "-suite", "wire,policy", "-run", some)
+	if d := cmp.Diff(want, got); d != "" || code != 0 {
+		t.Errorf("exit code %d; verdicts (-want +got):\n%s", code, d)
+	}
+	if got, code := play(t, "bash", "-suite", "wire", "-run", some); len(got) > 0 || code != 2 {
+		t.Errorf("bash: exit code %d and %v, want 2 and nothing", code, got)
+	}
+}
+
 // What confines nothing must be seen to: else "blocked" would mean nothing.
 func TestPlainBashFailsAndLetsEverythingOut(t *testing.T) {
 	t.Parallel()

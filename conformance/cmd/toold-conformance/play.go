@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/toold/toold/conformance"
 	"github.com/toold/toold/conformance/suite"
 )
 
@@ -30,6 +31,8 @@ type result struct {
 // verdicts are those of each suite, in the order of the tables; the second half is what
 // was not played.
 var verdicts = map[string][]string{
+	"wire":   {"passed", "failed", notApplicable, leftOut},
+	"policy": {"passed", "failed", notApplicable, leftOut},
 	"exec":   {"passed", "failed", notApplicable, leftOut},
 	"escape": {"blocked", "escaped", "usable", "broken", notApplicable, leftOut},
 }
@@ -62,11 +65,12 @@ type job struct {
 	play func(ctx context.Context) (verdict, why string)
 }
 
-func (p *player) play(ctx context.Context, name string) ([]result, error) {
-	jobs, err := p.jobs(name)
+func (p *player) play(ctx context.Context, name string) (list []result, err error) {
+	jobs, end, err := p.jobs(ctx, name)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, end()) }()
 	results := make([]result, len(jobs))
 	turns := make(chan struct{}, max(1, p.o.parallel))
 	var all sync.WaitGroup
@@ -86,37 +90,84 @@ func (p *player) play(ctx context.Context, name string) ([]result, error) {
 	return results, context.Cause(ctx)
 }
 
-func (p *player) jobs(name string) (list []job, err error) {
-	file := func(name string) string { return filepath.Join(p.built.cases, name+".jsonl") }
-	if name == "exec" {
-		lines, err := suite.ReadExec(file("exec"), file("exec-own"))
-		for _, l := range lines {
-			if l.Err != nil {
-				return nil, fmt.Errorf("%s: %w", l.Place, l.Err)
-			}
-			list = append(list, job{l.Case.ID, l.Case.Own, func(ctx context.Context) (string, string) { return p.exec(ctx, l.Case) }})
-		}
-		return p.named(list), err
+// jobs reads the cases of a suite. end ends what they have started.
+func (p *player) jobs(ctx context.Context, name string) (list []job, end func() error, err error) {
+	switch end = func() error { return nil }; name {
+	case "wire", "policy":
+		list, end, err = p.protocol(ctx, name)
+	case "exec":
+		list, err = p.commands()
+	case "escape":
+		list, err = p.attacks()
 	}
-	cases, err := suite.ReadEscape(file("escape"), file("escape-own"))
+	return slices.DeleteFunc(list, func(j job) bool { return !p.o.pattern.MatchString(j.id) }), end, err
+}
+
+func (p *player) file(name string) string { return filepath.Join(p.built.cases, name+".jsonl") }
+
+// protocol are the cases about toold's protocol and its decisions.
+func (p *player) protocol(ctx context.Context, name string) (list []job, end func() error, err error) {
+	if p.target != "toold" {
+		return nil, nil, fmt.Errorf("the suite %s is about toold's own protocol: %s does not speak it", name, p.target)
+	}
+	var cases []conformance.Case
+	end = func() error { return nil }
+	if name == "wire" {
+		cases, err = conformance.Wire(p.built.programs["toold"], p.file("wire"), p.file("wire-own"))
+	} else {
+		cases, end, err = conformance.Policy(ctx, p.built.programs["toold"], p.built.dir, p.built.cases)
+	}
+	var one sync.Mutex // policy cases share their daemons
+	for _, c := range cases {
+		list = append(list, job{c.ID, "", func(ctx context.Context) (string, string) {
+			if c.NotApplicable != "" {
+				return notApplicable, c.NotApplicable
+			}
+			if name == "policy" {
+				one.Lock()
+				defer one.Unlock()
+			}
+			return p.trial(c.ID, func(base string) (reasons, late []string) { return c.Play(ctx, base) })
+		}})
+	}
+	return list, end, err
+}
+
+func (p *player) commands() (list []job, err error) {
+	lines, err := suite.ReadExec(p.file("exec"), p.file("exec-own"))
+	for _, l := range lines {
+		if l.Err != nil {
+			return nil, fmt.Errorf("%s: %w", l.Place, l.Err)
+		}
+		list = append(list, job{l.Case.ID, l.Case.Own, func(ctx context.Context) (string, string) { return p.exec(ctx, l.Case) }})
+	}
+	return list, err
+}
+
+func (p *player) attacks() (list []job, err error) {
+	cases, err := suite.ReadEscape(p.file("escape"), p.file("escape-own"))
 	for _, c := range cases {
 		list = append(list, job{c.ID, c.Own, func(ctx context.Context) (string, string) { return p.escape(ctx, c) }})
 	}
-	return p.named(list), err
+	return list, err
 }
 
-// named are the cases that the command line names.
-func (p *player) named(list []job) []job {
-	return slices.DeleteFunc(list, func(j job) bool { return !p.o.pattern.MatchString(j.id) })
-}
-
-func (p *player) exec(ctx context.Context, c suite.ExecCase) (verdict, why string) {
+// trial plays a case in a directory of its own, again while it is only late.
+func (p *player) trial(id string, try suite.Trial) (verdict, why string) {
 	base, err := os.MkdirTemp(p.built.dir, "case-")
 	if err != nil {
 		return "failed", err.Error()
 	}
+	reasons := try.Play(base, p.turn, func(why string) { fmt.Fprintln(p.stderr, p.target, id, why) })
+	if len(reasons) > 0 {
+		return "failed", strings.Join(reasons, "\n")
+	}
+	return "passed", ""
+}
+
+func (p *player) exec(ctx context.Context, c suite.ExecCase) (verdict, why string) {
 	var inapt error
-	try := suite.Trial(func(base string) (reasons, late []string) {
+	verdict, why = p.trial(c.ID, func(base string) (reasons, late []string) {
 		reasons, late, err := suite.PlayExec(ctx, p.adapter, base, c)
 		var why suite.NotApplicable
 		if errors.As(err, &why) {
@@ -128,14 +179,10 @@ func (p *player) exec(ctx context.Context, c suite.ExecCase) (verdict, why strin
 		}
 		return reasons, late
 	})
-	reasons := try.Play(base, p.turn, func(why string) { fmt.Fprintln(p.stderr, p.target, c.ID, why) })
-	switch {
-	case inapt != nil:
+	if inapt != nil {
 		return notApplicable, inapt.Error()
-	case len(reasons) > 0:
-		return "failed", strings.Join(reasons, "\n")
 	}
-	return "passed", ""
+	return verdict, why
 }
 
 // turn gives a case that is played again the machine for itself.

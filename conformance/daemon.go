@@ -52,7 +52,7 @@ func (p *program) build(ctx context.Context) (string, error) {
 	}
 	path := filepath.Join(dir, filepath.Base(p.source))
 	args := append([]string{"build", "-o", path}, p.flags...)
-	if os.Getenv("GOCOVERDIR") != "" && p.source == daemonSource {
+	if os.Getenv("GOCOVERDIR") != "" {
 		args = append(args, "-cover")
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, p.source)...)

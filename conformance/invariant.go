@@ -25,7 +25,7 @@ import (
 )
 
 // invariant checks a property that a case states in words. Texts that are not
-// in the table are listed in the output as not checked.
+// in the table are reported as not checked.
 func (p *player) invariant(ctx context.Context, text string) []string {
 	limit, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -37,7 +37,7 @@ func (p *player) invariant(ctx context.Context, text string) []string {
 			return nil
 		}
 	}
-	unchecked.add(p.c.ID + ": " + text)
+	p.unchecked(p.c.ID + ": " + text)
 	return nil
 }
 

@@ -41,15 +41,18 @@ type player struct {
 	late     suite.Lateness
 	notes    []string // what went wrong on the way, in case the expectations fail
 	secret   string   // marks the processes of this case
+
+	unchecked func(text string)
 }
 
 const patience = suite.Patience
 
 // play plays a case in base and returns the reasons why it fails, and what was only
-// too late.
-func play(ctx context.Context, program, base string, c wireCase) (reasons, late []string) {
+// too late. It reports to unchecked what the case expects and nothing checks.
+func play(ctx context.Context, program, base string, c wireCase, unchecked func(text string)) (reasons, late []string) {
 	p := &player{
-		c: c, program: program, rec: newRecorder(), vars: vars{}, conns: map[string]*conn{}, awaited: map[int]bool{}, sent: map[string]bool{},
+		unchecked: unchecked,
+		c:         c, program: program, rec: newRecorder(), vars: vars{}, conns: map[string]*conn{}, awaited: map[int]bool{}, sent: map[string]bool{},
 		secret: fmt.Sprintf("%09d", time.Now().UnixNano()%1e9),
 	}
 	defer func() {

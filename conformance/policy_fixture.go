@@ -37,7 +37,7 @@ type treeEntry struct {
 // entries of policy-fixture.json, and what stands there as "git", "archives" and
 // "big". The commands of the cases do not run, but toold looks at the files that
 // they name.
-func buildTree(ctx context.Context, base string) (places, error) {
+func buildTree(ctx context.Context, base, fixture string) (places, error) {
 	base, err := filepath.EvalSymlinks(base)
 	if err != nil {
 		return places{}, err
@@ -48,7 +48,7 @@ func buildTree(ctx context.Context, base string) (places, error) {
 			return p, err
 		}
 	}
-	src, err := os.ReadFile(filepath.Join("testdata", "policy-fixture.json"))
+	src, err := os.ReadFile(fixture)
 	if err != nil {
 		return p, err
 	}
