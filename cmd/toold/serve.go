@@ -142,7 +142,7 @@ func (g *global) ready(cfg config.Config, d *daemon.Daemon) error {
 }
 
 func banner(w io.Writer, cfg config.Config, d *daemon.Daemon) error {
-	source := daemon.PolicyName(cfg)
+	source := cfg.PolicyName()
 	if cfg.Policy == "" {
 		source += " (write your own: toold policy init)"
 	}

@@ -126,7 +126,7 @@ func quarantineCommand(g *global) *cobra.Command {
 }
 
 func (g *global) listQuarantine(_ context.Context, cfg config.Config, _ []string) error {
-	items, err := quarantine.Items(daemon.QuarantineDir(cfg))
+	items, err := quarantine.Items(cfg.QuarantineDir())
 	if err != nil {
 		return err
 	}
@@ -138,13 +138,13 @@ func (g *global) listQuarantine(_ context.Context, cfg config.Config, _ []string
 		return err
 	}
 	if len(items) > 0 && !g.JSON {
-		fmt.Fprintf(g.Err, "each is in %s/ID/taken; toold quarantine restore ID puts it back\n", daemon.QuarantineDir(cfg))
+		fmt.Fprintf(g.Err, "each is in %s/ID/taken; toold quarantine restore ID puts it back\n", cfg.QuarantineDir())
 	}
 	return nil
 }
 
 func (g *global) restore(_ context.Context, cfg config.Config, args []string) error {
-	path, err := quarantine.Restore(daemon.QuarantineDir(cfg), args[0])
+	path, err := quarantine.Restore(cfg.QuarantineDir(), args[0])
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (g *global) restore(_ context.Context, cfg config.Config, args []string) er
 
 func (g *global) discard(_ context.Context, cfg config.Config, args []string) error {
 	id := args[0]
-	if err := quarantine.Discard(daemon.QuarantineDir(cfg), id); err != nil {
+	if err := quarantine.Discard(cfg.QuarantineDir(), id); err != nil {
 		return err
 	}
 	return g.Done(map[string]any{"id": id, "removed": true}, "removed "+display.Visible(id))

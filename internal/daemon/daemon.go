@@ -115,7 +115,7 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	d.groups, d.ungrouped = cgroup.Open()
 	d.shared = shared{executor.NewPool(int(d.Config.WarmShells), d.failed), egress.NewSlots(connectionSlots())}
 	d.book = rulebookIn(d.Config.StateDir)
-	d.policies = &policies{load: d.reloadAll, name: PolicyName(d.Config), log: d.Log, more: make(chan struct{}, 1)}
+	d.policies = &policies{load: d.reloadAll, name: d.Config.PolicyName(), log: d.Log, more: make(chan struct{}, 1)}
 	d.workspaces = served{workspaces.NewSet(workspaces.SetOptions[*workspace]{
 		Registry: workspaces.In(d.Config.StateDir), Home: d.Config.Workspace, Only: d.Elsewhere == nil,
 		Open: d.openWorkspace, Close: (*workspace).close,

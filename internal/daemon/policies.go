@@ -17,14 +17,6 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// PolicyName returns the name of a configuration's policy.
-func PolicyName(cfg config.Config) string {
-	if cfg.Policy == "" {
-		return `built-in "careful"`
-	}
-	return cfg.Policy
-}
-
 // LoadPolicy reads the policy of a configuration.
 func LoadPolicy(cfg config.Config) (*policy.Policy, error) {
 	p, err := config.LoadPolicy(cfg.Policy, PolicyOptions(cfg))

@@ -2,8 +2,6 @@ package daemon
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -176,10 +174,10 @@ func (k *keeper) output(context.Context) (list []kept, err error) {
 }
 
 func (k *keeper) quarantine(context.Context) (list []kept, err error) {
-	items, err := quarantine.Items(QuarantineDir(k.cfg))
+	items, err := quarantine.Items(k.cfg.QuarantineDir())
 	for _, i := range items {
 		list = append(list, kept{i.Bytes, i.At, k.cfg.Limits.QuarantineKeep, func() (bool, error) {
-			err := quarantine.Discard(QuarantineDir(k.cfg), i.ID)
+			err := quarantine.Discard(k.cfg.QuarantineDir(), i.ID)
 			return err == nil, err
 		}, false, false})
 	}
@@ -190,7 +188,7 @@ func (k *keeper) quarantine(context.Context) (list []kept, err error) {
 // stays; its daemon replaces one that is too large (sandbox.Caches.Limit).
 func (k *keeper) caches(context.Context) (list []kept, err error) {
 	if time.Since(k.sized) > sizeEvery {
-		if k.stores, err = sandbox.CacheStores(CacheDir(k.cfg)); err != nil {
+		if k.stores, err = sandbox.CacheStores(k.cfg.CacheDir()); err != nil {
 			return nil, err
 		}
 		k.sized = time.Now()
@@ -230,10 +228,10 @@ func (k *keeper) parts(ctx context.Context) (list []kept, err error) {
 
 // KeptBytes returns the size that limits.state_bytes bounds.
 func KeptBytes(cfg config.Config) (total int64, err error) {
-	for _, dir := range []string{filepath.Join(cfg.StateDir, "journal"), spoolDir(cfg), QuarantineDir(cfg)} {
+	for _, dir := range []string{filepath.Join(cfg.StateDir, "journal"), spoolDir(cfg), cfg.QuarantineDir()} {
 		total += below(dir)
 	}
-	stores, err := sandbox.CacheStores(CacheDir(cfg))
+	stores, err := sandbox.CacheStores(cfg.CacheDir())
 	for _, s := range stores {
 		total += s.Bytes
 	}
@@ -261,9 +259,6 @@ func OutputSum(cfg config.Config, call journal.Key) (string, error) {
 	return spool.Sum(filepath.Join(spoolDir(cfg), strconv.FormatInt(int64(call), 10)))
 }
 
-// CacheDir contains the stores of all workspaces.
-func CacheDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "caches") }
-
 // second matches the names of a workspace's further stores.
 var second = regexp.MustCompile(`^(.*-[0-9a-f]{12})-[0-9]+$`)
 
@@ -286,37 +281,21 @@ func workspaceGone(store string) bool {
 
 // readyStore records the workspace of a store.
 func readyStore(cfg config.Config) error {
-	store := CacheStore(cfg)
+	store := cfg.CacheStore()
 	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
 		return err
 	}
 	return os.WriteFile(ownerOf(store), []byte(cfg.Workspace+"\n"), 0o600)
 }
 
-// QuarantineDir is the directory with copies of what was removed.
-func QuarantineDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "quarantine") }
-
-// CacheStore is the directory for the changes of a workspace's calls to tool caches. Each workspace has its own: what its
-// builds write does not reach another.
-func CacheStore(cfg config.Config) string {
-	sum := sha256.Sum256([]byte(cfg.Workspace))
-	return filepath.Join(CacheDir(cfg), filepath.Base(cfg.Workspace)+"-"+hex.EncodeToString(sum[:6]))
-}
-
-// Caching reports whether calls have tool caches: confined ones that may write, if only with an escalation.
-func Caching(cfg config.Config) bool {
-	mode := max(cfg.Sandbox.Mode, min(cfg.Escalation.Mode, sandbox.WorkspaceWrite))
-	return mode == sandbox.WorkspaceWrite && len(cfg.Caches) > 0
-}
-
 func (w *workspace) openCaches(ctx context.Context) (err error) {
-	if !Caching(w.cfg) {
+	if !w.cfg.Caching() {
 		return nil
 	}
 	if err := readyStore(w.cfg); err != nil {
 		return fmt.Errorf("%w; sandbox.caches: [] does without", err)
 	}
-	if w.caches, err = sandbox.OpenCaches(ctx, CacheStore(w.cfg), w.cfg.Caches); err != nil {
+	if w.caches, err = sandbox.OpenCaches(ctx, w.cfg.CacheStore(), w.cfg.Caches); err != nil {
 		return fmt.Errorf("%w; sandbox.caches: [] does without", err)
 	}
 	w.cfg.Sandbox.Caches = w.caches

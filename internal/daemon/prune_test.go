@@ -294,12 +294,12 @@ func TestACacheInUseIsNotPruned(t *testing.T) {
 	if err := readyStore(cfg); err != nil {
 		t.Fatal(err)
 	}
-	open, err := sandbox.OpenCaches(t.Context(), CacheStore(cfg), nil)
+	open, err := sandbox.OpenCaches(t.Context(), cfg.CacheStore(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer open.Close()
-	big := filepath.Join(CacheStore(cfg), "file")
+	big := filepath.Join(cfg.CacheStore(), "file")
 	if err := os.WriteFile(big, make([]byte, 8<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}

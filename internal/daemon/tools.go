@@ -30,7 +30,7 @@ func Tools(cfg config.Config) (*tools.Registry, error) {
 // newRegistry makes the tools of a workspace. Judging needs only zero values.
 func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, error) {
 	var g *protect.Watcher
-	if Protected(cfg) {
+	if cfg.Protected() {
 		g = w.watcher
 	}
 	if names := executor.NeverPass(executor.EnvOptions{Pass: cfg.Env.Pass, Set: cfg.Env.Set}); len(names) > 0 {
@@ -92,22 +92,17 @@ func listed(e config.Egress) func(string, uint16) bool {
 	}
 }
 
-// Protected reports whether calls may write protected names, if only with an escalation.
-func Protected(cfg config.Config) bool {
-	return max(cfg.Sandbox.Mode, cfg.Escalation.Mode) != sandbox.ReadOnly && len(cfg.Protect) > 0
-}
-
 // Protection configures the watching of protected names.
 func Protection(cfg config.Config) protect.Options {
 	return protect.Options{
 		Roots: append([]string{cfg.Workspace}, cfg.Sandbox.Write...), Names: cfg.Protect,
-		Quarantine: QuarantineDir(cfg), Report: cfg.ProtectReport,
+		Quarantine: cfg.QuarantineDir(), Report: cfg.ProtectReport,
 	}
 }
 
 func watchOver(cfg config.Config, p *policy.Policy) (*masks.Tracker, *protect.Watcher, error) {
 	o := Protection(cfg)
-	if !Protected(cfg) {
+	if !cfg.Protected() {
 		o.Names = nil // what calls cannot write needs no protection
 	}
 	return masks.New(o, p)

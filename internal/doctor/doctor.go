@@ -66,7 +66,7 @@ func policyFinding(cfg config.Config) Finding {
 	if err != nil {
 		return Finding{Name: "policy", Is: err.Error(), Fix: "correct the file; nothing runs under a policy that cannot be read"}
 	}
-	found := Finding{Name: "policy", OK: true, Is: daemon.PolicyName(cfg)}
+	found := Finding{Name: "policy", OK: true, Is: cfg.PolicyName()}
 	for _, w := range p.Warnings() {
 		found.Is += "; " + w
 	}
@@ -206,9 +206,9 @@ func storeFinding(ctx context.Context, cfg config.Config) []Finding {
 
 func quarantineFinding(cfg config.Config) Finding {
 	f := Finding{Name: "quarantine", OK: true}
-	items, err := quarantine.Items(daemon.QuarantineDir(cfg))
+	items, err := quarantine.Items(cfg.QuarantineDir())
 	if err != nil {
-		return Finding{Name: f.Name, Is: err.Error(), Fix: "ls -la " + daemon.QuarantineDir(cfg)}
+		return Finding{Name: f.Name, Is: err.Error(), Fix: "ls -la " + cfg.QuarantineDir()}
 	}
 	total := int64(0)
 	for _, i := range items {

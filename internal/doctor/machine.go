@@ -106,7 +106,7 @@ func cacheFinding(ctx context.Context, cfg config.Config) Finding {
 		f.Is = "none in tier C"
 		return f
 	}
-	if !daemon.Caching(cfg) {
+	if !cfg.Caching() {
 		f.Is = "none: sandbox.caches is empty, or no call may have the profile workspace-write"
 		return f
 	}
@@ -127,8 +127,8 @@ func cacheFinding(ctx context.Context, cfg config.Config) Finding {
 	if daemon.CachesUnavailable(cfg.Sandbox, caches) != nil {
 		return Finding{Name: f.Name, Is: "none without the sandbox"}
 	}
-	f.Is = "what calls change goes to " + daemon.CacheStore(cfg)
-	if stores, err := sandbox.CacheStores(daemon.CacheDir(cfg)); err == nil && len(stores) > 0 {
+	f.Is = "what calls change goes to " + cfg.CacheStore()
+	if stores, err := sandbox.CacheStores(cfg.CacheDir()); err == nil && len(stores) > 0 {
 		total := int64(0)
 		for _, s := range stores {
 			total += s.Bytes
@@ -150,7 +150,7 @@ func cacheFinding(ctx context.Context, cfg config.Config) Finding {
 
 func watchFinding(cfg config.Config) Finding {
 	f := Finding{Name: "protected names", OK: true}
-	if !daemon.Protected(cfg) {
+	if !cfg.Protected() {
 		f.Is = "not watched for: sandbox.protect is empty, or calls can write nothing"
 		return f
 	}

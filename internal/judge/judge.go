@@ -117,7 +117,7 @@ func Check(cfg config.Config) (Checked, error) {
 		return Checked{}, err
 	}
 	f := j.Policy.User()
-	c := Checked{Policy: daemon.PolicyName(cfg), Rules: len(f.Commands) + len(f.Paths) + len(f.Net), Warnings: append([]string{}, j.Policy.Warnings()...)}
+	c := Checked{Policy: cfg.PolicyName(), Rules: len(f.Commands) + len(f.Paths) + len(f.Net), Warnings: append([]string{}, j.Policy.Warnings()...)}
 	c.Warnings = append(c.Warnings, writableByOthers(cfg.Policy)...)
 	found, err := config.PlacePolicyFaults(cfg.Policy, j.Lint())
 	if err != nil {
@@ -149,7 +149,7 @@ func CheckFiles(cfg config.Config, files []string) (list []Checked, text string,
 		c, err := Check(cfg)
 		if err != nil {
 			failed = append(failed, err)
-			list = append(list, Checked{Policy: daemon.PolicyName(cfg), Warnings: []string{}, Faults: Faults(err)})
+			list = append(list, Checked{Policy: cfg.PolicyName(), Warnings: []string{}, Faults: Faults(err)})
 			continue
 		}
 		list = append(list, c)
