@@ -16,12 +16,13 @@ type output struct {
 
 // channel is a call whose output comes in binary frames.
 type channel struct {
-	callID string
-	ends   map[string]int64 // end of the received output, by stream
+	callID   string
+	received map[string]int64 // end of the output so far, by stream
 }
 
-// open decodes a frame. It returns nil for an invalid one.
-func (c *Client) open(kind int, raw []byte) *frame {
+// decodeFrame decodes a frame, and keeps track of the channels of output. It returns nil for a frame
+// to ignore. Only the reader calls it.
+func (c *Client) decodeFrame(kind int, raw []byte) *frame {
 	if kind == websocket.BinaryMessage {
 		return c.openBinary(raw)
 	}
@@ -35,7 +36,7 @@ func (c *Client) open(kind int, raw []byte) *frame {
 	f.raw = raw
 	switch {
 	case f.Type == "tool_started" && f.Channel != 0:
-		c.channels[f.Channel] = &channel{callID: f.CallID, ends: map[string]int64{}}
+		c.channels[f.Channel] = &channel{callID: f.CallID, received: map[string]int64{}}
 	case f.Type == "tool_return_message" || f.Type == backgroundEnded:
 		for number, ch := range c.channels {
 			if ch.callID == f.CallID {
@@ -46,7 +47,8 @@ func (c *Client) open(kind int, raw []byte) *frame {
 	return f
 }
 
-// openReturn decodes a return, which may be large, in one pass; nil: another frame.
+// openReturn decodes a return, which may be large, in one pass. It returns nil for any other frame,
+// or if that fails.
 func openReturn(raw []byte) *frame {
 	const begin = `{"message_type":"tool_return_message",`
 	if !bytes.HasPrefix(raw, []byte(begin)) {
@@ -67,9 +69,9 @@ func (c *Client) openBinary(raw []byte) *frame {
 		return nil
 	}
 	d.CallID = ch.callID
-	if end := ch.ends[d.Stream]; d.Offset > end {
+	if end := ch.received[d.Stream]; d.Offset > end {
 		d.Gap = &message.Gap{From: end, To: d.Offset}
 	}
-	ch.ends[d.Stream] = d.Offset + int64(len(data))
+	ch.received[d.Stream] = d.Offset + int64(len(data))
 	return &frame{Type: "tool_output_delta", CallID: ch.callID, output: &output{d, data}}
 }

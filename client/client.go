@@ -213,7 +213,7 @@ func (c *Client) read() {
 			return
 		}
 		alive()
-		if f := c.open(kind, raw); f != nil {
+		if f := c.decodeFrame(kind, raw); f != nil {
 			c.deliver(f)
 		}
 	}

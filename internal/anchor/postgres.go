@@ -26,7 +26,7 @@ func (url database) add(ctx context.Context, c seal.Checkpoint, line []byte) err
 		return err
 	}
 	defer db.Close()
-	there, err := db.Has(ctx, "toold_anchors")
+	there, err := db.HasTable(ctx, "toold_anchors")
 	if err == nil && !there {
 		_, err = db.Query(ctx, anchorTable)
 	}

@@ -233,7 +233,7 @@ func (c *Connection) handle(r request) {
 		// Ends when the request is answered or the connection ends; leave waits.
 		c.asked.Go(func() { c.answer(r, waiting[r.Method]) })
 	default:
-		c.reply(r.ID, nil, &rpcError{codeMethod, "toold does not serve the method " + r.Method + "; nothing was done"})
+		c.reply(r.ID, nil, &rpcError{codeMethodNotFound, "toold does not serve the method " + r.Method + "; nothing was done"})
 	}
 }
 

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// request is JSON-RPC without "jsonrpc". A notification has no id.
+// request is an incoming JSON-RPC message, without the member "jsonrpc". A notification has no id.
 type request struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 }
 
-// object is a part of an answer.
+// object is a JSON object in a result.
 type object map[string]any
 
 type response struct {
@@ -32,10 +32,10 @@ type notification struct {
 }
 
 const (
-	codeRefused  = -32600
-	codeMethod   = -32601
-	codeParams   = -32602
-	codeInternal = -32603
+	codeInvalidRequest = -32600
+	codeMethodNotFound = -32601
+	codeInvalidParams  = -32602
+	codeInternal       = -32603
 )
 
 type rpcError struct {
@@ -44,15 +44,15 @@ type rpcError struct {
 }
 
 func refuse(format string, args ...any) *rpcError {
-	return &rpcError{codeRefused, fmt.Sprintf(format, args...)}
+	return &rpcError{codeInvalidRequest, fmt.Sprintf(format, args...)}
 }
 
 func badParams(format string, args ...any) *rpcError {
-	return &rpcError{codeParams, fmt.Sprintf(format, args...)}
+	return &rpcError{codeInvalidParams, fmt.Sprintf(format, args...)}
 }
 
-// decode reads params into a struct. A field that toold does not know must be empty: its request
-// would be ignored.
+// decode reads params into a struct, whose fields must not have omitempty. It rejects a top-level
+// parameter that the struct lacks, unless it is empty: ignoring it could change what was asked.
 func decode(params json.RawMessage, into any) *rpcError {
 	if len(params) == 0 {
 		params = json.RawMessage("{}")
@@ -67,7 +67,7 @@ func decode(params json.RawMessage, into any) *rpcError {
 	}
 	for name, value := range want {
 		if _, ok := have[name]; !ok && !isEmpty(value) {
-			return badParams("toold does not know the parameter %q, so it does nothing; this Codex is newer than toold", name)
+			return badParams("toold does not know the parameter %q, so nothing was done; this Codex is newer than toold", name)
 		}
 	}
 	return nil
@@ -135,7 +135,7 @@ type readParams struct {
 type readResult struct {
 	Chunks        []outputChunk `json:"chunks"`
 	NextSeq       uint64        `json:"nextSeq"`
-	Exited        bool          `json:"exited"`
+	Exited        bool          `json:"exited"` // the process has ended; Closed: so has its output
 	ExitCode      *int          `json:"exitCode"`
 	Closed        bool          `json:"closed"`
 	Failure       *string       `json:"failure"`

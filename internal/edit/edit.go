@@ -32,11 +32,13 @@ func (p Path) String() string { return strings.Join(p, ".") }
 type document interface {
 	// get returns the text of a value, and how many leading elements of the path exist.
 	get(p Path) (raw string, depth int, err error)
-	// set returns the text with a value at a path: JSON or, with raw, text of the format.
+	// set returns the text with a value at a path. The value is JSON or, if raw, in the document's
+	// format.
 	set(p Path, value string, raw bool) (string, error)
 	remove(p Path) (string, error)
-	// hollow reports whether a path is a table without settings.
-	hollow(p Path) bool
+	// canPrune reports whether nothing but an id is left in the table at a path. It is false for
+	// ordinary tables of TOML.
+	canPrune(p Path) bool
 }
 
 func parse(f Format, text string) (document, error) {
@@ -49,18 +51,19 @@ func parse(f Format, text string) (document, error) {
 	return parseJSON(text)
 }
 
-// A Change assigns a value to a setting.
+// A Change assigns Value to the setting at Path or, if Include, adds it to the array there unless it
+// has it.
 type Change struct {
 	Path    Path
 	Value   any
-	Include bool // add Value to the array at Path
+	Include bool
 }
 
 // Done is a change that was made, for Undo.
 type Done struct {
 	Path    Path    `json:"path"`
 	Include bool    `json:"include,omitempty"`
-	Wrote   string  `json:"wrote"`         // the new text of the value
+	Wrote   string  `json:"wrote"`         // the text of the value or, if Include, of the added element
 	Had     *string `json:"had,omitempty"` // the text before; nil = none
 	Depth   int     `json:"depth"`         // elements of the path that existed
 }
@@ -98,14 +101,14 @@ func (o *Done) apply(f Format, d document, text, value string) (string, error) {
 	o.Depth = depth
 	ok := depth == len(o.Path)
 	if o.Include && ok {
-		a, at, err := o.find(f, d, value)
+		a, at, err := o.findElement(f, d, value)
 		if err != nil || at >= 0 {
 			return text, err
 		}
 		o.Wrote = value
 		return a.include(o.Path, value)
 	}
-	if o.Include {
+	if o.Include { // there is no array yet: a new one, that Undo removes as a whole
 		o.Include, value = false, "["+value+"]"
 	}
 	if ok && same(f, raw, value) {
@@ -126,13 +129,14 @@ func (o *Done) apply(f Format, d document, text, value string) (string, error) {
 	return next, err
 }
 
-func (o *Done) find(f Format, d document, value string) (a *jsonDocument, at int, err error) {
-	a, ok := d.(*jsonDocument)
+// findElement returns the document of an array and the index of an element in it, or -1.
+func (o *Done) findElement(f Format, d document, value string) (doc *jsonDocument, at int, err error) {
+	doc, ok := d.(*jsonDocument)
 	if !ok {
 		return nil, -1, fmt.Errorf("arrays in %s are not changed here", f)
 	}
-	items, err := a.items(o.Path)
-	return a, slices.IndexFunc(items, func(item string) bool { return same(f, item, value) }), err
+	items, err := doc.items(o.Path)
+	return doc, slices.IndexFunc(items, func(item string) bool { return same(f, item, value) }), err
 }
 
 // Undo reverts changes, the latest first. kept lists settings that have another value now and stay.
@@ -157,14 +161,19 @@ func (o *Done) undo(f Format, text string) (string, bool, error) {
 		return "", false, err
 	}
 	raw, depth, err := d.get(o.Path)
-	if err != nil || depth < len(o.Path) {
-		return text, true, err
+	if err != nil {
+		return text, false, nil // what leads to the setting is of another kind now
 	}
 	switch {
+	case depth < len(o.Path):
+		return text, true, nil
 	case o.Include:
-		a, at, err := o.find(f, d, o.Wrote)
-		if err == nil && at >= 0 {
-			text, err = a.exclude(o.Path, at)
+		doc, at, err := o.findElement(f, d, o.Wrote)
+		if err != nil {
+			return text, false, nil // it is no array any more
+		}
+		if at >= 0 {
+			text, err = doc.exclude(o.Path, at)
 		}
 		return text, true, err
 	case !same(f, raw, o.Wrote):
@@ -180,13 +189,15 @@ func (o *Done) undo(f Format, text string) (string, bool, error) {
 	return text, true, err
 }
 
+// prune removes tables above p that a change created and that are empty now. depth elements of p
+// existed before.
 func prune(f Format, text string, p Path, depth int) (string, error) {
 	for n := len(p) - 1; n > depth; n-- {
 		d, err := parse(f, text)
 		if err != nil {
 			return "", err
 		}
-		if !d.hollow(p[:n]) {
+		if !d.canPrune(p[:n]) {
 			break
 		}
 		if text, err = d.remove(p[:n]); err != nil {
@@ -196,17 +207,18 @@ func prune(f Format, text string, p Path, depth int) (string, error) {
 	return text, nil
 }
 
+// same reports whether a and b, each in the format or in JSON, have equal values.
 func same(f Format, a, b string) bool {
 	if a == b {
 		return true
 	}
-	x, errX := value(f, a)
-	y, errY := value(f, b)
+	x, errX := canonical(f, a)
+	y, errY := canonical(f, b)
 	return errX == nil && errY == nil && x == y
 }
 
-// value returns the canonical form: JSON with sorted keys.
-func value(f Format, raw string) (string, error) {
+// canonical returns a value as JSON with sorted keys.
+func canonical(f Format, raw string) (string, error) {
 	if f == YAML {
 		return canonicalYAML(raw)
 	}
@@ -237,11 +249,11 @@ func Value(f Format, text string, p Path, v any) (bool, error) {
 	if depth < len(p) || err != nil {
 		return false, err
 	}
-	canonical, err := value(f, raw)
+	text, err = canonical(f, raw)
 	if err != nil {
 		return false, err
 	}
-	return true, json.Unmarshal([]byte(canonical), v)
+	return true, json.Unmarshal([]byte(text), v)
 }
 
 func quote(s string) string {
@@ -249,15 +261,15 @@ func quote(s string) string {
 	return string(text)
 }
 
-// blank replaces a byte order mark by blanks.
-func blank(text string) string {
+// blankBOM replaces a byte order mark by as many spaces, so that offsets stay valid.
+func blankBOM(text string) string {
 	if rest, marked := strings.CutPrefix(text, "\ufeff"); marked {
 		return "   " + rest
 	}
 	return text
 }
 
-func place(text string, at int) string {
+func lineOf(text string, at int) string {
 	at = min(at, len(text))
 	return fmt.Sprintf("line %d", 1+strings.Count(text[:at], "\n"))
 }

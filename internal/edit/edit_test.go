@@ -143,3 +143,23 @@ func FuzzApply(f *testing.F) {
 		}
 	})
 }
+
+// TestASettingOfAnotherKindStays replaces a list, and the object around it, by something else.
+func TestASettingOfAnotherKindStays(t *testing.T) {
+	t.Parallel()
+	changes := []Change{{Path: Path{"permissions", "deny"}, Value: "Bash", Include: true}, {Path: Path{"a"}, Value: true}}
+	_, done, err := Apply(JSON, `{"permissions": {"deny": ["A"]}, "a": false}`, changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for before, want := range map[string]string{
+		`{"permissions": {"deny": "all"}, "a": true}`: `{"permissions": {"deny": "all"}, "a": false}`,
+		`{"permissions": "none", "a": true}`:          `{"permissions": "none", "a": false}`,
+		`{"permissions": {"deny": 1}, "a": true}`:     `{"permissions": {"deny": 1}, "a": false}`,
+	} {
+		got, kept, err := Undo(JSON, before, done)
+		if got != want || len(kept) != 1 || err != nil {
+			t.Errorf("%s: got %s, kept %v, %v", before, got, kept, err)
+		}
+	}
+}

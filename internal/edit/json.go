@@ -26,7 +26,7 @@ func parseJSON(text string) (document, error) {
 	if strict.TooDeep([]byte(text), maxDepth) {
 		return nil, errors.New("it is nested too deep")
 	}
-	root, err := hujson.Parse([]byte(blank(text) + "\n")) // a comment may end the file
+	root, err := hujson.Parse([]byte(blankBOM(text) + "\n")) // a comment may end the file
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
 	}
@@ -68,7 +68,7 @@ func (d *jsonDocument) get(p Path) (string, int, error) {
 	return d.text[n.StartOffset:n.EndOffset], depth, nil
 }
 
-func (d *jsonDocument) hollow(p Path) bool {
+func (d *jsonDocument) canPrune(p Path) bool {
 	n, _, _, err := d.find(p)
 	if err != nil || n == nil {
 		return false

@@ -32,7 +32,7 @@ type tomlKey struct {
 func parseTOML(text string) (*tomlDocument, error) {
 	d := &tomlDocument{text: text, tables: []*tomlTable{{}}}
 	var p unstable.Parser
-	p.Reset(slices.Clip([]byte(blank(text)))) // the parser locates faults by the buffer's address
+	p.Reset(slices.Clip([]byte(blankBOM(text)))) // the parser locates faults by the buffer's address
 	for p.NextExpression() {
 		e := p.Expression()
 		var path Path
@@ -55,7 +55,7 @@ func parseTOML(text string) (*tomlDocument, error) {
 		t.keys = append(t.keys, tomlKey{path: path, start: start, end: lineEnd(text, end), valueAt: at, valueTo: end})
 	}
 	if fault := (*unstable.ParserError)(nil); errors.As(p.Error(), &fault) {
-		return nil, fmt.Errorf("%s: %w", place(text, int(p.Range(fault.Highlight).Offset)), fault)
+		return nil, fmt.Errorf("%s: %w", lineOf(text, int(p.Range(fault.Highlight).Offset)), fault)
 	}
 	return d, p.Error()
 }
@@ -165,7 +165,7 @@ func (d *tomlDocument) get(p Path) (string, int, error) {
 }
 
 // hollow reports whether a table of an array has no more than its id.
-func (d *tomlDocument) hollow(p Path) bool {
+func (d *tomlDocument) canPrune(p Path) bool {
 	t := d.table(p)
 	return t != nil && len(t.keys) <= 1 && !strings.Contains(d.text[t.body:t.end()], "#")
 }

@@ -60,11 +60,11 @@ func (d *yamlDocument) mapping(from, to int) (keys []yamlKey, err error) {
 		case indent >= 0 && deep > indent, deep == indent && isItem(line[deep:]): // of the value above
 			keys[len(keys)-1].valueTo = at + len(line)
 		case indent >= 0 && deep < indent:
-			return nil, fmt.Errorf("%s: it is written in a form that is not changed here", place(d.text, at))
+			return nil, fmt.Errorf("%s: it is written in a form that is not changed here", lineOf(d.text, at))
 		default:
 			key, ok := readYAMLKey(line[deep:])
 			if !ok {
-				return nil, fmt.Errorf("%s: it is written in a form that is not changed here", place(d.text, at))
+				return nil, fmt.Errorf("%s: it is written in a form that is not changed here", lineOf(d.text, at))
 			}
 			indent = deep
 			key.indent, key.start, key.body = deep, at, next
@@ -135,7 +135,7 @@ func (d *yamlDocument) find(p Path) (way []yamlKey, err error) {
 			return way, nil
 		}
 		if k.inline {
-			return nil, fmt.Errorf("%s: %s is written on one line, which is not changed here", place(d.text, k.start), p[:i+1])
+			return nil, fmt.Errorf("%s: %s is written on one line, which is not changed here", lineOf(d.text, k.start), p[:i+1])
 		}
 		if keys, err = d.mapping(k.body, k.valueTo); err != nil {
 			return nil, err
@@ -158,7 +158,7 @@ func (d *yamlDocument) get(p Path) (string, int, error) {
 	return d.text[k.valueAt:k.valueTo], len(way), nil
 }
 
-func (d *yamlDocument) hollow(p Path) bool {
+func (d *yamlDocument) canPrune(p Path) bool {
 	way, err := d.find(p)
 	return err == nil && len(way) == len(p) && d.hollowKey(way[len(way)-1])
 }

@@ -31,14 +31,18 @@ func Below(path, dir string) bool {
 // Up returns a clean path and the directories above it, the nearest first.
 func Up(path string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for above := filepath.Dir(path); yield(path) && path != above; above = filepath.Dir(path) {
+		for yield(path) {
+			above := filepath.Dir(path)
+			if above == path {
+				return
+			}
 			path = above
 		}
 	}
 }
 
-// Resolve resolves every symbolic link as the kernel does, component by component. The part that
-// does not exist remains as written.
+// Resolve resolves every symbolic link as the kernel does, component by component. Components that
+// do not exist are kept; "." and ".." among them are removed lexically.
 func Resolve(path string) (string, error) {
 	canonical, _, err := ResolveLinks(path)
 	return canonical, err
@@ -50,8 +54,8 @@ func ResolveLinks(path string) (canonical string, links []string, err error) {
 	return canonical, links, err
 }
 
-// ResolveOutside is Resolve, but resolves nothing below dir: rest is that part, as written. outside
-// reports that the path does not lead into dir.
+// ResolveOutside is Resolve, but stops when it reaches dir: canonical is dir then, and rest is what
+// was not resolved, which may lead out again by "..". outside reports that it did not reach dir.
 func ResolveOutside(path, dir string) (canonical, rest string, outside bool, err error) {
 	canonical, rest, _, err = resolve(path, dir)
 	return canonical, rest, canonical != dir, err
@@ -61,7 +65,8 @@ func resolve(path, stop string) (canonical, rest string, links []string, err err
 	if !filepath.IsAbs(path) {
 		return "", "", nil, fmt.Errorf("cannot resolve %q: the path is not absolute", path)
 	}
-	done, rest := "/", path[1:]
+	done := "/"
+	rest = path[1:]
 	for rest != "" && done != stop {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	dialTime    = 10 * time.Second // for a connection
-	closeTime   = 2 * time.Second
-	answerBytes = 256 << 20 // of one answer: four segments of a journal
+	dialTime       = 10 * time.Second // for a connection
+	closeTime      = 2 * time.Second
+	maxAnswerBytes = 256 << 20 // four segments of a journal
 )
 
 // DB is a connection, for one goroutine at a time.
@@ -38,13 +38,13 @@ type bounded struct {
 func (b bounded) Read(p []byte) (int, error) {
 	n, err := b.Conn.Read(p)
 	if b.left.Add(-int64(n)) < 0 {
-		return 0, fmt.Errorf("the database answers with more than %d bytes", answerBytes)
+		return 0, fmt.Errorf("the database answers with more than %d bytes", maxAnswerBytes)
 	}
 	return n, err
 }
 
-// Check rejects a connection string that is invalid, or that leaves it to the server whether a
-// remote connection is encrypted.
+// Check rejects a connection string that is invalid, or with which a remote connection may be
+// encrypted or not, as the server likes. It allows sslmode=disable.
 func Check(address string) error {
 	_, err := parse(address)
 	return err
@@ -75,16 +75,19 @@ func local(host string) bool {
 	return strings.HasPrefix(host, "/") || host == "localhost"
 }
 
-type said struct{ error }
+// lineError has the text of an error on one line.
+type lineError struct{ error }
 
-func (e said) Error() string { return display.Line(strings.Join(strings.Fields(e.error.Error()), " ")) }
-func (e said) Unwrap() error { return e.error }
+func (e lineError) Error() string {
+	return display.Line(strings.Join(strings.Fields(e.error.Error()), " "))
+}
+func (e lineError) Unwrap() error { return e.error }
 
 func printable(err error) error {
 	if err == nil {
 		return nil
 	}
-	return said{err}
+	return lineError{err}
 }
 
 // Open connects, with client encoding UTF-8.
@@ -94,7 +97,7 @@ func Open(ctx context.Context, address string) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{left: new(atomic.Int64)}
-	db.left.Store(answerBytes)
+	db.left.Store(maxAnswerBytes)
 	cfg.RuntimeParams["client_encoding"] = "UTF8"
 	dial := cfg.DialFunc
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -119,7 +122,7 @@ func (db *DB) Close() {
 	_ = db.conn.Close(ctx)
 }
 
-// Row is a row of a query, in binary format. Its columns may be anything the server sends.
+// Row is a row of a query, in binary format. Callers must not rely on the number or the types of its columns.
 type Row struct{ columns [][]byte }
 
 // Bytes returns a bytea column; empty if there is none.
@@ -130,7 +133,7 @@ func (r Row) Bytes(i int) []byte {
 	return r.columns[i]
 }
 
-// Int returns a bigint column; 0 for another type.
+// Int returns a bigint column; 0 if it has not eight bytes.
 func (r Row) Int(i int) int64 {
 	if len(r.Bytes(i)) != 8 {
 		return 0
@@ -169,7 +172,7 @@ func (s Statement) values() (values [][]byte, formats []int16) {
 func (db *DB) Query(ctx context.Context, sql string, args ...any) (rows []Row, err error) {
 	values, formats := Statement{sql, args}.values()
 	const binary = 1
-	db.left.Store(answerBytes)
+	db.left.Store(maxAnswerBytes)
 	result := db.conn.ExecParams(ctx, sql, values, nil, formats, []int16{binary}).Read()
 	for _, row := range result.Rows {
 		rows = append(rows, Row{row})
@@ -177,8 +180,8 @@ func (db *DB) Query(ctx context.Context, sql string, args ...any) (rows []Row, e
 	return rows, printable(result.Err)
 }
 
-// Has reports whether there is a table that the user may use.
-func (db *DB) Has(ctx context.Context, table string) (bool, error) {
+// HasTable reports whether there is a table that the user may use.
+func (db *DB) HasTable(ctx context.Context, table string) (bool, error) {
 	rows, err := db.Query(ctx, `SELECT FROM information_schema.tables WHERE table_name = $1 AND table_schema = ANY (current_schemas(false))`, table)
 	return len(rows) > 0, err
 }
@@ -190,12 +193,12 @@ func (db *DB) Exec(ctx context.Context, list ...Statement) error {
 		values, formats := s.values()
 		b.ExecParams(s.SQL, values, nil, formats, nil)
 	}
-	db.left.Store(answerBytes)
+	db.left.Store(maxAnswerBytes)
 	return printable(db.conn.ExecBatch(ctx, &b).Close())
 }
 
 // Script runs the statements of a text in one transaction.
 func (db *DB) Script(ctx context.Context, text string) error {
-	db.left.Store(answerBytes)
+	db.left.Store(maxAnswerBytes)
 	return printable(db.conn.Exec(ctx, text).Close())
 }

@@ -61,7 +61,7 @@ func connect(ctx context.Context, address string) (*postgres.DB, error) {
 	}
 	looking, cancel := context.WithTimeout(ctx, batchTime)
 	defer cancel()
-	there, err := db.Has(looking, table)
+	there, err := db.HasTable(looking, table)
 	if err == nil && !there {
 		err = errors.New("it has no tables of toold that this user may use: have its administrator run `toold audit store URL`, and grant them (docs/operations.md)")
 	}
@@ -91,7 +91,7 @@ func Prepare(ctx context.Context, address string) error {
 	if err == nil {
 		defer db.Close()
 		var there bool
-		if there, err = db.Has(ctx, table); err == nil && !there {
+		if there, err = db.HasTable(ctx, table); err == nil && !there {
 			err = db.Script(ctx, schema)
 		}
 	}

@@ -32,11 +32,11 @@ type Dialect struct {
 
 // Call is a call that an agent wants to make.
 type Call struct {
-	ID      string // "": none
+	ID      string // may be empty
 	Tool    string
 	Dir     string // absolute working directory of the agent
 	Session string
-	Agent   string          // "": the program
+	Agent   string          // if empty, Judge.Program
 	Input   json.RawMessage // an object
 }
 
@@ -52,7 +52,7 @@ const denied = 2
 
 // Judge decides calls through a daemon.
 type Judge struct {
-	Program string // in the record
+	Program string // the agent's name in the record
 	Dial    func(ctx context.Context) (*client.Client, error)
 	Wait    time.Duration // how long people have to answer
 }
@@ -88,10 +88,12 @@ func (d Dialect) write(event string, deny error) (a Answer) {
 
 type fields map[string]json.RawMessage
 
-func (f fields) text(names ...string) (s string) {
+// text returns the first named field that is a string.
+func (f fields) text(names ...string) string {
 	for _, name := range names {
-		if raw, ok := f[name]; ok && json.Unmarshal(raw, &s) == nil {
-			return s
+		var s *string
+		if json.Unmarshal(f[name], &s) == nil && s != nil {
+			return *s
 		}
 	}
 	return ""
@@ -123,8 +125,10 @@ func (d Dialect) read(dir string, in io.Reader) (event string, c Call, err error
 		ID: f.text("tool_use_id", "tool_call_id"), Tool: f.text("tool_name"), Dir: f.text("cwd", "working_directory", "working_dir"),
 		Session: f.text("session_id", "sessionId", "conversation_id"), Input: f["tool_input"],
 	}
-	if d.Name == "letta" && kindOf(c.Tool) != starts { // whose arguments differ in toold letta
-		c.Agent = f.text("agent_id") // a call that toold letta receives too is decided once
+	// toold letta may receive the same call: with the same agent and id both are one call. It
+	// changes the arguments of tools that start agents, whose calls stay apart.
+	if d.Name == "letta" && kindOf(c.Tool) != startsAgent {
+		c.Agent = f.text("agent_id")
 	}
 	if c.Dir == "" {
 		c.Dir = dir
@@ -166,7 +170,10 @@ func (j Judge) Decide(ctx context.Context, c Call) error {
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	// Otherwise it ends after limits.linger.
+	// If this fails, the daemon cancels the call itself after limits.linger.
 	_ = daemon.Stop(stopping, id, j.Program+" does not wait for the decision any more")
+	if ctx.Err() != nil {
+		return fmt.Errorf("the wait for a decision ended, so the call is denied: %w", context.Cause(ctx))
+	}
 	return fmt.Errorf("no one decided the call within %s, so it is denied. Do not repeat it unasked: tell the user what you wanted to do", j.Wait)
 }

@@ -17,7 +17,7 @@ const (
 	editor // depends on the argument "command"
 	patch
 	fetch
-	starts
+	startsAgent
 	harmless // does not affect the machine
 )
 
@@ -34,7 +34,7 @@ func kindOf(tool string) int {
 		editor: `text_editor developer__text_editor str_replace_editor str_replace_based_edit_tool`,
 		patch:  `apply_patch ApplyPatch applyPatch`,
 		fetch:  `WebFetch web_fetch fetch fetch_webpage`,
-		starts: `Task Agent task agent`,
+		startsAgent: `Task Agent task agent`,
 		harmless: `TodoWrite TodoRead todo_write todos write_todos update_plan manage_todo_list ListAgents SendMessage TaskCreate TaskGet TaskUpdate TaskList
 			TaskOutput TaskStop BashOutput KillShell KillBash AskUserQuestion ask_user ExitPlanMode EnterPlanMode ToolSearch ReportFindings ScheduleWakeup think`,
 	} {
@@ -68,7 +68,7 @@ func Arguments(program string, c Call) map[string]any {
 			known = below(a, f, kind, dir)
 		case editor, write, read:
 			known = files(a, f, kind)
-		case starts: // the agents' tools are judged, except those of Letta Code, which are separate programs
+		case startsAgent: // the agents' tools are judged, except those of Letta Code, which are separate programs
 			a["harmless"], known = true, program != "letta"
 		case harmless:
 			a["harmless"] = true

@@ -86,7 +86,7 @@ func Discard(quarantine, id string) error {
 	if !ok {
 		return fmt.Errorf("the quarantine has no item %q", id)
 	}
-	if err := removeCell(quarantine, i.ID); err != nil {
+	if err := removeItem(quarantine, i.ID); err != nil {
 		return fmt.Errorf("cannot remove %s from the quarantine: %w", id, err)
 	}
 	return nil

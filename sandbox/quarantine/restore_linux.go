@@ -55,7 +55,7 @@ func (i Item) putBack() error {
 	return nil
 }
 
-func removeCell(quarantine, id string) error {
+func removeItem(quarantine, id string) error {
 	dir, err := unix.Open(quarantine, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err

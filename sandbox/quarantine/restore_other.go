@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Restore fails: nothing is removed here.
-func Restore(quarantine, id string) (string, error) {
-	return "", errors.New("nothing is removed on this system")
+// Restore always fails: on this system toold quarantines no files.
+func Restore(_, _ string) (path string, err error) {
+	return "", errors.New("this system has no quarantine")
 }
 
-func removeCell(quarantine, id string) error { return os.RemoveAll(filepath.Join(quarantine, id)) }
+func removeItem(quarantine, id string) error { return os.RemoveAll(filepath.Join(quarantine, id)) }
