@@ -69,7 +69,8 @@ func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 		if n.way {
 			by, _ = t.anyone.BlocksBelow(n.path)
 		}
-		if isNew := !known && !n.way; why == "" && all && isNew {
+		isNew := !known && !n.way
+		if why == "" && all && isNew {
 			why = tooMany
 		}
 		if why != "" {
