@@ -93,34 +93,48 @@ func endsCall(err error) bool {
 }
 
 func (e Events) handle(f *frame) error {
-	switch {
-	case f.Type == "policy_decision" && e.Decision != nil:
+	switch f.Type {
+	case "policy_decision":
 		return handle(f, e.Decision)
-	case f.Type == "connection_decision" && e.Contact != nil:
+	case "connection_decision":
 		return handle(f, e.Contact)
-	case f.Type == "tool_queued" && e.Queued != nil:
+	case "tool_queued":
 		return handle(f, e.Queued)
-	case f.Type == "tool_started" && e.Started != nil:
+	case "tool_started":
 		return handle(f, e.Started)
-	case f.Type == "waiting_for_input" && e.Waiting != nil:
+	case "waiting_for_input":
 		return handle(f, e.Waiting)
-	case f.output != nil && e.Output != nil:
-		e.Output(f.output.delta, f.output.data)
-	case f.Type == "tool_output_delta" && f.output == nil && e.Output != nil:
-		var d message.OutputDelta
-		if err := f.decode(&d); err != nil {
-			return err
-		}
-		data, err := bytesOf(d.Data, d.DataB64)
-		if err != nil {
-			return err
-		}
-		e.Output(d, data)
+	case "tool_output_delta":
+		return e.handleOutput(f)
 	}
 	return nil
 }
 
+func (e Events) handleOutput(f *frame) error {
+	if e.Output == nil {
+		return nil
+	}
+	if f.output != nil {
+		e.Output(f.output.delta, f.output.data)
+		return nil
+	}
+	var d message.OutputDelta
+	if err := f.decode(&d); err != nil {
+		return err
+	}
+	data, err := bytesOf(d.Data, d.DataB64)
+	if err != nil {
+		return err
+	}
+	e.Output(d, data)
+	return nil
+}
+
+// handle decodes a frame for take, which may be nil.
 func handle[T any](f *frame, take func(T)) error {
+	if take == nil {
+		return nil
+	}
 	var v T
 	if err := f.decode(&v); err != nil {
 		return err

@@ -31,14 +31,16 @@ func BaseEnv(o EnvOptions) []string {
 	}
 	for _, entry := range o.From {
 		name, value, ok := strings.Cut(entry, "=")
-		if ok && !isDaemons(name) && Passes(name, o.Pass) && !misread(name, value) {
+		passes := !isDaemons(name) && Passes(name, o.Pass)
+		if ok && passes && !misread(name, value) {
 			env[name] = value
 		}
 	}
 	addUser(env)
 	maps.Copy(env, o.Set)
 	maps.DeleteFunc(env, func(name, value string) bool {
-		return name == "" || never(name) || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00")
+		isValid := name != "" && !strings.ContainsAny(name, "=\x00") && !strings.Contains(value, "\x00")
+		return !isValid || never(name)
 	})
 	if env["PATH"] = safePath(env["PATH"], append([]string{o.Workspace}, o.Others...)); env["PATH"] == "" {
 		env["PATH"] = "/usr/local/bin:/usr/bin:/bin"

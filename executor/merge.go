@@ -271,31 +271,40 @@ func (h *share) next() int {
 // late report, without items. If the last run is the other stream's, the last item may belong to
 // an unreported write.
 func (m *merger) share(s int, final bool) share {
-	var h share
-	for _, r := range m.runs {
-		if r == s {
-			h.runs++
-		}
-	}
+	h := share{runs: m.runsOf(s)}
 	if h.runs == 0 {
 		return h
 	}
 	n, need := m.items(s), h.runs
-	goesOn := m.runs[0] == s && m.last == s && m.now < m.resolved+reportWait
+	goesOn := m.runs[0] == s && m.goesOn(s)
 	if goesOn {
 		need--
 	}
-	if m.watched && !final && m.runs[len(m.runs)-1] != s && n > need {
+	mayLack := m.watched && !final && m.runs[len(m.runs)-1] != s
+	if mayLack && n > need {
 		h.wait = h.runs > 1 || goesOn && n == 1
 		h.hold = !h.wait
 		n--
 	}
-	if h.runs > 1 && !h.wait && (n > h.runs || n > need && m.multi) {
+	ambiguous := n > h.runs || n > need && m.multi
+	if ambiguous && h.runs > 1 && !h.wait {
 		m.unsure = true
 	}
 	h.none, h.more = max(0, h.runs-n), max(0, n-h.runs)
 	return h
 }
+
+func (m *merger) runsOf(s int) (n int) {
+	for _, r := range m.runs {
+		if r == s {
+			n++
+		}
+	}
+	return n
+}
+
+// goesOn reports whether a run of stream s may continue the last resolved one.
+func (m *merger) goesOn(s int) bool { return m.last == s && m.now < m.resolved+reportWait }
 
 // take resolves one run with n items, and emits the lines among them.
 func (m *merger) take(s, n int) {
@@ -309,8 +318,8 @@ func (m *merger) take(s, n int) {
 		end = from + line + 1
 		from = end
 	}
-	goesOn := m.last == s && m.multi && m.now < m.resolved+reportWait
-	m.multi = n > 1 || n > 0 && goesOn || in.owed
+	goesOn := n > 0 && m.multi && m.goesOn(s)
+	m.multi = n > 1 || goesOn || in.owed
 	m.last, m.resolved = s, m.now
 	m.pass(s, end)
 }

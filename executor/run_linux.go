@@ -278,7 +278,8 @@ func (r *running) exit(left []sandbox.Member) Exit {
 	status, known := r.process.Status()
 	e.Code, e.Signal = endOf(status, known)
 	e.Lost = !known
-	if e.Limit == "" && e.Reason == Exited && e.Code == 128+int(syscall.SIGKILL) && r.memory.met() {
+	killed := e.Reason == Exited && e.Code == 128+int(syscall.SIGKILL)
+	if e.Limit == "" && killed && r.memory.met() {
 		e.Limit = "machine"
 	}
 	return e

@@ -49,7 +49,8 @@ func (r *running) look(ctx context.Context) (again time.Duration, starved bool) 
 	}
 	r.watch.looks++
 	long := now.Sub(r.watch.now.Since) >= starveAfter && r.watch.looks >= starveLooks
-	if waits && w.Stuck && (r.ended() || w.Deaf) && long {
+	stuck := waits && w.Stuck && long
+	if stuck && (r.ended() || w.Deaf) {
 		return 0, true
 	}
 	if !waits && silent > longQuiet {
@@ -63,8 +64,11 @@ func (r *running) look(ctx context.Context) (again time.Duration, starved bool) 
 func (r *running) note(w sandbox.Wait, waits bool) {
 	before := r.watch.now
 	given := time.Unix(0, r.streams.lastInput.Load())
-	same := waits && before.Waits && before.Process.PID == w.Process.PID && before.Kind == w.Kind && !given.After(before.Since)
-	if same || !waits && !before.Waits {
+	same := waits == before.Waits
+	if waits && same {
+		same = before.Process.PID == w.Process.PID && before.Kind == w.Kind && !given.After(before.Since)
+	}
+	if same {
 		return
 	}
 	if before.Waits {

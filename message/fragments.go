@@ -22,7 +22,7 @@ func (d *Decoder) fragmentOf(w *wireRequest) *wireCall {
 		return w.ToolCalls.fragment
 	}
 	c := w.ToolCall
-	if c == nil || len(w.ToolCalls.items) > 0 || c.Name != "" || c.ToolName != "" {
+	if c == nil || len(w.ToolCalls.items) > 0 || cmp.Or(c.Name, c.ToolName) != "" {
 		return nil
 	}
 	if _, known := d.find(c.CallID); known == nil {

@@ -188,7 +188,7 @@ func (x *decoding) toolInput() {
 	x.emit(in)
 }
 
-// fill decodes the data of an input and returns what is wrong with it.
+// fill sets what an input is, and returns what is wrong with it.
 func (w *wireInput) fill(in *ToolInput) string {
 	set := 0
 	for _, is := range []bool{w.Data != nil, w.DataB64 != nil, w.EOF, w.Signal != "", w.Resize != nil} {
@@ -196,6 +196,7 @@ func (w *wireInput) fill(in *ToolInput) string {
 			set++
 		}
 	}
+	isTo := w.To == "group" || w.To == "leader"
 	switch {
 	case w.CallID == "":
 		return "tool_input needs the tool_call_id of a running call"
@@ -203,13 +204,19 @@ func (w *wireInput) fill(in *ToolInput) string {
 		return "tool_input needs exactly one of data, data_b64, eof, signal and resize"
 	case w.Signal != "" && !isSignal(w.Signal):
 		return "signal must be the name of one, such as INT or SIGTERM"
-	case w.To != "" && (w.Signal == "" || w.To != "group" && w.To != "leader"):
+	case w.To != "" && (w.Signal == "" || !isTo):
 		return "to belongs to signal and must be group or leader"
 	case w.Resize != nil && (w.Resize.Rows == 0 || w.Resize.Cols == 0):
 		return "resize needs rows and cols from 1 to 65535"
 	case w.Resize != nil:
 		in.Rows, in.Cols = w.Resize.Rows, w.Resize.Cols
 		return ""
+	}
+	return w.fillData(in)
+}
+
+func (w *wireInput) fillData(in *ToolInput) string {
+	switch {
 	case w.Data != nil:
 		in.Data = []byte(*w.Data)
 	case w.DataB64 != nil:

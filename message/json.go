@@ -253,13 +253,13 @@ func (b *binding) bindBool(path string, raw json.RawMessage, v reflect.Value) {
 
 func (b *binding) bindInteger(path string, raw json.RawMessage, v reflect.Value) {
 	n, err := strconv.ParseInt(string(raw), 10, 64)
-	if err != nil || v.CanInt() && v.OverflowInt(n) || v.CanUint() && (n < 0 || v.OverflowUint(uint64(n))) {
-		b.fail(path, "must be an integer in range")
-		return
-	}
-	if v.CanInt() {
+	isUint := v.CanUint() && n >= 0
+	switch {
+	case err == nil && v.CanInt() && !v.OverflowInt(n):
 		v.SetInt(n)
-	} else {
+	case err == nil && isUint && !v.OverflowUint(uint64(n)):
 		v.SetUint(uint64(n))
+	default:
+		b.fail(path, "must be an integer in range")
 	}
 }

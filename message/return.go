@@ -27,7 +27,8 @@ func (r ToolReturn) Complete() ToolReturn {
 }
 
 func (r ToolReturn) failed() bool {
-	return !r.Ended() || r.Signal != nil || r.ExitCode != nil && *r.ExitCode != 0
+	hasCode := r.ExitCode != nil && *r.ExitCode != 0
+	return !r.Ended() || r.Signal != nil || hasCode
 }
 
 func (r *ToolReturn) mirror() {

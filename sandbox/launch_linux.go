@@ -192,14 +192,20 @@ func (p *Process) await(ctx context.Context) (helper.Event, error) {
 	if p.abandon() && errors.Is(err, io.EOF) {
 		err = p.unavailable(stageHear, fmt.Errorf("it ended: %v", p.cmd.ProcessState))
 	}
+	return helper.Event{}, p.startError(ctx, err)
+}
+
+// startError returns the error for a command that was not started because of err, or because ctx
+// has ended.
+func (p *Process) startError(ctx context.Context, err error) error {
 	var dir *DirError
 	switch {
 	case ctx.Err() != nil:
-		err = fmt.Errorf("cannot start the command: %w", context.Cause(ctx))
+		return fmt.Errorf("cannot start the command: %w", context.Cause(ctx))
 	case p.used && !errors.As(err, &dir):
-		err = fmt.Errorf("%w: %w", ErrGone, err) // the next helper may succeed
+		return fmt.Errorf("%w: %w", ErrGone, err) // the next helper may succeed
 	}
-	return helper.Event{}, err
+	return err
 }
 
 // stageHear is the stage of a helper that ended without an event.

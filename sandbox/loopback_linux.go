@@ -22,7 +22,8 @@ type Loopback struct {
 // lendable reports whether a command has a private network without connections.
 func lendable(p *Process) bool {
 	c := p.command.Profile
-	return c.Mode != FullAccess && !c.Network && len(c.Ports) == 0 && c.Tier != TierC
+	isolated := c.Mode != FullAccess && c.Tier != TierC
+	return isolated && !c.Network && len(c.Ports) == 0
 }
 
 // Lend makes the servers of a running command reachable under a name, until End.

@@ -144,7 +144,8 @@ func stillThere(dir *os.Root, name string, r Replacement) error {
 	if err != nil {
 		return err
 	}
-	if !os.SameFile(there, opened) || r.Seen != nil && (!opened.ModTime().Equal(r.Seen.ModTime()) || opened.Size() != r.Seen.Size()) {
+	changed := r.Seen != nil && (!opened.ModTime().Equal(r.Seen.ModTime()) || opened.Size() != r.Seen.Size())
+	if changed || !os.SameFile(there, opened) {
 		return errNotSame
 	}
 	f, err := dir.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0)

@@ -77,19 +77,15 @@ func (p *Process) next(buf []byte) (helper.Event, error) {
 // listen receives the helper's events until it is gone.
 func (p *Process) listen() {
 	defer close(p.gone)
-	exited, alone := p.exited, p.alone
-	once := func(c *chan struct{}) {
-		if *c != nil {
-			close(*c)
-			*c = nil
-		}
-	}
-	defer once(&alone)
-	defer once(&exited)
+	exited := sync.OnceFunc(func() { close(p.exited) })
+	alone := sync.OnceFunc(func() { close(p.alone) })
+	defer alone()
+	defer exited()
 	buf := make([]byte, maxEvent)
 	for {
 		event, err := p.next(buf)
-		if alone != nil && (err != nil || event.Kind == helper.EventExited || event.Kind == helper.EventAlone) {
+		ends := err != nil || event.Kind == helper.EventExited || event.Kind == helper.EventAlone
+		if ends && !p.empty {
 			p.noteMet()
 		}
 		if err != nil {
@@ -98,18 +94,9 @@ func (p *Process) listen() {
 		switch event.Kind {
 		case helper.EventExited:
 			p.status, p.known = syscall.WaitStatus(event.Status), true
-			once(&exited)
-		case helper.EventMembers, helper.EventWaiting:
-			select {
-			case p.answers <- event:
-			default: // no one waits any more
-			}
-		case helper.EventSignalled:
-			p.signalled <- struct{}{} // one caller waits for each
-		case helper.EventScriptSet, helper.EventFailed:
-			p.warm.answered(event)
+			exited()
 		case helper.EventLimit, helper.EventRefused:
-			if alone != nil {
+			if !p.empty {
 				p.noteTrouble(event)
 			}
 		case helper.EventLeft:
@@ -117,11 +104,28 @@ func (p *Process) listen() {
 		case helper.EventIdle:
 			p.idle = true
 			return
+		default:
+			p.pass(event)
 		}
 		if event.Alone || event.Kind == helper.EventAlone {
 			p.empty = true
-			once(&alone)
+			alone()
 		}
+	}
+}
+
+// pass hands an answer of the helper to who waits for it.
+func (p *Process) pass(e helper.Event) {
+	switch e.Kind {
+	case helper.EventMembers, helper.EventWaiting:
+		select {
+		case p.answers <- e:
+		default: // no one waits any more
+		}
+	case helper.EventSignalled:
+		p.signalled <- struct{}{} // one caller waits for each
+	case helper.EventScriptSet, helper.EventFailed:
+		p.warm.answered(e)
 	}
 }
 
@@ -178,7 +182,10 @@ func (p *Process) Status() (syscall.WaitStatus, bool) { return p.status, p.known
 // helper does not answer until ctx ends. One call at a time.
 func (p *Process) Runnable(ctx context.Context) bool {
 	event, ok := p.ask(ctx, helper.OrderList, helper.EventMembers)
-	return ok && event.Runnable || !ok && ctx.Err() != nil
+	if !ok {
+		return ctx.Err() != nil
+	}
+	return event.Runnable
 }
 
 // order sends an order without waiting, and reports whether it was sent. A helper that is gone

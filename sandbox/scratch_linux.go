@@ -21,7 +21,8 @@ type scratch string
 // the user has set gets none.
 func newScratch(p Profile, spec *helper.Spec) (scratch, error) {
 	at := slices.Index(spec.Env, "TMPDIR=/tmp")
-	if p.Mode == FullAccess || p.Tier != TierC || at < 0 || p.inRoot("/tmp") {
+	confined := p.Mode != FullAccess && p.Tier == TierC
+	if !confined || at < 0 || p.inRoot("/tmp") {
 		return "", nil
 	}
 	dir, err := os.MkdirTemp("", "toold-call-")

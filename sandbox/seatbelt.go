@@ -174,10 +174,11 @@ func beltName(name string) string {
 }
 
 func beltWords(s string, word func(rune) string) string {
+	const itself = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/_-"
 	var pattern strings.Builder
 	other := false
 	for _, r := range s {
-		plain := r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/_-", r))
+		plain := strings.ContainsRune(itself, r)
 		switch {
 		case plain:
 			pattern.WriteString(word(r))

@@ -124,8 +124,13 @@ func everyName(members []strict.Member) ([]strict.Member, error) {
 // scriptOf converts a command that is a list of words to a script.
 func scriptOf(members []strict.Member) ([]strict.Member, error) {
 	members = slices.DeleteFunc(members, func(m strict.Member) bool {
-		return m.Name == "type" && string(m.Value) == `"exec"` ||
-			(m.Name == "env" || m.Name == "user") && (string(m.Value) == "{}" || string(m.Value) == "null")
+		switch value := string(m.Value); m.Name {
+		case "type":
+			return value == `"exec"`
+		case "env", "user":
+			return value == "{}" || value == "null"
+		}
+		return false
 	})
 	for i, m := range members {
 		if m.Name != "command" || kind(m.Value) != "an array" {
@@ -147,7 +152,8 @@ func scriptOf(members []strict.Member) ([]strict.Member, error) {
 // commandLine returns the script that words pass to a shell, else each word quoted.
 func commandLine(words []*string) string {
 	shells := []string{"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"}
-	if len(words) == 3 && slices.Contains(shells, *words[0]) && (*words[1] == "-c" || *words[1] == "-lc") {
+	isScript := len(words) == 3 && (*words[1] == "-c" || *words[1] == "-lc")
+	if isScript && slices.Contains(shells, *words[0]) {
 		return *words[2]
 	}
 	quoted := make([]string, len(words))
@@ -166,5 +172,5 @@ func Quote(word string) string {
 }
 
 func special(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:,@%+", r)
+	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,@%+", r)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"go.uber.org/zap"
@@ -250,7 +251,7 @@ func (g *global) discover(stateDir, dir string) (string, error) {
 // from makes a path relative to the workspace. It does not clean it: link/.. is for the tools.
 func (g *global) from(path string) string {
 	switch {
-	case g.below == "" || filepath.IsAbs(path) || len(path) > 0 && path[0] == '~':
+	case g.below == "" || filepath.IsAbs(path) || strings.HasPrefix(path, "~"):
 		return path
 	case path == "":
 		return g.below

@@ -147,7 +147,8 @@ func parseLink(text string) (l journal.Link, err error) {
 	number, hash, _ := strings.Cut(text, ":")
 	l.Number, err = strconv.ParseUint(number, 10, 64)
 	want, bad := hex.DecodeString(hash)
-	if err != nil || bad != nil || l.Number == 0 || len(want) != len(l.Hash) {
+	isHash := bad == nil && len(want) == len(l.Hash)
+	if err != nil || l.Number == 0 || !isHash {
 		return l, console.Usage(fmt.Errorf("cannot read %q: write NUMBER:HASH as audit verify prints it", text))
 	}
 	copy(l.Hash[:], want)

@@ -45,10 +45,11 @@ func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 		return l, badParams("the sandbox cannot be read: %v", err)
 	}
 	files := s.Permissions.FileSystem
-	switch {
-	case s.Permissions.Type == "disabled":
+	switch s.Permissions.Type {
+	case "managed", "external":
+	case "disabled":
 		return l, nil
-	case s.Permissions.Type != "managed" && s.Permissions.Type != "external":
+	default:
 		return l, refuse("toold does not know the permissions %q; nothing was done", s.Permissions.Type)
 	}
 	l.Offline = s.Permissions.Network != "enabled"

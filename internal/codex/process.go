@@ -149,7 +149,8 @@ func (p *process) number() {
 			p.changed = make(chan struct{})
 		}
 	}()
-	if p.capture != nil && !p.numberOutput() || p.final == nil || p.exit > 0 {
+	numbered := p.capture == nil || p.numberOutput()
+	if !numbered || p.final == nil || p.exit > 0 {
 		return
 	}
 	p.conclude(*p.final)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,7 +125,8 @@ func isNull(value json.RawMessage) bool { return len(value) == 0 || string(value
 // script returns a command as a script for the tool bash: that of a bash as it is, without the user's
 // profile, which a login shell would read.
 func script(argv []string) string {
-	if len(argv) == 3 && isBash(argv[0]) && (argv[1] == "-c" || argv[1] == "-lc") {
+	isScript := len(argv) == 3 && (argv[1] == "-c" || argv[1] == "-lc")
+	if isScript && isBash(argv[0]) {
 		return argv[2]
 	}
 	words := make([]string, len(argv))
@@ -139,7 +141,7 @@ func script(argv []string) string {
 
 func isBash(program string) bool {
 	dir, name := filepath.Split(program)
-	return name == "bash" && (dir == "" || dir == "/bin/" || dir == "/usr/bin/")
+	return name == "bash" && slices.Contains([]string{"", "/bin/", "/usr/bin/"}, dir)
 }
 
 func (c *Connection) process(id string) (*process, *rpcError) {

@@ -103,13 +103,19 @@ func (l *loader) checked(key, expected string, ok func(string) bool) []string {
 
 func isHost(s string) bool {
 	u, err := url.Parse("http://" + s)
-	return err == nil && u.Host == s && u.User == nil && u.Hostname() != "" && !strings.ContainsAny(s, "*")
+	if err != nil || u.Host != s || u.User != nil {
+		return false
+	}
+	return u.Hostname() != "" && !strings.ContainsAny(s, "*")
 }
 
 // isOrigin accepts neither "*" nor "null": both would let any page in.
 func isOrigin(s string) bool {
 	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && isHost(u.Host) && u.Scheme+"://"+u.Host == s
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return false
+	}
+	return isHost(u.Host) && u.Scheme+"://"+u.Host == s
 }
 
 func (l *loader) endpoint(dst *string, s scalar) {

@@ -261,7 +261,8 @@ func (l *loader) placesOf(secret string) (paths []string) {
 	for _, variable := range slices.Sorted(maps.Keys(homes)) {
 		dir := l.getenv(variable)
 		rest, ok := strings.CutPrefix(secret, homes[variable])
-		if ok && filepath.IsAbs(dir) && (rest == "" || rest[0] == '/') {
+		isBelow := ok && (rest == "" || rest[0] == '/')
+		if isBelow && filepath.IsAbs(dir) {
 			paths = append(paths, filepath.Join(dir, rest))
 		}
 	}

@@ -75,7 +75,8 @@ func (l *loader) ports(list []scalar) []uint16 {
 	seen := map[string]bool{}
 	for i, text := range l.texts(list, "sandbox.egress.ports") {
 		n, err := strconv.ParseUint(text, 10, 16)
-		if text != "" && (err != nil || n == 0 || strconv.FormatUint(n, 10) != text || seen[text]) {
+		isPort := err == nil && n > 0 && strconv.FormatUint(n, 10) == text
+		if text != "" && (!isPort || seen[text]) {
 			l.fail(list[i], "sandbox.egress.ports[%d] cannot be %q: expected a port from 1 to 65535, each once", i, text)
 		}
 		seen[text] = true
@@ -169,7 +170,7 @@ func protectable(name string) bool {
 	}
 	parts := strings.Split(name, "/")
 	bad := func(part string) bool {
-		return part == "" || part == "." || part == ".." || strings.ContainsAny(part, "*?[{:")
+		return slices.Contains([]string{"", ".", ".."}, part) || strings.ContainsAny(part, "*?[{:")
 	}
 	return len(parts) <= 2 && !slices.ContainsFunc(parts, bad)
 }

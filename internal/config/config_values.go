@@ -125,7 +125,8 @@ func parseSize(text string) (int64, bool) {
 		"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
 	}[strings.TrimSpace(text[len(digits):])]
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if !known || err != nil || n < 0 || n > math.MaxInt64/unit {
+	isNumber := err == nil && n >= 0
+	if !known || !isNumber || n > math.MaxInt64/unit {
 		return 0, false
 	}
 	return n * unit, true

@@ -269,7 +269,8 @@ func (d *decoder) place(f *policy.Fault) *Error {
 		}
 	}
 	for _, t := range d.texts {
-		if f.Value != "" && t.text == f.Value && strings.HasPrefix(t.path, scope) && !strings.HasSuffix(t.path, ".id") {
+		inScope := strings.HasPrefix(t.path, scope) && !strings.HasSuffix(t.path, ".id")
+		if f.Value != "" && t.text == f.Value && inScope {
 			at = t.at
 			break
 		}

@@ -152,7 +152,9 @@ func (d *decoder) settings(n ast.Node, path string, targets map[string]any) erro
 func keysIn(path string) (keys []string) {
 	for _, s := range settings {
 		key, ok := strings.CutPrefix(s.key, path)
-		if key = strings.TrimPrefix(key, "."); ok && key != "" && join(path, key) == s.key && !strings.Contains(key, ".") {
+		key = strings.TrimPrefix(key, ".")
+		isBelow := ok && key != "" && join(path, key) == s.key
+		if isBelow && !strings.Contains(key, ".") {
 			keys = append(keys, key)
 		}
 	}

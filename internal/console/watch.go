@@ -123,7 +123,8 @@ func (w *watcher) waiting(ctx context.Context, c *client.Client) {
 func (w *watcher) listed(list []message.ApprovalRequest) {
 	for _, r := range list {
 		agent, conversation := w.wants.AgentID, w.wants.ConversationID
-		if (agent == "" || agent == r.AgentID) && (conversation == "" || conversation == r.ConversationID) {
+		ofAgent := agent == "" || agent == r.AgentID
+		if ofAgent && (conversation == "" || conversation == r.ConversationID) {
 			w.requested(r)
 		}
 	}

@@ -121,7 +121,7 @@ func (b *rulebook) save(list []Entry) error {
 // comment makes a text safe in a comment.
 func comment(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
+		if r < ' ' || strings.ContainsRune("\u007f\u0085\u2028\u2029", r) {
 			return '?'
 		}
 		return r

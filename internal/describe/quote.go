@@ -18,7 +18,10 @@ var (
 func Quote(words []string, command bool) string {
 	line := make([]string, len(words))
 	for i, w := range words {
-		bare := plain.MatchString(w) && (i > 0 || !command || program.MatchString(w) && !reserved.MatchString(w))
+		bare := plain.MatchString(w)
+		if command && i == 0 {
+			bare = bare && program.MatchString(w) && !reserved.MatchString(w)
+		}
 		name, value := "", w
 		if assigned := assignment.FindString(w); !command {
 			name, value = assigned, w[len(assigned):]

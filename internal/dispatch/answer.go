@@ -131,7 +131,8 @@ func escalate(q question, base sandbox.Profile, v approval.Verdict) (*escalation
 
 // onlyYesOrNo rejects other answers to a question about a host.
 func onlyYesOrNo(v approval.Verdict) error {
-	if v.Escalation != (approval.Escalation{}) || v.Arguments != "" || v.Remember != "" && v.Remember != onceOnly {
+	remembers := v.Remember != "" && v.Remember != onceOnly
+	if v.Escalation != (approval.Escalation{}) || v.Arguments != "" || remembers {
 		return errors.New("the call runs already, and this question is about one host: answer it with yes or no")
 	}
 	return nil

@@ -83,7 +83,8 @@ func (d *Dispatcher) judge(c *Call, said *message.Decision) func(policy.Effect) 
 	rules := d.rulesFor(c).policy
 	return func(e policy.Effect) policy.Decision {
 		v := rules.Decide([]policy.Effect{e})
-		if v.Action == policy.Ask && said.By == "person" && said.Action == policy.Allow.String() && v.Rule == said.Rule {
+		approved := said.By == "person" && said.Action == policy.Allow.String() && v.Rule == said.Rule
+		if v.Action == policy.Ask && approved {
 			v.Action = policy.Allow
 		}
 		return v

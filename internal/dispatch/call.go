@@ -189,7 +189,8 @@ func (w *Watcher) Detach() {
 		return
 	}
 	delete(c.watchers, w)
-	if len(c.watchers) == 0 && !c.done && c.leaving == nil && c.linger >= 0 {
+	unwatched := len(c.watchers) == 0 && !c.done
+	if unwatched && c.leaving == nil && c.linger >= 0 {
 		c.leaving = time.AfterFunc(c.linger, func() { c.stop(errClientGone) })
 	}
 }

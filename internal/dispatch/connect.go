@@ -149,7 +149,8 @@ func (n *connections) judgeRules(rules *rules, host string, port uint16) policy.
 		v.Action, v.Rule, v.Source = policy.Allow, "sandbox.egress.allow", "configuration"
 		v.Reason = "The configuration lists " + host + "."
 	}
-	if v.Action == policy.Ask && (n.judged[destination{host, int(port)}] || n.judged[destination{host, 0}]) && !v.Always {
+	judged := n.judged[destination{host, int(port)}] || n.judged[destination{host, 0}]
+	if v.Action == policy.Ask && judged && !v.Always {
 		v.Action, v.Reason = policy.Allow, "The call was allowed with "+host+" in it."
 	}
 	return v

@@ -179,11 +179,12 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	req := *s.Request
 	req.Frame, req.Calls = nil, nil
 	s.Call.Arguments = bytes.Clone(s.Call.Arguments)
+	keep := s.Keep && !d.opt.Single && s.Limit.IsZero()
 	c := &Call{
 		ID: s.Call.ID, Dialect: s.Request.Dialect,
 		client: s.Client, conn: s.Conn, program: s.Program, dir: s.Dir, limit: s.Limit, key: Key{s.Client, s.Request.AgentID, s.Call.ID},
 		tool: canonical, listed: known, hash: tools.CanonicalHash(canonical, s.Call.Arguments),
-		req: &req, asked: s.Call, born: time.Now(), keep: s.Keep && !d.opt.Single && s.Limit.IsZero() && s.Call.Invalid == "",
+		req: &req, asked: s.Call, born: time.Now(), keep: keep && s.Call.Invalid == "",
 		stop: stop, linger: d.opt.Limits.Linger,
 		input:    newInbox(),
 		begun:    make(chan struct{}),
@@ -243,7 +244,8 @@ func (d *Dispatcher) Find(client, id string) []*Call {
 	defer d.mu.Unlock()
 	var found []*Call
 	for _, c := range d.calls {
-		if (id == "" || c.ID == id) && (client == "" || c.client == client) {
+		ofClient := client == "" || c.client == client
+		if ofClient && (id == "" || c.ID == id) {
 			found = append(found, c)
 		}
 	}

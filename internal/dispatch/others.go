@@ -27,7 +27,8 @@ func (o others) live(id string) []*Call {
 }
 
 func (o others) has(rec journal.Record) bool {
-	return rec.Client == o.of.client && rec.AgentID == o.of.req.AgentID && rec.ConversationID == o.of.req.ConversationID && rec.ID != o.of.ID
+	same := rec.Client == o.of.client && rec.AgentID == o.of.req.AgentID && rec.ConversationID == o.of.req.ConversationID
+	return same && rec.ID != o.of.ID
 }
 
 func (o others) Find(ctx context.Context, id string) (tools.OtherCall, error) {

@@ -112,7 +112,8 @@ func (d *Dispatcher) located(asked message.ToolCall) (path string, runs bool) {
 // mayWrite reports whether calls may write a directory outside the workspace: one of sandbox.write, or
 // the private temporary directory.
 func (w *Workspace) mayWrite(dir string) bool {
-	return workspaces.Containing(w.opt.Profile.Write, dir) != "" || (dir == "/tmp" || dir == "/var/tmp") && w.opt.Profile.Scratch(dir)
+	isScratch := (dir == "/tmp" || dir == "/var/tmp") && w.opt.Profile.Scratch(dir)
+	return isScratch || workspaces.Containing(w.opt.Profile.Write, dir) != ""
 }
 
 func isDirectory(path string) bool {

@@ -16,7 +16,8 @@ func Clean(text []byte) string {
 	for len(text) > 0 {
 		if text[0] == 0x1b {
 			n := sequence(text)
-			if n > 2 && text[1] == '[' && text[n-1] == 'K' && c.rewrite {
+			isErase := n > 2 && text[1] == '[' && text[n-1] == 'K'
+			if isErase && c.rewrite {
 				c.out = c.out[:c.line]
 			}
 			text = text[n:]

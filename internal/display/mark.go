@@ -51,13 +51,16 @@ func needed(before, r rune, after string) bool {
 	case '\ufeff':
 		return before == -1
 	case '\u200d':
-		return pictures(before) && pictures(next) || unicode.In(before, joining...) && (after == "" || unicode.In(next, joining...) || !unicode.IsLetter(next))
+		if pictures(before) && pictures(next) {
+			return true
+		}
+		return unicode.In(before, joining...) && (unicode.In(next, joining...) || !unicode.IsLetter(next))
 	case '\u200c':
 		return unicode.In(before, joining...) && unicode.In(next, joining...)
 	case '\u200e', '\u200f', '\u061c':
 		return unicode.In(before, rightToLeft...) || unicode.In(next, rightToLeft...)
 	case '\ufe0e', '\ufe0f':
-		return unicode.In(before, unicode.So, unicode.Sm, unicode.Po) || before == '‼' || before >= '0' && before <= '9' && next == '\u20e3'
+		return unicode.In(before, unicode.So, unicode.Sm, unicode.Po) || isKeycap(before, next)
 	case '\u180b', '\u180c', '\u180d', '\u180e', '\u180f':
 		return unicode.Is(unicode.Mongolian, before)
 	}
@@ -65,8 +68,12 @@ func needed(before, r rune, after string) bool {
 }
 
 func pictures(r rune) bool {
-	return unicode.Is(unicode.So, r) || r == '\ufe0f' || r >= 0x1f3fb && r <= 0x1f3ff || r == '\u2640' || r == '\u2642'
+	isSkin := r >= 0x1f3fb && r <= 0x1f3ff
+	return unicode.Is(unicode.So, r) || r == '\ufe0f' || isSkin
 }
+
+// isKeycap reports whether r is a digit that next encloses.
+func isKeycap(r, next rune) bool { return r >= '0' && r <= '9' && next == '\u20e3' }
 
 var (
 	rightToLeft = []*unicode.RangeTable{unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko}

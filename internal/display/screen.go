@@ -1,9 +1,11 @@
 package display
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
@@ -120,7 +122,7 @@ func (s *Screen) escape(b byte) {
 		s.begin(inText)
 	case b == '[':
 		s.begin(inCSI)
-	case b == ']' || b == 'P' || b == 'X' || b == '^' || b == '_':
+	case strings.IndexByte("]PX^_", b) >= 0:
 		s.begin(inString)
 	default:
 		s.begin(inText)
@@ -147,12 +149,7 @@ func (s *Screen) csi(b byte) {
 
 // isSGR reports whether the parameters of a CSI m have no private or intermediate bytes.
 func isSGR(params []byte) bool {
-	for _, b := range params {
-		if (b < '0' || b > '9') && b != ';' && b != ':' {
-			return false
-		}
-	}
-	return len(params) <= longestSGR
+	return len(params) <= longestSGR && len(bytes.TrimLeft(params, "0123456789;:")) == 0
 }
 
 func (s *Screen) char(b byte) {
@@ -188,7 +185,7 @@ func (s *Screen) control(b byte) {
 		s.out, s.back, s.at = append(s.out, '\n'), false, 0
 	case b == '\r':
 		s.back = true
-	case b == '\a' || b == '\b' || b == 0x0e || b == 0x0f || b == 0x18 || b == 0x1a:
+	case strings.IndexByte("\a\b\x0e\x0f\x18\x1a", b) >= 0:
 	case b < 0x20 && b != '\t' || b == 0x7f:
 		s.text("^" + string(rune(b^0x40)))
 	default:

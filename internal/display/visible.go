@@ -85,8 +85,9 @@ func Quote(text, indent, all string) string {
 func JSON(text string) string {
 	var b strings.Builder
 	for _, r := range text {
+		plain := r == '\n' || r == '\t' || r == utf8.RuneError
 		switch {
-		case r == '\n' || r == '\t' || r == utf8.RuneError || !unseen(r):
+		case plain || !unseen(r):
 			b.WriteRune(r)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)

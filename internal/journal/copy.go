@@ -169,7 +169,8 @@ func (q CallQuery) Fits(r *Record) bool {
 	if !named || !is(q.Tool, r.Canonical) {
 		return false
 	}
-	return (!q.Asked || r.Decision.asked()) && is(q.Action, r.Decision.Action) && !r.ReceivedAt.Before(q.Since)
+	asked := !q.Asked || r.Decision.asked()
+	return asked && is(q.Action, r.Decision.Action) && !r.ReceivedAt.Before(q.Since)
 }
 
 func (d *Decision) asked() bool {

@@ -107,7 +107,8 @@ func resume(hash hasher, s summary, f *columns.File, r io.ReaderAt) (*tail, erro
 	for row, key := range t.calls.Numbers[nNumber] {
 		request, is := requests[t.calls.Numbers[nAt][row]]
 		end := t.calls.Numbers[nEvents][row]
-		if !is || t.rows[Key(key)] != nil || end < begin || end > uint64(len(flat.Numbers[0])) {
+		inRange := begin <= end && end <= uint64(len(flat.Numbers[0]))
+		if !is || !inRange || t.rows[Key(key)] != nil {
 			return nil, columns.ErrDamaged
 		}
 		c := &tailCall{row: row, request: request}

@@ -123,7 +123,8 @@ func (x *index) open(name string) (*chunk, error) {
 		return nil, err
 	}
 	s, file, err := parseChunk(f, size)
-	if err == nil && (s.id != x.hash.id || s.records != int64(x.records) || s.mask != int64(x.hash.mask) || name != s.chunkName()) {
+	isOurs := s.id == x.hash.id && s.records == int64(x.records) && s.mask == int64(x.hash.mask)
+	if err == nil && (!isOurs || name != s.chunkName()) {
 		err = errForeign
 	}
 	return &chunk{summary: s, name: name, file: file}, err

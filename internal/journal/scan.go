@@ -108,7 +108,8 @@ func (v *view) calls(ctx context.Context, q callScan, found func(Key) (bool, err
 		q.before = math.MaxInt64
 	}
 	return v.each(ctx, q.ascending, func(s *summary) bool {
-		return s.most == 0 || int64(s.most) <= q.after || int64(s.least) >= q.before || s.received < q.since
+		isOutside := int64(s.most) <= q.after || int64(s.least) >= q.before
+		return s.most == 0 || isOutside || s.received < q.since
 	}, func(p *part, moved []Key) (bool, error) {
 		list, err := p.selectCalls(q, moved)
 		if err == nil && q.text != nil && len(list) > 0 {
@@ -198,47 +199,11 @@ func (v *view) messages(ctx context.Context, q messageScan, found func(foundMess
 
 func (p *part) selectMessages(v *view, q messageScan) ([]foundMessage, error) {
 	rows := p.pick(messageRows, q.between, q.conditions)
-	var apart, others []int32
-	single := func(row int64, of func(column int, is uint32) uint32) {
-		if !q.all(p.leastSeq, p.mostSeq) {
-			numbers := p.number(messageRows, nNumber)
-			if p.err != nil {
-				return
-			}
-			if seq := int64(numbers.At(int(row))); !q.all(seq, seq) {
-				return
-			}
-		}
-		apart = append(apart, int32(row))
-		if p.holds(messageRows, int(row), q.conditions, of) {
-			others = append(others, int32(row))
-		}
+	apart, matching, err := p.apartMessages(v, q)
+	if err != nil {
+		return nil, err
 	}
-	for _, f := range p.foreign {
-		if f.row == 0 {
-			continue
-		}
-		of, err := v.origin(Key(f.key))
-		if err != nil && !v.passes(err) {
-			return nil, err
-		}
-		single(f.row-1, func(column int, is uint32) uint32 {
-			if column >= mClient {
-				return of[column-mClient]
-			}
-			return is
-		})
-		if of == (origin{}) && len(others) > 0 && others[len(others)-1] == int32(f.row-1) {
-			others = others[:len(others)-1] // its call was removed
-		}
-	}
-	if q.workspace != "" {
-		for _, row := range p.loose {
-			single(row, func(column int, is uint32) uint32 { return v.elsewhere(column, is, q) })
-		}
-	}
-	slices.Sort(apart)
-	rows = with(rows, apart, others)
+	rows = with(rows, apart, matching)
 	if rows.Len() == 0 {
 		return nil, p.err
 	}
@@ -252,6 +217,51 @@ func (p *part) selectMessages(v *view, q messageScan) ([]foundMessage, error) {
 		list[i] = foundMessage{place{p.first.Segment, int64(at.At(row))}, int64(numbers.At(row))}
 	}
 	return list, nil
+}
+
+// apartMessages returns the rows of messages whose calls are in other chunks, sorted, and those of
+// them that match.
+func (p *part) apartMessages(v *view, q messageScan) (apart, matching []int32, _ error) {
+	single := func(row int64, of func(column int, is uint32) uint32) {
+		if !q.all(p.leastSeq, p.mostSeq) {
+			numbers := p.number(messageRows, nNumber)
+			if p.err != nil {
+				return
+			}
+			if seq := int64(numbers.At(int(row))); !q.all(seq, seq) {
+				return
+			}
+		}
+		apart = append(apart, int32(row))
+		if p.holds(messageRows, int(row), q.conditions, of) {
+			matching = append(matching, int32(row))
+		}
+	}
+	for _, f := range p.foreign {
+		if f.row == 0 {
+			continue
+		}
+		of, err := v.origin(Key(f.key))
+		if err != nil && !v.passes(err) {
+			return nil, nil, err
+		}
+		single(f.row-1, func(column int, is uint32) uint32 {
+			if column >= mClient {
+				return of[column-mClient]
+			}
+			return is
+		})
+		if of == (origin{}) && len(matching) > 0 && matching[len(matching)-1] == int32(f.row-1) {
+			matching = matching[:len(matching)-1] // its call was removed
+		}
+	}
+	if q.workspace != "" {
+		for _, row := range p.loose {
+			single(row, func(column int, is uint32) uint32 { return v.elsewhere(column, is, q) })
+		}
+	}
+	slices.Sort(apart)
+	return apart, matching, nil
 }
 
 // elsewhere matches any workspace: the call is in another chunk, and the record is checked later.

@@ -98,13 +98,33 @@ func (s *textSearch) fits(r *Record) bool {
 	return s.in(r.Arguments) || s.in(r.Result) || strings.Contains(s.text, r.Tool)
 }
 
+// search sets in has which calls have the text in a record of a chunk.
+func (s *textSearch) search(v *view, c *summary, has map[Key]bool) error {
+	return v.log.Each(c.first.Segment, c.first.Offset, c.last.Number, func(rec chain.Record) error {
+		if rec.Kind != kindCall && rec.Kind != kindReturn || !s.in(rec.Body) {
+			return nil
+		}
+		e, err := decodeRecord(rec, v.x.texts)
+		if err != nil {
+			return err
+		}
+		switch e := e.(type) {
+		case *callEvent:
+			has[Key(e.key)] = s.in(e.call.Arguments) || e.answer != nil && s.in(e.answer.body)
+		case *returnEvent:
+			has[Key(e.key)] = has[Key(e.key)] || s.in(e.body)
+		}
+		return nil
+	})
+}
+
 // choose returns the calls of a chunk that have the text. It reads those with texts outside the
 // chunk as a whole.
 func (s *textSearch) choose(v *view, c *summary, found []foundCall) ([]foundCall, error) {
-	sought, has := map[Key]bool{}, map[Key]bool{}
+	has, within := map[Key]bool{}, false
 	for _, f := range found {
 		if !f.apart {
-			sought[f.key] = true
+			within = true
 			continue
 		}
 		r, err := v.record(f.key)
@@ -113,24 +133,8 @@ func (s *textSearch) choose(v *view, c *summary, found []foundCall) ([]foundCall
 		}
 		has[f.key] = err == nil && s.fits(&r)
 	}
-	if len(sought) > 0 {
-		err := v.log.Each(c.first.Segment, c.first.Offset, c.last.Number, func(rec chain.Record) error {
-			if rec.Kind != kindCall && rec.Kind != kindReturn || !s.in(rec.Body) {
-				return nil
-			}
-			e, err := decodeRecord(rec, v.x.texts)
-			if err != nil {
-				return err
-			}
-			switch e := e.(type) {
-			case *callEvent:
-				has[Key(e.key)] = s.in(e.call.Arguments) || e.answer != nil && s.in(e.answer.body)
-			case *returnEvent:
-				has[Key(e.key)] = has[Key(e.key)] || s.in(e.body)
-			}
-			return nil
-		})
-		if err != nil && !v.passes(err) {
+	if within {
+		if err := s.search(v, c, has); err != nil && !v.passes(err) {
 			return nil, fmt.Errorf("cannot look for a text: %w", err)
 		}
 	}

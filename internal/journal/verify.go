@@ -155,21 +155,27 @@ func (v *verification) open(f *files) error {
 		if strings.HasSuffix(name, unfinished) {
 			continue
 		}
-		c, err := v.index.open(name)
-		if errors.Is(err, errForeign) && len(v.chunks) == 0 && c.id == id { // another chunk size, perhaps of a later version
-			v.index.records, v.index.hash.mask = uint64(c.records), uint32(c.mask)
-			c, err = v.index.open(name)
-		}
-		switch {
-		case errors.Is(err, errForeign) && c.id == chain.ID{}:
-			continue // of another version, and ignored
-		case errors.Is(err, columns.ErrDamaged), errors.Is(err, errForeign):
-			return v.differs(name, err)
-		case err == nil:
-			v.chunks[name] = c
-		case !errors.Is(err, fs.ErrNotExist): // otherwise it was removed meanwhile
+		if err := v.openChunk(name); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (v *verification) openChunk(name string) error {
+	c, err := v.index.open(name)
+	if errors.Is(err, errForeign) && len(v.chunks) == 0 && c.id == v.index.hash.id { // another chunk size, perhaps of a later version
+		v.index.records, v.index.hash.mask = uint64(c.records), uint32(c.mask)
+		c, err = v.index.open(name)
+	}
+	switch {
+	case errors.Is(err, errForeign) && c.id == chain.ID{}: // of another version, and ignored
+	case errors.Is(err, columns.ErrDamaged), errors.Is(err, errForeign):
+		return v.differs(name, err)
+	case err == nil:
+		v.chunks[name] = c
+	case !errors.Is(err, fs.ErrNotExist): // otherwise it was removed meanwhile
+		return err
 	}
 	return nil
 }

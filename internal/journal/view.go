@@ -281,11 +281,11 @@ func (v *view) record(k Key) (Record, error) {
 		if err != nil {
 			return Record{}, err
 		}
-		call, is := e.(*callEvent)
-		if is {
-			arguments = call.call.Arguments
+		of := callOf(e)
+		if call, is := e.(*callEvent); is {
+			of, arguments = Key(call.key), call.call.Arguments
 		}
-		if is && Key(call.key) != k || !is && callOf(e) != k {
+		if of != k {
 			return Record{}, v.differs(p)
 		}
 		t.apply(e, rec.Number, rec.Time)

@@ -81,14 +81,21 @@ func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, 
 	case unsynced != nil:
 		return rec, true, fmt.Errorf("cannot journal tool call %q: %w", c.ID, err)
 	}
-	earlier, looked := j.recorded(ctx, &e.call)
+	rec, err = j.failed(ctx, e, &c, err)
+	return rec, false, err
+}
+
+// failed returns the record of a call that was journaled before, after journaling it again has failed
+// because of why; otherwise an error.
+func (j *Journal) failed(ctx context.Context, e *callEvent, c *Call, why error) (Record, error) {
+	earlier, err := j.recorded(ctx, &e.call)
 	switch {
-	case looked == nil && !earlier.mayRepeat(&c):
-		return *earlier, false, nil
-	case looked == nil, errors.Is(looked, ErrNotFound):
-		return Record{}, false, fmt.Errorf("cannot journal tool call %q: %w", c.ID, err)
+	case err == nil && !earlier.mayRepeat(c):
+		return *earlier, nil
+	case err == nil, errors.Is(err, ErrNotFound):
+		return Record{}, fmt.Errorf("cannot journal tool call %q: %w", c.ID, why)
 	}
-	return Record{}, false, fmt.Errorf("cannot journal tool call %q: %w; %w: %w", c.ID, err, ErrUnknown, looked)
+	return Record{}, fmt.Errorf("cannot journal tool call %q: %w; %w: %w", c.ID, why, ErrUnknown, err)
 }
 
 // complete numbers a call, its request, which is the next message, and its answer, the one after.

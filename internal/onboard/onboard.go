@@ -92,15 +92,9 @@ func (c *Agents) setup(agent string) (connect.Setup, error) {
 }
 
 func (c *Agents) connect(ctx context.Context, agents []connect.Agent, named bool) error {
-	var plans []connect.Plan
-	for _, a := range agents {
-		p, ok, err := c.plan(a, named)
-		if err != nil {
-			return err
-		}
-		if ok {
-			plans = append(plans, p)
-		}
+	plans, err := c.plans(agents, named)
+	if err != nil {
+		return err
 	}
 	if len(plans) > 0 && c.JSON && !c.Yes {
 		return c.planned(plans)
@@ -132,6 +126,20 @@ func (c *Agents) connect(ctx context.Context, agents []connect.Agent, named bool
 		c.results = append(c.results, r)
 	}
 	return nil
+}
+
+// plans is plan for several agents, without those for which there is nothing to do.
+func (c *Agents) plans(agents []connect.Agent, named bool) (plans []connect.Plan, _ error) {
+	for _, a := range agents {
+		p, ok, err := c.plan(a, named)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			plans = append(plans, p)
+		}
+	}
+	return plans, nil
 }
 
 // plan shows what connecting an agent changes. ok is false if there is nothing to do.

@@ -25,7 +25,8 @@ func Within(path, root string) bool {
 // Below reports whether a path is below a directory. Both are absolute and clean.
 func Below(path, dir string) bool {
 	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, "/"))
-	return ok && dir != "" && len(rest) > 1 && rest[0] == '/'
+	isBelow := ok && len(rest) > 1 && rest[0] == '/'
+	return isBelow && dir != ""
 }
 
 // Up returns a clean path and the directories above it, the nearest first.

@@ -13,6 +13,11 @@ type shape struct {
 	is     func([]byte) bool // further condition; may be nil
 }
 
+// fits reports whether a text may follow the prefix in a token.
+func (h *shape) fits(rest []byte) bool {
+	return len(rest) >= h.least && (h.is == nil || h.is(rest))
+}
+
 var shapes = []shape{
 	{"ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", 20, false, nil},            // GitHub
 	{"glpat- gldt- glrt- glptt- glcbt- glsoat-", 16, false, nil},        // GitLab
@@ -110,7 +115,7 @@ func (s *search) run(a, b int) {
 				if unclaimed = min(unclaimed, k); b == len(p) && b-k < longestHeader {
 					s.hold(k)
 				}
-			case b-k-len(h.prefix) < h.least, h.is != nil && !h.is(p[k+len(h.prefix):b]):
+			case !h.fits(p[k+len(h.prefix) : b]):
 				if b == len(p) && b-k < mixedWithin {
 					s.hold(k)
 				}
@@ -133,7 +138,8 @@ func (s *search) apart(k int) bool {
 	case !s.alnum[last], second == '\\', s.at(k-3) == '%', s.at(k-5) == 'u' && s.at(k-6) == '\\':
 		return true
 	}
-	return last == 'm' && (second == '[' || '0' <= second && second <= '9')
+	endsColour := second == '[' || '0' <= second && second <= '9'
+	return last == 'm' && endsColour
 }
 
 const mixedWithin = 64 // bytes, the prefix included, that mixed looks at
@@ -151,10 +157,5 @@ func mixed(p []byte) bool {
 func hex(p []byte) bool { return len(bytes.TrimLeft(p[:32], "0123456789abcdef")) == 0 }
 
 func upper(p []byte) bool {
-	for _, c := range p[:16] {
-		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return true
+	return len(bytes.TrimLeft(p[:16], "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")) == 0
 }

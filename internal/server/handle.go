@@ -31,13 +31,7 @@ func (ss *session) safely(callID string, act func()) {
 func (ss *session) handle(m message.Inbound) {
 	switch m := m.(type) {
 	case *message.Request:
-		if m.Item != "" {
-			ss.safely(m.Item, func() { ss.requestItem(m) })
-			return
-		}
-		for _, call := range m.Calls {
-			ss.safely(call.ID, func() { ss.request(m, call) })
-		}
+		ss.requestAll(m)
 	case *message.ApprovalResponse:
 		ss.answer(m)
 	case *message.Cancel:
@@ -64,6 +58,16 @@ func (ss *session) handle(m message.Inbound) {
 		ss.unsubscribe(m)
 	default:
 		ss.refuse(message.UnsupportedFrame, "", "this message is understood but not served")
+	}
+}
+
+func (ss *session) requestAll(m *message.Request) {
+	if m.Item != "" {
+		ss.safely(m.Item, func() { ss.requestItem(m) })
+		return
+	}
+	for _, call := range m.Calls {
+		ss.safely(call.ID, func() { ss.request(m, call) })
 	}
 }
 
@@ -145,7 +149,10 @@ func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse)
 // used it: agents choose it, and a late answer may be meant for the other.
 func (s *Server) question(a message.ApprovalAnswer) (id string, refused *message.Error) {
 	named := slices.DeleteFunc(s.opt.Approvals.Pending(), func(r approval.Request[message.ApprovalRequest]) bool {
-		return a.CallID != "" && r.CallID != a.CallID || a.CallID == "" && !(message.ApprovalRequest{ID: r.ID, CallID: r.CallID}).Named(a.ApprovalID)
+		if a.CallID != "" {
+			return r.CallID != a.CallID
+		}
+		return !(message.ApprovalRequest{ID: r.ID, CallID: r.CallID}).Named(a.ApprovalID)
 	})
 	if len(named) == 0 || named[0].ID == a.ApprovalID {
 		return a.ApprovalID, nil

@@ -133,7 +133,8 @@ func (s *Server) unpark(client, conn string) (resumeState, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, t := range slices.Backward(s.resumeStates) {
-		if t.client == client && (conn == "" || t.conn == conn) && time.Now().Before(t.until) {
+		isMeant := t.client == client && (conn == "" || t.conn == conn)
+		if isMeant && time.Now().Before(t.until) {
 			s.resumeStates = slices.Delete(s.resumeStates, i, i+1)
 			return t, true
 		}
@@ -169,7 +170,8 @@ func (s *Server) earlier(client, conn string, but *session) (found []*session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ss := range s.sessions {
-		if ss != but && ss.token.Name == client && (ss.id == conn || conn == "" && ss.leaving.Load()) {
+		isMeant := ss.id == conn || conn == "" && ss.leaving.Load()
+		if isMeant && ss != but && ss.token.Name == client {
 			found = append(found, ss)
 		}
 	}

@@ -83,8 +83,12 @@ func skipScalar(text []byte, i int) int {
 
 // SkipSpace returns the index of the first byte from i on that is not white space.
 func SkipSpace(text []byte, i int) int {
-	for i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n') {
-		i++
+	for ; i < len(text); i++ {
+		switch text[i] {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return i
+		}
 	}
 	return i
 }

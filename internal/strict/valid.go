@@ -127,6 +127,7 @@ func escapeLength(text []byte) int {
 }
 
 func validNumber(text []byte, i int) int {
+	at := func(any string) bool { return i < len(text) && strings.IndexByte(any, text[i]) >= 0 }
 	digits := func() bool {
 		start := i
 		for i < len(text) && text[i] >= '0' && text[i] <= '9' {
@@ -137,18 +138,18 @@ func validNumber(text []byte, i int) int {
 	if text[i] == '-' {
 		i++
 	}
-	if i < len(text) && text[i] == '0' {
+	if at("0") {
 		i++
 	} else if !digits() {
 		return -1
 	}
-	if i < len(text) && text[i] == '.' {
+	if at(".") {
 		if i++; !digits() {
 			return -1
 		}
 	}
-	if i < len(text) && (text[i] == 'e' || text[i] == 'E') {
-		if i++; i < len(text) && (text[i] == '+' || text[i] == '-') {
+	if at("eE") {
+		if i++; at("+-") {
 			i++
 		}
 		if !digits() {

@@ -57,8 +57,8 @@ func New(url, version string, failed func(error)) (*Exporter, error) {
 
 // Seen takes an answered call; see dispatch.Dispatcher.Observe.
 func (e *Exporter) Seen(c *dispatch.Call, event any) {
-	final, ok := event.(dispatch.Final)
-	if e == nil || !ok || final.Return == nil || final.Return.Replayed {
+	final, _ := event.(dispatch.Final)
+	if e == nil || final.Return == nil || final.Return.Replayed {
 		return
 	}
 	select {

@@ -93,7 +93,8 @@ func (s *step) work() error {
 }
 
 func (s *step) changes() bool {
-	return !s.existed || !bytes.Equal(s.before, s.after) || s.Secret && !s.linked
+	links := s.Secret && !s.linked
+	return !s.existed || links || !bytes.Equal(s.before, s.after)
 }
 
 // target follows links, also dangling ones, up to the one to vault.

@@ -31,7 +31,8 @@ type follower struct {
 // and another method would lose them.
 func sameServer(r *http.Request, via []*http.Request) error {
 	first := via[0]
-	if len(via) > 3 || r.Method != first.Method || r.URL.Scheme != first.URL.Scheme || r.URL.Host != first.URL.Host {
+	isSame := r.URL.Scheme == first.URL.Scheme && r.URL.Host == first.URL.Host
+	if len(via) > 3 || r.Method != first.Method || !isSame {
 		return http.ErrUseLastResponse
 	}
 	return nil

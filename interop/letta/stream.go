@@ -154,7 +154,8 @@ func (r *run) take(frame []byte) {
 	if r.stopped && head.Kind == "ping" {
 		r.over = true
 	}
-	if head.Kind == "ping" || r.stopped || head.Seq != 0 && head.Seq <= r.seq {
+	seen := head.Seq != 0 && head.Seq <= r.seq
+	if head.Kind == "ping" || r.stopped || seen {
 		return
 	}
 	r.seq = max(r.seq, head.Seq)

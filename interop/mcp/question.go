@@ -97,7 +97,8 @@ func (c *call) ask(ctx context.Context, q *question, s *mcp.ServerSession) *mcp.
 
 // atPage reports whether the question is answered on its page: the token may not decide, or the client shows no forms.
 func (c *call) atPage(q *question) bool {
-	return c.url && c.server.options.Page != nil && (q.person == nil || !c.form)
+	byForm := q.person != nil && c.form
+	return c.url && c.server.options.Page != nil && !byForm
 }
 
 func (c *call) notifyComplete(ctx context.Context, s *mcp.ServerSession) {

@@ -45,7 +45,8 @@ func find(mountinfo, own string) []location {
 			path, ok = ownPath(own, pids)
 		}
 		rest, below := strings.CutPrefix(path, strings.TrimSuffix(mount[3], "/"))
-		if !ok || !below || rest != "" && rest[0] != '/' || strings.Contains(path+"/", "/../") {
+		below = below && (rest == "" || rest[0] == '/')
+		if !ok || !below || strings.Contains(path+"/", "/../") {
 			continue // the mount shows another part
 		}
 		p := location{filepath.Join(mount[4], rest), unified}

@@ -151,7 +151,8 @@ func (s *Server) remember(refused Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.refusals {
-		if r.Host == refused.Host && r.Address == refused.Address && (r.Port == refused.Port || r.Port == 0) {
+		same := r.Host == refused.Host && r.Address == refused.Address
+		if same && (r.Port == refused.Port || r.Port == 0) {
 			return
 		}
 	}

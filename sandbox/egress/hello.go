@@ -79,7 +79,8 @@ func (r *records) message(n int) ([]byte, error) {
 			return nil, err
 		}
 		size := int(binary.BigEndian.Uint16(head[3:]))
-		if head[0] != typeHandshake || head[1] != 3 || size == 0 || size > maxRecord {
+		isHandshake := head[0] == typeHandshake && head[1] == 3
+		if !isHandshake || size == 0 || size > maxRecord {
 			return nil, errHello
 		}
 		record, err := r.need(5 + size)
@@ -146,7 +147,8 @@ func hostIn(extension []byte) (string, error) {
 	list := field(b.take(2))
 	kind := list.skip(1)
 	host := list.take(2)
-	if b.bad || list.bad || len(b.rest) > 0 || len(list.rest) > 0 || kind[0] != typeServerName {
+	isWhole := !b.bad && !list.bad && len(b.rest)+len(list.rest) == 0
+	if !isWhole || kind[0] != typeServerName {
 		return "", errHello
 	}
 	name, err := ParseName(string(host))

@@ -20,13 +20,8 @@ func ParseName(s string) (string, error) {
 	s = strings.ToLower(s)
 	label := ""
 	for label = range strings.SplitSeq(s, ".") {
-		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+		if !isLabel(label) {
 			return "", errName
-		}
-		for _, c := range []byte(label) {
-			if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
-				return "", errName
-			}
 		}
 	}
 	// Resolvers parse 127.1, 0x7f.1 and 2130706433 as addresses.
@@ -34,6 +29,13 @@ func ParseName(s string) (string, error) {
 		return "", errName
 	}
 	return s, nil
+}
+
+func isLabel(s string) bool {
+	if s == "" || len(s) > 63 || strings.Trim(s, "-") != s {
+		return false
+	}
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
 // Pattern is an entry of a list of hosts.

@@ -23,7 +23,8 @@ func (b Limits) dir(g *Escalation, p sandbox.Profile) error {
 	if max(p.Mode, g.mode) == sandbox.ReadOnly {
 		return fmt.Errorf("nothing can be written in the profile %s, in which the call runs: widen the profile as well", p.Mode)
 	}
-	if !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.IndexFunc(path, unseen) >= 0 || len(path) > 4096 {
+	isClean := filepath.IsAbs(path) && filepath.Clean(path) == path
+	if !isClean || strings.IndexFunc(path, unseen) >= 0 || len(path) > 4096 {
 		return fmt.Errorf("%s cannot be made writable: name the directory by its absolute path, without . and .. and invisible characters", text(path))
 	}
 	canonical, links, err := paths.ResolveLinks(path)

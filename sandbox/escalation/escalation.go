@@ -135,12 +135,13 @@ func (b Limits) Check(p sandbox.Profile, w Words) (*Escalation, error) {
 	if w == (Words{}) {
 		return nil, nil
 	}
+	byName := w.Host != "" || w.Network == Proxy.String()
 	switch {
 	case p.Mode == sandbox.FullAccess:
 		return nil, errors.New("nothing confines the call, so there is nothing to widen")
-	case p.Tier == sandbox.TierC && (w.Write != "" || w.Host != "" || w.Network == Proxy.String()):
+	case p.Tier == sandbox.TierC && (w.Write != "" || byName):
 		return nil, errTierC
-	case unnamed(p) && (w.Host != "" || w.Network == Proxy.String()):
+	case unnamed(p) && byName:
 		return nil, errUnnamed
 	}
 	g := &Escalation{words: w, ports: b.Ports}
@@ -245,7 +246,8 @@ func (g *Escalation) Lets(host string, port uint16) (lets, alone bool) {
 	if g == nil {
 		return false, false
 	}
-	return g.host != "" && g.host == host && (g.port == 0 || g.port == port), g.alone
+	isHost := g.host != "" && g.host == host
+	return isHost && (g.port == 0 || g.port == port), g.alone
 }
 
 // Close closes the directory.

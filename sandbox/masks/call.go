@@ -87,7 +87,8 @@ func (c *Call) End() (replaced []sandbox.Mask, removed []protect.Incident) {
 // take records what a call has made, or changed of what it could read. The caller holds mu.
 func (t *Tracker) take(c *Call) {
 	for n := range t.names.all() {
-		if n.dir || n.link || c.set.known[n.path] && !c.set.open[n.path] || c.isMasked(n.path) {
+		isFile, closed := !n.dir && !n.link, c.set.known[n.path] && !c.set.open[n.path]
+		if !isFile || closed || c.isMasked(n.path) {
 			continue
 		}
 		now := stateOf(n.path)

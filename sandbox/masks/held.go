@@ -60,13 +60,17 @@ func (t *Tracker) refresh() {
 		if n.made != (state{}) && !making && n.made != stateOf(n.path) {
 			n.made, t.last = state{}, nil
 		}
-		if n.reads && n.read.Action == policy.Ask && !n.dir && n.made == (state{}) {
+		if !n.reads || n.dir || n.made != (state{}) {
+			continue
+		}
+		if n.read.Action == policy.Ask {
 			t.refreshHeld(n)
 		}
-		if n.reads && !n.dir && n.is != "" && n.made == (state{}) {
-			if now := stateOf(n.target); now.links > 1 {
-				linked[now.file] = now.links
-			}
+		if n.is == "" {
+			continue
+		}
+		if now := stateOf(n.target); now.links > 1 {
+			linked[now.file] = now.links
 		}
 	}
 	for _, n := range t.ghosts {

@@ -163,8 +163,10 @@ func (r *entryReader) next() bool {
 		return false
 	}
 	r.text = r.text[used:]
-	order := bytes.Compare(was, r.path)
-	return order < 0 || order == 0 && 0 < stage && stage < r.stage
+	if bytes.Equal(was, r.path) {
+		return 0 < stage && stage < r.stage
+	}
+	return bytes.Compare(was, r.path) < 0
 }
 
 // offset reads a number in git's offset encoding (gitformat-pack(5)); n is 0 for an invalid

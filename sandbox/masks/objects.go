@@ -132,7 +132,8 @@ const mostDeltas = 256
 func (s store) unpack(p *pack, at int64, deltas int) (content []byte, ok bool) {
 	r := bufio.NewReader(io.NewSectionReader(p.data, at, p.size-at))
 	kind, size, base, ok := p.kind(r, at)
-	if !ok || deltas == 0 || size > mostHashed || kind != packedBlob && base <= 0 {
+	isValid := ok && (kind == packedBlob || base > 0)
+	if !isValid || deltas == 0 || size > mostHashed {
 		return nil, false
 	}
 	text, ok := s.inflate(r, size)
@@ -299,7 +300,8 @@ func (p *pack) kind(r *bufio.Reader, at int64) (kind int, size, base int64, ok b
 		text, _ := r.Peek(8)
 		back, n := offset(text)
 		_, err = r.Discard(n)
-		return kind, size, at - back, err == nil && n > 0 && 0 < back && back < at
+		inPack := 0 < back && back < at
+		return kind, size, at - back, err == nil && n > 0 && inPack
 	case namedDelta:
 		name := make([]byte, p.name)
 		_, err = io.ReadFull(r, name)

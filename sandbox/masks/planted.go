@@ -34,7 +34,8 @@ func (t *Tracker) planted(n *name, fresh bool) {
 			many = many || c.fresh >= Most && c.fresh%often == 0
 		}
 	}
-	if n.reads && !n.link && stateOf(n.path).special || many && !t.fits() {
+	special := n.reads && !n.link && stateOf(n.path).special
+	if special || many && !t.fits() {
 		for c := range t.active {
 			c.violated()
 		}
@@ -60,14 +61,16 @@ func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 		now, known := stateOf(n.path), c.set.known[n.path]
 		was := c.began[n.path]
 		own := !known || n.made.file != "" && n.made.file == now.file
-		if c.isMasked(n.path) || !own && (was.file == "" || was.file == now.file) {
+		replaced := was.file != "" && was.file != now.file
+		if c.isMasked(n.path) || !own && !replaced {
 			continue
 		}
 		why, by := n.offends(now, was), cmp.Or(n.read.Rule, n.write.Rule)
 		if n.way {
 			by, _ = t.anyone.BlocksBelow(n.path)
 		}
-		if why == "" && all && !known && !n.way {
+		isNew := !known && !n.way
+		if why == "" && all && isNew {
 			why = tooMany
 		}
 		if why != "" {
@@ -84,9 +87,10 @@ func (n *name) offends(now, was state) string {
 		if was.file != now.file && n.detours() {
 			return detour
 		}
-	case n.reads && now.special && !n.link:
+	case !n.reads || n.link:
+	case now.special:
 		return noFile
-	case n.reads && !n.link && !n.dir && now.links > 1:
+	case !n.dir && now.links > 1:
 		return manyNames
 	}
 	return ""

@@ -138,18 +138,8 @@ func (b *builder) judge(n *name) {
 	if n.is == "" || b.by != b.t.anyone && !own.judge(b.t, b.by) {
 		return
 	}
-	free := n.made != (state{}) && !b.all
-	lifted := func(by policy.Block) bool { return by.Action == policy.Ask && b.lifts(&own) }
-	held := n.held.yes && own.reads && own.read.Action == policy.Ask // and so is what the same rule forbids to write
-	heldToo := held && own.write.Rule == own.read.Rule
-	own.reads = own.reads && !free && !held && !lifted(own.read)
-	own.writes = own.writes && !free && !heldToo && !lifted(own.write)
-	if !n.dir {
-		root := b.t.root(n.path)
-		b.hide.add(n.path, root, own.reads)
-		b.fix.add(n.path, root, own.writes || own.reads)
-	}
-	b.list = append(b.list, &own)
+	b.exempt(&own)
+	b.add(&own)
 	if !own.reads || n.dir {
 		return
 	}
@@ -157,14 +147,37 @@ func (b *builder) judge(n *name) {
 		if path != n.target {
 			other := own
 			other.path, other.target = path, path
-			b.hide.add(path, b.t.root(path), true)
-			b.fix.add(path, b.t.root(path), true)
-			b.list = append(b.list, &other)
+			b.add(&other)
 		}
 	}
 }
 
-func (b *builder) lifts(n *name) bool {
+// exempt clears the rules of a name that make no mask.
+func (b *builder) exempt(n *name) {
+	if n.made != (state{}) && !b.all {
+		n.reads, n.writes = false, false
+		return
+	}
+	held := n.held.yes && n.reads && n.read.Action == policy.Ask // and so is what the same rule forbids to write
+	heldToo := held && n.write.Rule == n.read.Rule
+	n.reads = n.reads && !held && !b.lifts(n, n.read)
+	n.writes = n.writes && !heldToo && !b.lifts(n, n.write)
+}
+
+func (b *builder) add(n *name) {
+	if !n.dir {
+		root := b.t.root(n.path)
+		b.hide.add(n.path, root, n.reads)
+		b.fix.add(n.path, root, n.writes || n.reads)
+	}
+	b.list = append(b.list, n)
+}
+
+// lifts reports whether an approved effect lifts a rule for a name.
+func (b *builder) lifts(n *name, by policy.Block) bool {
+	if by.Action != policy.Ask {
+		return false
+	}
 	for _, e := range b.opened {
 		if n.path == e.Path || n.path == e.Canonical || n.target == e.Canonical {
 			b.lifted = true
@@ -217,9 +230,11 @@ func (b *builder) whole(n *name, of cut, by policy.Block) bool {
 	if !n.dir {
 		return true
 	}
+	if n.path != n.target {
+		return by.Tree
+	}
 	in := of[n.path]
-	linked := n.path != n.target
-	return by.Tree && (linked || in.some && !in.open)
+	return by.Tree && in.some && !in.open
 }
 
 func within(path, root string, set map[string]bool) bool {

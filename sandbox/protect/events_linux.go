@@ -115,8 +115,8 @@ func (w *Watcher) handle(e event) {
 	case e.mask&unix.IN_IGNORED != 0:
 		f.wd = -1 // the kernel removed the watch with the directory
 		delete(w.tree.watch, e.wd)
-		if f.born.IsZero() && f.parent != nil {
-			w.tree.again[f.parent] = struct{}{} // the watch descriptor may be reused
+		if f.born.IsZero() {
+			w.tree.retry(f.parent) // the watch descriptor may be reused
 		}
 		w.depart(f)
 		w.drop(f)
@@ -144,18 +144,15 @@ func (w *Watcher) canWait(f *directory, e event) bool {
 // state of the directory is as old, otherwise the new name is checked.
 func (w *Watcher) renamed(f *directory, e event) bool {
 	d := f.children[e.name]
-	if d == nil || d.wd < 0 || d.unread || d.born.IsZero() {
+	if d == nil || !d.isKnown() || f.children[e.to] != nil {
 		return false
 	}
-	if f.children[e.to] != nil || !w.ordinary(f, e.name) || !w.ordinary(f, e.to) {
+	if !w.ordinary(f, e.name) || !w.ordinary(f, e.to) {
 		return false
 	}
 	dir := f.path()
 	from, to := dir+"/"+e.name, dir+"/"+e.to
-	if s := w.options.Sight; s != nil && (d.sighted || s.Wants(from, false) || s.Wants(to, false)) {
-		return false
-	}
-	if !w.keeps(d, f, e.to, to) {
+	if w.sees(d, from, to) || !w.keeps(d, f, e.to, to) {
 		return false
 	}
 	if !w.tree.exact(f) {
@@ -171,7 +168,7 @@ func (w *Watcher) renamed(f *directory, e event) bool {
 }
 
 func (w *Watcher) ordinary(f *directory, name string) bool {
-	return f.kind == plain && !w.matters(f, name) && (len(w.links) == 0 || !w.isNoted(f, name))
+	return f.kind == plain && !w.matters(f, name) && !w.isNoted(f, name)
 }
 
 // here caches the directory of the latest event, which is likely that of the next.
@@ -202,12 +199,13 @@ func (w *Watcher) at(f *directory) (int, error) {
 }
 
 func (w *Watcher) visit(f *directory, name string, mask uint32) {
-	if mask&replaced != 0 {
-		w.changed(f, name, mask&unix.IN_ISDIR != 0 || f.children[name] != nil)
-	}
 	old := f.children[name]
-	noted := len(w.links) > 0 && w.isNoted(f, name)
-	if mask&unix.IN_ISDIR == 0 && old == nil && !noted && !w.matters(f, name) {
+	isDir := mask&unix.IN_ISDIR != 0 || old != nil
+	if mask&replaced != 0 {
+		w.changed(f, name, isDir)
+	}
+	noted := w.isNoted(f, name)
+	if !isDir && !noted && !w.matters(f, name) {
 		return
 	}
 	w.tree.look(f)
@@ -216,23 +214,19 @@ func (w *Watcher) visit(f *directory, name string, mask uint32) {
 	if err == nil {
 		in, err = nofollow.Stat(dir, name)
 	}
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		w.arrived(f, name, in, noted)
 		if mask&unix.IN_MOVED_TO != 0 && old != nil && old == f.children[name] {
 			w.returned(old)
 		}
-	case unix.EACCES:
+	case err == unix.EACCES:
 		w.tree.closed[f], f.unread = struct{}{}, true
+	case dir >= 0:
+		w.vanished(f, name)
 	default:
-		if dir < 0 {
-			w.tree.again[f] = struct{}{}
-			if old != nil {
-				w.tree.again[old] = struct{}{}
-			}
-		} else {
-			w.vanished(f, name)
-		}
+		w.tree.retry(f)
+		w.tree.retry(old)
 	}
 	if mask&replaced != 0 && len(w.active) > 0 {
 		w.uncover(f.path() + "/" + name)
@@ -241,7 +235,7 @@ func (w *Watcher) visit(f *directory, name string, mask uint32) {
 
 func (w *Watcher) returned(f *directory) {
 	if f.wd < 0 {
-		w.tree.again[f] = struct{}{}
+		w.tree.retry(f)
 	}
 	if f.sighted {
 		w.relist(f)
@@ -254,7 +248,9 @@ func (w *Watcher) arrived(f *directory, name string, in nofollow.Info, noted boo
 	}
 	w.judge(f, name, in.Mode)
 	w.place(f, name, in)
-	if f.kind == plain && !f.bare && bareName(name) && isBare(func(name string) bool { _, ok := modeOf(f.path() + "/" + name); return ok }) {
+	has := func(name string) bool { _, ok := modeOf(f.path() + "/" + name); return ok }
+	mayBeBare := f.kind == plain && !f.bare && bareName(name)
+	if mayBeBare && isBare(has) {
 		w.becomeBare(f)
 		w.scan(w.read(f))
 	}
@@ -319,7 +315,10 @@ func (w *Watcher) vanished(f *directory, name string) {
 }
 
 func (w *Watcher) matters(f *directory, name string) bool {
-	return f.kind != plain || f.bare || name == ".git" || bareName(name) || w.counts(f, name) || w.names.nested[name] != nil
+	if f.kind != plain || f.bare || name == ".git" {
+		return true
+	}
+	return bareName(name) || w.counts(f, name) || w.names.nested[name] != nil
 }
 
 func (w *Watcher) settleTree() {

@@ -159,7 +159,11 @@ func (w *Watcher) convict(e entry, why string, wait bool) {
 // ended before if c is nil. What waits for other calls is kept, and reported.
 func (w *Watcher) due(c *Call) (list []*finding) {
 	for e, n := range w.findings {
-		if c != nil && !n.by[c] || c == nil && !n.late {
+		isDue := n.late
+		if c != nil {
+			isDue = n.by[c]
+		}
+		if !isDue {
 			continue
 		}
 		delete(n.by, c)

@@ -138,11 +138,13 @@ func checkHgrc(text string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimRight(line, " \t\r")
 		name, value, set := strings.Cut(line, "=")
-		switch name = strings.TrimSpace(name); {
+		name = strings.TrimSpace(name)
+		isDefault := set && (name == "default" || name == "default-push")
+		switch {
 		case line == "" || line[0] == '#' || line[0] == ';':
 		case line == "[paths]":
 			section = line
-		case section == "" || !set || name != "default" && name != "default-push" || strings.ContainsAny(value, ";|&`$"):
+		case section == "" || !isDefault || strings.ContainsAny(value, ";|&`$"):
 			return "it has a line that is not allowed: " + brief(line)
 		}
 	}

@@ -44,24 +44,34 @@ func (w *Watcher) judgeProject(f *directory, name string, mode fs.FileMode) bool
 // judgeGit checks an entry of a directory of git, or of one that may be a bare repository.
 func (w *Watcher) judgeGit(f *directory, name string, mode fs.FileMode) {
 	link := mode&fs.ModeSymlink != 0
-	isConfig := name == "config" || name == "config.worktree" || name == "commondir"
 	isFile := mode.IsRegular() || mode.IsDir() || link
 	switch {
 	case f.kind == hooks && !strings.HasSuffix(name, ".sample"):
 		w.accuse(f, name, "git runs it", true)
 	case f.kind == gitInfo && name == "attributes" && w.filtersAlien(f):
 		w.accuse(f, name, "git runs filters that it names", true)
-	case f.isGit() && link && slices.Contains(linkable, name):
-		w.accuse(f, name, "git would follow it to another directory", true)
-	case f.isGit() && name == "commondir" && f.kind != worktree:
-		w.accuse(f, name, elsewhere, true)
-	case f.isGit() && isConfig:
-		w.prove(f, name)
+	case f.isGit() && w.judgeSetup(f, name, link):
 	case f.kind != plain && link:
 		w.accuse(f, name, "git would follow it to another file", true)
 	case (f.kind != plain || f.bare) && !isFile:
 		w.accuse(f, name, "git would wait for it, or be fed by whoever holds its other end: it is a FIFO, socket or device", true)
 	}
+}
+
+// judgeSetup checks an entry of a git directory that says where git finds its parts, or configures
+// it. It reports whether it is one.
+func (w *Watcher) judgeSetup(f *directory, name string, link bool) bool {
+	switch {
+	case link && slices.Contains(linkable, name):
+		w.accuse(f, name, "git would follow it to another directory", true)
+	case name == "commondir" && f.kind != worktree:
+		w.accuse(f, name, elsewhere, true)
+	case name == "config" || name == "config.worktree" || name == "commondir":
+		w.prove(f, name)
+	default:
+		return false
+	}
+	return true
 }
 
 // filtersAlien reports whether info/attributes is protected and no running call has made the directory.
@@ -128,11 +138,18 @@ func (w *Watcher) judgeRepository(f *directory, mode fs.FileMode) {
 // isBare reports whether git treats a directory with these names as a git directory
 // (is_git_directory).
 func isBare(has func(name string) bool) bool {
-	return has("HEAD") && (has("commondir") || has("refs") && has("objects"))
+	if !has("HEAD") {
+		return false
+	}
+	return has("commondir") || has("refs") && has("objects")
 }
 
 func bareName(name string) bool {
-	return name == "HEAD" || name == "commondir" || name == "refs" || name == "objects"
+	switch name {
+	case "HEAD", "commondir", "refs", "objects":
+		return true
+	}
+	return false
 }
 
 // becomeBare treats a project directory as a git directory from now on, and forgets its

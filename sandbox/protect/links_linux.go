@@ -65,6 +65,9 @@ func (w *Watcher) passes(dir string) bool {
 // isNoted reports whether links has the entry of a directory with this name, or may have something
 // below it.
 func (w *Watcher) isNoted(f *directory, name string) bool {
+	if len(w.links) == 0 {
+		return false
+	}
 	path := f.path() + "/" + name
 	_, noted := w.links[path]
 	return noted || w.passes(path)

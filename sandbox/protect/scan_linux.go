@@ -40,7 +40,7 @@ func (w *Watcher) read(f *directory) []*directory {
 	dir, in, err := w.openDir(f)
 	if err != nil {
 		if err != unix.EACCES && !f.root {
-			w.tree.again[f] = struct{}{} // it was moved: found again or forgotten later
+			w.tree.retry(f) // it was moved: found again or forgotten later
 		}
 		return nil
 	}
@@ -49,7 +49,9 @@ func (w *Watcher) read(f *directory) []*directory {
 		return w.exchange(f, in)
 	}
 	if f.id == (nofollow.ID{}) {
-		if was := w.tree.byID[in.ID]; was != nil && was != f && !f.root && w.hasMoved(was, f, in) {
+		was := w.tree.byID[in.ID]
+		isOther := was != nil && was != f
+		if isOther && !f.root && w.hasMoved(was, f, in) {
 			w.drop(f)
 			return w.attach(was, f.parent, f.name)
 		}
@@ -104,7 +106,7 @@ func (w *Watcher) exchange(f *directory, in nofollow.Info) []*directory {
 	}
 	parent := f.parent
 	w.lose(f)
-	w.tree.again[f] = struct{}{}
+	w.tree.retry(f)
 	return w.enter(parent, f.name, in)
 }
 
@@ -226,7 +228,7 @@ func (w *Watcher) lose(f *directory) {
 func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 	keeps := w.keeps(f, parent, name, parent.path()+"/"+name)
 	if !f.lost {
-		w.tree.again[f.parent] = struct{}{} // something else may have its old name
+		w.tree.retry(f.parent) // something else may have its old name
 	}
 	if !keeps {
 		w.depart(f)

@@ -51,7 +51,10 @@ func (w *Watcher) sync() {
 // searchLost scans again for the Sight after the queue has overflowed, and handles new events
 // meanwhile: otherwise the queue would overflow again.
 func (w *Watcher) searchLost() {
-	for left := w.looks; w.options.Sight != nil && w.tree.full && left > 0 && w.search(piece); left -= piece {
+	if w.options.Sight == nil {
+		return
+	}
+	for left := w.looks; w.tree.full && left > 0 && w.search(piece); left -= piece {
 		w.pump(1 << 14)
 	}
 }
@@ -109,10 +112,19 @@ func (w *Watcher) changed(f *directory, name string, dir bool) {
 	}
 	f.see()
 	if _, err := w.at(f); err != nil {
-		w.tree.again[f] = struct{}{} // it is elsewhere by now
+		w.tree.retry(f) // it is elsewhere by now
 		return
 	}
 	w.options.Sight.Changed(path)
+}
+
+// sees reports whether a rename of a directory may matter to the Sight.
+func (w *Watcher) sees(f *directory, from, to string) bool {
+	s := w.options.Sight
+	if s == nil {
+		return false
+	}
+	return f.sighted || s.Wants(from, false) || s.Wants(to, false)
 }
 
 func (w *Watcher) moved(f *directory, from string) {

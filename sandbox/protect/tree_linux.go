@@ -57,7 +57,11 @@ func (k kind) kindBelow(name string) kind {
 
 // gitStores reports whether git keeps only data in a directory with this name.
 func gitStores(name string) bool {
-	return name == "objects" || name == "refs" || name == "logs" || name == "lfs"
+	switch name {
+	case "objects", "refs", "logs", "lfs":
+		return true
+	}
+	return false
 }
 
 type directory struct {
@@ -80,6 +84,9 @@ type directory struct {
 	read uint64    // tree.drains when last read; below tree.gap: not since events were lost
 	held map[string]bool
 }
+
+// isKnown reports whether a directory is watched, was read, and can be told from one with its inode.
+func (f *directory) isKnown() bool { return f.wd >= 0 && !f.unread && !f.born.IsZero() }
 
 func (f *directory) path() string {
 	parts := []string{f.name}
@@ -149,6 +156,13 @@ func newTree(most int) tree {
 }
 
 func (f *directory) is(in nofollow.Info) bool { return f.id == in.ID && f.born.Equal(in.Born) }
+
+// retry has a directory, if any, read again when the queue is empty.
+func (t *tree) retry(f *directory) {
+	if f != nil {
+		t.again[f] = struct{}{}
+	}
+}
 
 // look records that names in a directory are read, after pending events.
 func (t *tree) look(f *directory) {

@@ -77,7 +77,8 @@ func (c complaint) paths() []string {
 		paths = c.pathsAbove()
 	}
 	paths = slices.DeleteFunc(paths, func(p string) bool {
-		return p == "" || len(p) > longestPath || strings.ContainsFunc(p, isControl) || strings.Contains(p, "://")
+		isPath := p != "" && len(p) <= longestPath && !strings.Contains(p, "://")
+		return !isPath || strings.ContainsFunc(p, isControl)
 	})
 	return paths[:min(len(paths), pathsOfEach)]
 }
@@ -93,7 +94,8 @@ func unquoted(before string) (paths []string) {
 			paths = append(paths, part)
 		}
 		word := part[strings.LastIndexByte(part, ' ')+1:]
-		if word != part && strings.Contains(word, "/") || last && len(parts) > 1 {
+		isPath := word != part && strings.Contains(word, "/")
+		if isPath || last && len(parts) > 1 {
 			paths = append(paths, word)
 		}
 	}

@@ -134,16 +134,21 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 	case exit.Code != 0:
 		r.Text = fmt.Sprintf("Exit code: %d", exit.Code)
 	}
+	addNotices(&r, exit)
+	return r
+}
+
+// addNotices adds what a model should know beside how the command ended.
+func addNotices(r *tools.Result, exit executor.Exit) {
 	if len(exit.Borrowed) > 0 {
-		addLine(&r, fmt.Sprintf("This call could reach the servers of the background calls %s at 127.0.0.1.", strings.Join(exit.Borrowed, ", ")))
+		addLine(r, fmt.Sprintf("This call could reach the servers of the background calls %s at 127.0.0.1.", strings.Join(exit.Borrowed, ", ")))
 	}
 	if exit.Stuck {
-		addLine(&r, "Some of its processes were killed but still exist: they wait in the kernel for a device or file system that does not respond.")
+		addLine(r, "Some of its processes were killed but still exist: they wait in the kernel for a device or file system that does not respond.")
 	}
 	if r.Leftovers = exit.Leftovers; len(r.Leftovers) > 0 {
-		addLine(&r, leftoverNotice(r.Leftovers))
+		addLine(r, leftoverNotice(r.Leftovers))
 	}
-	return r
 }
 
 func (v *invocation) longest() time.Duration {

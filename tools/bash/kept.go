@@ -33,7 +33,7 @@ const (
 // or whose program does not exist.
 func (t *tool) markKept(script string, effects []policy.Effect) {
 	moved := t.movesWork(effects)
-	elsewhere := slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Kind == policy.Env && (e.Name == "PATH" || e.Name == "") })
+	elsewhere := slices.ContainsFunc(effects, setsPath)
 	for i := range effects {
 		e := &effects[i]
 		if e.Kind != policy.Exec || len(e.Argv) == 0 {
@@ -42,12 +42,17 @@ func (t *tool) markKept(script string, effects []policy.Effect) {
 		c := programs.Parse(e.Argv)
 		if c.Loses != "" && c.Opaque == "" && len(c.Sub) == 0 {
 			again := len(e.Dirs) == 1 && !moved && t.keeps(&c, e.Dirs[0])
-			e.Kept = again || onlyFresh(&c) || c.Moves && t.staysAfter(&c, e.Dirs, script, effects)
+			e.Kept = again || onlyFresh(&c) || t.staysAfter(&c, e.Dirs, script, effects)
 		}
 		if c.Loses != "" || c.Leaves {
 			e.Absent = !elsewhere && t.isAbsent(e.Argv[0])
 		}
 	}
+}
+
+// setsPath reports whether an effect may change where programs are searched.
+func setsPath(e policy.Effect) bool {
+	return e.Kind == policy.Env && (e.Name == "PATH" || e.Name == "")
 }
 
 // movesWork reports whether the script moves, or links, what cannot be restored: then it may be
@@ -58,7 +63,8 @@ func (t *tool) movesWork(effects []policy.Effect) bool {
 			return false
 		}
 		c := programs.Parse(e.Argv)
-		moves := c.Moves || c.Name == "ln" || c.Name == "git" && len(c.Words) > 0 && c.Words[0].Text == "mv"
+		gitMoves := c.Name == "git" && len(c.Words) > 0 && c.Words[0].Text == "mv"
+		moves := c.Moves || c.Name == "ln" || gitMoves
 		return moves && (len(e.Dirs) != 1 || !t.restores(&c, e.Dirs[0]))
 	})
 }
@@ -67,9 +73,12 @@ func (t *tool) movesWork(effects []policy.Effect) bool {
 func (t *tool) restores(c *programs.Command, dir string) bool {
 	l := t.removal()
 	return !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool {
+		if !isSource(o) {
+			return false
+		}
 		path := absolute(o.Word.Text, dir)
 		_, err := os.Lstat(path)
-		return isSource(o) && (o.Word.Dynamic || err != nil || !l.again(path, ""))
+		return o.Word.Dynamic || err != nil || !l.again(path, "")
 	})
 }
 
@@ -88,12 +97,14 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 func (t *tool) isAbsent(program policy.Word) bool {
 	o := t.options
 	i := slices.IndexFunc(o.Env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=/") })
-	if i < 0 || program.Dynamic || program.Text == "" || strings.Contains(program.Text, "/") || program.Text == "kill" {
+	isName := !program.Dynamic && program.Text != "" && !strings.Contains(program.Text, "/")
+	if i < 0 || !isName || program.Text == "kill" {
 		return false
 	}
 	for _, dir := range filepath.SplitList(strings.TrimPrefix(o.Env[i], "PATH=") + ":" + defaultPath) {
 		real := shell.Host().Canonical(dir)
-		if !filepath.IsAbs(dir) || real == "" || o.Profile.CanWrite(real) == nil || o.Profile.Scratch(real) {
+		isKnown := filepath.IsAbs(dir) && real != ""
+		if !isKnown || o.Profile.CanWrite(real) == nil || o.Profile.Scratch(real) {
 			return false
 		}
 		if _, err := os.Lstat(filepath.Join(real, program.Text)); !errors.Is(err, fs.ErrNotExist) {
@@ -113,11 +124,16 @@ func (t *tool) keeps(c *programs.Command, dir string) bool {
 	l := t.removal()
 	some := false
 	for _, o := range c.Operands {
-		if c.Moves && !isSource(o) || !c.Moves && o.Kind != programs.Write {
+		counts := o.Kind == programs.Write
+		if c.Moves {
+			counts = isSource(o)
+		}
+		if !counts {
 			continue
 		}
 		path := absolute(o.Word.Text, dir)
-		if o.Word.Dynamic || path == "/" || path == t.options.Workspace && o.Part == "" || !l.again(path, strings.TrimSuffix(o.Part, programs.PartSome)) {
+		isAll := path == "/" || path == t.options.Workspace && o.Part == ""
+		if o.Word.Dynamic || isAll || !l.again(path, strings.TrimSuffix(o.Part, programs.PartSome)) {
 			return false
 		}
 		some = true
@@ -154,9 +170,13 @@ func (l *removal) again(path, part string) bool {
 	case l.isMade(path):
 		return true
 	}
+	return l.below(path, strings.ToLower(part))
+}
+
+// below reports whether everything below a directory whose name ends in part can be restored.
+func (l *removal) below(path, part string) bool {
 	failed := errors.New("something is lost")
-	part = strings.ToLower(part)
-	err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
 		l.seen--
 		switch {
 		case err != nil:
@@ -244,6 +264,9 @@ func isSource(o programs.Operand) bool { return o.Kind == programs.Read || o.Lin
 // destination counts only if the sources are unknown too, and the script mentions no temporary
 // files.
 func (t *tool) staysAfter(c *programs.Command, dirs []string, script string, effects []policy.Effect) bool {
+	if !c.Moves {
+		return false
+	}
 	known := slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return isSource(o) && o.Word.Text != "" })
 	script = strings.ToLower(script)
 	temporary := strings.Contains(script, "tmp") || strings.Contains(script, "mktemp")
@@ -290,7 +313,9 @@ func (t *tool) endsWithCall(path string, dynamic bool, effects []policy.Effect) 
 func (t *tool) ownScratch(effects []policy.Effect) {
 	for i := range effects {
 		e := &effects[i]
-		if (e.Kind == policy.Read || e.Kind == policy.Write) && !e.Unknown && e.Canonical == e.Path && t.options.Profile.Scratch(e.Path) && !onHost(e.Path) {
+		isFile := e.Kind == policy.Read || e.Kind == policy.Write
+		isDirect := !e.Unknown && e.Canonical == e.Path && t.options.Profile.Scratch(e.Path)
+		if isFile && isDirect && !onHost(e.Path) {
 			e.Possible = true
 		}
 	}

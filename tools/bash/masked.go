@@ -103,7 +103,8 @@ func continues(after string) bool {
 func inName(c byte) bool {
 	letter := c|0x20 >= 'a' && c|0x20 <= 'z'
 	digit := c >= '0' && c <= '9'
-	return letter || digit || c >= 0x80 || slices.Contains([]byte("_-."), c)
+	other := c >= 0x80 || slices.Contains([]byte("_-."), c)
+	return letter || digit || other
 }
 
 func replaced(m sandbox.Mask) sandbox.Denial {

@@ -38,8 +38,9 @@ func (a *application) apply(ctx context.Context) error {
 func (a *application) write(ctx context.Context) error {
 	for _, s := range a.states {
 		var err error
+		isSame := s.old != nil && string(s.before) == string(s.after)
 		switch {
-		case s.remove || s.to.canonical == "" && s.old != nil && string(s.before) == string(s.after):
+		case s.remove || s.to.canonical == "" && isSame:
 		case s.to.canonical != "":
 			err = a.put(ctx, s.to, s, sandbox.Replacement{Data: s.after, Parents: true, Like: s.old})
 		default:

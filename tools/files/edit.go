@@ -30,16 +30,11 @@ type edit struct {
 const mostEdits = 100 // bounds the time of one call
 
 func (a editArguments) list() ([]edit, error) {
+	if a.Edits != nil {
+		return a.several()
+	}
 	one := edit{ReplaceAll: a.ReplaceAll != nil && *a.ReplaceAll}
 	switch {
-	case a.Edits != nil && (a.OldString != nil || a.NewString != nil || a.ReplaceAll != nil || a.Expected != nil):
-		return nil, problem("edits", "given beside old_string, new_string, replace_all or expected_replacements; put all edits into edits")
-	case len(a.Edits) > mostEdits:
-		return nil, problem("edits", "%d edits; at most %d can be made in one call", len(a.Edits), mostEdits)
-	case a.Edits != nil && len(a.Edits) == 0:
-		return nil, problem("edits", "empty; name at least one edit")
-	case a.Edits != nil:
-		return a.Edits, nil
 	case a.OldString == nil:
 		return nil, problem("old_string", "missing; it is required")
 	case a.NewString == nil:
@@ -51,6 +46,19 @@ func (a editArguments) list() ([]edit, error) {
 	}
 	one.OldString, one.NewString = *a.OldString, *a.NewString
 	return []edit{one}, nil
+}
+
+func (a editArguments) several() ([]edit, error) {
+	hasText := a.OldString != nil || a.NewString != nil
+	switch {
+	case hasText || a.ReplaceAll != nil || a.Expected != nil:
+		return nil, problem("edits", "given beside old_string, new_string, replace_all or expected_replacements; put all edits into edits")
+	case len(a.Edits) > mostEdits:
+		return nil, problem("edits", "%d edits; at most %d can be made in one call", len(a.Edits), mostEdits)
+	case len(a.Edits) == 0:
+		return nil, problem("edits", "empty; name at least one edit")
+	}
+	return a.Edits, nil
 }
 
 const editSchema = `"old_string":{"type":"string","minLength":1,"description":"The text to replace, white space included, with enough around it to occur once."},` +

@@ -75,14 +75,8 @@ func translate(text string) string {
 	braces := 0
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
-		case strings.HasPrefix(text[i:], "**/") && (i == 0 || text[i-1] == '/'):
-			b.WriteString(`(?:[^/]+/)*`)
-			i += 2
-		case strings.HasPrefix(text[i:], "**"):
-			b.WriteString(`.*`)
-			i++
 		case c == '*':
-			b.WriteString(`[^/]*`)
+			i += stars(&b, text[i:], i == 0 || text[i-1] == '/') - 1
 		case c == '?':
 			b.WriteString(`[^/]`)
 		case c == '[':
@@ -98,13 +92,25 @@ func translate(text string) string {
 		case c == '\\' && i+1 < len(text):
 			i++
 			b.WriteString(regexp.QuoteMeta(text[i : i+1]))
-		case c >= 0x80:
-			b.WriteByte(c)
 		default:
 			b.WriteString(regexp.QuoteMeta(text[i : i+1]))
 		}
 	}
 	return b.String()
+}
+
+// stars writes leading asterisks, at the start of a name or within, and returns their length.
+func stars(b *strings.Builder, text string, starts bool) int {
+	switch {
+	case starts && strings.HasPrefix(text, "**/"):
+		b.WriteString(`(?:[^/]+/)*`)
+		return len("**/")
+	case strings.HasPrefix(text, "**"):
+		b.WriteString(`.*`)
+		return len("**")
+	}
+	b.WriteString(`[^/]*`)
+	return len("*")
 }
 
 // class writes a leading character class and returns its length. An unclosed bracket is literal.

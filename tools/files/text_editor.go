@@ -89,7 +89,8 @@ func (b base) view(a textEditorArguments) (tools.Invocation, error) {
 	if a.ViewRange == nil {
 		return b.read(read)
 	}
-	if len(a.ViewRange) != 2 || a.ViewRange[0] < 1 || a.ViewRange[1] != -1 && a.ViewRange[1] < a.ViewRange[0] {
+	isRange := len(a.ViewRange) == 2 && a.ViewRange[0] >= 1
+	if !isRange || a.ViewRange[1] != -1 && a.ViewRange[1] < a.ViewRange[0] {
 		return nil, problem("view_range", "%v: expected the first line, from 1, and the last one, -1 for the end", a.ViewRange)
 	}
 	read.Offset = &a.ViewRange[0]

@@ -127,6 +127,11 @@ func (w *walk) entry(ctx context.Context, path string, e fs.DirEntry) error {
 	if !inside {
 		return nil
 	}
+	return w.descend(ctx, path)
+}
+
+// descend walks a directory. If it cannot be read, the walk goes on elsewhere.
+func (w *walk) descend(ctx context.Context, path string) error {
 	err := w.dir(ctx, path)
 	if err != nil && !errors.Is(err, errEnough) && ctx.Err() == nil {
 		w.fault(err)
@@ -168,7 +173,8 @@ func (w *walk) list(ctx context.Context, rel string) ([]fs.DirEntry, error) {
 	if w.entries += len(entries); w.entries >= w.most {
 		w.stopped = fmt.Sprintf("after %d names", w.most)
 	}
-	if err != nil && len(entries) == 0 && rel == "" && !errors.Is(err, io.EOF) {
+	failed := err != nil && len(entries) == 0 && !errors.Is(err, io.EOF)
+	if failed && rel == "" {
 		return nil, fmt.Errorf("cannot list %s: %w", w.root.asked, err)
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })

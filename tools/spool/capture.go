@@ -162,7 +162,8 @@ func (c *Capture) Next(s tools.Stream, offset int64, buf []byte) (p []byte, from
 		p, from = p[n:], from+int64(n)
 	}
 	n := unfinished(p)
-	if rest == 0 && closed || rest > 0 && n == len(p) {
+	isCut := rest > 0 && n == len(p)
+	if isCut || rest == 0 && closed {
 		return p, from // its rest will not come
 	}
 	return p[:len(p)-n], from

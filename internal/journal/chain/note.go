@@ -80,7 +80,8 @@ func (n note) read(strict bool) (Mark, error) {
 		return Mark{}, fmt.Errorf("cannot read where the log ends: %w", err)
 	}
 	lost := !a.whole && !b.whole
-	torn := !b.whole || a.written && !a.whole || size > firm+slotSize
+	cut := a.written && !a.whole
+	torn := !b.whole || cut || size > firm+slotSize
 	if lost || strict && torn {
 		return Mark{}, &DamageError{Why: "the note of where the log ends was changed"}
 	}

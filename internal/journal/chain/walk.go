@@ -41,7 +41,7 @@ func (w *walk) all(list []uint32) error {
 		if err != nil {
 			return err
 		}
-		if begun && !last && w.end < w.size && !w.stopped() {
+		if begun && !last && w.isCut() {
 			return w.damage("it is incomplete or damaged")
 		}
 	}
@@ -74,14 +74,28 @@ func (w *walk) from(list []uint32, after Mark) error {
 	if i == len(list)-1 && w.upTo > 0 {
 		w.size = min(w.size, w.upTo)
 	}
-	first, _, err := recordAt(f, Mark{Segment: after.Segment}, w.size)
+	if err := w.seek(after); err != nil {
+		return err
+	}
+	if err := w.records(scan(f, Mark{after.Number, after.Segment, w.end, after.Hash}, w.size)); err != nil {
+		return err
+	}
+	if i < len(list)-1 && w.isCut() {
+		return w.damage("it is incomplete or damaged")
+	}
+	return w.all(list[i+1:])
+}
+
+// seek places the walk behind a record of its segment.
+func (w *walk) seek(after Mark) error {
+	first, _, err := recordAt(w.file, Mark{Segment: after.Segment}, w.size)
 	if err == nil {
 		w.header, err = decodeSegment(first)
 	}
 	if err != nil {
 		return missing(err)
 	}
-	r, end, err := recordAt(f, after, w.size)
+	r, end, err := recordAt(w.file, after, w.size)
 	if err != nil {
 		return missing(err)
 	}
@@ -89,16 +103,7 @@ func (w *walk) from(list []uint32, after Mark) error {
 		return ErrNoMark
 	}
 	w.last, w.end = after, end
-	if err := w.checkEarlier(); err != nil {
-		return err
-	}
-	if err := w.records(scan(f, Mark{after.Number, after.Segment, end, after.Hash}, w.size)); err != nil {
-		return err
-	}
-	if i < len(list)-1 && w.end < w.size && !w.stopped() {
-		return w.damage("it is incomplete or damaged")
-	}
-	return w.all(list[i+1:])
+	return w.checkEarlier()
 }
 
 // missing maps an invalid record to ErrNoMark.
@@ -163,25 +168,35 @@ func (w *walk) open(n uint32) (File, error) {
 	return f, nil
 }
 
-// segment reads one segment. It reports false for a last one without a complete first record.
-func (w *walk) segment(n uint32, last bool) (begun bool, err error) {
-	f, err := w.open(n)
+// openNext opens the segment behind the last record, or that at the base, and returns how much of
+// it to read.
+func (w *walk) openNext(n uint32, last bool) (f File, size int64, err error) {
+	f, err = w.open(n)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("a segment was removed meanwhile: %w", ErrNoMark)
+		return nil, 0, fmt.Errorf("a segment was removed meanwhile: %w", ErrNoMark)
 	}
 	if err != nil {
-		return false, err
+		return nil, 0, err
 	}
-	size, err := f.Size()
+	size, err = f.Size()
 	if err == nil && n == w.base.segment {
 		w.base.before, err = follows(f, Mark{Segment: n})
 		w.last = w.base.before
 	}
 	if err != nil && !errors.Is(err, errBroken) {
-		return false, errors.Join(err, f.Close())
+		return nil, 0, errors.Join(err, f.Close())
 	}
 	if last && w.upTo > 0 {
 		size = min(size, w.upTo)
+	}
+	return f, size, nil
+}
+
+// segment reads one segment. It reports false for a last one without a complete first record.
+func (w *walk) segment(n uint32, last bool) (begun bool, err error) {
+	f, size, err := w.openNext(n, last)
+	if err != nil {
+		return false, err
 	}
 	h, first, s, err := begin(f, n, w.last, size)
 	switch {
@@ -253,6 +268,9 @@ func (w *walk) pass(r Record) error {
 }
 
 func (w *walk) stopped() bool { return w.stop > 0 && w.last.Number >= w.stop }
+
+// isCut reports whether the records end before their segment.
+func (w *walk) isCut() bool { return w.end < w.size && !w.stopped() }
 
 // check compares a record with the note.
 func (w *walk) check(m Mark) error {

@@ -219,10 +219,14 @@ func encodeNumbers(c []uint64) []byte {
 }
 
 func decodeNumbers(p []byte, rows int) (c Numbers, err error) {
-	if len(p) < 9 || p[8] < 1 || p[8] > 8 || len(p) != 9+rows*int(p[8]) {
+	if len(p) < 9 {
 		return c, ErrDamaged
 	}
-	return Numbers{least: binary.LittleEndian.Uint64(p), width: int(p[8]), more: p[9:], rows: rows}, nil
+	width := int(p[8])
+	if width < 1 || width > 8 || len(p) != 9+rows*width {
+		return c, ErrDamaged
+	}
+	return Numbers{least: binary.LittleEndian.Uint64(p), width: width, more: p[9:], rows: rows}, nil
 }
 
 // Len returns the number of rows.

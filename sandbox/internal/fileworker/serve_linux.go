@@ -59,29 +59,35 @@ func (a *handler) serve() {
 
 // answer carries out a request. It takes ownership of the descriptors.
 func (a *handler) answer(q question, fds []int) error {
-	switch {
-	case q.kind == askOpen && len(fds) == 0:
+	if !q.takes(len(fds)) {
+		closeAll(fds)
+		return errGarbled
+	}
+	switch q.kind {
+	case askOpen:
 		return a.answerOpened(Open(q.path))
-	case q.kind == askOpenDir && len(fds) == 0:
+	case askOpenDir:
 		return a.answerOpened(OpenDir(q.path))
-	case q.kind == askBegin && len(fds) == 1 && !q.old, q.kind == askBegin && len(fds) == 2 && q.old:
+	case askBegin:
 		if err := a.begin(q, fds); err != nil {
 			return a.send(answerOf(err))
 		}
 		return a.send(answerOf(nil), int(a.pending.File.Fd()))
-	case q.kind == askCommit && len(fds) == 0 && a.pending != nil:
+	case askCommit:
+		if a.pending == nil {
+			return errGarbled
+		}
 		err := a.pending.Commit()
 		a.drop()
 		return a.send(answerOf(err))
-	case q.kind == askRemove && len(fds) == 1 && q.old:
+	case askRemove:
 		old := os.NewFile(uintptr(fds[0]), "old")
 		defer old.Close()
 		return a.send(answerOf(Remove(Change{Path: q.path, Old: old, Seen: q.seen})))
-	case q.kind == askDiscard && len(fds) == 0:
+	case askDiscard:
 		a.drop()
 		return a.send(answerOf(nil))
 	}
-	closeAll(fds)
 	return errGarbled
 }
 

@@ -33,6 +33,19 @@ type question struct {
 	path    string
 }
 
+// takes reports whether a request comes with n descriptors.
+func (q question) takes(n int) bool {
+	switch {
+	case q.kind == askBegin && q.old:
+		return n == 2
+	case q.kind == askBegin:
+		return n == 1
+	case q.kind == askRemove:
+		return n == 1 && q.old
+	}
+	return n == 0
+}
+
 func (q question) encode() []byte {
 	flags, seen := byte(0), State{}
 	for i, set := range []bool{q.parents, q.old, q.seen != nil, q.private} {

@@ -133,7 +133,9 @@ func (s *Spec) hiddenHere() []string {
 		if err != nil { // missing or unreachable, also for calls
 			continue
 		}
-		if _, err := os.Lstat(s.source(real)); err == nil && (s.inRoot(real) || s.source(real) != real || !Covered(real)) {
+		source := s.source(real)
+		shown := s.inRoot(real) || source != real || !Covered(real)
+		if _, err := os.Lstat(source); err == nil && shown {
 			list = append(list, real)
 		}
 	}

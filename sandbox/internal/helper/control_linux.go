@@ -72,6 +72,16 @@ func receive(socket int, buf []byte) (n int, fds []int, err error) {
 	return n, fds, err
 }
 
+// receiveOrder waits for the daemon's next order. It fails if the daemon is gone.
+func receiveOrder(buf []byte) (order Order, fds []int, err error) {
+	n, fds, err := receive(ControlFD, buf)
+	if err != nil {
+		return Order{}, nil, err
+	}
+	order, err = DecodeOrder(buf[:n])
+	return order, fds, err
+}
+
 func readSpec(fd int) (Spec, error) {
 	f := os.NewFile(uintptr(fd), "specification")
 	defer f.Close()

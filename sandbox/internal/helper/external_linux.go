@@ -125,10 +125,15 @@ func checkView(s *Spec, mounts mountTable) error {
 			return stage("protect "+path, errors.New("it came while the sandbox was made"))
 		}
 	}
+	return mounts.checkCovers(s)
+}
+
+// checkCovers verifies that what is hidden or masked is covered, or cannot be reached.
+func (m mountTable) checkCovers(s *Spec) error {
 	for _, path := range s.Hide {
 		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 		if err == nil {
-			err = mounts.checkHidden(fd)
+			err = m.checkHidden(fd)
 		}
 		if except(err, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP) != nil {
 			return stage("hide "+path, err)
@@ -137,7 +142,7 @@ func checkView(s *Spec, mounts mountTable) error {
 	for _, path := range s.Masks {
 		fd, err := locate(path)
 		if err == nil {
-			err = mounts.checkHidden(fd)
+			err = m.checkHidden(fd)
 		}
 		if except(err, unix.ENOENT, unix.ENOTDIR) != nil {
 			return stage("mask "+path, err)
@@ -196,9 +201,12 @@ func (m mountTable) checkHidden(fd int) error {
 func (m mountTable) checkWritable(s *Spec) error {
 	roots := s.writable()
 	for id, at := range m {
+		if !at.writable || private(at.point) {
+			continue
+		}
 		in := func(r Root) bool { return r.Writable && (at.point == r.Path || paths.Below(at.point, r.Path)) }
 		locked := func(r Root) bool { return !r.Writable && paths.Below(at.point, r.Path) }
-		if !at.writable || private(at.point) || slices.ContainsFunc(roots, in) && !slices.ContainsFunc(s.Fixed, locked) {
+		if slices.ContainsFunc(roots, in) && !slices.ContainsFunc(s.Fixed, locked) {
 			continue
 		}
 		var st unix.Statx_t

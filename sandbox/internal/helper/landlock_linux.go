@@ -3,7 +3,6 @@ package helper
 import (
 	"errors"
 	"fmt"
-	"syscall"
 
 	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -90,7 +89,7 @@ func (r ruleset) fill(s *Spec) error {
 		}
 	}
 	for _, cache := range s.Caches {
-		if err := r.add(cache.Path, write); err != nil && !errors.Is(err, syscall.ENOENT) {
+		if err := except(r.add(cache.Path, write), unix.ENOENT); err != nil {
 			return err
 		}
 	}
@@ -109,7 +108,7 @@ func (r ruleset) fill(s *Spec) error {
 		"/dev/random": rightsOfFile, "/dev/urandom": rightsOfFile,
 		"/dev/tty": rightsTerminal, "/dev/console": rightsTerminal, "/dev/pts": rightsTerminal,
 	} {
-		if err := r.add(path, rights); err != nil && !errors.Is(err, syscall.ENOENT) {
+		if err := except(r.add(path, rights), unix.ENOENT); err != nil {
 			return err
 		}
 	}

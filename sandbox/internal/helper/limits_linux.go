@@ -17,7 +17,10 @@ import (
 // before, the file is the machine's and is not changed. There, and if a container denies writing
 // it, only a control group limits processes, which makes this unnecessary.
 func boundNumbers(s *Spec) (bound bool) {
-	if s.Processes == 0 || s.Counted || !s.apart() || os.Getuid() != 0 || !numbersAreOurs() {
+	if s.Processes == 0 || s.Counted || !s.apart() {
+		return false
+	}
+	if os.Getuid() != 0 || !numbersAreOurs() {
 		return false
 	}
 	// The first pids are not reused (RESERVED_PIDS).
@@ -66,7 +69,8 @@ func numbersAreOurs() bool {
 	minor, _, _ := strings.Cut(rest, ".")
 	m, err := strconv.Atoi(major)
 	n, err2 := strconv.Atoi(strings.TrimRight(minor, "-+abcdefghijklmnopqrstuvwxyz"))
-	return err == nil && err2 == nil && (m > 6 || m == 6 && n >= 14)
+	isSince := m > 6 || m == 6 && n >= 14
+	return err == nil && err2 == nil && isSince
 }
 
 // leastFiles is how many more files the helper must be able to open.
@@ -114,8 +118,10 @@ func lower(which int, n uint64) error {
 // noteFull reports, once, that the call has reached its limit of processes and threads. The
 // helper's own count. ended is the number of those that have just left the table.
 func (h *supervisor) noteFull(all []Proc, ended uint64) {
-	if h.spec.Processes == 0 || !h.spec.Counted && (!h.spec.Namespaces || os.Getuid() == 0 && !h.site.bound) {
-		return // no limit
+	counts := os.Getuid() != 0 || h.site.bound // otherwise the kernel does not: see boundNumbers
+	isLimited := h.spec.Counted || h.spec.Namespaces && counts
+	if h.spec.Processes == 0 || !isLimited {
+		return
 	}
 	most, now := h.spec.Processes, ended
 	if h.site.bound {

@@ -131,7 +131,8 @@ func (b *broker) borrows(c *connection) bool {
 	domain, err1 := unix.GetsockoptInt(c.socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	protocol, err2 := unix.GetsockoptInt(c.socket, unix.SOL_SOCKET, unix.SO_PROTOCOL)
 	port, ok := loopbackPort(domain, c.address)
-	return err1 == nil && err2 == nil && protocol == unix.IPPROTO_TCP && ok && !listening(port)
+	isTCP := err1 == nil && err2 == nil && protocol == unix.IPPROTO_TCP
+	return isTCP && ok && !listening(port)
 }
 
 // listening reports whether a process of this network listens on a port. On errors it returns true:

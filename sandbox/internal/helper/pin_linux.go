@@ -64,7 +64,8 @@ func (s *Spec) own(path string) bool {
 	below := func(dir string) bool { return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }
 	caches := slices.ContainsFunc(s.Caches, func(c Cache) bool { return below(c.Path) })
 	root := slices.ContainsFunc(s.Roots, func(r Root) bool { return below(r.Path) })
-	return caches || slices.ContainsFunc(s.Hide, below) || Covered(path) && !root
+	hidden := slices.ContainsFunc(s.Hide, below) || Covered(path) && !root
+	return caches || hidden
 }
 
 // WaysTo lists the directories that a view pins.

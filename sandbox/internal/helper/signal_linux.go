@@ -65,6 +65,22 @@ func (h *supervisor) wake() {
 	}
 }
 
+// signal carries out an order to send a signal. The daemon waits for an answer unless the signal is
+// for all.
+func (h *supervisor) signal(o Order) {
+	sig := unix.Signal(o.Signal)
+	switch o.Kind {
+	case OrderSignalAll:
+		h.signalAll(sig)
+		return
+	case OrderSignal:
+		h.signalForeground(sig)
+	case OrderSignalOne:
+		h.signalShell(sig)
+	}
+	send(Event{Kind: EventSignalled})
+}
+
 func (h *supervisor) signalForeground(sig unix.Signal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -36,7 +36,8 @@ func settle(s *Spec) (*site, error) {
 	}
 	t.bound = boundNumbers(s) // before the view, in which sysctls are read-only
 	boundUser(s)
-	if s.Again || s.Processes > 0 && (s.Namespaces || s.Counted) {
+	isLimited := s.Processes > 0 && (s.Namespaces || s.Counted)
+	if s.Again || isLimited {
 		t.threads = aside(func() { startThreads(s.Again) })
 	}
 	if own && s.Loopback {
@@ -53,17 +54,21 @@ func settle(s *Spec) (*site, error) {
 	if !s.Again {
 		return t, nil
 	}
+	return t, t.prepareAgain()
+}
+
+// prepareAgain sets up what several calls in one helper need.
+func (t *site) prepareAgain() (err error) {
 	if err := keepCapabilities(); err != nil {
-		return nil, stage("drop capabilities", err)
+		return stage("drop capabilities", err)
 	}
-	var err error
 	if t.traces, err = readTraces(); err != nil {
-		return nil, stage("read what a call may change", err)
+		return stage("read what a call may change", err)
 	}
 	if base, err := newBase(); err == nil { // otherwise it runs one call: an initramfs refuses pivot_root(2)
 		t.base = base
 	}
-	return t, nil
+	return nil
 }
 
 func (s *Spec) openNetwork() error {

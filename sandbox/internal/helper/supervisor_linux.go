@@ -322,9 +322,8 @@ func (h *supervisor) obey() {
 	}
 	buf := make([]byte, 256+h.spec.Room)
 	for {
-		n, fds, err := receive(ControlFD, buf)
-		order, bad := DecodeOrder(buf[:max(n, 0)])
-		if err != nil || n <= 0 || bad != nil {
+		order, fds, err := receiveOrder(buf)
+		if err != nil {
 			h.end(137)
 		}
 		switch order.Kind {
@@ -339,14 +338,8 @@ func (h *supervisor) obey() {
 				// Ends when the other helper is gone.
 				go h.spec.serveLoopback(fd)
 			}
-		case OrderSignal:
-			h.signalForeground(unix.Signal(order.Signal))
-			send(Event{Kind: EventSignalled})
-		case OrderSignalAll:
-			h.signalAll(unix.Signal(order.Signal))
-		case OrderSignalOne:
-			h.signalShell(unix.Signal(order.Signal))
-			send(Event{Kind: EventSignalled})
+		case OrderSignal, OrderSignalAll, OrderSignalOne:
+			h.signal(order)
 		case OrderWake:
 			h.wake()
 		case OrderWaiting:

@@ -60,16 +60,8 @@ func buildView(s *Spec, handed []int, console []tree) (attached []string, err er
 	if err := setAttr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, attrLocked); err != nil {
 		return nil, stage("make / read-only", err)
 	}
-	if err := mountPrivate(s.TmpBytes); err != nil {
+	if err := s.mountOwn(append(nodes, console...)); err != nil {
 		return nil, err
-	}
-	if err := buildDev(append(nodes, console...)); err != nil {
-		return nil, err
-	}
-	if s.apart() {
-		if err := buildProc(); err != nil {
-			return nil, err
-		}
 	}
 	if err := attachCaches(caches); err != nil {
 		return nil, err
@@ -88,6 +80,18 @@ func buildView(s *Spec, handed []int, console []tree) (attached []string, err er
 		attached = append(attached, t.path)
 	}
 	return attached, s.close()
+}
+
+// mountOwn mounts what each call has of its own: directories for temporary files, /dev with these
+// nodes, and /proc.
+func (s *Spec) mountOwn(nodes []tree) error {
+	if err := mountPrivate(s.TmpBytes); err != nil {
+		return err
+	}
+	if err := buildDev(nodes); err != nil || !s.apart() {
+		return err
+	}
+	return buildProc()
 }
 
 // close covers what the call may not change or open.

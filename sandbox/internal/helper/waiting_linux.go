@@ -95,11 +95,8 @@ func (h *supervisor) look(p Proc, keys, hidden bool) (Event, bool) {
 	tasks, _ := os.ReadDir("/proc/" + strconv.Itoa(p.PID) + "/task")
 	e := Event{Kind: EventWaiting, Members: []Member{{PID: p.PID}}}
 	for _, task := range tasks[:min(len(tasks), maxTasks)] {
-		b, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/task/" + task.Name() + "/syscall")
-		if err != nil {
-			continue
-		}
-		call, fd, ok := parseSyscall(string(b))
+		b, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/task/" + task.Name() + "/syscall")
+		call, fd, ok := parseSyscall(string(b)) // false also if it cannot be read
 		switch {
 		case !ok:
 		case call == unix.SYS_READ || call == unix.SYS_READV:
@@ -113,17 +110,24 @@ func (h *supervisor) look(p Proc, keys, hidden bool) (Event, bool) {
 		}
 	}
 	switch {
-	case e.Reads && (keys || e.Deaf):
-		e.Wait = WaitKeys
-	case e.Reads && hidden:
-		e.Wait = WaitPassword
 	case e.Reads:
-		e.Wait = WaitLine
+		e.Wait = readsFor(keys || e.Deaf, hidden)
 	case e.Wait != "" && !h.readsInput(p.PID):
 		return Event{}, false
 	}
 	e.Members[0].Command = describe(p)
 	return e, e.Wait != ""
+}
+
+// readsFor returns what a read waits for; see terminalMode.
+func readsFor(keys, hidden bool) string {
+	switch {
+	case keys:
+		return WaitKeys
+	case hidden:
+		return WaitPassword
+	}
+	return WaitLine
 }
 
 // readsInput reports whether a process probably has the terminal open for reading: on another

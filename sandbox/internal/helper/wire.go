@@ -231,12 +231,14 @@ func decode(b []byte, into reflect.Value) error {
 func decodeOne(into reflect.Value, key, value string) (err error) {
 	name, inner, isInner := strings.Cut(key, ".")
 	v := into.FieldByName(name)
-	switch kind := v.Kind(); {
-	case isInner && kind == reflect.Slice && v.Len() > 0 && v.Type().Elem().Kind() == reflect.Struct:
+	isSlice := v.Kind() == reflect.Slice
+	isStructs := isSlice && v.Type().Elem().Kind() == reflect.Struct
+	switch {
+	case isInner && isStructs && v.Len() > 0:
 		return decodeOne(v.Index(v.Len()-1), inner, value)
 	case isInner:
 		return errGarbled
-	case kind == reflect.Slice:
+	case isSlice:
 		element := reflect.New(v.Type().Elem()).Elem()
 		if element.Kind() != reflect.Struct {
 			err = parse(element, value)
