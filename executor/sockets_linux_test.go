@@ -190,8 +190,15 @@ try_("send", lambda: s.send(b"hello"))
 
 func TestListedSocketsCanBeReached(t *testing.T) {
 	t.Parallel()
-	for name, dir := range map[string]string{"hidden by the private folders": t.TempDir(), "elsewhere": outsideTmp(t)} {
-		dir, err := filepath.EvalSymlinks(dir)
+	for name, x := range map[string]struct {
+		dir   string
+		ports []uint16
+	}{
+		"hidden by the private folders":                     {t.TempDir(), nil},
+		"hidden by the private folders, with hosts by name": {t.TempDir(), []uint16{443}},
+		"elsewhere": {outsideTmp(t), nil},
+	} {
+		dir, err := filepath.EvalSymlinks(x.dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +209,7 @@ print(s.recv(100))
 try_("other", lambda: stream(os.environ["WHERE"] + "/t"))
 `))
 		c.Env = append(c.Env, "WHERE="+dir)
-		c.Sandbox.Sockets = []string{dir + "/s", dir + "/missing"}
+		c.Sandbox.Sockets, c.Sandbox.Ports = []string{dir + "/s", dir + "/missing"}, x.ports
 		listed, other := machineSocket(t, dir+"/s"), machineSocket(t, dir+"/t")
 		got, _ := run(t, c)
 		if !strings.HasPrefix(got.Out, "b'hello\\n'\nother E") || strings.Contains(got.Out, "other ok") {

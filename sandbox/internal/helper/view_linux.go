@@ -53,9 +53,9 @@ func buildView(s *Spec, handed []int, console []tree) (attached []string, err er
 	if err != nil {
 		return nil, err
 	}
-	resolver := takeSockets(s.Sockets)
+	files := takeSockets(s.Sockets)
 	if len(s.Ports) == 0 {
-		resolver = append(resolver, takeResolver()...)
+		files = append(files, takeResolver()...)
 	}
 	if err := setAttr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, attrLocked); err != nil {
 		return nil, stage("make / read-only", err)
@@ -67,16 +67,18 @@ func buildView(s *Spec, handed []int, console []tree) (attached []string, err er
 		return nil, err
 	}
 	if len(s.Ports) > 0 {
-		if resolver, err = ownResolver(); err != nil {
+		resolver, err := ownResolver()
+		if err != nil {
 			return nil, err
 		}
+		files = append(files, resolver...)
 	}
-	for _, t := range append(resolver, roots...) {
+	for _, t := range slices.Concat(files, roots) {
 		if err := t.attach(); err != nil {
 			return nil, err
 		}
 	}
-	for _, t := range slices.Concat(caches, resolver, roots) {
+	for _, t := range slices.Concat(caches, files, roots) {
 		attached = append(attached, t.path)
 	}
 	return attached, s.close()
