@@ -87,13 +87,13 @@ func (s *Server) reply(ctx context.Context, head dnsmessage.Header, q dnsmessage
 	return packet
 }
 
-func (s *Server) asked(ctx context.Context, q dnsmessage.Question) (*name, error) {
+func (s *Server) asked(ctx context.Context, q dnsmessage.Question) (*nameRecord, error) {
 	text := strings.TrimSuffix(q.Name.String(), ".")
 	host, err := ParseName(text)
 	if err != nil {
 		return nil, err
 	}
-	n, err := s.named(host)
+	n, err := s.recordOf(host)
 	if err != nil {
 		return nil, s.refuse(host, 0, err)
 	}

@@ -22,9 +22,9 @@ import (
 
 // Options configure a Server. Allow is required.
 type Options struct {
-	// Allow decides whether host, a lower-case name or an address, may be contacted at one of
-	// the ports; nil allows it. It may wait for a person, ends with ctx, and is
-	// called concurrently.
+	// Allow returns nil if host, a lower-case name or an address, may be contacted at any one of
+	// the ports, and otherwise why not. It may wait for a person, ends with ctx, and is called
+	// concurrently.
 	Allow func(ctx context.Context, host string, ports []uint16) error
 
 	// Private are non-public networks that may be reached.
@@ -33,9 +33,9 @@ type Options struct {
 	// OtherNames allows TLS for another name than was looked up.
 	OtherNames bool
 
-	// Revoked waits until host must not be contacted at port any more and returns why, or nil
-	// when ctx ends. A connection ends with it. It is called concurrently. Nil = nothing is
-	// revoked.
+	// Revoked blocks until host must not be contacted at port any more, and returns the reason;
+	// it returns nil when ctx ends. The connection is then reset. It is called concurrently. Nil:
+	// nothing is revoked.
 	Revoked func(ctx context.Context, host string, port uint16) error
 	// Slots bounds the connections of all Servers that share it. Nil = only the bound per call.
 	Slots *Slots
@@ -46,14 +46,12 @@ type Options struct {
 	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 }
 
-// Refusal is a host that a call was not allowed to reach.
+// Refusal is a host, or one address of a host, that a call was not allowed to contact.
 type Refusal struct {
-	Host string
-	Port uint16 // 0 = the lookup of its name was refused
-	// Address is the refused one of Host's addresses; zero = Host itself. Others: another may
-	// be contacted.
-	Address netip.Addr
-	Others  bool
+	Host    string
+	Port    uint16     // 0 = the lookup of its name was refused
+	Address netip.Addr // the refused one of Host's addresses; zero = Host itself
+	Others  bool       // other addresses of Host may be contacted
 	Why     error
 }
 
@@ -73,16 +71,17 @@ type Server struct {
 	opt     Options
 	ports   []uint16      // of the listeners
 	lookups chan struct{} // one element for each running lookup
-	held    int           // guarded by Slots
+	held    int           // connections; guarded by Slots.mu
 
-	mu       sync.Mutex
-	names    map[string]*name
-	byAddr   map[netip.Addr]*name // by made-up address
+	mu       sync.Mutex // guards what follows
+	names    map[string]*nameRecord
+	byAddr   map[netip.Addr]*nameRecord // by made-up address
 	next     uint32
 	refusals []Refusal
 }
 
-type name struct {
+// nameRecord is what is known of a name.
+type nameRecord struct {
 	host    string
 	address netip.Addr // made up
 	busy    chan struct{}
@@ -95,15 +94,15 @@ type name struct {
 // New returns a Server for a call.
 func New(o Options) *Server {
 	if o.Lookup == nil {
-		o.Lookup = lookup
+		o.Lookup = lookUp
 	}
 	if o.Dial == nil {
 		o.Dial = dial
 	}
 	if o.Slots == nil {
-		o.Slots = NewSlots(4 * maxConnections)
+		o.Slots = NewSlots(4 * maxConnections) // more than this call can have
 	}
-	return &Server{opt: o, lookups: make(chan struct{}, maxLookups), names: map[string]*name{}, byAddr: map[netip.Addr]*name{}}
+	return &Server{opt: o, lookups: make(chan struct{}, maxLookups), names: map[string]*nameRecord{}, byAddr: map[netip.Addr]*nameRecord{}}
 }
 
 // Serve answers the DNS queries on dns and joins the connections of the listeners, until ctx
@@ -134,7 +133,7 @@ func (s *Server) Serve(ctx context.Context, dns net.PacketConn, listeners []net.
 	all.Wait()
 }
 
-// Refusals returns the first hosts that the call could not reach, each once.
+// Refusals returns the first refusals, each once.
 func (s *Server) Refusals() []Refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +145,7 @@ func (s *Server) refuse(host string, port uint16, why error) error {
 	return why
 }
 
-// remember keeps the first refusals, each once.
+// remember keeps the first refusals, each once. A refused lookup stands for every port.
 func (s *Server) remember(refused Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +160,9 @@ func (s *Server) remember(refused Refusal) {
 	}
 }
 
-func (s *Server) allowed(ctx context.Context, host string, port uint16) error {
+// checkAllowed asks Options.Allow about a host and remembers a refusal. Port 0 is a lookup, which is
+// for any port of the listeners.
+func (s *Server) checkAllowed(ctx context.Context, host string, port uint16) error {
 	ports := []uint16{port}
 	if port == 0 {
 		ports = s.ports
@@ -174,8 +175,8 @@ func (s *Server) allowed(ctx context.Context, host string, port uint16) error {
 
 var errTooMany = errors.New("the call has asked for too many names")
 
-// named returns the one record of a name. Their number is bounded.
-func (s *Server) named(host string) (*name, error) {
+// recordOf returns the one record of a name. Their number is bounded.
+func (s *Server) recordOf(host string) (*nameRecord, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := s.names[host]; n != nil {
@@ -185,26 +186,28 @@ func (s *Server) named(host string) (*name, error) {
 		return nil, errTooMany
 	}
 	s.next++
-	n := &name{host: host, address: madeUp(s.next), busy: make(chan struct{}, 1)}
+	n := &nameRecord{host: host, address: madeUp(s.next), busy: make(chan struct{}, 1)}
 	s.names[host], s.byAddr[n.address] = n, n
 	return n, nil
 }
 
-// madeUp returns an address of 198.18.0.0/15, which no host has (RFC 2544).
+// madeUp returns the nth address of 198.18.0.0/15, which is reserved for benchmarks (RFC 2544): no
+// host has it. n is below 1<<17.
 func madeUp(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18 + byte(n>>16), byte(n >> 8), byte(n)})
 }
 
-// addresses decides on a name and finds its addresses, for one caller at a time: a person is
-// asked once.
-func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.Addr, error) {
+// addresses asks Options.Allow about a name and returns its addresses, which it looks up if they are
+// stale. Calls for one name run one after another, so that Allow can remember an answer. A failed
+// lookup is a *lookupError.
+func (s *Server) addresses(ctx context.Context, n *nameRecord, port uint16) ([]netip.Addr, error) {
 	select {
 	case n.busy <- struct{}{}:
 		defer func() { <-n.busy }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if err := s.allowed(ctx, n.host, port); err != nil {
+	if err := s.checkAllowed(ctx, n.host, port); err != nil {
 		return nil, err
 	}
 	if n.found != nil && time.Since(n.since) < freshFor {
@@ -217,7 +220,7 @@ func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.A
 	if len(all) == 0 {
 		return nil, &lookupError{errors.New("no addresses")}
 	}
-	found, err := s.public(n.host, all)
+	found, err := s.contactable(n.host, all)
 	if len(found) > 0 {
 		n.found, n.since = found, time.Now()
 		err = nil
@@ -225,9 +228,9 @@ func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.A
 	return found, err
 }
 
-// public returns the addresses of a host that may be contacted, and why the last of the others may
-// not.
-func (s *Server) public(host string, all []netip.Addr) (found []netip.Addr, refused error) {
+// contactable returns the addresses of a host that may be contacted, and why the last of the others
+// may not.
+func (s *Server) contactable(host string, all []netip.Addr) (found []netip.Addr, refused error) {
 	for _, a := range all {
 		if s.unfit(a) == nil {
 			found = append(found, a.Unmap())
@@ -252,13 +255,14 @@ func (s *Server) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	}
 }
 
+// lookupError is answered with NXDOMAIN; other errors are with REFUSED.
 type lookupError struct{ err error }
 
 func (e *lookupError) Error() string { return e.err.Error() }
 
-// lookup asks the machine's resolver, without search domains. Loopback names are not looked up:
-// the resolver must not choose.
-func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+// lookUp asks the machine's resolver, without search domains. Loopback names are always 127.0.0.1,
+// whatever the resolver says.
+func lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 	if loopback.Is(host) {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
 	}

@@ -218,14 +218,14 @@ func TestACallCannotAskForNamesWithoutEnd(t *testing.T) {
 	t.Parallel()
 	s := New(Options{})
 	for i := range maxNames {
-		if _, err := s.named(string(rune('a'+i%26)) + strings.Repeat("b", i/26) + ".example"); err != nil {
+		if _, err := s.recordOf(string(rune('a'+i%26)) + strings.Repeat("b", i/26) + ".example"); err != nil {
 			t.Fatal(i, err)
 		}
 	}
-	if _, err := s.named("one.more.example"); !errors.Is(err, errTooMany) {
+	if _, err := s.recordOf("one.more.example"); !errors.Is(err, errTooMany) {
 		t.Errorf("got %v", err)
 	}
-	if n, err := s.named("a.example"); err != nil || s.byAddr[n.address] != n {
+	if n, err := s.recordOf("a.example"); err != nil || s.byAddr[n.address] != n {
 		t.Errorf("a known name: %v, %v", n, err)
 	}
 }
@@ -269,7 +269,7 @@ func TestLocalhostIsNotLookedUp(t *testing.T) {
 	t.Parallel()
 	s := New(Options{Allow: func(context.Context, string, []uint16) error { return nil }})
 	for _, host := range []string{"localhost", "box.localhost"} {
-		n, err := s.named(host)
+		n, err := s.recordOf(host)
 		if err != nil {
 			t.Fatal(err)
 		}

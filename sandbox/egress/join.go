@@ -204,7 +204,7 @@ func (s *Server) meant(ctx context.Context, at netip.AddrPort) (target, error) {
 		return to, err
 	}
 	to.found = []netip.Addr{at.Addr()}
-	return to, s.allowed(ctx, host, to.port)
+	return to, s.checkAllowed(ctx, host, to.port)
 }
 
 // fit refuses an address that was used without a name and is not public.

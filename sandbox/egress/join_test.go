@@ -27,7 +27,7 @@ func doors(t *testing.T, o Options) (*Server, net.Listener, net.PacketConn) {
 		o.Allow = func(context.Context, string, []uint16) error { return nil }
 	}
 	s := New(o)
-	n, err := s.named("pkg.example")
+	n, err := s.recordOf("pkg.example")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestANameThatTurnsPrivateIsRefused(t *testing.T) {
 			return []netip.Addr{a}, nil
 		},
 	})
-	n, err := s.named("turns.example")
+	n, err := s.recordOf("turns.example")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestWhatStandsForANameInOneCallIsNothingToAnother(t *testing.T) {
 	t.Parallel()
 	o := Options{Allow: func(context.Context, string, []uint16) error { return nil }, Lookup: publicly}
 	one, other := New(o), New(o)
-	n, err := one.named("pkg.example")
+	n, err := one.recordOf("pkg.example")
 	if err != nil {
 		t.Fatal(err)
 	}
