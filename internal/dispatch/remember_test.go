@@ -32,7 +32,7 @@ func TestAnAnswerForAConversationIsNotAskedAgain(t *testing.T) {
 	defer b.stop(t)
 	asked := willing(t, b)
 	first := b.call(t, "call_1", `{}`).Return
-	second := b.call(t, "call_2", `{}`).Return
+	second := b.call(t, "call_2", `{"n": 2}`).Return // other arguments, the same effects
 	if len(*asked) != 1 {
 		t.Fatalf("asked %d times", len(*asked))
 	}
