@@ -52,24 +52,24 @@ type Call struct {
 	ended   chan struct{} // closed with its return
 
 	// Once the call lives, only its goroutine changes these.
-	workspace      *Workspace             // nil until enter finds it
-	leave          func()                 // releases workspace; nil if another call does
-	profile        string                 // sandbox that the policy requires
-	approved       []string               // files that a person approved
-	opened         []policy.Effect        // reads and writes that a person approved
-	escalation     *escalation.Escalation // what that person added to the sandbox; closed with the call
-	pending        []any                  // events to emit once the call is recorded
-	edited         tools.Invocation       // runs instead of the requested call; nil: none
-	elsewhere      bool                   // another program carries it out; see tools.Traits
-	cancelledEarly bool                   // cancelled before it was received
-	known          *journal.Record        // its earlier record, if the journal had the call already; else nil
-	steps          []Step
-	keep           bool            // see Submission
-	kept           bool            // its record has what the next daemon needs to continue it
-	again          *journal.Record // its record, if an earlier daemon kept the call; else nil
-	joined         chan struct{}   // of such a call: closed, with mu held, when its client is back
-	resumed        chan struct{}   // of such a call: closed when it awaits approval again, or need not
-	lost           *refusal        // why the journal cannot record the call; else nil
+	workspace   *Workspace             // nil until enter finds it
+	leave       func()                 // releases workspace; nil if another call does
+	profile     string                 // sandbox that the policy requires
+	approved    []string               // files that a person approved
+	opened      []policy.Effect        // reads and writes that a person approved
+	escalation  *escalation.Escalation // what that person added to the sandbox; closed with the call
+	pending     []any                  // events to emit once the call is recorded
+	edited      tools.Invocation       // runs instead of the requested call; nil: none
+	elsewhere   bool                   // another program carries it out; see tools.Traits
+	earlyCancel string                 // the id with which it was cancelled before it was received, or ""
+	known       *journal.Record        // its earlier record, if the journal had the call already; else nil
+	steps       []Step
+	keep        bool            // see Submission
+	kept        bool            // its record has what the next daemon needs to continue it
+	again       *journal.Record // its record, if an earlier daemon kept the call; else nil
+	joined      chan struct{}   // of such a call: closed, with mu held, when its client is back
+	resumed     chan struct{}   // of such a call: closed when it awaits approval again, or need not
+	lost        *refusal        // why the journal cannot record the call; else nil
 
 	mu       sync.Mutex
 	events   []any // append-only; a Final is the last

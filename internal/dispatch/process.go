@@ -52,7 +52,7 @@ func (d *Dispatcher) answer(c *Call, out outcome) {
 	begin := time.Now()
 	final, fresh := d.conclude(c, out)
 	c.stepped(StepRecord, begin)
-	if c.cancelledEarly {
+	if c.earlyCancel != "" {
 		d.takeEarlyCancel(c)
 	}
 	// From here on the journal answers repeats.

@@ -104,13 +104,15 @@ func (f earlyCancels) add(client, id string) {
 	f[client] = ids
 }
 
-func (f earlyCancels) take(client, id string) bool {
-	i := slices.Index(f[client], id)
-	if i < 0 {
-		return false
+// take removes the first of some ids that was cancelled, and returns it; "" if none was.
+func (f earlyCancels) take(client string, ids ...string) string {
+	for _, id := range ids {
+		if i := slices.Index(f[client], id); i >= 0 {
+			f[client] = slices.Delete(f[client], i, i+1)
+			return id
+		}
 	}
-	f[client] = slices.Delete(f[client], i, i+1)
-	return true
+	return ""
 }
 
 // CancelEarly cancels a call that has not arrived: it will not run. It returns false if the id is
@@ -143,10 +145,10 @@ func (d *Dispatcher) takeEarlyCancel(c *Call) {
 	if c.lost != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.earlyCancels.add(c.client, c.ID)
+		d.earlyCancels.add(c.client, c.earlyCancel)
 		return
 	}
-	d.opt.Journal.Unfence(c.client, c.ID, func(err error) {
+	d.opt.Journal.Unfence(c.client, c.earlyCancel, func(err error) {
 		d.opt.Log.Warn("cannot journal the end of an early cancel", zap.String("call", c.ID), zap.Error(err))
 	})
 }

@@ -80,7 +80,7 @@ func TestACallWhoseCancelCannotBeRecordedStaysFenced(t *testing.T) {
 	if b.CancelEarly(t.Context(), "agent", "call_2") {
 		t.Error("a fence is promised that no journal has")
 	}
-	if !b.earlyCancels.take("agent", "call_1") {
+	if b.earlyCancels.take("agent", "call_1") == "" {
 		t.Error("the fence is gone")
 	}
 }
@@ -90,8 +90,10 @@ func TestFencesAreBounded(t *testing.T) {
 	for i := range maxEarlyCancels + 1 {
 		f.add("agent", fmt.Sprint(i))
 	}
-	if f.take("agent", "0") || !f.take("agent", "1") || f.take("agent", "1") || f.take("other", "2") {
-		t.Error("the oldest was kept, or one was taken twice or by another client")
+	for _, x := range []struct{ client, id, want string }{{"agent", "0", ""}, {"agent", "1", "1"}, {"agent", "1", ""}, {"other", "2", ""}} {
+		if got := f.take(x.client, x.id); got != x.want {
+			t.Errorf("%s takes %s: %q, want %q", x.client, x.id, got, x.want)
+		}
 	}
 }
 
