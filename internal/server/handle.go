@@ -87,7 +87,15 @@ func (ss *session) may(what, callID string, roles ...Role) bool {
 
 // client is the scope of visible calls: "" for all.
 func (ss *session) client() string {
-	if ss.token.decides() || ss.token.has(Observer) {
+	if ss.token.has(Observer) {
+		return ""
+	}
+	return ss.stoppable()
+}
+
+// stoppable is the scope of calls that may be stopped and get input: "" for all.
+func (ss *session) stoppable() string {
+	if ss.token.decides() {
 		return ""
 	}
 	return ss.token.Name
@@ -167,7 +175,8 @@ func (s *Server) question(a message.ApprovalAnswer) (id string, refused *message
 	return named[0].ID, nil
 }
 
-// named returns the followed call that a frame names, or all: agents may have chosen the same id.
+// named returns the calls that a frame to stop or feed them names: the one that this connection
+// follows, otherwise every one with the id that it may stop, since agents may choose the same.
 func (ss *session) named(callID string) []*dispatch.Call {
 	if it := ss.findItem(func(it *item) bool { return it.sub.Request.Item == callID }); it != nil {
 		callID = it.key().ID
@@ -175,7 +184,7 @@ func (ss *session) named(callID string) []*dispatch.Call {
 	if callID == "" {
 		return nil
 	}
-	calls := ss.srv.opt.Dispatch.Find(ss.client(), callID)
+	calls := ss.srv.opt.Dispatch.Find(ss.stoppable(), callID)
 	if i := slices.IndexFunc(calls, ss.follows); i >= 0 {
 		return calls[i : i+1]
 	}
@@ -187,7 +196,7 @@ func (ss *session) cancel(m *message.Cancel) {
 		return
 	}
 	if m.All {
-		ss.srv.opt.Dispatch.CancelAll(ss.client(), m.Reason)
+		ss.srv.opt.Dispatch.CancelAll(ss.stoppable(), m.Reason)
 		return
 	}
 	calls := ss.named(m.CallID)
