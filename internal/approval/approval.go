@@ -104,8 +104,8 @@ func New[T any]() *Queue[T] {
 	return &Queue[T]{pending: map[string]*entry[T]{}, approvers: map[*mailbox[T]]struct{}{}}
 }
 
-// Ask shows r to every approver and waits for the first answer. The error is ErrNoApprover, unless
-// Again is set, ErrExpired, or the cause of ctx.
+// Ask shows r to every approver and waits for the first answer. The error is ErrNoApprover (never
+// with Again), ErrExpired, the cause of ctx, or that r.ID is pending already.
 func (q *Queue[T]) Ask(ctx context.Context, r Request[T]) (Verdict, error) {
 	e, err := q.add(ctx, r)
 	if err != nil {
@@ -194,11 +194,13 @@ func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
 	if !q.claim(e) {
 		return Request[T]{}, ErrNotPending
 	}
-	var err error
-	if e.request.Answered != nil {
-		err = e.request.Answered(v)
-	}
-	q.settle(e, v)
+	err := func() error {
+		defer q.settle(e, v) // also if Answered panics: the call must not wait for ever
+		if e.request.Answered == nil {
+			return nil
+		}
+		return e.request.Answered(v)
+	}()
 	if err != nil {
 		return e.request, &PartlyError{err}
 	}
