@@ -183,8 +183,9 @@ func (l *Log) shorten() error {
 	if err != nil || size <= l.end {
 		return err
 	}
-	l.disk.resized()
-	return l.file.Truncate(l.end)
+	err = l.file.Truncate(l.end)
+	l.disk.resized() // after it, as a sync before it would not make it durable
+	return err
 }
 
 // rotate begins the next segment. The caller holds the lock.
