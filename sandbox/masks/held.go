@@ -151,7 +151,9 @@ func openRepository(top, git string) *repository {
 	const mostBorrowed = 16
 	for i := 0; i < len(r.objects) && len(r.objects) < mostBorrowed; i++ {
 		for line := range strings.Lines(readShort(filepath.Join(r.objects[i], "info", "alternates"))) {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			line = strings.TrimSpace(line)
+			isPath := line != "" && !strings.HasPrefix(line, "#")
+			if isPath && len(r.objects) < mostBorrowed {
 				r.objects = append(r.objects, nofollow.Against(r.objects[i], line))
 			}
 		}
