@@ -75,15 +75,30 @@ func (i *index) read(persons bool) {
 			}
 		}
 	}
+	for path := range i.vouched {
+		_, before := was[path]
+		_, after := i.entries[path]
+		if before != after {
+			i.version++
+		}
+	}
 	i.unsure = i.entries == nil && (i.unsure || now != state{})
 }
 
-// vouches reports whether a person committed the bytes of a file, in the given state, under its
-// path.
+// lacks reports whether git does not have a path now. An index that cannot be read may have it.
+func (i *index) lacks(path uint64) bool {
+	_, has := i.entries[path]
+	isKnown := i.entries != nil || i.state == state{}
+	return isKnown && !has
+}
+
+// vouches reports whether a person gave git the bytes of a file, in the given state, under its path,
+// and git still has the path.
 func (i *index) vouches(r *repository, path string, seen state) bool {
 	rel, below := strings.CutPrefix(path, strings.TrimSuffix(r.top, "/")+"/")
-	blob, tracked := i.vouched[maphash.String(i.seed, rel)]
-	if !below || !tracked {
+	key := maphash.String(i.seed, rel)
+	blob, tracked := i.vouched[key]
+	if !below || !tracked || i.lacks(key) {
 		return false
 	}
 	content, ok := readContent(path, seen)

@@ -37,6 +37,24 @@ func TestWhatCallsPutIntoARepositoryLiftsNoMask(t *testing.T) {
 	v.succeeds("cat .env")
 }
 
+// A person who takes a secret out of git gets its mask back.
+func TestWhatGitNoLongerHasIsMaskedAgain(t *testing.T) {
+	t.Parallel()
+	v := newVault(t, "git init -q -b main; echo SECRET >.env; echo a >a; git add -f .; git commit -qm one")
+	for _, script := range []string{"git rm -q --cached .env", "rm -rf .git; git init -q -b main; echo .env >.gitignore; git add ."} {
+		v.succeeds("cat .env")
+		v.person(script)
+		v.succeeds("true")
+		if out := v.fails("cat .env"); strings.Contains(out, "SECRET") {
+			t.Errorf("after %s: %s", script, out)
+		}
+		v.person("git add -f .env")
+		v.succeeds("true")
+	}
+	v.succeeds("git rm -q --cached .env; git status --porcelain")
+	v.fails("cat .env")
+}
+
 // A rule about writing holds for what git tracks, too.
 func TestWhatGitTracksIsReadOnlyWhereARuleSaysSo(t *testing.T) {
 	t.Parallel()
