@@ -64,15 +64,20 @@ func (d *disk) runs() {
 
 func (d *disk) wrote(name string) bool {
 	found := d.marks[name] != 0 && d.marks[name] != repository
-	for ; !found && d.all&writtenTree != 0 && name != "/" && name != "."; name = path.Dir(name) {
+	if d.all&writtenTree == 0 {
+		return found
+	}
+	for ; !found && name != "/" && name != "."; name = path.Dir(name) {
 		found = d.marks[path.Dir(name)]&writtenTree != 0
 	}
 	return found
 }
 
 func (d *disk) mayBeRepository(dir string) bool {
-	made := slices.Contains(d.made, dir) || slices.Contains(d.moved, dir)
-	return made || d.marks[dir]&repository != 0 || d.all&writtenTree != 0 && d.wrote(dir+"/.git")
+	if slices.Contains(d.made, dir) || slices.Contains(d.moved, dir) {
+		return true
+	}
+	return d.marks[dir]&repository != 0 || d.all&writtenTree != 0 && d.wrote(dir+"/.git")
 }
 
 func (d *disk) join(o *disk) (changed bool) {
@@ -92,9 +97,7 @@ func (d *disk) join(o *disk) (changed bool) {
 
 // links follows created and moved links: their paths were not judged under the new names.
 func (w *walker) links(c *programs.Command, s *state) {
-	gone := func(o programs.Operand) bool { return o.Link && o.Kind == programs.Write }
-	copies := c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "--no-dereference", "--preserve"}, c.MayHave)
-	moves := copies || listed("ln rsync", c.Name) || slices.ContainsFunc(c.Operands, gone)
+	moves, copies := movesFiles(c)
 	switch {
 	case len(s.disk.made)+len(s.disk.moved) > maxLinks, moves && len(c.Operands) > 8*maxLinks:
 		w.opaque("it makes and moves too many symbolic links", "")
@@ -107,18 +110,11 @@ func (w *walker) links(c *programs.Command, s *state) {
 	moved := slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return o.Word.Dynamic && from(o) })
 	for _, tree := range w.operandPaths(c, s, from) {
 		var over []string
-		for i := 0; i < len(to) && copies; i++ {
-			// The first are the destination itself, as a file and as a directory.
-			if base := path.Base(tree); i < 4 || path.Base(to[i]) == base {
-				over = append(over, to[i], to[i]+"/"+base)
-			}
+		if copies {
+			over = copiesOf(tree, to)
 		}
-		for name := range s.disk.marks {
-			if len(over) > 0 && paths.Within(name, tree) {
-				w.overLinks(over, strings.TrimPrefix(name, tree))
-			}
-		}
-		moved = len(to) > 0 && (w.isLink(tree, s) || w.holdsLinks(w.resolve(tree), over)) || moved
+		w.overMarked(over, tree, s)
+		moved = len(to) > 0 && w.mayBeLinks(tree, over, s) || moved
 	}
 	if moved {
 		s.disk.moved = append(s.disk.moved, to...)
@@ -126,6 +122,25 @@ func (w *walker) links(c *programs.Command, s *state) {
 	if c.Name == "ln" {
 		s.disk.made = append(s.disk.made, to...)
 	}
+}
+
+// movesFiles reports whether a command may make or move links, and whether it copies them.
+func movesFiles(c *programs.Command) (moves, copies bool) {
+	copies = c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "--no-dereference", "--preserve"}, c.MayHave)
+	gone := func(o programs.Operand) bool { return o.Link && o.Kind == programs.Write }
+	return copies || listed("ln rsync", c.Name) || slices.ContainsFunc(c.Operands, gone), copies
+}
+
+// copiesOf returns where a tree may be copied to.
+func copiesOf(tree string, to []string) (over []string) {
+	base := path.Base(tree)
+	for i, name := range to {
+		// The first are the destination itself, as a file and as a directory.
+		if i < 4 || path.Base(name) == base {
+			over = append(over, name, name+"/"+base)
+		}
+	}
+	return over
 }
 
 func (w *walker) operandPaths(c *programs.Command, s *state, of func(programs.Operand) bool) (out []string) {
@@ -149,6 +164,11 @@ func (w *walker) isLink(path string, s *state) bool {
 		slices.ContainsFunc(slices.Concat(s.disk.made, s.disk.moved), func(link string) bool { return paths.Within(link, path) })
 }
 
+// mayBeLinks reports whether a path is or contains symbolic links. over is where its copies go.
+func (w *walker) mayBeLinks(path string, over []string, s *state) bool {
+	return w.isLink(path, s) || w.holdsLinks(w.resolve(path), over)
+}
+
 // holdsLinks reports whether a tree may contain symbolic links. over is where its copies go.
 func (w *walker) holdsLinks(tree string, over []string) (found bool) {
 	if mode, err := w.resolver.Mode(tree); err != nil || !mode.IsDir() {
@@ -166,6 +186,15 @@ func (w *walker) holdsLinks(tree string, over []string) (found bool) {
 		}
 	}
 	return found
+}
+
+// overMarked follows copies of what the script wrote in a tree.
+func (w *walker) overMarked(over []string, tree string, s *state) {
+	for name := range s.disk.marks {
+		if len(over) > 0 && paths.Within(name, tree) {
+			w.overLinks(over, strings.TrimPrefix(name, tree))
+		}
+	}
 }
 
 func (w *walker) overLinks(over []string, name string) []string {
@@ -272,7 +301,8 @@ func (w *walker) foreign(dir string) bool {
 		}
 		asked = append(asked, d)
 		bare := w.exists(d+"/HEAD") && w.isDir(d+"/objects")
-		found = d == "" || d == "/" || bare || w.exists(d+"/.git")
+		top := d == "" || d == "/"
+		found = top || bare || w.exists(d+"/.git")
 	}
 	for _, d := range asked {
 		w.repositories[d] = found
@@ -286,7 +316,7 @@ func (w *walker) gitDirectory(args []word, s *state) ([]word, *state) {
 		switch next := i+1 < len(args); {
 		case !strings.HasPrefix(args[i].text, "-"):
 			return append(out, args[i:]...), s
-		case next && args[i].is("-C") && !args[i+1].many && !args[i+1].glob:
+		case next && args[i].is("-C") && !args[i+1].several():
 			if w.steps -= 3; w.steps <= 0 {
 				w.exhausted()
 				return append(out, args[i:]...), s
@@ -328,12 +358,16 @@ func (w *walker) configured(c *programs.Command, s *state, source string) {
 			w.pushesTo(a, s, source)
 		}
 	}
-	if len(c.Words) != 2 || c.Words[0].Text != "checkout" || c.Words[1].Dynamic || c.Words[1].Text == "" {
+	if len(c.Words) != 2 || c.Words[0].Text != "checkout" {
 		return
 	}
-	for _, path := range w.fromDirs(c.Words[1].Text, s) {
+	operand := c.Words[1]
+	if operand.Dynamic || operand.Text == "" {
+		return
+	}
+	for _, path := range w.fromDirs(operand.Text, s) {
 		if w.exists(path) {
-			argv := []policy.Word{{Text: "git"}, {Text: "checkout"}, {Text: "--"}, c.Words[1]}
+			argv := []policy.Word{{Text: "git"}, {Text: "checkout"}, {Text: "--"}, operand}
 			w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Source: source})
 		}
 	}
@@ -342,7 +376,8 @@ func (w *walker) configured(c *programs.Command, s *state, source string) {
 // pushesTo reports that git runs the hooks of a local repository.
 func (w *walker) pushesTo(a policy.Word, s *state, source string) {
 	for _, path := range w.fromDirs(a.Text, s) {
-		if !a.Dynamic && (w.isDir(path) && w.foreign(path) || s.disk.mayBeRepository(path)) {
+		other := !a.Dynamic && w.isDir(path) && w.foreign(path)
+		if other || !a.Dynamic && s.disk.mayBeRepository(path) {
 			w.code("`git` would run the hooks of another repository than the workspace's", source)
 		}
 	}
@@ -352,19 +387,25 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 	if policy.IsDangerousEnv(name) {
 		s.disk.runs() // programs do more
 	}
+	function := strings.HasPrefix(name, "BASH_FUNC_")
 	locale := listed("LANG LC_ALL LC_CTYPE", name) && !(v.known() && plainLocale.MatchString(v.text))
-	if locale || listed(parsingNames, name) || strings.HasPrefix(name, "BASH_FUNC_") {
+	if function || locale || listed(parsingNames, name) {
 		w.opaque("a shell reads a text otherwise by what "+name+" is", name)
 	}
-	_, last, _ := strings.Cut(strings.TrimPrefix(name, "GIT_"), "_")
 	switch {
 	case v.text == "" && v.known():
 	case strings.HasPrefix(name, "GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && v != (value{text: "/dev/null"}):
 		w.opaque("the configuration of git is in a variable", name)
-	case v.known() && (strings.HasPrefix(name, "BASH_FUNC_") || listed(scriptNames, name) || listed("EDITOR COMMAND PAGER", last)):
+	case v.known() && (function || holdsCommand(name)):
 		w.scan(v.text)
 		w.mayRun(v.text, s)
 	}
+}
+
+// holdsCommand reports whether shells or git run what is in a variable.
+func holdsCommand(name string) bool {
+	_, last, _ := strings.Cut(strings.TrimPrefix(name, "GIT_"), "_")
+	return listed(scriptNames, name) || listed("EDITOR COMMAND PAGER", last)
 }
 
 // mayRun follows a text that a program may run. Only ask and deny rules see its effects. What it may
