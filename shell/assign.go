@@ -78,6 +78,9 @@ func (w *walker) assigned(wd *syntax.Word, s *state) value {
 		w.word(wd, s)
 		return unknown() // ~ is expanded after each colon
 	}
+	if v := s.get(onlyVariable(wd)); v.glob {
+		return v.value
+	}
 	b := &builder{}
 	for i, p := range wd.Parts {
 		lit, ok := p.(*syntax.Lit)
@@ -90,18 +93,29 @@ func (w *walker) assigned(wd *syntax.Word, s *state) value {
 			}
 			b.literal(unescape(lit.Value, false), true)
 		default:
-			if pe, ok := p.(*syntax.ParamExp); ok && len(wd.Parts) == 1 && pe.Param != nil && plainExpansion(pe) && s.get(pe.Param.Value).glob {
-				return s.get(pe.Param.Value).value
-			}
 			w.part(p, b, s, true)
 		}
 	}
 	return b.one()
 }
 
+// onlyVariable returns the name of the variable that is the whole word, or "".
+func onlyVariable(wd *syntax.Word) string {
+	if len(wd.Parts) != 1 {
+		return ""
+	}
+	p, ok := wd.Parts[0].(*syntax.ParamExp)
+	if !ok || p.Param == nil || !plainExpansion(p) {
+		return ""
+	}
+	return p.Param.Value
+}
+
 func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	old := s.get(name)
-	if _, inherited := w.env[name]; inherited || exported || old.exported || policy.IsDangerousEnv(name) {
+	_, inherited := w.env[name]
+	exports := inherited || exported || old.exported
+	if exports || policy.IsDangerousEnv(name) {
 		w.add(policy.Effect{Kind: policy.Env, Name: name, Source: name})
 	}
 	w.changes++
@@ -118,7 +132,7 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	case "PATH":
 		w.put(s, name, variable{value: unknown()}) // see prints
 	}
-	if listed(shellNames, name) || listed(numericNames, name) {
+	if setByShell(name) {
 		return
 	}
 	if len(v.text) > maxScript || old.array {

@@ -19,7 +19,8 @@ func unknown() value { return value{dynamic: true} }
 func someNumber() value { return value{dynamic: true, number: true} }
 
 func (v value) isNumeric() bool {
-	return v.number || v.known() && (v.text == "" || isInteger(strings.TrimPrefix(v.text, "-")))
+	integer := v.text == "" || isInteger(strings.TrimPrefix(v.text, "-"))
+	return v.number || v.known() && integer
 }
 
 func (v value) known() bool { return !v.dynamic && !v.glob }
@@ -28,11 +29,13 @@ func (v value) or(o value) value {
 	if v == o {
 		return v
 	}
-	fresh := (v.fresh || v == value{}) && (o.fresh || o == value{})
-	blank := v.orEmpty || o.orEmpty || v == value{} || o == value{}
 	number := v.isNumeric() && o.isNumeric()
-	return value{dynamic: true, number: number, orEmpty: number && blank, fresh: fresh}
+	blank := v.mayBeEmpty() || o.mayBeEmpty()
+	return value{dynamic: true, number: number, orEmpty: number && blank, fresh: v.freshOrEmpty() && o.freshOrEmpty()}
 }
+
+func (v value) mayBeEmpty() bool   { return v.orEmpty || v == value{} }
+func (v value) freshOrEmpty() bool { return v.fresh || v == value{} }
 
 // variable is a value with attributes that may be set.
 type variable struct {
@@ -46,8 +49,10 @@ type variable struct {
 
 func (v variable) or(o variable) variable {
 	return variable{
-		value: v.value.or(o.value), readonly: v.readonly || o.readonly, array: v.array || o.array,
-		integer: v.integer || o.integer, exported: v.exported || o.exported, unset: v.unset || o.unset,
+		value:    v.value.or(o.value),
+		readonly: v.readonly || o.readonly, array: v.array || o.array,
+		integer: v.integer || o.integer, exported: v.exported || o.exported,
+		unset: v.unset || o.unset,
 	}
 }
 
@@ -55,7 +60,8 @@ func (v variable) orUnset() variable { return v.or(variable{unset: true}) }
 
 // isInteger reports whether bash reads s as this decimal number: a leading zero means octal.
 func isInteger(s string) bool {
-	return isNumber(s) && len(s) <= 18 && (s[0] != '0' || len(s) == 1)
+	octal := len(s) > 1 && s[0] == '0'
+	return isNumber(s) && !octal && len(s) <= 18
 }
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
