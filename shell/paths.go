@@ -20,9 +20,8 @@ var neutralPaths = map[string]bool{
 
 // path adds the effect of a redirection. Of a name known in part rules see what is known.
 func (w *walker) path(kind programs.Kind, wd word, s *state, source string) {
-	prefix := wd.text
+	prefix := wd.prefix()
 	if wd.glob && wd.text != "" {
-		prefix = literalPrefix(wd.text)
 		for _, match := range w.matches(nil, wd.text, s) {
 			if !match.Dynamic {
 				w.possible(kindOf(kind), match.Text, s, source)
@@ -42,6 +41,16 @@ func mayBeSocket(before string) bool {
 	return slices.ContainsFunc(sockets, func(name string) bool { return strings.HasPrefix(before, name) || strings.HasPrefix(name, before) })
 }
 
+// cutSocket returns HOST/PORT of /dev/tcp/HOST/PORT.
+func cutSocket(text string) (address string, ok bool) {
+	for _, name := range sockets {
+		if address, ok = strings.CutPrefix(text, name); ok {
+			break
+		}
+	}
+	return address, ok
+}
+
 func kindOf(kind programs.Kind) policy.Kind {
 	if kind == programs.Write {
 		return policy.Write
@@ -52,27 +61,30 @@ func kindOf(kind programs.Kind) policy.Kind {
 func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 	text := o.Word.Text
 	w.guardProc(o, s, source)
-	if o.Word.Dynamic || !strings.HasPrefix(text, "/") && len(s.dirs) == 0 && text != "" && text != "-" {
+	file := text != "" && text != "-"
+	relative := len(s.dirs) == 0 && !strings.HasPrefix(text, "/")
+	switch address, isSocket := cutSocket(text); {
+	case o.Word.Dynamic || file && relative:
 		w.add(policy.Effect{Kind: kindOf(o.Kind), Unknown: true, Tree: o.Tree, Part: o.Part, Source: source})
-		return
+	case !file:
+	case isSocket:
+		host, port, _ := strings.Cut(address, "/")
+		n, _ := strconv.Atoi(port)
+		w.add(policy.Effect{Kind: policy.Net, Host: programs.CleanHost(host), Port: n, Source: source})
+	default:
+		w.knownPath(o, s, source)
 	}
-	if text == "" || text == "-" {
-		return
-	}
-	for _, name := range sockets {
-		if address, ok := strings.CutPrefix(text, name); ok {
-			host, port, _ := strings.Cut(address, "/")
-			n, _ := strconv.Atoi(port)
-			w.add(policy.Effect{Kind: policy.Net, Host: programs.CleanHost(host), Port: n, Source: source})
-			return
-		}
-	}
+}
+
+func (w *walker) knownPath(o programs.Operand, s *state, source string) {
+	text := o.Word.Text
+	all := o.Kind == programs.Write && o.Tree && strings.HasSuffix(text, "*")
 	for e := range w.pathEffects(kindOf(o.Kind), text, s) {
 		e.Tree, e.Part, e.Source = o.Tree, o.Part, source
 		if o.Link && !strings.HasSuffix(text, "/") && !inProc(w.resolve(filepath.Dir(e.Path))) {
 			e.Canonical = w.linkItself(e.Path)
 		}
-		if o.Kind == programs.Write && o.Tree && strings.HasSuffix(text, "*") && filepath.Dir(e.Path) == w.workspace {
+		if all && filepath.Dir(e.Path) == w.workspace {
 			e = policy.Effect{Kind: policy.Write, Unknown: true, Tree: true, Source: source}
 		}
 		w.noteWrite(e, s)
@@ -248,7 +260,10 @@ func (w *walker) guardProc(o programs.Operand, s *state, source string) {
 
 // beginsProc reports whether a path with this prefix may lead into /proc.
 func beginsProc(canonical string) bool {
-	return len(canonical) > 1 && strings.HasPrefix(procDir, canonical) || len(canonical) > len("/d") && strings.HasPrefix("/dev/fd", canonical)
+	if len(canonical) > 1 && strings.HasPrefix(procDir, canonical) {
+		return true
+	}
+	return len(canonical) > len("/d") && strings.HasPrefix("/dev/fd", canonical)
 }
 
 func (w *walker) fromDirs(text string, s *state) (out []string) {
