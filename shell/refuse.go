@@ -63,7 +63,7 @@ func bashRefuses(problem, rest string) bool {
 
 func oddCharacter(r rune) string {
 	switch {
-	case r == '\n' || r == '\t' || r >= ' ' && r < 0x7f:
+	case r == '\n', r == '\t', r >= ' ' && r < 0x7f:
 		return ""
 	case unicode.Is(unicode.Cc, r):
 		return "it holds a control character"

@@ -32,12 +32,12 @@ func ansiC(s string) (text string, ok bool) {
 }
 
 func number(s string) (digits string, base int) {
-	most, base := 3, 8
+	most, base, allowed := 3, 8, "01234567"
 	if i := strings.IndexByte("xuU", s[0]); i >= 0 {
-		s, most, base = s[1:], 2<<i, 16
+		s, most, base, allowed = s[1:], 2<<i, 16, "0123456789abcdefABCDEF"
 	}
 	n := 0
-	for n < min(most, len(s)) && strings.IndexByte("0123456789abcdefABCDEF", s[n]) >= 0 && (base == 16 || s[n] < '8') {
+	for n < min(most, len(s)) && strings.IndexByte(allowed, s[n]) >= 0 {
 		n++
 	}
 	return s[:n], base
