@@ -247,7 +247,11 @@ func separates(text []unit) bool {
 
 // sequence expands {1..5}, {a..e} and {1..9..2}; nil if bash leaves it unchanged.
 func (e *braceExpander) sequence(amble []unit) [][]unit {
-	raw := characters(amble)
+	characters := make([]byte, len(amble)) // NUL for what is none
+	for i, u := range amble {
+		characters[i] = u.char
+	}
+	raw := string(characters)
 	first, last, ok := strings.Cut(raw, "..")
 	if !ok || first == "" || last == "" {
 		if strings.Contains(raw, "\x00") {
@@ -277,20 +281,6 @@ func (e *braceExpander) sequence(amble []unit) [][]unit {
 	return e.count(from, to, by, text)
 }
 
-// characters returns the text of units, with NUL for what is none.
-func characters(units []unit) string {
-	var raw strings.Builder
-	for _, u := range units {
-		if u.char == 0 {
-			raw.WriteString("\x00\x00")
-			continue
-		}
-		raw.WriteByte(u.char)
-	}
-	return raw.String()
-}
-
-// count returns the texts of the numbers of a sequence.
 func (e *braceExpander) count(from, to, by int, text func(int) string) (out [][]unit) {
 	if from > to {
 		by = -by
@@ -310,7 +300,6 @@ func (e *braceExpander) count(from, to, by int, text func(int) string) (out [][]
 }
 
 var plainNumber = regexp.MustCompile(`^(?:0|-?[1-9]\d{0,8})$`)
-
 var letters = regexp.MustCompile(`^(?:[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z])$`)
 
 // oddEnd matches the ends of sequences that are not followed.

@@ -40,7 +40,6 @@ func (b *builder) literal(text string, quoted bool) {
 	}
 }
 
-// special records what the next character means in a pattern.
 func (b *builder) special(c byte) {
 	switch {
 	case c == '\\' && b.slash == 0:

@@ -124,7 +124,6 @@ func (w *walker) declareWord(d *declaration, a word, s *state, source string) {
 	}
 }
 
-// marks reports whether a declaration does more than set a value: it exports, or forbids changes.
 func (d *declaration) marks() bool {
 	return d.export || d.readonly || listed("export readonly", d.builtin)
 }

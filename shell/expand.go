@@ -33,7 +33,6 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 	}
 }
 
-// plainParam expands $name.
 func (w *walker) plainParam(name string, b *builder, s *state, quoted bool) {
 	switch {
 	case name == "@" || name == "*":
@@ -315,7 +314,6 @@ func (w *walker) positional(separate bool, b *builder, s *state, quoted bool) {
 	}
 }
 
-// separate adds what is between two arguments.
 func (b *builder) separate(before, after word, one bool) {
 	if one && after.many {
 		b.unknown(true) // without arguments there is no separator

@@ -41,16 +41,6 @@ func mayBeSocket(before string) bool {
 	return slices.ContainsFunc(sockets, func(name string) bool { return strings.HasPrefix(before, name) || strings.HasPrefix(name, before) })
 }
 
-// cutSocket returns HOST/PORT of /dev/tcp/HOST/PORT.
-func cutSocket(text string) (address string, ok bool) {
-	for _, name := range sockets {
-		if address, ok = strings.CutPrefix(text, name); ok {
-			break
-		}
-	}
-	return address, ok
-}
-
 func kindOf(kind programs.Kind) policy.Kind {
 	if kind == programs.Write {
 		return policy.Write
@@ -61,23 +51,21 @@ func kindOf(kind programs.Kind) policy.Kind {
 func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 	text := o.Word.Text
 	w.guardProc(o, s, source)
-	file := text != "" && text != "-"
+	file := !slices.Contains([]string{"", "-"}, text)
 	relative := len(s.dirs) == 0 && !strings.HasPrefix(text, "/")
-	switch address, isSocket := cutSocket(text); {
+	socket := slices.IndexFunc(sockets, func(name string) bool { return strings.HasPrefix(text, name) })
+	switch {
 	case o.Word.Dynamic || file && relative:
 		w.add(policy.Effect{Kind: kindOf(o.Kind), Unknown: true, Tree: o.Tree, Part: o.Part, Source: source})
-	case !file:
-	case isSocket:
-		host, port, _ := strings.Cut(address, "/")
+		return
+	case socket >= 0:
+		host, port, _ := strings.Cut(strings.TrimPrefix(text, sockets[socket]), "/")
 		n, _ := strconv.Atoi(port)
 		w.add(policy.Effect{Kind: policy.Net, Host: programs.CleanHost(host), Port: n, Source: source})
-	default:
-		w.knownPath(o, s, source)
+		return
+	case !file:
+		return
 	}
-}
-
-func (w *walker) knownPath(o programs.Operand, s *state, source string) {
-	text := o.Word.Text
 	all := o.Kind == programs.Write && o.Tree && strings.HasSuffix(text, "*")
 	for e := range w.pathEffects(kindOf(o.Kind), text, s) {
 		e.Tree, e.Part, e.Source = o.Tree, o.Part, source
@@ -142,7 +130,6 @@ const (
 )
 
 var procLinks = map[string]string{"thread-self": "self/task/self", "net": "self/net", "mounts": "self/mounts"}
-
 var procOwn = map[string]procKind{"cwd": procCwd, "root": procRoot, "fd/0": procInput, "fd/1": procOutput, "fd/2": procOutput}
 
 // devLinks are names in /dev that lead into /proc, whether they are links or not.
@@ -260,10 +247,8 @@ func (w *walker) guardProc(o programs.Operand, s *state, source string) {
 
 // beginsProc reports whether a path with this prefix may lead into /proc.
 func beginsProc(canonical string) bool {
-	if len(canonical) > 1 && strings.HasPrefix(procDir, canonical) {
-		return true
-	}
-	return len(canonical) > len("/d") && strings.HasPrefix("/dev/fd", canonical)
+	proc := len(canonical) > 1 && strings.HasPrefix(procDir, canonical)
+	return proc || len(canonical) > len("/d") && strings.HasPrefix("/dev/fd", canonical)
 }
 
 func (w *walker) fromDirs(text string, s *state) (out []string) {

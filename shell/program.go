@@ -47,7 +47,6 @@ func (w *walker) program(args []word, s *state, source string) {
 	w.files(&c, args, s, source)
 }
 
-// startShells follows what a program starts that only runs another command.
 func (w *walker) startShells(args []word, runs []programs.Run, s *state, source string) {
 	for _, run := range runs {
 		if len(run.Argv) > 0 && run.Language == "" && programs.Parse(run.Argv).Through {
@@ -265,7 +264,7 @@ func operandText(name string) string {
 // suspect adds possible effects of the words of an unknown program.
 func (w *walker) suspect(args []policy.Word, s *state, source string) {
 	for _, a := range args {
-		for _, text := range mayBePaths(a.Text) {
+		for _, text := range programs.MayBePaths(a.Text) {
 			if a.Dynamic && text != "" {
 				w.guardProc(programs.Operand{Word: policy.Word{Text: text, Dynamic: true}}, s, source)
 			}
@@ -276,24 +275,4 @@ func (w *walker) suspect(args []policy.Word, s *state, source string) {
 			}
 		}
 	}
-}
-
-// mayBePaths returns the parts of a word that may be paths: file/x and /x of -rfile/x.
-func mayBePaths(text string) (paths [2]string) {
-	if _, value, ok := strings.Cut(text, "="); ok {
-		return [2]string{value, value[strings.LastIndexAny(value, ":,=")+1:]}
-	}
-	if before, _, ok := strings.Cut(text, ":"); ok {
-		return [2]string{text, before}
-	}
-	i := strings.IndexByte(text, '/')
-	switch {
-	case len(text) > 2 && i <= 0 && text[0] == '-':
-		return [2]string{text[2:]}
-	case i <= 0 || text[0] != '-':
-		return [2]string{text}
-	case i <= 2 || text[1] == '-':
-		return [2]string{text[i:]}
-	}
-	return [2]string{text[i:], text[2:]}
 }

@@ -56,8 +56,7 @@ func (w *walker) document(doc *syntax.Word, s *state) string {
 	return b.raw.String()
 }
 
-// endOfDocument checks that a here-document ends where bash ends it: at the first line that is its
-// delimiter.
+// endOfDocument checks that a here-document ends where bash ends it: at the first line that is its delimiter.
 func (w *walker) endOfDocument(r *syntax.Redirect) {
 	found := delimiters.FindStringSubmatch(w.text(r.Word))
 	ok, body, rest := found != nil, "", ""
@@ -188,7 +187,7 @@ func (w *walker) inputByDetour(args []word, s *state, source string) {
 		if !a.known() || !strings.Contains(a.text, "stdin") && !strings.Contains(a.text, "fd/") {
 			continue
 		}
-		for _, text := range mayBePaths(a.text) {
+		for _, text := range programs.MayBePaths(a.text) {
 			for _, path := range w.fromDirs(text, s) {
 				if inProc(path) && text != "" && len(path) < len(procDir+"/thread-self/task/self/fd/")+20 {
 					argv[i+1] = policy.Word{Text: strings.TrimSuffix(a.text, text) + "/dev/stdin"}

@@ -89,7 +89,6 @@ func matchIn(dir, part string, limit int) []string {
 }
 
 var brackets = regexp.MustCompile(`\[[\]!^]?(?:\[[:.=][^\]]*\]|[^\]])*\]`)
-
 var plainSet = regexp.MustCompile(`^\[(?:[A-Za-z0-9_]|0-9)+\]$`)
 
 // widened returns a pattern that matches at least what bash's does.
@@ -133,10 +132,8 @@ func (hostResolver) GitAlias(dir, name string, env map[string]string) (string, e
 	text, err := cmd.Output()
 	var exit *exec.ExitError
 	switch {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return "", nil // neither will the script find it
-	case errors.As(err, &exit) && exit.ExitCode() == 1:
-		return "", nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.As(err, &exit) && exit.ExitCode() == 1:
+		return "", nil // neither will the script find git, or there is no alias
 	}
 	return strings.TrimSpace(string(text)), err
 }

@@ -31,8 +31,7 @@ func (wd word) value() value {
 	return value{text: wd.text, dynamic: wd.dynamic, glob: wd.glob, number: wd.number || wd.orEmpty, orEmpty: wd.orEmpty, fresh: wd.fresh}
 }
 
-func (wd word) known() bool { return !wd.dynamic && !wd.glob }
-
+func (wd word) known() bool         { return !wd.dynamic && !wd.glob }
 func (wd word) is(text string) bool { return wd.known() && wd.text == text }
 
 // several reports whether the word may become several, or none.
@@ -282,7 +281,10 @@ func (w *walker) prints(p *syntax.CmdSubst, s *state) value {
 	if len(p.Stmts) != 1 {
 		return unknown()
 	}
-	last := lastOfPipe(p.Stmts[0])
+	last := p.Stmts[0]
+	for b, ok := last.Cmd.(*syntax.BinaryCmd); ok && b.Op == syntax.Pipe; b, ok = last.Cmd.(*syntax.BinaryCmd) {
+		last = b.Y
+	}
 	name, _, _ := strings.Cut(w.text(last), " ")
 	_, other := s.funcs.get(name)
 	dir, path := s.get("TMPDIR"), s.get("PATH")
@@ -294,20 +296,13 @@ func (w *walker) prints(p *syntax.CmdSubst, s *state) value {
 	switch {
 	case other:
 	case counts.MatchString(w.text(last)) && path.known():
-		return value{dynamic: true, number: true, orEmpty: name != "nproc" && name != "getconf"}
+		return value{dynamic: true, number: true, orEmpty: !listed("nproc getconf", name)}
 	case inTmp && temporary.MatchString(text):
 		return value{text: "/tmp/", dynamic: true, fresh: true}
 	case m != nil && path.known():
 		return w.lookup(m[1]+m[2], path.text)
 	}
 	return unknown()
-}
-
-func lastOfPipe(stmt *syntax.Stmt) *syntax.Stmt {
-	for b, ok := stmt.Cmd.(*syntax.BinaryCmd); ok && b.Op == syntax.Pipe; b, ok = stmt.Cmd.(*syntax.BinaryCmd) {
-		stmt = b.Y
-	}
-	return stmt
 }
 
 // lookup returns the path of a program that is found in system directories.

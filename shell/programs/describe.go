@@ -303,3 +303,23 @@ func Unversioned(words []Word) []Word {
 	words[0].Text = name[:at]
 	return words
 }
+
+// MayBePaths returns the parts of a word that may be paths: file/x and /x of -rfile/x.
+func MayBePaths(text string) (paths [2]string) {
+	if _, value, ok := strings.Cut(text, "="); ok {
+		return [2]string{value, value[strings.LastIndexAny(value, ":,=")+1:]}
+	}
+	if before, _, ok := strings.Cut(text, ":"); ok {
+		return [2]string{text, before}
+	}
+	i := strings.IndexByte(text, '/')
+	switch {
+	case len(text) > 2 && i <= 0 && text[0] == '-':
+		return [2]string{text[2:]}
+	case i <= 0 || text[0] != '-':
+		return [2]string{text}
+	case i <= 2 || text[1] == '-':
+		return [2]string{text[i:]}
+	}
+	return [2]string{text[i:], text[2:]}
+}

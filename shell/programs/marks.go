@@ -233,3 +233,10 @@ func (c *Command) mayNegate(long string) bool {
 		return len(no.Name) > len("--no-") && strings.HasPrefix("--no-"+long[2:], no.Name)
 	})
 }
+
+// MovesFiles reports whether a command may make or move links, and whether it copies them.
+func (c *Command) MovesFiles() (moves, copies bool) {
+	copies = c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "--no-dereference", "--preserve"}, c.MayHave)
+	gone := func(o Operand) bool { return o.Link && o.Kind == Write }
+	return copies || IsField("ln rsync", c.Name) || slices.ContainsFunc(c.Operands, gone), copies
+}
