@@ -28,7 +28,7 @@ func (r *reader) describe(c *Command, s *spec, own []Word) {
 		c.Prints = []Operand{{Word: Word{Text: "."}, Kind: Read, Tree: true}}
 	}
 	if s != nil {
-		c.Operands = append(c.Operands, r.settings(c, s, own)...)
+		c.Operands = append(c.Operands, r.obeyed(c, s, own)...)
 	}
 	if !c.Known {
 		c.Suspects = suspects(r.argv)
@@ -40,9 +40,9 @@ func (r *reader) describe(c *Command, s *spec, own []Word) {
 	}
 }
 
-// settings returns what a command obeys besides its own words: files and hosts of options before the
+// obeyed returns what a command obeys besides its own words: files and hosts of options before the
 // subcommand, and files that determine what it runs.
-func (r *reader) settings(c *Command, s *spec, own []Word) (out []Operand) {
+func (r *reader) obeyed(c *Command, s *spec, own []Word) (out []Operand) {
 	root := s.root()
 	if s != root || c.HasSub {
 		out = c.globalFiles(root)
