@@ -44,6 +44,7 @@ var layers = []row{
 	{"internal/loopback", nil, nil},
 	{"internal/display", nil, []string{"x/sys"}},
 	{"internal/paths", nil, nil},
+	{"internal/gitconfig", nil, nil},
 	{"internal/spell", nil, nil},
 	{"internal/strict", nil, nil},
 	{"internal/race", nil, nil},
@@ -82,7 +83,7 @@ var layers = []row{
 	{"internal/store", []string{"internal/journal", "internal/journal/chain", "internal/postgres"}, nil},
 	{"internal/config", []string{"internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/escalation"}, []string{"go-yaml"}},
 
-	{"shell", []string{"internal/paths", "policy", "shell/programs"}, []string{"sh"}},
+	{"shell", []string{"internal/gitconfig", "internal/paths", "policy", "shell/programs"}, []string{"sh"}},
 	{"tools/bash", []string{"internal/paths", "internal/display", "shell", "tools", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/escalation"}, nil},
 	{"tools/files", []string{"internal/redact", "internal/paths", "internal/display", "internal/spell", "tools", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/escalation"}, []string{"gotextdiff", "go-udiff"}},
 	{"tools/spool", []string{"internal/redact", "tools"}, nil},

@@ -19,8 +19,8 @@ func (p *Policy) Blocks(kind Kind, path string, builtin bool) (b Block, ok bool)
 	for _, m := range p.blockingPaths(Effect{Kind: kind, Path: path, Canonical: path}) {
 		tree := m.isTree(path)
 		skipped := m.NoMask || m.file == "" && !builtin
-		weaker := ok && (m.result > b.Action || m.result == b.Action && !tree)
-		if !skipped && !weaker {
+		better := m.result < b.Action || m.result == b.Action && tree
+		if !skipped && (better || !ok) {
 			b, ok = Block{Action: m.result, Rule: m.ID, Reason: m.Reason, Tree: tree}, true
 		}
 	}

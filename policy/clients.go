@@ -72,12 +72,9 @@ func (p *Policy) For(client, agent string) *Policy {
 }
 
 // Root returns the policy from which For and Within derived p, or p.
-func (p *Policy) Root() *Policy {
-	return cmp.Or(p.root, p)
-}
+func (p *Policy) Root() *Policy { return cmp.Or(p.root, p) }
 
-// ForAnyone returns the root of p with the rules for every client: it blocks what is blocked for any of
-// them.
+// ForAnyone returns the root of p with the rules for every client: it blocks what is blocked for any of them.
 func (p *Policy) ForAnyone() *Policy {
 	all := *p.Root()
 	all.sets = slices.Clip(all.sets)

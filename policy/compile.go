@@ -179,7 +179,7 @@ func (c *compiler) classes(r *rule) {
 // anchored adds the workspace to an allow rule with a relative program: elsewhere the path is another program.
 func (c *compiler) anchored(r *rule, p pattern) *rule {
 	program := p.tokens[0][0]
-	if r.Action != Allow || len(r.dirs) > 0 || !strings.Contains(program, "/") || strings.HasPrefix(program, "/") {
+	if relative := strings.Index(program, "/") > 0; r.Action != Allow || len(r.dirs) > 0 || !relative {
 		return r
 	}
 	local := *r

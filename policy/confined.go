@@ -15,8 +15,7 @@ type Confinement struct {
 	Masked bool
 }
 
-// Within returns the policy for calls with such a confinement. A confinement counts only if all its fields are
-// set.
+// Within returns the policy for calls with such a confinement. A confinement counts only if all its fields are set.
 func (p *Policy) Within(c Confinement) *Policy {
 	bounded := c.View && c.Offline && c.Masked
 	if p.confined == bounded {
@@ -46,8 +45,10 @@ func (p *Policy) excuses(m match, e Effect) bool {
 		return false
 	case m.file != "" || m.Action != Deny:
 		return e.Kind == Write && m.Action == Ask && !m.whole
+	case e.Kind == Exec:
+		return m.result == Ask
 	}
-	return e.Kind == Exec && m.result == Ask || e.Kind == Write && (e.Possible || !m.whole)
+	return e.Kind == Write && (e.Possible || !m.whole)
 }
 
 // isLoopback reports whether a host is the machine itself: in a sandbox without network only the call.

@@ -85,7 +85,8 @@ func (p *Policy) blocking(e *Effect) (worst verdict, some, whole bool) {
 			continue
 		}
 		all := m.whole && !m.tightens
-		if m.result < worst.action || all && !whole && m.result == worst.action {
+		more := all && !whole && m.result == worst.action
+		if more || m.result < worst.action {
 			worst, some, whole = verdict{action: m.result, rule: m.rule}, true, all
 		}
 	}

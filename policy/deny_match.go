@@ -74,20 +74,15 @@ func spelledOut(tokens [][]string) (out [][]Word) {
 }
 
 func (p *pattern) means(c *programs.Command, argv []Word) bool {
-	for i := range p.all {
-		if p.all[i].means(c, argv) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.all, func(m meaning) bool { return m.means(c, argv) })
 }
 
 func (m *meaning) means(c *programs.Command, argv []Word) bool {
 	for ; c != nil; c = c.Or {
-		if !m.isProgram(c, argv[0]) {
+		if !m.isProgram(c, argv[0]) || !m.flagsIn(c) {
 			continue // as in npm --foo x publish
 		}
-		if m.flagsIn(c) && (m.operandsIn(c, c.Words) || len(c.Runs) > 0 && m.operandsIn(c, withStarted(c))) {
+		if m.operandsIn(c, c.Words) || len(c.Runs) > 0 && m.operandsIn(c, withStarted(c)) {
 			return true
 		}
 	}
@@ -129,10 +124,8 @@ func (m *meaning) flagsIn(c *programs.Command) bool {
 
 func hasFlag(c *programs.Command, f programs.Flag) bool {
 	return slices.ContainsFunc(c.Flags, func(g programs.Flag) bool {
-		if !f.MayBe(g) {
-			return false
-		}
-		return !f.HasValue || g.Dynamic || !g.HasValue || mayBecome(f.Value.Text, g.Value)
+		anyValue := !f.HasValue || !g.HasValue || g.Dynamic
+		return f.MayBe(g) && (anyValue || mayBecome(f.Value.Text, g.Value))
 	})
 }
 
@@ -168,7 +161,8 @@ func findOperand(token string, operands []Word, first, last bool) int {
 // mayVanish reports whether words may expand to nothing.
 func mayVanish(words []Word) bool {
 	return !slices.ContainsFunc(words, func(w Word) bool {
-		return !w.Many && !(w.Dynamic && (w.Text == "" || w.Text[0] == '-'))
+		mayBeFlag := w.Text == "" || w.Text[0] == '-'
+		return !w.Many && !(w.Dynamic && mayBeFlag)
 	})
 }
 

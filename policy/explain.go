@@ -16,13 +16,14 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 		d.Rule, d.Source = v.rule.ID, v.rule.source
 	}
 	what, why := described(e), v.why(e)
-	switch {
-	case v.action == Allow && e.Kind == Exec && len(e.Argv) == 1 && e.Argv[0].Text == ":":
-		d.Reason = "It runs no program and names no file."
-		return d
-	case v.action == Allow:
+	if v.action == Allow {
 		d.Reason = fmt.Sprintf("It may %s.", what)
+		if e.Kind == Exec && len(e.Argv) == 1 && e.Argv[0].Text == ":" {
+			d.Reason = "It runs no program and names no file."
+		}
 		return d
+	}
+	switch {
 	case e.Kind == Opaque:
 		d.Reason = fmt.Sprintf("The command cannot be analysed, because %s.", shorten(e.Why))
 	case v.rule != nil && v.rule.Action < v.action && e.Kind == Exec: // a word is unknown

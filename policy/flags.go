@@ -24,25 +24,29 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 		return nil, false
 	}
 	c := programs.Parse(e.Argv)
-	for _, not := range r.not {
-		if not.means(&c, e.Argv) {
-			return nil, false
-		}
+	if slices.ContainsFunc(r.not, func(not pattern) bool { return not.means(&c, e.Argv) }) {
+		return nil, false
 	}
 	if len(r.required) > 0 {
 		if free, ok = cp.beside(&c, e.Argv); !ok {
 			return nil, false
 		}
 	}
-	if len(free) > 0 && c.Opaque != "" || otherValue(&c, free) || r.forbids(&c, e.Argv[0]) {
+	unknown := len(free) > 0 && c.Opaque != ""
+	if unknown || otherValue(&c, free) || r.forbids(&c, e.Argv[0]) {
 		return nil, false
 	}
+	return r.lacking(&c, e.Argv, free), true
+}
+
+// lacking returns the unsafe words among the free ones that permit_flags do not name.
+func (r *rule) lacking(c *programs.Command, argv []Word, free []int) (list []Word) {
 	for _, at := range c.Unsafe {
-		if w := e.Argv[at]; slices.Contains(free, at) && (w.Dynamic || !r.permits(&c, w.Text)) {
-			lacking = append(lacking, w)
+		if w := argv[at]; slices.Contains(free, at) && (w.Dynamic || !r.permits(c, w.Text)) {
+			list = append(list, w)
 		}
 	}
-	return lacking, true
+	return list
 }
 
 // otherValue reports whether a wildcard matches a flag of the pattern with another value.
@@ -87,7 +91,8 @@ func (p *Policy) nearest(e Effect) (best *rule, flags []Word) {
 	}
 	for _, cp := range p.allowing(e) {
 		lacking, ok := cp.covers(e)
-		if ok && len(lacking) > 0 && (best == nil || len(lacking) < len(flags)) {
+		fewer := best == nil || len(lacking) < len(flags)
+		if ok && fewer && len(lacking) > 0 {
 			best, flags = cp.rule, lacking
 		}
 	}
@@ -121,7 +126,8 @@ func (c *compiler) required(r Rule) (list []requirement) {
 	for _, text := range r.RequireFlags {
 		name, value, _ := strings.Cut(strings.Replace(strings.TrimSpace(text), "=", " ", 1), " ")
 		value = strings.TrimSpace(value)
-		if len(name) < 2 || name[0] != '-' || strings.ContainsAny(name, "*{}") || strings.ContainsAny(value, " {}'\"") {
+		isFlag := len(name) > 1 && name[0] == '-' && !strings.ContainsAny(name, "*{}")
+		if !isFlag || strings.ContainsAny(value, " {}'\"") {
 			c.fail(r, text, "require_flags: %q is no flag with its value: write one such as %q, with * in the value alone", text, "-n dev")
 			continue
 		}
@@ -141,7 +147,8 @@ func (r *rule) without(c *programs.Command, argv []Word) (left []Word, at []int,
 				continue
 			}
 			words := f.Words(argv)
-			if words == 0 || f.HasValue != (need.value != "") || f.Value.Dynamic || !programs.Matches(need.value, f.Value.Text) {
+			known := words > 0 && !f.Value.Dynamic && f.HasValue == (need.value != "")
+			if !known || !programs.Matches(need.value, f.Value.Text) {
 				return nil, nil, false
 			}
 			for i := range words {

@@ -70,7 +70,8 @@ func checkGlob(pattern, text string, parts []string) error {
 		return fmt.Errorf("path pattern %q is malformed", pattern)
 	}
 	for _, part := range parts {
-		if part == ".." || part == "." || part == "" && len(parts) > 1 {
+		empty := part == "" && len(parts) > 1
+		if empty || part == "." || part == ".." {
 			return fmt.Errorf("path pattern %q is not clean: it has an empty, . or .. component", pattern)
 		}
 		if part != "**" && strings.Contains(part, "**") {

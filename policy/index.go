@@ -102,7 +102,7 @@ func (s *ruleSet) command(cp *commandPattern) {
 }
 
 func isOpen(token string) bool {
-	return strings.Contains(token, "*") || strings.HasPrefix(token, "-") || token == "<int>" || token == "<ref>"
+	return strings.Contains(token, "*") || strings.HasPrefix(token, "-") || slices.Contains([]string{"<int>", "<ref>"}, token)
 }
 
 // allowKeys returns the last literal words: a matching command has one of them. nil: there are none.

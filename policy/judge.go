@@ -62,9 +62,7 @@ func matchesGlob(globs []glob, path string) bool {
 	return slices.ContainsFunc(globs, func(g glob) bool { return g.match(path) })
 }
 
-func (r *rule) concerns(kind Kind) bool {
-	return len(r.Ops) == 0 || slices.Contains(r.Ops, kind)
-}
+func (r *rule) concerns(kind Kind) bool { return len(r.Ops) == 0 || slices.Contains(r.Ops, kind) }
 
 // blocksPath reports whether an ask or deny rule applies to a form of the path, or to something below it in a tree.
 //
@@ -103,7 +101,8 @@ func (r *rule) reaches(path string, e Effect) bool {
 
 // coincides reports whether only a pattern with an open ending selects files below path with this ending.
 func (r *rule) coincides(path, end string) bool {
-	return end == programs.PartSome || end != "" && !slices.ContainsFunc(r.globs, func(g glob) bool { return g.reaches(path) && g.holds(end) && !g.holds("/") })
+	closed := func(g glob) bool { return g.reaches(path) && g.holds(end) && !g.holds("/") }
+	return end == programs.PartSome || end != "" && !slices.ContainsFunc(r.globs, closed)
 }
 
 // excepts reports whether the exceptions cover everything below path.
@@ -115,12 +114,14 @@ func (r *rule) allowsPath(e Effect) bool {
 	if !r.concerns(e.Kind) || matchesGlob(r.except, e.Canonical) || matchesGlob(r.except, e.Path) {
 		return false
 	}
-	if e.Tree && e.Kind == Write && slices.ContainsFunc(r.except, func(g glob) bool { return g.reaches(e.Canonical) && g.holds(e.Part) }) {
+	excepted := func(g glob) bool { return g.reaches(e.Canonical) && g.holds(e.Part) }
+	if e.Tree && e.Kind == Write && slices.ContainsFunc(r.except, excepted) {
 		return false
 	}
-	return slices.ContainsFunc(r.globs, func(g glob) bool {
-		return e.Tree && g.covers(e.Canonical) || !e.Tree && g.match(e.Canonical)
-	})
+	if e.Tree {
+		return slices.ContainsFunc(r.globs, func(g glob) bool { return g.covers(e.Canonical) })
+	}
+	return matchesGlob(r.globs, e.Canonical)
 }
 
 // matchesHost matches a host. With forDeny, unknown values match.
@@ -128,7 +129,8 @@ func (r *rule) matchesHost(e Effect, forDeny bool) bool {
 	if e.Host == "" || !hostIn(r.Hosts, e.Host) || hostIn(r.Except, e.Host) {
 		return false
 	}
-	port := len(r.Ports) == 0 || forDeny && e.Port == 0 || slices.Contains(r.Ports, e.Port)
+	unknown := forDeny && e.Port == 0
+	port := unknown || len(r.Ports) == 0 || slices.Contains(r.Ports, e.Port)
 	return port && listed(r.Schemes, e.Scheme, forDeny) && listed(r.Methods, e.Method, forDeny)
 }
 
@@ -141,6 +143,6 @@ func hostIn(hosts []string, host string) bool {
 
 // listed reports whether a list contains a value. An empty list contains every value.
 func listed(list []string, value string, forDeny bool) bool {
-	same := func(v string) bool { return strings.EqualFold(v, value) }
-	return len(list) == 0 || forDeny && value == "" || slices.ContainsFunc(list, same)
+	unknown := forDeny && value == ""
+	return unknown || len(list) == 0 || slices.ContainsFunc(list, func(v string) bool { return strings.EqualFold(v, value) })
 }

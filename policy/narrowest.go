@@ -48,8 +48,7 @@ func (p *Policy) narrowest(e Effect) (c Change, ok bool) {
 }
 
 func known[T comparable](value T) []T {
-	var zero T
-	if value == zero {
+	if value == *new(T) {
 		return nil
 	}
 	return []T{value}
@@ -73,7 +72,7 @@ func (p *Policy) titled(r Rule, e Effect) Rule {
 			words += " " + e.Argv[1].Text
 		}
 	}
-	parts := strings.FieldsFunc(strings.ToLower(words), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	parts := strings.FieldsFunc(strings.ToLower(words), func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789", r) })
 	id := strings.Join(parts[:min(len(parts), 4)], "-")
 	r.ID = id[:min(len(id), 40)]
 	for n := 2; p.ids[r.ID]; n++ {

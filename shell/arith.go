@@ -107,7 +107,8 @@ func (w *walker) holdsNumber(name string, s *state) bool {
 		return true
 	}
 	v := s.get(bare)
-	return !listed(shellNames, bare) && syntax.ValidName(bare) && v.isNumeric() && !v.array
+	number := v.isNumeric() && !v.array
+	return number && syntax.ValidName(bare) && !listed(shellNames, bare)
 }
 
 func (w *walker) setNumber(x syntax.ArithmExpr, v value, s *state) {
@@ -178,6 +179,4 @@ func (w *walker) test(args []word, source string) {
 	}
 }
 
-func harmlessName(a word) bool {
-	return a.number || a.known() && !strings.Contains(a.text, "[")
-}
+func harmlessName(a word) bool { return a.number || a.known() && !strings.Contains(a.text, "[") }

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -90,7 +91,9 @@ func (w *walker) assigned(wd *syntax.Word, s *state) value {
 			}
 			b.literal(unescape(lit.Value, false), true)
 		default:
-			if pe, ok := p.(*syntax.ParamExp); ok && len(wd.Parts) == 1 && pe.Param != nil && plainExpansion(pe) && s.get(pe.Param.Value).glob {
+			pe, ok := p.(*syntax.ParamExp)
+			plain := ok && pe.Param != nil && plainExpansion(pe)
+			if plain && len(wd.Parts) == 1 && s.get(pe.Param.Value).glob {
 				return s.get(pe.Param.Value).value
 			}
 			w.part(p, b, s, true)
@@ -101,7 +104,9 @@ func (w *walker) assigned(wd *syntax.Word, s *state) value {
 
 func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	old := s.get(name)
-	if _, inherited := w.env[name]; inherited || exported || old.exported || policy.IsDangerousEnv(name) {
+	_, inherited := w.env[name]
+	exports := inherited || exported || old.exported
+	if exports || policy.IsDangerousEnv(name) {
 		w.add(policy.Effect{Kind: policy.Env, Name: name, Source: name})
 	}
 	w.changes++
@@ -118,7 +123,7 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	case "PATH":
 		w.put(s, name, variable{value: unknown()}) // see prints
 	}
-	if listed(shellNames, name) || listed(numericNames, name) {
+	if setByShell(name) {
 		return
 	}
 	if len(v.text) > maxScript || old.array {
@@ -186,4 +191,100 @@ func (w *walker) unsetVar(name string, s *state) {
 		w.opaque("a variable of a caller is unset", name)
 	}
 	w.put(s, name, variable{value: unknown()})
+}
+
+// valueFlags are flags of builtins that set variables: with a value, and without.
+var valueFlags = map[string][2]string{"read": {"adinNptu", "ers"}, "mapfile": {"dnOsuCc", "t"}, "readarray": {"dnOsuCc", "t"}, "wait": {"p", "nf"}}
+
+func (w *walker) readVariables(name string, args []word, s *state, source string) {
+	v := unknown()
+	switch {
+	case name == "wait" && len(args) > 0 && args[0].number:
+		return
+	case name == "wait":
+		v = value{dynamic: true, number: true, orEmpty: true}
+	}
+	if slices.ContainsFunc(args, word.several) {
+		w.opaque("the words of `"+name+"` are known only when it runs", source)
+		return
+	}
+	for args = w.readFlags(name, args, v, s, source); name != "wait" && len(args) > 0; args = args[1:] {
+		w.readName(args[0], v, name != "read", s, source)
+	}
+}
+
+func (w *walker) getopts(args []word, s *state, source string) {
+	if len(args) > 0 && args[0].maybe("--") {
+		if !args[0].known() {
+			w.opaque("the words of `getopts` are known only when it runs", source)
+		}
+		args = args[1:]
+	}
+	switch {
+	case slices.ContainsFunc(args[:min(2, len(args))], word.several):
+		w.opaque("the words of `getopts` are known only when it runs", source)
+	case len(args) > 1:
+		w.readName(args[1], unknown(), false, s, source)
+	}
+}
+
+// readFlags returns the words after the flags.
+func (w *walker) readFlags(name string, args []word, v value, s *state, source string) []word {
+	takes, plain := valueFlags[name][0], valueFlags[name][1]
+	for len(args) > 0 {
+		text := args[0].text
+		unsure := !args[0].known() && !args[0].number
+		if unsure && (text == "" || text[0] == '-') {
+			w.opaque("a flag of `"+name+"` is known only when it runs", source)
+			return nil
+		}
+		if len(text) < 2 || text[0] != '-' {
+			return args
+		}
+		if args = args[1:]; text == "--" {
+			return args
+		}
+		before, after := text[1:], ""
+		n := strings.IndexAny(before, takes)
+		if n >= 0 {
+			before, after = before[:n], before[n+1:]
+		}
+		if strings.Trim(before, plain) != "" {
+			w.opaque("a flag of `"+name+"` is not known", source)
+		}
+		if n < 0 {
+			continue
+		}
+		operand := word{text: after}
+		if after == "" && len(args) == 0 {
+			return nil
+		} else if after == "" {
+			operand, args = args[0], args[1:]
+		}
+		w.flagValue(name, text[n+1], operand, v, s, source)
+	}
+	return args
+}
+
+// flagValue follows what a flag such as -a of read does with its value.
+func (w *walker) flagValue(name string, flag byte, operand word, v value, s *state, source string) {
+	switch {
+	case name == "read" && flag == 'a', name == "wait":
+		w.readName(operand, v, name == "read", s, source)
+	case flag == 'C':
+		w.opaque("`"+name+"` runs a text", source)
+	}
+}
+
+func (w *walker) readName(a word, v value, array bool, s *state, source string) {
+	switch {
+	case !a.known():
+		w.opaque("a variable's name is known only when it runs", source)
+	case !syntax.ValidName(a.text):
+		w.opaque("an array's index is evaluated", source)
+	case array:
+		w.setArray(a.text, s, false)
+	default:
+		w.setVar(a.text, v, s, false)
+	}
 }

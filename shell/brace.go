@@ -216,8 +216,7 @@ func gobble(text []unit, i int, satisfy byte) int {
 	for ; i < len(text); i++ {
 		c := text[i].char
 		if c == satisfy && level == 0 && commas > 0 {
-			last := i+1 == len(text) || text[i+1].char == '}'
-			if c != '{' || i > 0 || !last {
+			if i > 0 || !opensNothing(text) {
 				return i
 			}
 			continue
@@ -227,30 +226,35 @@ func gobble(text []unit, i int, satisfy byte) int {
 			level++
 		case c == '}' && level > 0:
 			level--
-		case satisfy == '}' && c == ',' && level == 0:
+		case satisfy == '}' && level == 0 && separates(text[i:]):
 			commas++
-		case satisfy == '}' && c == '.' && level == 0 && i+1 < len(text) && text[i+1].char == '.':
-			if i+2 == len(text) || text[i+2].char != '}' {
-				commas++
-			}
 		}
 	}
 	return len(text)
 }
 
-// sequence expands {1..5}, {a..e} and {1..9..2}; nil if bash leaves it unchanged.
-func (e *braceExpander) sequence(amble []unit) (out [][]unit) {
-	var raw strings.Builder
-	for _, u := range amble {
-		if u.char == 0 {
-			raw.WriteString("\x00\x00")
-			continue
-		}
-		raw.WriteByte(u.char)
+func opensNothing(text []unit) bool {
+	return text[0].char == '{' && (len(text) == 1 || text[1].char == '}')
+}
+
+// separates reports whether a text begins with a comma, or with .. that no } follows.
+func separates(text []unit) bool {
+	if text[0].char != '.' || len(text) == 1 || text[1].char != '.' {
+		return text[0].char == ','
 	}
-	first, last, ok := strings.Cut(raw.String(), "..")
+	return len(text) == 2 || text[2].char != '}'
+}
+
+// sequence expands {1..5}, {a..e} and {1..9..2}; nil if bash leaves it unchanged.
+func (e *braceExpander) sequence(amble []unit) [][]unit {
+	characters := make([]byte, len(amble)) // NUL for what is none
+	for i, u := range amble {
+		characters[i] = u.char
+	}
+	raw := string(characters)
+	first, last, ok := strings.Cut(raw, "..")
 	if !ok || first == "" || last == "" {
-		if strings.Contains(raw.String(), "\x00") {
+		if strings.Contains(raw, "\x00") {
 			e.why = "quotes between braces are not followed"
 		}
 		return nil
@@ -274,6 +278,10 @@ func (e *braceExpander) sequence(amble []unit) (out [][]unit) {
 		e.why = "this sequence in braces is not followed"
 		return nil
 	}
+	return e.count(from, to, by, text)
+}
+
+func (e *braceExpander) count(from, to, by int, text func(int) string) (out [][]unit) {
 	if from > to {
 		by = -by
 	}
@@ -292,7 +300,6 @@ func (e *braceExpander) sequence(amble []unit) (out [][]unit) {
 }
 
 var plainNumber = regexp.MustCompile(`^(?:0|-?[1-9]\d{0,8})$`)
-
 var letters = regexp.MustCompile(`^(?:[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z])$`)
 
 // oddEnd matches the ends of sequences that are not followed.

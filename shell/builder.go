@@ -24,26 +24,30 @@ func (b *builder) literal(text string, quoted bool) {
 		return
 	}
 	if b.cur.number, b.cur.orEmpty, b.cur.fresh = false, false, false; b.cur.dynamic {
-		ends := b.bracket && strings.Contains(text, "]")
-		b.cur.glob = b.cur.glob || !quoted && (ends || strings.ContainsAny(text, "*?["))
+		special := strings.ContainsAny(text, "*?[") || b.bracket && strings.Contains(text, "]")
+		b.cur.glob = b.cur.glob || special && !quoted
 		return
 	}
 	b.present = true
 	b.raw.WriteString(text)
 	for i := range len(text) {
-		c := text[i]
-		meta := strings.IndexByte(`*?[]\`, c) >= 0
-		if meta && quoted {
+		if !quoted {
+			b.special(text[i])
+		} else if strings.IndexByte(`*?[]\`, text[i]) >= 0 {
 			b.pattern.WriteByte('\\')
 		}
-		if !quoted {
-			if c == '\\' && b.slash == 0 {
-				b.slash = b.pattern.Len() + 1
-			}
-			b.bracket = b.bracket || c == '['
-			b.cur.glob = b.cur.glob || c == '*' || c == '?' || c == ']' && b.bracket
-		}
-		b.pattern.WriteByte(c)
+		b.pattern.WriteByte(text[i])
+	}
+}
+
+func (b *builder) special(c byte) {
+	switch {
+	case c == '\\' && b.slash == 0:
+		b.slash = b.pattern.Len() + 1
+	case c == '[':
+		b.bracket = true
+	case c == '*', c == '?', c == ']' && b.bracket:
+		b.cur.glob = true
 	}
 }
 
@@ -56,26 +60,33 @@ func (b *builder) unknown(quoted bool) {
 }
 
 func (b *builder) value(v value, quoted bool, s *state) {
-	begins, all := !b.present, b.raw.Len() == 0 && !b.cur.dynamic
-	number := v.number && !v.orEmpty
-	switch {
+	splits := !quoted && s.split
+	switch number := v.number && !v.orEmpty; {
 	case len(v.text)+b.raw.Len() > maxScript:
 		b.unknown(false)
 	case quoted && v.known():
 		b.literal(v.text, true)
-	case !quoted && s.split && (v.text != "" || !v.known()):
+	case splits && (v.text != "" || !v.known()):
 		b.unknown(false)
 	case v.glob:
 		b.matched(v, quoted)
 	case quoted, number, v.fresh:
-		b.literal(v.text, true)
-		b.unknown(quoted || number)
-		b.cur.number, b.cur.orEmpty, b.cur.fresh = number && begins, v.orEmpty && begins, v.fresh && all
+		b.beginning(v, quoted || number)
 	case v.dynamic:
 		b.unknown(false)
 	default:
 		b.split(v.text)
 	}
+}
+
+// beginning adds a value of which the beginning is known, as one word or any number of words.
+func (b *builder) beginning(v value, one bool) {
+	begins, all := !b.present, b.raw.Len() == 0 && !b.cur.dynamic
+	b.literal(v.text, true)
+	b.unknown(one)
+	b.cur.number = v.number && !v.orEmpty && begins
+	b.cur.orEmpty = v.orEmpty && begins
+	b.cur.fresh = v.fresh && all
 }
 
 // matched adds a name that a pattern matches.
@@ -195,7 +206,8 @@ func unescape(s string, inQuotes bool) string {
 	}
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) && (!inQuotes || strings.IndexByte("$`\"\\\n", s[i+1]) >= 0) {
+		escapes := s[i] == '\\' && i+1 < len(s)
+		if escapes && (!inQuotes || strings.IndexByte("$`\"\\\n", s[i+1]) >= 0) {
 			if i++; s[i] == '\n' {
 				continue
 			}

@@ -32,32 +32,37 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 		}
 	case "exec", "command", "builtin":
 		return w.indirect(args, s, source)
+	default:
+		if w.stateful(name, rest, s, source) {
+			return true
+		}
+		w.likeProgram(name, rest, s, source)
+		return false
+	}
+	return true
+}
+
+// likeProgram follows what a builtin does besides what a program of its name would.
+func (w *walker) likeProgram(name string, rest []word, s *state, source string) {
+	switch name {
 	case "printf":
 		w.printf(rest, s, source)
-		return false
 	case "test", "[":
 		w.test(rest, source)
-		return false
 	case ".", "source":
 		w.code("it runs what is in a file", source)
 		if len(rest) > 0 && w.isInput(rest[0], s) {
 			w.fromInput(s)
 		}
-		return false
-	case "alias", "unalias":
+	case "alias", "unalias": // bash scripts do not expand aliases without shopt
 		if w.posix {
 			w.opaque(otherShell, source)
 		}
-		return false // bash scripts do not expand aliases without shopt
 	case "jobs":
 		if slices.ContainsFunc(rest, func(a word) bool { return !a.known() || strings.Contains(a.text, "x") }) {
 			w.opaque("the builtin `jobs` runs a command", source)
 		}
-		return false
-	default:
-		return w.stateful(name, rest, s, source)
 	}
-	return true
 }
 
 // onlyLists reports whether history, hash or compgen changes and evaluates nothing. A script has no history.
@@ -77,16 +82,7 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 	case "cd":
 		w.cd(rest, s, source)
 	case "pushd", "popd":
-		// With one directory pushd is cd. Other forms turn the stack, which is not followed.
-		if name == "pushd" && len(rest) == 1 && !strings.ContainsAny(rest[0].text[:min(1, len(rest[0].text))], "+-") {
-			before := slices.Clone(s.dirs)
-			if w.cd(rest, s, source); w.posix { // a shell without pushd stays
-				joinDirs(&s.dirs, before)
-			}
-			break
-		}
-		w.cdProc(rest, s, source)
-		w.setDirs(s, nil)
+		w.pushd(name, rest, s, source)
 	case "shift":
 		w.setParams(s, s.params.shift(countOf(rest)))
 	case "set":
@@ -98,8 +94,10 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 		}
 	case "unset":
 		w.unset(rest, s, source)
-	case "read", "getopts", "mapfile", "readarray", "wait":
+	case "read", "mapfile", "readarray", "wait":
 		w.readVariables(name, rest, s, source)
+	case "getopts":
+		w.getopts(rest, s, source)
 	case "eval":
 		w.eval(rest, s, source)
 		return true
@@ -127,15 +125,15 @@ func countOf(args []word) int {
 func (w *walker) set(args []word, s *state, source string) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
-		switch {
+		switch unknown := !a.known() && a.prefix() == ""; {
 		case a.is("--"):
 			w.setParams(s, params{words: slices.Clone(args[i+1:]), known: true})
 			return
-		case a.many || a.maybe("-") || a.dynamic && a.text == "" || a.glob && literalPrefix(a.text) == "":
+		case unknown || a.many || a.maybe("-"):
 			w.opaque("the words of `set` are known only when it runs", source)
 			w.setParams(s, params{})
 			return
-		case a.text == "" || a.text[0] != '-' && a.text[0] != '+':
+		case !a.beginsWith("-+"):
 			w.setParams(s, params{words: slices.Clone(args[i:]), known: true})
 			return
 		case !a.known() || strings.Trim(a.text[1:], "euxvCETfo") != "":
@@ -147,6 +145,19 @@ func (w *walker) set(args []word, s *state, source string) {
 				w.opaque("`set` changes how the shell reads the rest", source)
 			}
 		}
+	}
+}
+
+// pushd follows pushd and popd. With one directory pushd is cd. Other forms turn the stack, which is not followed.
+func (w *walker) pushd(name string, args []word, s *state, source string) {
+	if name != "pushd" || len(args) != 1 || args[0].beginsWith("-+") {
+		w.cdProc(args, s, source)
+		w.setDirs(s, nil)
+		return
+	}
+	before := slices.Clone(s.dirs)
+	if w.cd(args, s, source); w.posix { // a shell without pushd stays
+		joinDirs(&s.dirs, before)
 	}
 }
 
@@ -182,12 +193,14 @@ func (w *walker) cdTo(args []word, s *state) (next []string, certain bool) {
 			joinList(&next, w.cdFrom(dir, target.text, physical, s))
 		}
 	}
-	certain = len(next) > 0 && w.beside == 0 && !s.disk.ran && !strings.Contains(target.text, "/..")
-	return next, certain && !slices.ContainsFunc(next, func(dir string) bool { return !w.enterable(dir) })
+	exists := w.beside == 0 && !s.disk.ran && !strings.Contains(target.text, "/..")
+	certain = exists && len(next) > 0 && !slices.ContainsFunc(next, func(dir string) bool { return !w.enterable(dir) })
+	return next, certain
 }
 
 func (s *state) cdTarget(args []word) (target word, physical, plain bool) {
-	for over := false; !over && len(args) > 0 && flagOfCd.MatchString(args[0].text) && args[0].known(); args = args[1:] {
+	isFlag := func(a word) bool { return a.known() && flagOfCd.MatchString(a.text) }
+	for over := false; !over && len(args) > 0 && isFlag(args[0]); args = args[1:] {
 		physical = physical || strings.Contains(args[0].text, "P")
 		over = args[0].text == "--"
 	}
@@ -196,7 +209,7 @@ func (s *state) cdTarget(args []word) (target word, physical, plain bool) {
 		target = args[0]
 	}
 	_, elsewhere := s.vars.get("CDPATH")
-	elsewhere = elsewhere || s.strange && !strings.HasPrefix(target.text, "/") && !strings.HasPrefix(target.text, ".")
+	elsewhere = elsewhere || s.strange && !target.beginsWith("/.")
 	return target, physical, !elsewhere && target.known() && len(args) <= 1
 }
 
@@ -276,98 +289,16 @@ func (w *walker) indirect(args []word, s *state, source string) bool {
 	return true
 }
 
-// valueFlags are flags of builtins that set variables: with a value, and without.
-var valueFlags = map[string][2]string{"read": {"adinNptu", "ers"}, "mapfile": {"dnOsuCc", "t"}, "readarray": {"dnOsuCc", "t"}, "wait": {"p", "nf"}}
-
-func (w *walker) readVariables(name string, args []word, s *state, source string) {
-	if name == "getopts" && len(args) > 0 && args[0].maybe("--") {
-		if !args[0].known() {
-			w.opaque("the words of `getopts` are known only when it runs", source)
-		}
-		args = args[1:]
-	}
-	v, flags := unknown(), args
-	switch {
-	case name == "getopts":
-		flags = args[:min(2, len(args))]
-	case name == "wait" && len(args) > 0 && args[0].number:
-		return
-	case name == "wait":
-		v = value{dynamic: true, number: true, orEmpty: true}
-	}
-	switch {
-	case slices.ContainsFunc(flags, func(a word) bool { return a.many || a.glob }):
-		w.opaque("the words of `"+name+"` are known only when it runs", source)
-	case name == "getopts" && len(args) > 1:
-		w.readName(args[1], v, false, s, source)
-	case name != "getopts":
-		for args = w.readFlags(name, args, v, s, source); name != "wait" && len(args) > 0; args = args[1:] {
-			w.readName(args[0], v, name != "read", s, source)
-		}
-	}
-}
-
-// readFlags returns the words after the flags.
-func (w *walker) readFlags(name string, args []word, v value, s *state, source string) []word {
-	takes, plain := valueFlags[name][0], valueFlags[name][1]
-	for len(args) > 0 {
-		text := args[0].text
-		if !args[0].known() && (text == "" || text[0] == '-') && !args[0].number {
-			w.opaque("a flag of `"+name+"` is known only when it runs", source)
-			return nil
-		}
-		if len(text) < 2 || text[0] != '-' {
-			return args
-		}
-		if args = args[1:]; text == "--" {
-			return args
-		}
-		before, after := text[1:], ""
-		n := strings.IndexAny(before, takes)
-		if n >= 0 {
-			before, after = before[:n], before[n+1:]
-		}
-		if strings.Trim(before, plain) != "" {
-			w.opaque("a flag of `"+name+"` is not known", source)
-		}
-		if n < 0 {
-			continue
-		}
-		operand := word{text: after}
-		if after == "" && len(args) == 0 {
-			return nil
-		} else if after == "" {
-			operand, args = args[0], args[1:]
-		}
-		switch flag := text[n+1]; {
-		case name == "read" && flag == 'a', name == "wait":
-			w.readName(operand, v, name == "read", s, source)
-		case flag == 'C':
-			w.opaque("`"+name+"` runs a text", source)
-		}
-	}
-	return args
-}
-
-func (w *walker) readName(a word, v value, array bool, s *state, source string) {
-	switch {
-	case !a.known():
-		w.opaque("a variable's name is known only when it runs", source)
-	case !syntax.ValidName(a.text):
-		w.opaque("an array's index is evaluated", source)
-	case array:
-		w.setArray(a.text, s, false)
-	default:
-		w.setVar(a.text, v, s, false)
-	}
-}
-
 func (w *walker) printf(args []word, s *state, source string) {
-	switch {
-	case len(args) == 0:
-	case args[0].known() && !strings.HasPrefix(args[0].text, "-v"):
-	case args[0].dynamic && !args[0].many && args[0].text != "" && args[0].text[0] != '-', args[0].number:
-	case args[0].is("-v") && len(args) > 1 && args[1].known() && syntax.ValidName(args[1].text):
+	if len(args) == 0 {
+		return
+	}
+	format := args[0]
+	named := len(args) > 1 && args[1].known() && syntax.ValidName(args[1].text)
+	switch begins := format.text != "" && format.text[0] != '-'; {
+	case format.known() && !strings.HasPrefix(format.text, "-v"):
+	case format.number, begins && format.dynamic && !format.many:
+	case named && format.is("-v"):
 		w.setVar(args[1].text, unknown(), s, false)
 	default:
 		w.opaque("`printf` may set a variable", source)

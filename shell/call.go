@@ -149,22 +149,7 @@ func (w *walker) globbedProgram(args []word, source string) {
 // followStarted follows what a program starts. It reports whether the program does nothing else.
 func (w *walker) followStarted(args []word, c *programs.Command, s *state, source string) bool {
 	for _, o := range c.Operands {
-		switch o.Role {
-		case "variable":
-			name, text, _ := strings.Cut(o.Word.Text, "=")
-			w.variableRuns(name, value{text: text, dynamic: o.Word.Dynamic}, s)
-			if !syntax.ValidName(name) {
-				name = ""
-			}
-			if c.Through {
-				w.add(policy.Effect{Kind: policy.Env, Name: name, Source: source})
-			}
-		case "script":
-			w.written(o.Word.Text, s, source)
-			if w.isInput(word{text: o.Word.Text, dynamic: o.Word.Dynamic}, s) {
-				w.fromInput(s)
-			}
-		}
+		w.followRole(o, c.Through, s, source)
 	}
 	if c.Input {
 		w.fromInput(s)
@@ -183,6 +168,26 @@ func (w *walker) followStarted(args []word, c *programs.Command, s *state, sourc
 		w.start(args, run, s, source)
 	}
 	return c.Through && len(c.Runs) > 0
+}
+
+// followRole follows a variable that a program sets, or a script that it runs.
+func (w *walker) followRole(o programs.Operand, through bool, s *state, source string) {
+	switch o.Role {
+	case "variable":
+		name, text, _ := strings.Cut(o.Word.Text, "=")
+		w.variableRuns(name, value{text: text, dynamic: o.Word.Dynamic}, s)
+		if !syntax.ValidName(name) {
+			name = ""
+		}
+		if through {
+			w.add(policy.Effect{Kind: policy.Env, Name: name, Source: source})
+		}
+	case "script":
+		w.written(o.Word.Text, s, source)
+		if w.isInput(word{text: o.Word.Text, dynamic: o.Word.Dynamic}, s) {
+			w.fromInput(s)
+		}
+	}
 }
 
 func (w *walker) start(args []word, run programs.Run, s *state, source string) {
@@ -256,7 +261,9 @@ func (w *walker) programs(args []word, s *state, source string) {
 		i := strings.LastIndexByte(raw, '/')
 		real := w.resolve(raw[:i+1]) + raw[i:]
 		_, plain := programs.System(name)
-		if _, system := programs.System(real); plain || !system || args[0].dynamic || i+1 == len(raw) {
+		_, system := programs.System(real)
+		unnamed := args[0].dynamic || i+1 == len(raw)
+		if plain || !system || unnamed {
 			other = true
 		} else {
 			w.program(append([]word{{text: real}}, args[1:]...), s, source)
@@ -294,7 +301,7 @@ func (w *walker) child(s *state, args []word) *state {
 	inner.params, inner.split = params{known: true}, s.split
 	if len(args) > 0 {
 		inner.params.words = args[1:]
-		inner.params.known = !slices.ContainsFunc(args[:1], func(a word) bool { return a.many || a.glob })
+		inner.params.known = !args[0].several()
 	}
 	return inner
 }

@@ -92,11 +92,15 @@ func (w *walker) command(cmd syntax.Command, s *state) {
 	case *syntax.ArithmCmd:
 		w.arithmetic(c.X, s)
 	case *syntax.LetClause:
-		for _, x := range c.Exprs {
-			w.arithmetic(x, s)
-		}
+		w.let(c, s)
 	default:
 		w.opaque("this form of command is not followed", w.text(cmd))
+	}
+}
+
+func (w *walker) let(c *syntax.LetClause, s *state) {
+	for _, x := range c.Exprs {
+		w.arithmetic(x, s)
 	}
 }
 

@@ -103,16 +103,18 @@ func (w *walker) declareValue(d *declaration, name string, v value, s *state, so
 
 func (w *walker) declareWord(d *declaration, a word, s *state, source string) {
 	text, rest, assigns := strings.Cut(a.text, "=")
-	flag := a.known() && len(a.text) > 1 && (a.text[0] == '-' || a.text[0] == '+')
+	flag := a.known() && len(a.text) > 1 && a.beginsWith("-+")
 	d.named = d.named || !flag
 	switch {
-	case a.many || a.glob || a.dynamic && !assigns:
+	case a.several() || a.dynamic && !assigns:
 		w.opaque("the name of a variable is known only when it runs", source)
 	case flag && !d.named:
 		w.declareFlag(d, a.text, source)
-	case d.functions && (d.export || d.readonly || listed("export readonly", d.builtin)):
-		w.opaque("a function is exported, or cannot be set", source)
-	case d.functions || d.prints && !assigns:
+	case d.functions:
+		if d.marks() {
+			w.opaque("a function is exported, or cannot be set", source)
+		}
+	case d.prints && !assigns:
 	case !syntax.ValidName(text):
 		w.opaque("an array's index is evaluated", source)
 	case assigns:
@@ -120,6 +122,10 @@ func (w *walker) declareWord(d *declaration, a word, s *state, source string) {
 	default:
 		w.declareName(d, text, s)
 	}
+}
+
+func (d *declaration) marks() bool {
+	return d.export || d.readonly || listed("export readonly", d.builtin)
 }
 
 var fewFlags = map[string]string{"export": "fnp", "readonly": "aAfp"}
@@ -172,7 +178,8 @@ func (w *walker) declareName(d *declaration, name string, s *state) {
 	}
 	w.mark(d, name, s)
 	v := s.get(name)
-	v.unset = v.unset || !existed || before.unset || scoped
+	unset := !existed || before.unset || scoped
+	v.unset = v.unset || unset
 	w.put(s, name, v)
 }
 
@@ -191,7 +198,8 @@ func (w *walker) mark(d *declaration, name string, s *state) {
 // enterScope reports whether the declaration makes the variable local.
 func (w *walker) enterScope(d *declaration, name string, s *state) bool {
 	_, own := s.locals.get(name)
-	if hides := own || w.overridden > 0 || len(w.calls) > 1; hides && d.global {
+	hides := own || w.overridden > 0 || len(w.calls) > 1
+	if hides && d.global {
 		w.opaque("a variable of a function hides the global one", name)
 	}
 	if d.builtin == "export" {

@@ -64,15 +64,16 @@ func (d *disk) runs() {
 
 func (d *disk) wrote(name string) bool {
 	found := d.marks[name] != 0 && d.marks[name] != repository
-	for ; !found && d.all&writtenTree != 0 && name != "/" && name != "."; name = path.Dir(name) {
+	below := d.all&writtenTree != 0
+	for ; below && !found && !listed("/ .", name); name = path.Dir(name) {
 		found = d.marks[path.Dir(name)]&writtenTree != 0
 	}
 	return found
 }
 
 func (d *disk) mayBeRepository(dir string) bool {
-	made := slices.Contains(d.made, dir) || slices.Contains(d.moved, dir)
-	return made || d.marks[dir]&repository != 0 || d.all&writtenTree != 0 && d.wrote(dir+"/.git")
+	made := slices.Contains(d.made, dir) || slices.Contains(d.moved, dir) || d.marks[dir]&repository != 0
+	return made || d.all&writtenTree != 0 && d.wrote(dir+"/.git")
 }
 
 func (d *disk) join(o *disk) (changed bool) {
@@ -92,9 +93,7 @@ func (d *disk) join(o *disk) (changed bool) {
 
 // links follows created and moved links: their paths were not judged under the new names.
 func (w *walker) links(c *programs.Command, s *state) {
-	gone := func(o programs.Operand) bool { return o.Link && o.Kind == programs.Write }
-	copies := c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "--no-dereference", "--preserve"}, c.MayHave)
-	moves := copies || listed("ln rsync", c.Name) || slices.ContainsFunc(c.Operands, gone)
+	moves, copies := c.MovesFiles()
 	switch {
 	case len(s.disk.made)+len(s.disk.moved) > maxLinks, moves && len(c.Operands) > 8*maxLinks:
 		w.opaque("it makes and moves too many symbolic links", "")
@@ -107,18 +106,11 @@ func (w *walker) links(c *programs.Command, s *state) {
 	moved := slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return o.Word.Dynamic && from(o) })
 	for _, tree := range w.operandPaths(c, s, from) {
 		var over []string
-		for i := 0; i < len(to) && copies; i++ {
-			// The first are the destination itself, as a file and as a directory.
-			if base := path.Base(tree); i < 4 || path.Base(to[i]) == base {
-				over = append(over, to[i], to[i]+"/"+base)
-			}
+		if copies {
+			over = w.copied(tree, to, s)
 		}
-		for name := range s.disk.marks {
-			if len(over) > 0 && paths.Within(name, tree) {
-				w.overLinks(over, strings.TrimPrefix(name, tree))
-			}
-		}
-		moved = len(to) > 0 && (w.isLink(tree, s) || w.holdsLinks(w.resolve(tree), over)) || moved
+		links := len(to) > 0 && (w.isLink(tree, s) || w.holdsLinks(w.resolve(tree), over))
+		moved = moved || links
 	}
 	if moved {
 		s.disk.moved = append(s.disk.moved, to...)
@@ -126,6 +118,23 @@ func (w *walker) links(c *programs.Command, s *state) {
 	if c.Name == "ln" {
 		s.disk.made = append(s.disk.made, to...)
 	}
+}
+
+// copied returns where a tree may be copied to, and follows what the script wrote in it.
+func (w *walker) copied(tree string, to []string, s *state) (over []string) {
+	base := path.Base(tree)
+	for i, name := range to {
+		// The first are the destination itself, as a file and as a directory.
+		if i < 4 || path.Base(name) == base {
+			over = append(over, name, name+"/"+base)
+		}
+	}
+	for name := range s.disk.marks {
+		if len(over) > 0 && paths.Within(name, tree) {
+			w.overLinks(over, strings.TrimPrefix(name, tree))
+		}
+	}
+	return over
 }
 
 func (w *walker) operandPaths(c *programs.Command, s *state, of func(programs.Operand) bool) (out []string) {
@@ -194,25 +203,6 @@ func (w *walker) throughLinks(raw string, s *state) {
 	}
 }
 
-// repository reports that git may use another configuration than the workspace's.
-func (w *walker) repository(s *state, source string) {
-	if s.dirs == nil {
-		w.code("`git` runs in a directory known only when it runs", source)
-		return
-	}
-	for _, dir := range s.dirs {
-		real := w.resolve(dir)
-		switch {
-		case w.changedRepository(dir, s) || real != dir && w.changedRepository(real, s):
-			w.code("`git` would obey the configuration of a repository that the script makes or changes", source)
-			return
-		case w.foreign(real):
-			w.code("`git` would obey the configuration of another repository than the workspace's", source)
-			return
-		}
-	}
-}
-
 // toolchain reports that a file near the working directory may choose what a rustup proxy runs.
 func (w *walker) toolchain(name string, s *state, source string) {
 	chosen := s.dirs == nil
@@ -229,81 +219,6 @@ func (w *walker) toolchain(name string, s *state, source string) {
 	}
 }
 
-// namedRepository handles repositories and REVISION:PATH in git's words.
-func (w *walker) namedRepository(args []word, s *state, source string) {
-	for _, a := range args {
-		if strings.HasPrefix(a.text, "--batch") {
-			w.add(policy.Effect{Kind: policy.Read, Unknown: true, Source: source}) // cat-file reads names from its input
-		}
-		if _, path, ok := strings.Cut(a.text, ":"); ok && a.known() {
-			if _, name, magic := strings.Cut(path, ")"); magic && path[0] == '(' { // :(top)NAME
-				path = name
-			}
-			top := *s
-			top.dirs = []string{w.workspace}
-			w.possible(policy.Read, path, &top, source)
-		}
-		if s.disk.changes() > 0 && strings.HasPrefix(a.text, "--git-dir") {
-			w.code("`git` would obey the configuration of a repository that the script makes or changes", source)
-		}
-	}
-}
-
-func (w *walker) changedRepository(dir string, s *state) bool {
-	for d := range paths.Up(dir) {
-		if w.steps--; s.disk.changes() == 0 || s.disk.mayBeRepository(d) || d == w.workspace {
-			return s.disk.mayBeRepository(d)
-		}
-	}
-	return false
-}
-
-// foreign reports whether git may find another repository than the workspace's.
-func (w *walker) foreign(dir string) bool {
-	var asked []string
-	found, known := false, false
-	for d := dir; d != w.workspace && !known && !found; d = filepath.Dir(d) {
-		if found, known = w.repositories[d]; known {
-			break
-		}
-		if w.steps -= 2; w.steps <= 0 {
-			w.exhausted()
-			return true
-		}
-		asked = append(asked, d)
-		bare := w.exists(d+"/HEAD") && w.isDir(d+"/objects")
-		found = d == "" || d == "/" || bare || w.exists(d+"/.git")
-	}
-	for _, d := range asked {
-		w.repositories[d] = found
-	}
-	return found
-}
-
-func (w *walker) gitDirectory(args []word, s *state) ([]word, *state) {
-	out := slices.Clone(args[:1])
-	for i := 1; i < len(args); i++ {
-		switch next := i+1 < len(args); {
-		case !strings.HasPrefix(args[i].text, "-"):
-			return append(out, args[i:]...), s
-		case next && args[i].is("-C") && !args[i+1].many && !args[i+1].glob:
-			if w.steps -= 3; w.steps <= 0 {
-				w.exhausted()
-				return append(out, args[i:]...), s
-			}
-			s = w.startedIn(args[i+1], s, "git -C")
-			i++
-		default:
-			out = append(out, args[i])
-			if next && args[i].known() && listed("-c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source", args[i].text) {
-				i++
-				out = append(out, args[i])
-			}
-		}
-	}
-	return out, s
-}
-
 func (w *walker) written(name string, s *state, source string) {
 	if s.disk.changes() > 0 && slices.ContainsFunc(w.fromDirs(name, s), s.disk.wrote) {
 		w.code("it runs a file that the script itself writes", source)
@@ -318,53 +233,29 @@ func (w *walker) noteWrite(e policy.Effect, s *state) {
 	s.disk.write(e.Canonical, e.Tree)
 }
 
-// configured adds the effects of git settings, and checkout of a path.
-func (w *walker) configured(c *programs.Command, s *state, source string) {
-	if c.Opaque != "" && !c.Anything {
-		w.opaque(c.Opaque, source)
-	}
-	if len(c.Words) > 1 && listed("push fetch pull", c.Words[0].Text) {
-		for _, a := range c.Words[1:] {
-			w.pushesTo(a, s, source)
-		}
-	}
-	if len(c.Words) != 2 || c.Words[0].Text != "checkout" || c.Words[1].Dynamic || c.Words[1].Text == "" {
-		return
-	}
-	for _, path := range w.fromDirs(c.Words[1].Text, s) {
-		if w.exists(path) {
-			argv := []policy.Word{{Text: "git"}, {Text: "checkout"}, {Text: "--"}, c.Words[1]}
-			w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Source: source})
-		}
-	}
-}
-
-// pushesTo reports that git runs the hooks of a local repository.
-func (w *walker) pushesTo(a policy.Word, s *state, source string) {
-	for _, path := range w.fromDirs(a.Text, s) {
-		if !a.Dynamic && (w.isDir(path) && w.foreign(path) || s.disk.mayBeRepository(path)) {
-			w.code("`git` would run the hooks of another repository than the workspace's", source)
-		}
-	}
-}
-
 func (w *walker) variableRuns(name string, v value, s *state) {
 	if policy.IsDangerousEnv(name) {
 		s.disk.runs() // programs do more
 	}
+	function := strings.HasPrefix(name, "BASH_FUNC_")
 	locale := listed("LANG LC_ALL LC_CTYPE", name) && !(v.known() && plainLocale.MatchString(v.text))
-	if locale || listed(parsingNames, name) || strings.HasPrefix(name, "BASH_FUNC_") {
+	if function || locale || listed(parsingNames, name) {
 		w.opaque("a shell reads a text otherwise by what "+name+" is", name)
 	}
-	_, last, _ := strings.Cut(strings.TrimPrefix(name, "GIT_"), "_")
 	switch {
 	case v.text == "" && v.known():
 	case strings.HasPrefix(name, "GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && v != (value{text: "/dev/null"}):
 		w.opaque("the configuration of git is in a variable", name)
-	case v.known() && (strings.HasPrefix(name, "BASH_FUNC_") || listed(scriptNames, name) || listed("EDITOR COMMAND PAGER", last)):
+	case v.known() && (function || holdsCommand(name)):
 		w.scan(v.text)
 		w.mayRun(v.text, s)
 	}
+}
+
+// holdsCommand reports whether shells or git run what is in a variable.
+func holdsCommand(name string) bool {
+	_, last, _ := strings.Cut(strings.TrimPrefix(name, "GIT_"), "_")
+	return listed(scriptNames, name) || listed("EDITOR COMMAND PAGER", last)
 }
 
 // mayRun follows a text that a program may run. Only ask and deny rules see its effects. What it may
@@ -381,8 +272,7 @@ func (w *walker) mayRun(text string, s *state) {
 	w.said, w.printed = said, printed
 }
 
-// parsingNames are variables that change how shells parse text or what names match. plainLocale are
-// harmless locales.
+// parsingNames are variables that change how shells parse text or what names match. plainLocale are harmless locales.
 const parsingNames = "POSIXLY_CORRECT POSIX_PEDANTIC SHELLOPTS BASHOPTS BASH_COMPAT BASH_CMDS BASH_ALIASES PS4 GLOBIGNORE LOCPATH"
 
 var plainLocale = regexp.MustCompile(`^(?i:|C|POSIX|en_[A-Z]+|.*\.utf-?8)$`)

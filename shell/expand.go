@@ -15,28 +15,36 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 		return
 	}
 	name := p.Param.Value
-	separate := name == "@" || name == "*" || p.Index != nil
+	single := p.Index == nil && !listed("@ *", name)
 	switch {
-	case plainExpansion(p) && (name == "@" || name == "*"):
-		w.positional(name == "@", b, s, quoted)
-	case plainExpansion(p) && isNumber(name):
-		w.argument(name, b, s, quoted)
 	case plainExpansion(p):
+		w.plainParam(name, b, s, quoted)
+	case p.Length:
+		b.value(someNumber(), quoted, s)
+	case p.Exp != nil && single:
+		w.expansion(p, b, s, quoted)
+	default:
+		w.expansionParts(p, s)
+		index, ok := p.Index.(*syntax.Word)
+		separate := name == "@" || ok && index.Lit() == "@"
+		numbers := !b.present && p.Excl && !w.hashes
+		b.unknown(quoted && !separate)
+		b.cur.number = numbers
+	}
+}
+
+func (w *walker) plainParam(name string, b *builder, s *state, quoted bool) {
+	switch {
+	case name == "@" || name == "*":
+		w.positional(name == "@", b, s, quoted)
+	case isNumber(name):
+		w.argument(name, b, s, quoted)
+	default:
 		v := w.parameter(name, s)
 		if w.steps -= len(v.text) / 64; w.steps <= 0 {
 			v = unknown() // long values, used often, take time
 		}
 		b.value(v, quoted, s)
-	case p.Length:
-		b.value(someNumber(), quoted, s)
-	case p.Exp != nil && !separate:
-		w.expansion(p, b, s, quoted)
-	default:
-		w.expansionParts(p, s)
-		index, ok := p.Index.(*syntax.Word)
-		numbers := !b.present && p.Excl && !w.hashes
-		b.unknown(quoted && name != "@" && !(ok && index.Lit() == "@"))
-		b.cur.number = numbers
 	}
 }
 
@@ -68,10 +76,12 @@ const (
 		"LINES BASH_ALIASES BASH_CMDS PATH SHELL BASH_LOADABLES_PATH"
 )
 
+// setByShell reports whether the shell itself changes a variable.
+func setByShell(name string) bool { return listed(shellNames, name) || listed(numericNames, name) }
+
 func (w *walker) oddExpansion(p *syntax.ParamExp, s *state) string {
-	named := p.Excl && !keys(p) || p.Names != 0 || p.Width || p.IsSet || len(p.Modifiers) > 0
 	switch {
-	case p.Param == nil || p.NestedParam != nil || p.Flags != nil || named:
+	case computesName(p):
 		return "the name of a variable is computed"
 	case p.Exp != nil && p.Exp.Op == syntax.OtherParamOps:
 		return "the value of a variable is evaluated"
@@ -82,6 +92,14 @@ func (w *walker) oddExpansion(p *syntax.ParamExp, s *state) string {
 		return "an array's index is evaluated"
 	}
 	return ""
+}
+
+// computesName reports whether an expansion is of another variable than it names.
+func computesName(p *syntax.ParamExp) bool {
+	other := p.Param == nil || p.NestedParam != nil || p.Flags != nil
+	indirect := p.Excl && !keys(p) || p.Names != 0
+	changed := p.Width || p.IsSet || len(p.Modifiers) > 0
+	return other || indirect || changed
 }
 
 func keys(p *syntax.ParamExp) bool {
@@ -104,8 +122,8 @@ func (w *walker) plainIndex(x syntax.ArithmExpr, s *state) bool {
 }
 
 func plainExpansion(p *syntax.ParamExp) bool {
-	cut := p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil
-	return !p.Length && !cut
+	changed := p.Slice != nil || p.Repl != nil || p.Exp != nil
+	return !p.Length && !changed && p.Index == nil
 }
 
 func (w *walker) expansion(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
@@ -153,8 +171,10 @@ func (w *walker) operandOf(name string, s *state) (value, answer) {
 	}
 	v := w.parameter(name, s)
 	found, exists := s.vars.get(name)
+	unsure := found.unset || !exists && s.strange
+	ordinary := syntax.ValidName(name) && !setByShell(name)
 	switch {
-	case found.unset || !exists && s.strange || !syntax.ValidName(name) || listed(shellNames, name) || listed(numericNames, name) || !v.known():
+	case unsure || !ordinary || !v.known():
 		return v, perhaps
 	case exists:
 		return v, yes
@@ -186,7 +206,7 @@ func (w *walker) substitute(p *syntax.ParamExp, v value, set answer, b *builder,
 		text := w.wordInside(p.Exp.Word, s)
 		w.setVar(p.Param.Value, text, s, false)
 		b.value(w.parameter(p.Param.Value, s), quoted, s)
-	case quoted && mayBeNone(p.Exp.Word) || !quoted && s.split:
+	case !quoted && s.split, quoted && mayBeNone(p.Exp.Word):
 		w.wordInside(p.Exp.Word, s)
 		b.unknown(false)
 	default:
@@ -201,8 +221,10 @@ func mayBeNone(wd *syntax.Word) (found bool) {
 		return false
 	}
 	syntax.Walk(wd, func(n syntax.Node) bool {
-		p, ok := n.(*syntax.ParamExp)
-		found = found || ok && (p.Index != nil || p.Param != nil && p.Param.Value == "@")
+		if p, ok := n.(*syntax.ParamExp); ok {
+			all := p.Param != nil && p.Param.Value == "@"
+			found = found || all || p.Index != nil
+		}
 		return !found
 	})
 	return found
@@ -269,16 +291,14 @@ func (w *walker) mayStop(s *state) {
 }
 
 func (w *walker) positional(separate bool, b *builder, s *state, quoted bool) {
-	words := s.params.words
+	words, one := s.params.words, quoted && !separate // "$*" is one word, "$@" may be none
 	switch {
 	case !s.params.known:
-		b.unknown(quoted && !separate)
-		b.cur.many = b.cur.many || !quoted || separate
-	case len(words) == 0:
-		if quoted && !separate {
-			b.literal("", true) // "$*" is one word, "$@" is none
-		}
-	case quoted && !separate && s.split && len(words) > 1:
+		b.unknown(one)
+		b.cur.many = b.cur.many || !one
+	case len(words) == 0 && one:
+		b.literal("", true)
+	case len(words) > 1 && one && s.split:
 		b.unknown(true)
 	default:
 		for i, a := range words {
@@ -286,16 +306,22 @@ func (w *walker) positional(separate bool, b *builder, s *state, quoted bool) {
 				b.unknown(false)
 				return
 			}
-			if i > 0 && quoted && !separate {
-				if a.many {
-					b.unknown(true) // without arguments there is no separator
-				}
-				b.literal(" ", true)
-			} else if i > 0 && !a.many && !words[i-1].many {
-				b.cut()
+			if i > 0 {
+				b.separate(words[i-1], a, one)
 			}
 			w.knownWord(a, b, s, quoted, separate)
 		}
+	}
+}
+
+func (b *builder) separate(before, after word, one bool) {
+	if one && after.many {
+		b.unknown(true) // without arguments there is no separator
+	}
+	if one {
+		b.literal(" ", true)
+	} else if !after.many && !before.many {
+		b.cut()
 	}
 }
 
@@ -326,7 +352,7 @@ func (w *walker) knownWord(a word, b *builder, s *state, quoted, separate bool) 
 }
 
 func (p params) count() int {
-	if !p.known || slices.ContainsFunc(p.words, func(a word) bool { return a.many || a.glob }) {
+	if !p.known || slices.ContainsFunc(p.words, word.several) {
 		return -1
 	}
 	return len(p.words)

@@ -39,7 +39,8 @@ func (w *walker) callFunction(body *syntax.Stmt, args []word, s *state, source s
 		w.join(in, c.returns)
 		w.leaveScope(in)
 		changed := w.joinInto(&c.exit, in) || s.disk.changes() != before
-		if !c.recursed || !c.again && !changed || w.steps <= 0 {
+		settled := !c.again && !changed
+		if settled || !c.recursed || w.steps <= 0 {
 			break
 		}
 		if turn >= maxTurns {
@@ -95,7 +96,8 @@ func plainStatus(args []word) bool {
 	if len(args) == 0 {
 		return true
 	}
-	return len(args) == 1 && !args[0].many && (args[0].number || args[0].known() && isInteger(args[0].text))
+	number := args[0].number || args[0].known() && isInteger(args[0].text)
+	return number && len(args) == 1 && !args[0].many
 }
 
 // trap follows a text that may run anywhere from here on.

@@ -20,9 +20,8 @@ var neutralPaths = map[string]bool{
 
 // path adds the effect of a redirection. Of a name known in part rules see what is known.
 func (w *walker) path(kind programs.Kind, wd word, s *state, source string) {
-	prefix := wd.text
+	prefix := wd.prefix()
 	if wd.glob && wd.text != "" {
-		prefix = literalPrefix(wd.text)
 		for _, match := range w.matches(nil, wd.text, s) {
 			if !match.Dynamic {
 				w.possible(kindOf(kind), match.Text, s, source)
@@ -52,27 +51,28 @@ func kindOf(kind programs.Kind) policy.Kind {
 func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 	text := o.Word.Text
 	w.guardProc(o, s, source)
-	if o.Word.Dynamic || !strings.HasPrefix(text, "/") && len(s.dirs) == 0 && text != "" && text != "-" {
+	file := !slices.Contains([]string{"", "-"}, text)
+	relative := len(s.dirs) == 0 && !strings.HasPrefix(text, "/")
+	socket := slices.IndexFunc(sockets, func(name string) bool { return strings.HasPrefix(text, name) })
+	switch {
+	case o.Word.Dynamic || file && relative:
 		w.add(policy.Effect{Kind: kindOf(o.Kind), Unknown: true, Tree: o.Tree, Part: o.Part, Source: source})
 		return
-	}
-	if text == "" || text == "-" {
+	case socket >= 0:
+		host, port, _ := strings.Cut(strings.TrimPrefix(text, sockets[socket]), "/")
+		n, _ := strconv.Atoi(port)
+		w.add(policy.Effect{Kind: policy.Net, Host: programs.CleanHost(host), Port: n, Source: source})
+		return
+	case !file:
 		return
 	}
-	for _, name := range sockets {
-		if address, ok := strings.CutPrefix(text, name); ok {
-			host, port, _ := strings.Cut(address, "/")
-			n, _ := strconv.Atoi(port)
-			w.add(policy.Effect{Kind: policy.Net, Host: programs.CleanHost(host), Port: n, Source: source})
-			return
-		}
-	}
+	all := o.Kind == programs.Write && o.Tree && strings.HasSuffix(text, "*")
 	for e := range w.pathEffects(kindOf(o.Kind), text, s) {
 		e.Tree, e.Part, e.Source = o.Tree, o.Part, source
 		if o.Link && !strings.HasSuffix(text, "/") && !inProc(w.resolve(filepath.Dir(e.Path))) {
 			e.Canonical = w.linkItself(e.Path)
 		}
-		if o.Kind == programs.Write && o.Tree && strings.HasSuffix(text, "*") && filepath.Dir(e.Path) == w.workspace {
+		if all && filepath.Dir(e.Path) == w.workspace {
 			e = policy.Effect{Kind: policy.Write, Unknown: true, Tree: true, Source: source}
 		}
 		w.noteWrite(e, s)
@@ -130,7 +130,6 @@ const (
 )
 
 var procLinks = map[string]string{"thread-self": "self/task/self", "net": "self/net", "mounts": "self/mounts"}
-
 var procOwn = map[string]procKind{"cwd": procCwd, "root": procRoot, "fd/0": procInput, "fd/1": procOutput, "fd/2": procOutput}
 
 // devLinks are names in /dev that lead into /proc, whether they are links or not.
@@ -248,7 +247,8 @@ func (w *walker) guardProc(o programs.Operand, s *state, source string) {
 
 // beginsProc reports whether a path with this prefix may lead into /proc.
 func beginsProc(canonical string) bool {
-	return len(canonical) > 1 && strings.HasPrefix(procDir, canonical) || len(canonical) > len("/d") && strings.HasPrefix("/dev/fd", canonical)
+	proc := len(canonical) > 1 && strings.HasPrefix(procDir, canonical)
+	return proc || len(canonical) > len("/d") && strings.HasPrefix("/dev/fd", canonical)
 }
 
 func (w *walker) fromDirs(text string, s *state) (out []string) {

@@ -11,7 +11,8 @@ import (
 
 func (w *walker) program(args []word, s *state, source string) {
 	name, system := programs.System(args[0].text)
-	if system && name == "git" {
+	git := system && name == "git"
+	if git {
 		args, s = w.gitDirectory(args, s)
 		w.repository(s, source)
 		w.namedRepository(args[1:], s, source)
@@ -20,7 +21,7 @@ func (w *walker) program(args []word, s *state, source string) {
 		w.written(args[0].text, s, source)
 	}
 	argv, c := parsed(args)
-	if c.Covers != programs.CoversRead || name == "git" {
+	if git || c.Covers != programs.CoversRead {
 		s.disk.runs()
 	}
 	w.unnamedFiles(&c, s, source)
@@ -32,20 +33,26 @@ func (w *walker) program(args []word, s *state, source string) {
 		}
 		return
 	}
-	if system && name == "git" {
+	if git {
 		w.configured(&c, s, source)
 		w.aliased(args, &c, s, source)
 	}
 	follow := c.Name != "" && c.Opaque == "" && c.Followed()
 	w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Follow: follow, Source: source})
-	for _, run := range c.Runs {
-		if len(run.Argv) > 0 && run.Language == "" && !follow && programs.Parse(run.Argv).Through {
-			w.start(args, run, s, source) // what a shell runs is known
-		}
+	if !follow {
+		w.startShells(args, c.Runs, s, source)
 	}
 	w.say(args, s)
 	w.inputByDetour(args, s, source)
 	w.files(&c, args, s, source)
+}
+
+func (w *walker) startShells(args []word, runs []programs.Run, s *state, source string) {
+	for _, run := range runs {
+		if len(run.Argv) > 0 && run.Language == "" && programs.Parse(run.Argv).Through {
+			w.start(args, run, s, source) // what a shell runs is known
+		}
+	}
 }
 
 // parsed reads the arguments of a program.
@@ -257,35 +264,15 @@ func operandText(name string) string {
 // suspect adds possible effects of the words of an unknown program.
 func (w *walker) suspect(args []policy.Word, s *state, source string) {
 	for _, a := range args {
-		for _, text := range mayBePaths(a.Text) {
+		for _, text := range programs.MayBePaths(a.Text) {
 			if a.Dynamic && text != "" {
 				w.guardProc(programs.Operand{Word: policy.Word{Text: text, Dynamic: true}}, s, source)
 			}
-			if a.Dynamic || text == "" || strings.HasPrefix(text, "-") || len(text) > maxPath {
-				continue
+			isPath := text != "" && text[0] != '-' && len(text) <= maxPath
+			if isPath && !a.Dynamic {
+				w.possible(policy.Read, text, s, source)
+				w.possible(policy.Write, text, s, source)
 			}
-			w.possible(policy.Read, text, s, source)
-			w.possible(policy.Write, text, s, source)
 		}
 	}
-}
-
-// mayBePaths returns the parts of a word that may be paths: file/x and /x of -rfile/x.
-func mayBePaths(text string) (paths [2]string) {
-	if _, value, ok := strings.Cut(text, "="); ok {
-		return [2]string{value, value[strings.LastIndexAny(value, ":,=")+1:]}
-	}
-	if before, _, ok := strings.Cut(text, ":"); ok {
-		return [2]string{text, before}
-	}
-	i := strings.IndexByte(text, '/')
-	switch {
-	case len(text) > 2 && i <= 0 && text[0] == '-':
-		return [2]string{text[2:]}
-	case i <= 0 || text[0] != '-':
-		return [2]string{text}
-	case i <= 2 || text[1] == '-':
-		return [2]string{text[i:]}
-	}
-	return [2]string{text[i:], text[2:]}
 }

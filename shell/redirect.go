@@ -12,14 +12,11 @@ import (
 )
 
 func (w *walker) redirect(r *syntax.Redirect, s *state) {
-	if r.N != nil && len(r.N.Value) > 0 && r.N.Value[0] == '{' {
-		w.opaque("a redirection sets a variable", w.text(r))
-	}
-	if r.N != nil && len(r.N.Value) > 1 && r.N.Value[0] >= '5' {
-		w.opaque("bash itself may use this descriptor, for a process substitution", w.text(r))
+	if r.N != nil {
+		w.descriptor(r)
 	}
 	first := r.N == nil || r.N.Value == "0"
-	here := r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc
+	here := listed("<< <<-", r.Op.String())
 	if here {
 		w.endOfDocument(r)
 	}
@@ -41,6 +38,16 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 	w.target(r.Op, wd, s, w.text(r))
 }
 
+// descriptor reports descriptors that the shell itself sets.
+func (w *walker) descriptor(r *syntax.Redirect) {
+	if strings.HasPrefix(r.N.Value, "{") {
+		w.opaque("a redirection sets a variable", w.text(r))
+	}
+	if len(r.N.Value) > 1 && r.N.Value[0] >= '5' {
+		w.opaque("bash itself may use this descriptor, for a process substitution", w.text(r))
+	}
+}
+
 func (w *walker) document(doc *syntax.Word, s *state) string {
 	b := &builder{}
 	for _, p := range doc.Parts {
@@ -49,8 +56,7 @@ func (w *walker) document(doc *syntax.Word, s *state) string {
 	return b.raw.String()
 }
 
-// endOfDocument checks that a here-document ends where bash ends it: at the first line that is its
-// delimiter.
+// endOfDocument checks that a here-document ends where bash ends it: at the first line that is its delimiter.
 func (w *walker) endOfDocument(r *syntax.Redirect) {
 	found := delimiters.FindStringSubmatch(w.text(r.Word))
 	ok, body, rest := found != nil, "", ""
@@ -92,7 +98,7 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 	reads, writes := listed("< <>", op.String()), listed("> >> >| &> &>> <>", op.String())
 	switch {
 	case reads || writes:
-	case op == syntax.DplOut || op == syntax.DplIn:
+	case listed(">& <&", op.String()):
 		if !wd.dynamic && descriptor.MatchString(wd.text) {
 			return
 		}
@@ -127,7 +133,7 @@ func (w *walker) mayFail(redirs []*syntax.Redirect, s *state) bool {
 		case syntax.DplOut, syntax.DplIn:
 			if text == "-" {
 				s.closed = true
-			} else if s.closed || text != "0" && text != "1" && text != "2" {
+			} else if s.closed || !listed("0 1 2", text) {
 				return true
 			}
 		default:
@@ -181,7 +187,7 @@ func (w *walker) inputByDetour(args []word, s *state, source string) {
 		if !a.known() || !strings.Contains(a.text, "stdin") && !strings.Contains(a.text, "fd/") {
 			continue
 		}
-		for _, text := range mayBePaths(a.text) {
+		for _, text := range programs.MayBePaths(a.text) {
 			for _, path := range w.fromDirs(text, s) {
 				if inProc(path) && text != "" && len(path) < len(procDir+"/thread-self/task/self/fd/")+20 {
 					argv[i+1] = policy.Word{Text: strings.TrimSuffix(a.text, text) + "/dev/stdin"}

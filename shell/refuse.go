@@ -63,7 +63,7 @@ func bashRefuses(problem, rest string) bool {
 
 func oddCharacter(r rune) string {
 	switch {
-	case r == '\n' || r == '\t' || r >= ' ' && r < 0x7f:
+	case r == '\n', r == '\t', r >= ' ' && r < 0x7f:
 		return ""
 	case unicode.Is(unicode.Cc, r):
 		return "it holds a control character"
@@ -77,7 +77,6 @@ const blankLetters = "\u034f\u115f\u1160\u3164\uffa0\u2800"
 
 // oddContinuation matches line continuations in comments and inside words.
 var oddContinuation = regexp.MustCompile(`(?:\A|[^ \t])\\\n|#[^\n]*\\\n`)
-
 var bracesAfterName = regexp.MustCompile(`\$(?:\w+|[-@*#?$!])\{`)
 
 const maxParens = 100
@@ -113,8 +112,7 @@ const (
 	maxVeiled  = 1 << 10
 )
 
-// veil replaces the contents of here-documents that are only written, since parsers differ in where
-// they end.
+// veil replaces the contents of here-documents that are only written, since parsers differ in where they end.
 func veil(script string) string {
 	lines := strings.Split(script, "\n")
 	for i, looked := 0, 0; i < len(lines) && looked < maxVeiling && len(lines[i]) <= maxVeiled; i, looked = i+1, looked+1 {

@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/toold/toold/internal/gitconfig"
 	"github.com/toold/toold/internal/paths"
 )
 
@@ -86,7 +87,6 @@ func matchIn(dir, part string, limit int) []string {
 }
 
 var brackets = regexp.MustCompile(`\[[\]!^]?(?:\[[:.=][^\]]*\]|[^\]])*\]`)
-
 var plainSet = regexp.MustCompile(`^\[(?:[A-Za-z0-9_]|0-9)+\]$`)
 
 // widened returns a pattern that matches at least what bash's does.
@@ -111,6 +111,10 @@ func (hostResolver) Mode(path string) (fs.FileMode, error) {
 		return 0, err
 	}
 	return info.Mode(), nil
+}
+
+func (hostResolver) GitAlias(dir, name string, env map[string]string) (string, error) {
+	return gitconfig.Alias(dir, name, env)
 }
 
 func (w *walker) resolve(path string) string {

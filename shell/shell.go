@@ -1,10 +1,9 @@
 // Package shell turns a bash script into what it can do: the programs it runs, the files and hosts
 // it names, the variables that commands see.
 //
-// It is an abstract interpreter. It walks a script in bash's order with a state of which each part
-// is known or unknown, follows every branch, and repeats loops until nothing changes. Anything it
-// does not understand, or that is known only at run time, is an Opaque effect, which no rule can
-// allow. It does not depend on rules.
+// It is an abstract interpreter. It walks a script in bash's order with a state of which each part is known or
+// unknown, follows every branch, and repeats loops until nothing changes. Anything it does not understand, or that is
+// known only at run time, is an Opaque effect, which no rule can allow. It does not depend on rules.
 package shell
 
 import (

@@ -2,6 +2,8 @@ package shell
 
 import (
 	"maps"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -14,12 +16,12 @@ type value struct {
 	fresh   bool // a path made by mktemp, or empty; implies dynamic
 }
 
-func unknown() value { return value{dynamic: true} }
-
+func unknown() value    { return value{dynamic: true} }
 func someNumber() value { return value{dynamic: true, number: true} }
 
 func (v value) isNumeric() bool {
-	return v.number || v.known() && (v.text == "" || isInteger(strings.TrimPrefix(v.text, "-")))
+	integer := v.text == "" || isInteger(strings.TrimPrefix(v.text, "-"))
+	return v.number || v.known() && integer
 }
 
 func (v value) known() bool { return !v.dynamic && !v.glob }
@@ -28,11 +30,13 @@ func (v value) or(o value) value {
 	if v == o {
 		return v
 	}
-	fresh := (v.fresh || v == value{}) && (o.fresh || o == value{})
-	blank := v.orEmpty || o.orEmpty || v == value{} || o == value{}
 	number := v.isNumeric() && o.isNumeric()
-	return value{dynamic: true, number: number, orEmpty: number && blank, fresh: fresh}
+	blank := v.mayBeEmpty() || o.mayBeEmpty()
+	return value{dynamic: true, number: number, orEmpty: number && blank, fresh: v.freshOrEmpty() && o.freshOrEmpty()}
 }
+
+func (v value) mayBeEmpty() bool   { return v.orEmpty || v == value{} }
+func (v value) freshOrEmpty() bool { return v.fresh || v == value{} }
 
 // variable is a value with attributes that may be set.
 type variable struct {
@@ -46,8 +50,9 @@ type variable struct {
 
 func (v variable) or(o variable) variable {
 	return variable{
-		value: v.value.or(o.value), readonly: v.readonly || o.readonly, array: v.array || o.array,
-		integer: v.integer || o.integer, exported: v.exported || o.exported, unset: v.unset || o.unset,
+		value: v.value.or(o.value), readonly: v.readonly || o.readonly,
+		array: v.array || o.array, integer: v.integer || o.integer,
+		exported: v.exported || o.exported, unset: v.unset || o.unset,
 	}
 }
 
@@ -55,7 +60,8 @@ func (v variable) orUnset() variable { return v.or(variable{unset: true}) }
 
 // isInteger reports whether bash reads s as this decimal number: a leading zero means octal.
 func isInteger(s string) bool {
-	return isNumber(s) && len(s) <= 18 && (s[0] != '0' || len(s) == 1)
+	octal := len(s) > 1 && s[0] == '0'
+	return isNumber(s) && !octal && len(s) <= 18
 }
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
@@ -66,9 +72,7 @@ type table[T comparable] struct {
 	shared  *bool // set once another table has the same entries
 }
 
-func newTable[T comparable]() table[T] {
-	return table[T]{entries: &map[string]T{}, shared: new(bool)}
-}
+func newTable[T comparable]() table[T] { return table[T]{entries: &map[string]T{}, shared: new(bool)} }
 
 func (t *table[T]) share() table[T] {
 	if !*t.shared { // shared tables are read-only
@@ -134,4 +138,81 @@ func (t *table[T]) join(o table[T], or func(a, b T) T, missing func(T) T) (chang
 		}
 	}
 	return changed, cost
+}
+
+func ansiC(s string) (text string, ok bool) {
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			out.WriteByte(s[i])
+			continue
+		}
+		if i++; i == len(s) {
+			return "", false
+		}
+		if j := strings.IndexByte(`abeEfnrtv\'"?`, s[i]); j >= 0 {
+			out.WriteByte("\a\b\x1b\x1b\f\n\r\t\v\\'\"?"[j])
+			continue
+		}
+		digits, base := number(s[i:])
+		n, err := strconv.ParseUint(digits, base, 64)
+		if err != nil || n == 0 || n > 0x7e {
+			return "", false
+		}
+		i += strings.Index(s[i:], digits) + len(digits) - 1
+		out.WriteByte(byte(n))
+	}
+	return out.String(), true
+}
+
+func number(s string) (digits string, base int) {
+	most, base, allowed := 3, 8, "01234567"
+	if i := strings.IndexByte("xuU", s[0]); i >= 0 {
+		s, most, base, allowed = s[1:], 2<<i, 16, "0123456789abcdefABCDEF"
+	}
+	n := 0
+	for n < min(most, len(s)) && strings.IndexByte(allowed, s[n]) >= 0 {
+		n++
+	}
+	return s[:n], base
+}
+
+const maxTrim = 256
+
+func trim(op string, v, pattern value) (text string, ok bool) {
+	simple := v.known() && pattern.known() && !strings.ContainsAny(pattern.text, `[]\()|`)
+	both := v.text + pattern.text
+	if !simple || len(both) > maxTrim || strings.ContainsFunc(both, func(r rune) bool { return r >= 0x80 }) {
+		return "", false
+	}
+	var expr strings.Builder
+	for _, c := range pattern.text {
+		expr.WriteString(map[rune]string{'*': ".*", '?': "."}[c])
+		if c != '*' && c != '?' {
+			expr.WriteString(regexp.QuoteMeta(string(c)))
+		}
+	}
+	whole := regexp.MustCompile("(?s)^(?:" + expr.String() + ")$")
+	for i := range len(v.text) + 1 {
+		n := i
+		if len(op) == 2 {
+			n = len(v.text) - i
+		}
+		if op[0] == '#' {
+			if whole.MatchString(v.text[:n]) {
+				return v.text[n:], true
+			}
+		} else if whole.MatchString(v.text[len(v.text)-n:]) {
+			return v.text[:len(v.text)-n], true
+		}
+	}
+	return v.text, true
+}
+
+func atoi(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 1 << 30
+	}
+	return n
 }

@@ -31,9 +31,23 @@ func (wd word) value() value {
 	return value{text: wd.text, dynamic: wd.dynamic, glob: wd.glob, number: wd.number || wd.orEmpty, orEmpty: wd.orEmpty, fresh: wd.fresh}
 }
 
-func (wd word) known() bool { return !wd.dynamic && !wd.glob }
-
+func (wd word) known() bool         { return !wd.dynamic && !wd.glob }
 func (wd word) is(text string) bool { return wd.known() && wd.text == text }
+
+// several reports whether the word may become several, or none.
+func (wd word) several() bool { return wd.many || wd.glob }
+
+// prefix returns the known text at the beginning.
+func (wd word) prefix() string {
+	if wd.glob {
+		return literalPrefix(wd.text)
+	}
+	return wd.text
+}
+
+func (wd word) beginsWith(chars string) bool {
+	return wd.text != "" && strings.IndexByte(chars, wd.text[0]) >= 0
+}
 
 func (wd word) maybe(text string) bool {
 	switch {
@@ -274,6 +288,7 @@ func (w *walker) prints(p *syntax.CmdSubst, s *state) value {
 	name, _, _ := strings.Cut(w.text(last), " ")
 	_, other := s.funcs.get(name)
 	dir, path := s.get("TMPDIR"), s.get("PATH")
+	inTmp := dir.known() && (dir.text == "" || dir.text == "/tmp")
 	m := lookups.FindStringSubmatch(text)
 	if m != nil && !other {
 		_, other = s.funcs.get(m[1] + m[2])
@@ -281,17 +296,23 @@ func (w *walker) prints(p *syntax.CmdSubst, s *state) value {
 	switch {
 	case other:
 	case counts.MatchString(w.text(last)) && path.known():
-		return value{dynamic: true, number: true, orEmpty: name != "nproc" && name != "getconf"}
-	case temporary.MatchString(text) && dir.known() && (dir.text == "" || dir.text == "/tmp"):
+		return value{dynamic: true, number: true, orEmpty: !listed("nproc getconf", name)}
+	case inTmp && temporary.MatchString(text):
 		return value{text: "/tmp/", dynamic: true, fresh: true}
 	case m != nil && path.known():
-		for _, dir := range filepath.SplitList(path.text) {
-			file := dir + "/" + m[1] + m[2]
-			if _, system := programs.System(file); !system {
-				break
-			} else if w.exists(file) {
-				return value{text: file}
-			}
+		return w.lookup(m[1]+m[2], path.text)
+	}
+	return unknown()
+}
+
+// lookup returns the path of a program that is found in system directories.
+func (w *walker) lookup(program, path string) value {
+	for _, dir := range filepath.SplitList(path) {
+		file := dir + "/" + program
+		if _, system := programs.System(file); !system {
+			break
+		} else if w.exists(file) {
+			return value{text: file}
 		}
 	}
 	return unknown()
@@ -303,7 +324,8 @@ func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted b
 	}
 	text := w.text(p)
 	odd := strings.Count(text, "`") > 2 || strings.Contains(text, "<<") || strings.Contains(text, `\`)
-	if p.Backquotes && (odd || quoted && strings.Contains(text, `"`)) {
+	odd = odd || quoted && strings.Contains(text, `"`)
+	if p.Backquotes && odd {
 		w.opaque("quotes and here-documents inside backquotes are read differently by bash", text)
 	}
 	if strings.Contains(text, "<<") && !alone(p.Stmts) {
@@ -333,7 +355,7 @@ func appendWords(out []policy.Word, words []word) []policy.Word {
 	for _, wd := range words {
 		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob, Many: wd.many, Number: wd.number, Fresh: wd.fresh}
 		if wd.glob {
-			pw.Text = literalPrefix(wd.text)
+			pw.Text = wd.prefix()
 			// The prefix decides whether a match may be a flag.
 			pw.Many = wd.many || pw.Text == "" || pw.Text[0] == '-'
 		}

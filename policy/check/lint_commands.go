@@ -37,10 +37,7 @@ var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	words := strings.Fields(sample)
 	name, subject := words[0], fmt.Sprintf("%q", sample)
-	near := programs.Near(name)
-	if _, err := exec.LookPath(name); err == nil {
-		near = ""
-	}
+	near := misspelled(name)
 	if r.Action != policy.Allow && !programs.KnowsFlags(name) && slices.ContainsFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "-") }) {
 		l.warn(r, pattern, name, "the flags of {} are not known: their order and bundles make no difference, but a synonym is another flag; list every spelling, as in {-f,--force}")
 	}
@@ -53,7 +50,7 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 		l.warn(r, pattern, name, fmt.Sprintf("no program {} is known; did you mean %s?", near))
 	case r.Action == policy.Allow && strings.HasSuffix(pattern, " **") && !judged(name):
 		l.warn(r, pattern, name, "its flags are not known: a rule about {} allows all that they can do; name the subcommands and flags that you mean, or name with forbid_flags what you do not")
-	case r.Action == policy.Allow && programs.RunsAnything(name) && (second == "*" || second == "**"):
+	case r.Action == policy.Allow && programs.RunsAnything(name) && slices.Contains([]string{"*", "**"}, second):
 		l.warn(r, pattern, name, "a rule about {} allows more than it names, since it does whatever its arguments say; name the whole command")
 	}
 	if seen := l.seen(sample); len(seen) > 0 && !slices.Contains(seen, name) {
@@ -64,6 +61,14 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	if len(r.Dirs) == 0 {
 		l.tried(r, pattern, sample, policy.Effect{Kind: policy.Exec, Argv: programs.Words(words), Dirs: []string{l.Policy.Options().Workspace}})
 	}
+}
+
+// misspelled returns the program that is probably meant instead of one that is not installed, or "".
+func misspelled(name string) string {
+	if _, err := exec.LookPath(name); err == nil {
+		return ""
+	}
+	return programs.Near(name)
 }
 
 // judged reports whether an allow rule may omit the program's flags.

@@ -47,7 +47,8 @@ func (j *Judge) Missing(effects []policy.Effect) (m Missing) {
 func (m *Missing) add(j *Judge, found []policy.Obstacle) (changes []policy.Change) {
 	for _, o := range found {
 		known := slices.ContainsFunc(m.Obstacles, func(k policy.Obstacle) bool {
-			return k.Rule == o.Rule && k.Source == o.Source && k.Why == o.Why && sameChange(k.Change, o.Change)
+			same := k.Rule == o.Rule && k.Source == o.Source && k.Why == o.Why
+			return same && sameChange(k.Change, o.Change)
 		})
 		if known {
 			continue

@@ -62,7 +62,7 @@ func bundles(w string) (list [][]string) {
 	switch {
 	case strings.HasPrefix(w, "--") && valued:
 		return [][]string{{name, value}}
-	case len(w) < 3 || w[0] != '-' || w[1] == '-' || len(w) > 5 || valued:
+	case valued, len(w) < 3, len(w) > 5, w[0] != '-', w[1] == '-':
 		return nil
 	}
 	var apart, turned []string
@@ -77,7 +77,8 @@ func intruders(pattern string, words []string) (list []string) {
 	add := func(words ...string) { list = append(list, strings.Join(words, " ")) }
 	c := programs.Parse(programs.Words(words))
 	last := len(words) - 1
-	if strings.HasSuffix(pattern, "*") && c.Base == "git" && last > 1 && words[1] == "push" {
+	pushes := c.Base == "git" && last > 1 && words[1] == "push"
+	if pushes && strings.HasSuffix(pattern, "*") {
 		add(slices.Concat(words[:last], []string{words[last] + ":main"})...)
 	}
 	if !strings.HasSuffix(pattern, " **") {

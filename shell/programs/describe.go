@@ -10,10 +10,6 @@ func (r *reader) describe(c *Command, s *spec, own []Word) {
 	if !r.trusted {
 		s = nil
 	}
-	root := s
-	if s != nil {
-		root = s.root()
-	}
 	switch {
 	case s == nil || !r.specified:
 		c.Operands = hosts(r.argv)
@@ -24,22 +20,15 @@ func (r *reader) describe(c *Command, s *spec, own []Word) {
 			r.module(c, s)
 		}
 	}
+	root := s.root()
 	if c.Prints == nil {
 		c.Prints = printed(c.Operands)
 	}
 	if c.Prints == nil && root.has("lists") {
 		c.Prints = []Operand{{Word: Word{Text: "."}, Kind: Read, Tree: true}}
 	}
-	if s != nil && s.parent != nil || c.HasSub {
-		c.Operands = append(c.Operands, c.globalFiles(root)...)
-	}
-	if root.has("git") {
-		c.Operands = append(c.Operands, gitSettings(r.words, own)...)
-	}
-	if root != nil {
-		for file := range strings.FieldsSeq(root.obeys) {
-			c.Operands = append(c.Operands, Operand{Word: Word{Text: file}, Role: "script"})
-		}
+	if s != nil {
+		c.Operands = append(c.Operands, r.obeyed(c, s, own)...)
 	}
 	if !c.Known {
 		c.Suspects = suspects(r.argv)
@@ -51,11 +40,29 @@ func (r *reader) describe(c *Command, s *spec, own []Word) {
 	}
 }
 
+// obeyed returns what a command obeys besides its own words: files and hosts of options before the
+// subcommand, and files that determine what it runs.
+func (r *reader) obeyed(c *Command, s *spec, own []Word) (out []Operand) {
+	root := s.root()
+	if s != root || c.HasSub {
+		out = c.globalFiles(root)
+	}
+	if root.has("git") {
+		out = append(out, gitSettings(r.words, own)...)
+	}
+	for file := range strings.FieldsSeq(root.obeys) {
+		out = append(out, Operand{Word: Word{Text: file}, Role: "script"})
+	}
+	return out
+}
+
 // carries reports whether any word may start a command that runs.
 func (r *reader) carries(s *spec) bool {
 	root := s.root()
 	known := r.trusted && r.specified && !root.bare()
-	return !known || root.has("runs") || root.has("carries") || s.has("carries") || s.has("code")
+	carries := root.has("carries") || s.has("carries")
+	runs := root.has("runs") || s.has("code")
+	return !known || carries || runs
 }
 
 // MayRun returns words of which each suffix may be a command that runs.
@@ -103,7 +110,8 @@ func (s *spec) bare() bool {
 
 // coversNone reports whether an option before the subcommand keeps presets from covering it.
 func (s *spec) coversNone(c *Command) bool {
-	if s == nil || c.Opaque != "" || len(c.Runs) > 0 && s.special == "" {
+	runs := s != nil && len(c.Runs) > 0 && s.special == ""
+	if s == nil || runs || c.Opaque != "" {
 		return true
 	}
 	if s.has("git") {
@@ -119,27 +127,11 @@ func (r *reader) byParser(c *Command, s *spec, own []Word) {
 		r.withoutParser(c, s, own)
 		return
 	}
-	if s.parent == nil && len(c.Sub)+len(c.Runs) == 0 && (s.stopsAt() < 0 || s.has("shell")) {
+	ends := s.stopsAt() < 0 || s.has("shell")
+	if ends && s.parent == nil && len(c.Sub)+len(c.Runs) == 0 {
 		own = r.words
 	}
-	var best *parser
-	var as parsed
-	for _, f := range s.forms {
-		p := f.parse(own)
-		if p.covered && !f.describe && (c.Covers == CoversNone || f.level < c.Covers) {
-			c.Covers = f.level
-		}
-		// The writing parser knows the most flags. One that requires a flag does not apply without
-		// it.
-		if best != nil && f.required && !p.covered {
-			continue
-		}
-		better := best == nil || best.required && !f.required && c.Covers == CoversNone || f.level == CoversWrite || best.level != CoversWrite && len(f.roles) > len(best.roles)
-		if better {
-			best, as = f, p
-		}
-	}
-	switch {
+	switch best, as := c.bestParser(s.forms, own); {
 	case best == nil:
 		c.Operands = append(c.Operands, hosts(r.argv)...)
 	case best.required: // such as "npm --version"
@@ -149,6 +141,32 @@ func (r *reader) byParser(c *Command, s *spec, own []Word) {
 		c.Known, c.Suspects = true, as.suspects
 		c.Operands = append(c.Operands, as.operands...)
 	}
+}
+
+// bestParser returns the parser that describes the words, and its result. It sets the level that covers them.
+func (c *Command) bestParser(forms []*parser, words []Word) (best *parser, as parsed) {
+	for _, f := range forms {
+		p := f.parse(words)
+		stricter := c.Covers == CoversNone || f.level < c.Covers
+		if stricter && p.covered && !f.describe {
+			c.Covers = f.level
+		}
+		applies := p.covered || !f.required
+		if best == nil || applies && f.betterThan(best, c.Covers) {
+			best, as = f, p
+		}
+	}
+	return best, as
+}
+
+// betterThan prefers parsers that need no flag unless they cover, and among the others those that know the
+// most flags: writing ones.
+func (f *parser) betterThan(other *parser, covers Level) bool {
+	free := other.required && !f.required
+	if f.level == CoversWrite || free && covers == CoversNone {
+		return true
+	}
+	return other.level != CoversWrite && len(f.roles) > len(other.roles)
 }
 
 // withoutParser describes a subcommand of which only the flags are known.
@@ -200,7 +218,7 @@ func suspects(argv []Word) []Word {
 		case s.has("modules") && w.Text == "-m" && i+1 < len(argv):
 			i++
 			continue
-		case s.has("packages") && w.Text != "" && w.Text[0] != '-' && !w.Dynamic:
+		case s.has("packages") && isOperand(w.Text) && !w.Dynamic:
 			return append(out, suspects(Unversioned(argv[i:]))...)
 		}
 		out = append(out, w)
@@ -284,4 +302,24 @@ func Unversioned(words []Word) []Word {
 	words = slices.Clone(words)
 	words[0].Text = name[:at]
 	return words
+}
+
+// MayBePaths returns the parts of a word that may be paths: file/x and /x of -rfile/x.
+func MayBePaths(text string) (paths [2]string) {
+	if _, value, ok := strings.Cut(text, "="); ok {
+		return [2]string{value, value[strings.LastIndexAny(value, ":,=")+1:]}
+	}
+	if before, _, ok := strings.Cut(text, ":"); ok {
+		return [2]string{text, before}
+	}
+	i := strings.IndexByte(text, '/')
+	switch {
+	case len(text) > 2 && i <= 0 && text[0] == '-':
+		return [2]string{text[2:]}
+	case i <= 0 || text[0] != '-':
+		return [2]string{text}
+	case i <= 2 || text[1] == '-':
+		return [2]string{text[i:]}
+	}
+	return [2]string{text[i:], text[2:]}
 }

@@ -20,6 +20,9 @@ func (w Word) flagLike() bool {
 	return len(w.Text) > 1 && w.Text[0] == '-'
 }
 
+// mayBeFlags reports whether the word may become any flag, or several.
+func (w Word) mayBeFlags() bool { return w.Many || w.Dynamic && w.flagLike() }
+
 // Kind is what a command does to an operand.
 type Kind int
 

@@ -80,7 +80,8 @@ func (n findNames) and(o findNames) findNames {
 	if n.ends == nil {
 		n.ends, n.extension = o.ends, o.extension
 	}
-	n.files, n.empty, n.again = n.files || o.files, n.empty || o.empty, n.again || o.again
+	n.files, n.empty = n.files || o.files, n.empty || o.empty
+	n.again = n.again || o.again
 	return n
 }
 
@@ -89,7 +90,10 @@ func (n findNames) or(o findNames) findNames {
 	if n.ends == nil || o.ends == nil || len(ends) > maxParts {
 		ends = nil
 	}
-	return findNames{ends, n.extension && o.extension, n.files && o.files, n.empty && o.empty, n.again && o.again}
+	return findNames{
+		ends, n.extension && o.extension, n.files && o.files,
+		n.empty && o.empty, n.again && o.again,
+	}
 }
 
 // read returns the endings of what is read: found directories contain other names.
@@ -204,8 +208,8 @@ func (f *findReader) word(words []Word, i int) int {
 	test, operator := f.tests[w.Text], IsField(findOperators, w.Text)
 	known := test != nil || operator
 	flag := known || strings.HasPrefix(w.Text, "-")
-	switch {
-	case w.Many || w.Dynamic && (w.Text == "" || flag):
+	switch unsure := flag || w.Text == ""; {
+	case w.Many || w.Dynamic && unsure:
 		f.safe, f.opaque = false, true
 		f.add(w, Read)
 	case operator:
@@ -262,7 +266,7 @@ func (f *findReader) test(words []Word, i int) {
 func (f *findReader) action(words []Word, i int) (taken int) {
 	f.inExpression = true
 	switch name := words[i].Text; {
-	case name == "-exec" || name == "-execdir" || name == "-ok" || name == "-okdir":
+	case IsField("-exec -execdir -ok -okdir", name):
 		f.runs, f.ran = true, together(f.ran, f.here().read())
 		taken = f.command(words[i:], i+1)
 	case name == "-delete":
@@ -307,8 +311,9 @@ func (f *findReader) delete() {
 
 // command handles -exec and returns its number of words.
 func (f *findReader) command(words []Word, at int) int {
+	ends := func(i int) bool { return words[i].Text == ";" || words[i].Text == "+" && words[i-1].Text == "{}" }
 	end := 1
-	for end < len(words) && words[end].Text != ";" && (words[end].Text != "+" || words[end-1].Text != "{}") {
+	for end < len(words) && !ends(end) {
 		f.opaque = f.opaque || words[end].mayBe(";") || words[end].Many
 		end++
 	}
@@ -350,6 +355,9 @@ func unknownPart(program string) string {
 // removesFiles reports whether a command removes files and no directories.
 func removesFiles(argv []Word) bool {
 	return IsField("rm unlink", baseName(argv[0].Text)) && !slices.ContainsFunc(argv[1:], func(w Word) bool {
-		return strings.HasPrefix(w.Text, "--r") || strings.HasPrefix(w.Text, "-") && strings.ContainsAny(w.Text, "rR") && !strings.HasPrefix(w.Text, "--")
+		if strings.HasPrefix(w.Text, "--") {
+			return strings.HasPrefix(w.Text, "--r")
+		}
+		return strings.HasPrefix(w.Text, "-") && strings.ContainsAny(w.Text, "rR")
 	})
 }

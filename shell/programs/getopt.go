@@ -42,40 +42,50 @@ func (g *getopt) read(words []Word, shift int) int {
 			i += g.old(words, shift)
 		case !w.Dynamic && w.Text == "--":
 			g.c.Flags = append(g.c.Flags, Flag{Name: "--", At: shift + i})
-			if g.stop < 0 {
-				g.c.Words = append(g.c.Words, words[i+1:]...)
-				return len(words)
-			}
 			return g.literal(words, i+1)
 		case w.flagLike():
 			n, started := g.flag(words[i:], shift+i)
 			if i += n; started {
 				return i + 1
 			}
-			switch {
-			case w.Many:
-				g.several(shift + i)
-			case w.Dynamic && w.Text == "":
-				g.c.Words = append(g.c.Words, w)
-				g.operands++
-			}
-		case variables && (w.Text == "-" && !w.Dynamic || strings.Contains(w.Text, "=")):
+			g.mayBeOperand(w, shift+i)
+		case variables && w.setsVariables():
 		case g.stop == g.operands:
 			return i
 		default:
-			g.c.Words = append(g.c.Words, w)
-			if g.operands++; g.nested != spelled {
-				g.c.wordAt = append(g.c.wordAt, shift+i)
-			}
-			if w.Many {
-				g.several(shift + i)
-			}
+			g.operand(w, shift+i)
 		}
 		if w.Many && g.stop >= 0 {
 			g.opaque("a word that may become several comes before the command")
 		}
 	}
 	return len(words)
+}
+
+func (g *getopt) operand(w Word, at int) {
+	g.c.Words = append(g.c.Words, w)
+	if g.operands++; g.nested != spelled {
+		g.c.wordAt = append(g.c.wordAt, at)
+	}
+	if w.Many {
+		g.several(at)
+	}
+}
+
+// mayBeOperand records what an unknown word may be besides a flag.
+func (g *getopt) mayBeOperand(w Word, at int) {
+	switch {
+	case w.Many:
+		g.several(at)
+	case w.Dynamic && w.Text == "":
+		g.c.Words = append(g.c.Words, w)
+		g.operands++
+	}
+}
+
+// setsVariables reports whether the word is an assignment of env, or its -.
+func (w Word) setsVariables() bool {
+	return w.Text == "-" && !w.Dynamic || strings.Contains(w.Text, "=")
 }
 
 // isBundle reports whether the word may be a bundle without a dash.
@@ -122,7 +132,12 @@ func flagsIn(words []Word) (n int) {
 	return n
 }
 
+// literal reads operands from index i on, and returns the index of a started command.
 func (g *getopt) literal(words []Word, i int) int {
+	if g.stop < 0 {
+		g.c.Words = append(g.c.Words, words[i:]...)
+		return len(words)
+	}
 	for ; i < len(words) && g.operands < g.stop; i++ {
 		g.c.Words = append(g.c.Words, words[i])
 		g.operands++
@@ -242,7 +257,8 @@ func (g *getopt) bundle(w Word, rest []Word, at int) (n int, started bool) {
 	for i := 1; i < len(w.Text); i++ {
 		f := Flag{Name: "-" + w.Text[i:i+1], At: at, spec: g.spec.flag("-" + w.Text[i:i+1])}
 		// A flag of two letters with a value, such as -TT of zip, comes before one of one letter.
-		if two := g.spec.flag("-" + w.Text[i:min(i+2, len(w.Text))]); i+2 <= len(w.Text) && two != nil && two.values != "" {
+		two := g.spec.flag("-" + w.Text[i:min(i+2, len(w.Text))])
+		if i+2 <= len(w.Text) && two != nil && two.values != "" {
 			f.spec = two
 			i++
 		}

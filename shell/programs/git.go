@@ -24,7 +24,8 @@ func (c *Command) gitRemote(s *spec, words []Word) bool {
 		}
 	}
 	operands := c.Words[len(c.Sub):]
-	if sub == "clone" || sub == "submodule" && len(c.Sub) > 1 && c.Sub[1] == "add" {
+	added := slices.Equal(c.Sub[:min(2, len(c.Sub))], []string{"submodule", "add"})
+	if added || sub == "clone" {
 		c.Operands = append(c.Operands, clonedTo(operands)...)
 	}
 	c.Known = len(c.Operands) > 0
@@ -33,20 +34,24 @@ func (c *Command) gitRemote(s *spec, words []Word) bool {
 
 func harmlessGlobals(s *spec, c *Command) bool {
 	return !slices.ContainsFunc(c.Flags, func(f Flag) bool {
-		if f.spec == nil || s.globals[f.Name] != f.spec || IsField(s.harmless, f.Name) {
+		if !f.isGlobal(s) || IsField(s.harmless, f.Name) {
 			return false
 		}
-		setting := f.Name == "-c" && f.HasValue && !f.Value.Dynamic && harmlessGitSetting(f.Value.Text)
-		return !setting
+		known := f.HasValue && !f.Value.Dynamic
+		return f.Name != "-c" || !known || !harmlessGitSetting(f.Value.Text)
 	})
 }
+
+// isGlobal reports whether the flag is one of those before the subcommand.
+func (f Flag) isGlobal(root *spec) bool { return f.spec != nil && root.globals[f.Name] == f.spec }
 
 // verifies reports whether a word may be a format that runs gpg.program.
 func verifies(argv []Word, i int) bool {
 	named := func(w Word) bool {
 		return strings.HasPrefix(w.Text, "--format") || strings.HasPrefix(w.Text, "--pretty")
 	}
-	return signatures.MatchString(argv[i].Text) || argv[i].Dynamic && (named(argv[i]) || named(argv[i-1]))
+	unknown := argv[i].Dynamic && (named(argv[i]) || named(argv[i-1]))
+	return unknown || signatures.MatchString(argv[i].Text)
 }
 
 var signatures = regexp.MustCompile(`%[-+ ]?G|%\(signature`)
@@ -57,8 +62,9 @@ func (c *Command) gitConfigured(root *spec) {
 		name, value, _ := strings.Cut(f.Value.Text, "=")
 		name = strings.ToLower(name)
 		alias, command := strings.HasPrefix(name, "alias."), strings.HasPrefix(value, "!")
+		sets := f.isGlobal(root) && IsField("-c --config-env", f.Name)
 		switch {
-		case f.spec == nil || root.globals[f.Name] != f.spec || f.Name != "-c" && f.Name != "--config-env" || harmlessGitSetting(f.Value.Text):
+		case !sets || harmlessGitSetting(f.Value.Text):
 			continue
 		case alias && !command:
 			value = "git " + value
@@ -66,7 +72,8 @@ func (c *Command) gitConfigured(root *spec) {
 			value = value[1:]
 		}
 		section, _, _ := strings.Cut(name, ".")
-		hidden := IsField("include includeif help gc clean", section) || alias && (f.Name != "-c" || f.Value.Dynamic) || f.Value.Text == ""
+		unknown := alias && (f.Name != "-c" || f.Value.Dynamic)
+		hidden := unknown || f.Value.Text == "" || IsField("include includeif help gc clean", section)
 		if hidden && c.Opaque == "" {
 			c.Opaque = "git is configured to do what its words do not show"
 		}
@@ -100,7 +107,11 @@ func (c *Command) fetched() {
 		refspec, force := strings.CutPrefix(w.Text, "+")
 		_, to, ok := strings.Cut(refspec, ":")
 		repository := i == 0 && !force || strings.HasPrefix(to, "//")
-		if ok && (to != "" || w.Dynamic) && !repository && (force || prunes) && !strings.HasPrefix(to, "refs/remotes/") {
+		unnamed, tracked := to == "" && !w.Dynamic, strings.HasPrefix(to, "refs/remotes/")
+		if !ok || repository || unnamed {
+			continue
+		}
+		if !tracked && (force || prunes) {
 			c.Flags = append(c.Flags, Flag{Name: "--overwrites"})
 		}
 	}
@@ -117,7 +128,7 @@ func clonedTo(operands []Word) []Operand {
 		return nil
 	}
 	w := operands[len(operands)-1]
-	if before, _, _ := strings.Cut(w.Text, "://"); len(before) < len(w.Text) || strings.Contains(w.Text, ":") || len(operands) == 1 {
+	if strings.Contains(w.Text, ":") || len(operands) == 1 {
 		name := strings.TrimSuffix(strings.TrimRight(w.Text, "/"), ".git")
 		name = name[strings.LastIndexAny(name, "/:")+1:]
 		w = Word{Text: name, Dynamic: w.Dynamic || name == ""}
@@ -136,7 +147,8 @@ func gitSettings(words, own []Word) (out []Operand) {
 // harmlessGitSetting reports whether a setting can run nothing.
 func harmlessGitSetting(s string) bool {
 	name, value, _ := strings.Cut(strings.ToLower(s), "=")
-	return strings.HasPrefix(name, "color.") || name == "core.quotepath" || name == "core.pager" && value == "cat"
+	plain := name == "core.quotepath" || name == "core.pager" && value == "cat"
+	return plain || strings.HasPrefix(name, "color.")
 }
 
 // setsGit reports whether the configuration may then run something.
@@ -146,11 +158,11 @@ func setsGit(words []Word) bool {
 		switch {
 		case w.Dynamic:
 			return true
-		case strings.HasPrefix(w.Text, "--get") || w.Text == "--list" || w.Text == "-l" || len(operands) == 0 && (w.Text == "get" || w.Text == "list"):
+		case strings.HasPrefix(w.Text, "--get"), IsField("--list -l", w.Text), len(operands) == 0 && IsField("get list", w.Text):
 			return false
-		case w.Text == "-e" || w.Text == "--edit" || w.Text == "-f" || strings.HasPrefix(w.Text, "--file") || strings.HasPrefix(w.Text, "--blob"):
+		case strings.HasPrefix(w.Text, "--file"), strings.HasPrefix(w.Text, "--blob"), IsField("-e --edit -f", w.Text):
 			return true
-		case !strings.HasPrefix(w.Text, "-") && w.Text != "set" && w.Text != "unset":
+		case !strings.HasPrefix(w.Text, "-") && !IsField("set unset", w.Text):
 			operands = append(operands, strings.ToLower(w.Text))
 		}
 	}
@@ -158,6 +170,6 @@ func setsGit(words []Word) bool {
 		return false // it shows or removes a setting
 	}
 	section, _, _ := strings.Cut(operands[0], ".")
-	return !IsField("user author committer color advice pull push branch init fetch rebase merge", section) ||
-		strings.Contains(operands[0], "template") || strings.Contains(operands[0], "driver") || strings.Contains(operands[0], "remote")
+	odd := slices.ContainsFunc([]string{"template", "driver", "remote"}, func(s string) bool { return strings.Contains(operands[0], s) })
+	return odd || !IsField("user author committer color advice pull push branch init fetch rebase merge", section)
 }

@@ -25,9 +25,9 @@ func hosts(argv []Word) (out []Operand) {
 		switch {
 		case len(found) > 0:
 			out = append(out, found...)
-		case proxy && (w.Dynamic || w.Text != "" && w.Text[0] != '-'):
+		case proxy && (w.Dynamic || isOperand(w.Text)):
 			out = append(out, Operand{Word: w, Kind: Net})
-		case has && namesHost(flag) && value != "" || w.Dynamic && namesHost(flag):
+		case namesHost(flag) && (w.Dynamic || value != ""):
 			out = append(out, Operand{Word: Word{Text: value, Dynamic: w.Dynamic}, Kind: Net})
 		}
 		proxy = !has && !w.Dynamic && namesHost(w.Text)
@@ -113,7 +113,8 @@ func urls(s string) (out []string) {
 		if start == 0 && len(s) > 2 && s[0] == '-' {
 			start = 2 // -ihttps://…
 		}
-		if start < at+i && (len(out) > 0 || blank < 0 || blank >= start || strings.HasSuffix(s[:start], "@ ")) {
+		prose := blank >= 0 && blank < start && !strings.HasSuffix(s[:start], "@ ")
+		if start < at+i && (len(out) > 0 || !prose) {
 			text, _, _ := strings.Cut(s[start:], " ")
 			out = append(out, oneURL(text))
 		}
@@ -200,9 +201,6 @@ func (c *Command) valueFiles() (out []Operand) {
 }
 
 func (c *Command) globalFiles(root *spec) (out []Operand) {
-	if root == nil {
-		return nil
-	}
 	for _, f := range c.Flags {
 		o := Operand{Word: f.Value, Kind: Read}
 		file := root.globals[f.Name] != nil && root.globals[f.Name].values == "<"
@@ -216,8 +214,8 @@ func (c *Command) globalFiles(root *spec) (out []Operand) {
 // copied returns what is written when a source is copied into a directory.
 func copied(source, into Word, keepsDirs bool) []Operand {
 	name := baseName(strings.TrimRight(source.Text, "/"))
-	all := source.Dynamic || strings.HasSuffix(source.Text, "/") || name == "" || name == "." || name == ".."
-	if keepsDirs || all {
+	all := source.Dynamic || strings.HasSuffix(source.Text, "/") || name == ""
+	if keepsDirs || all || IsField(". ..", name) {
 		return []Operand{{Word: into, Kind: Write, Tree: true}}
 	}
 	return []Operand{{Word: into, Kind: Write}, {Word: Word{Text: into.Text + "/" + name, Dynamic: into.Dynamic}, Kind: Write, Tree: true}}
@@ -226,7 +224,7 @@ func copied(source, into Word, keepsDirs bool) []Operand {
 // keepsDirs reports whether rsync may keep the directories of its sources.
 func (c *Command) keepsDirs() bool {
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
-		return f.Dynamic || f.Name == "-R" || strings.HasPrefix(f.Name, "--rel") || f.Name == "--files-from"
+		return f.Dynamic || strings.HasPrefix(f.Name, "--rel") || IsField("-R --files-from", f.Name)
 	})
 }
 
@@ -253,7 +251,10 @@ func Contact(target Word, program string) (scheme, host string, port int) {
 // hostOfURL returns "" if programs may parse the URL differently.
 func hostOfURL(text string) (string, int) {
 	u, err := url.Parse(text)
-	if err != nil || strings.ContainsAny(text, "{}[]\\") || u.User != nil && !plainUser.MatchString(text) {
+	if err != nil || strings.ContainsAny(text, "{}[]\\") {
+		return "", 0
+	}
+	if u.User != nil && !plainUser.MatchString(text) {
 		return "", 0
 	}
 	port, _ := strconv.Atoi(u.Port())

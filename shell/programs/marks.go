@@ -7,6 +7,31 @@ import (
 
 // marks sets what a command loses, sends and runs, and which flags must be named.
 func (r *reader) marks(c *Command, s *spec) {
+	c.losesOrSends(s)
+	other := func(f Flag) bool { return f.Dynamic || f.Name != "--" && !IsField(s.fetches, f.Name) }
+	fetches := s.fetches != "" && !slices.ContainsFunc(c.Flags, other)
+	c.Fetches = fetches || s.has("fetch")
+	r.unsafe(c, s)
+	r.unnamed(c, s)
+	c.Code = r.carriesCode(c, s)
+	for _, run := range c.Runs {
+		if len(run.Argv) == 0 || run.Language != "" {
+			continue
+		}
+		given := run.Adds || run.Replaces != ""
+		if given && c.Loses == "" && removesFiles(run.Argv) {
+			c.Loses = "removes all files that it is given"
+		}
+		if r.nested >= maxNested || len(run.Argv) > maxStarted {
+			c.Opaque = "it starts a command that is too long to follow"
+			return
+		}
+		r.started(c, run)
+	}
+}
+
+// losesOrSends sets what a command itself loses and sends.
+func (c *Command) losesOrSends(s *spec) {
 	for at := s; at != nil; at = at.parent {
 		if m := holding(at.loses, c); m != nil && c.Loses == "" {
 			c.Loses = m.text
@@ -21,26 +46,6 @@ func (r *reader) marks(c *Command, s *spec) {
 		c.Leaves, c.Network = false, false
 	}
 	c.Network = c.Network || c.Leaves
-	c.Fetches = s.has("fetch") || s.fetches != "" && !slices.ContainsFunc(c.Flags, func(f Flag) bool {
-		return f.Dynamic || f.Name != "--" && !IsField(s.fetches, f.Name)
-	})
-	r.unsafe(c, s)
-	r.unnamed(c, s)
-	c.Code = r.carriesCode(c, s)
-	for i := range c.Runs {
-		run := c.Runs[i]
-		if len(run.Argv) == 0 || run.Language != "" {
-			continue
-		}
-		if given := run.Adds || run.Replaces != ""; given && c.Loses == "" && removesFiles(run.Argv) {
-			c.Loses = "removes all files that it is given"
-		}
-		if r.nested >= maxNested || len(run.Argv) > maxStarted {
-			c.Opaque = "it starts a command that is too long to follow"
-			return
-		}
-		r.started(c, run)
-	}
 }
 
 func (r *reader) started(c *Command, run Run) {
@@ -121,7 +126,8 @@ func (c *Command) MayHave(name string) bool {
 		if valued && !f.Dynamic && !f.Value.mayBe(value) {
 			return false
 		}
-		return f.Name == name || f.Dynamic && strings.HasPrefix(name, f.Name) || slices.Contains(f.also, name)
+		begins := f.Dynamic && strings.HasPrefix(name, f.Name)
+		return begins || f.Name == name || slices.Contains(f.also, name)
 	})
 }
 
@@ -188,7 +194,8 @@ func stays(operands []Operand) bool {
 }
 
 func isLoopback(host string) bool {
-	return host == "localhost" || host == "[::1]" || strings.HasPrefix(host, "127.") && strings.Trim(host, "0123456789.") == ""
+	v4 := strings.HasPrefix(host, "127.") && strings.Trim(host, "0123456789.") == ""
+	return v4 || host == "localhost" || host == "[::1]"
 }
 
 // hostOf returns the host of a URL or host:port/path; "" if unknown.
@@ -216,10 +223,20 @@ func (c *Command) undone(name string) bool {
 			spellings = f.spec.all
 		}
 		off := f.HasValue && f.Value.Text != "true" || slices.ContainsFunc(c.Words, func(w Word) bool { return w.Text == "false" })
-		return f.Name == name && off || f.Name == name && slices.ContainsFunc(spellings, func(long string) bool {
-			return strings.HasPrefix(long, "--") && slices.ContainsFunc(c.Flags, func(no Flag) bool {
-				return len(no.Name) > len("--no-") && strings.HasPrefix("--no-"+long[2:], no.Name)
-			})
-		})
+		return f.Name == name && (off || slices.ContainsFunc(spellings, c.mayNegate))
 	})
+}
+
+// mayNegate reports whether a flag may be the --no- form of a long one.
+func (c *Command) mayNegate(long string) bool {
+	return strings.HasPrefix(long, "--") && slices.ContainsFunc(c.Flags, func(no Flag) bool {
+		return len(no.Name) > len("--no-") && strings.HasPrefix("--no-"+long[2:], no.Name)
+	})
+}
+
+// MovesFiles reports whether a command may make or move links, and whether it copies them.
+func (c *Command) MovesFiles() (moves, copies bool) {
+	copies = c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "--no-dereference", "--preserve"}, c.MayHave)
+	gone := func(o Operand) bool { return o.Link && o.Kind == Write }
+	return copies || IsField("ln rsync", c.Name) || slices.ContainsFunc(c.Operands, gone), copies
 }

@@ -10,14 +10,17 @@ import (
 
 // MayBe reports whether a flag g of a command may be f, a flag of a pattern.
 func (f Flag) MayBe(g Flag) bool {
+	sets := g.spec != nil && slices.Contains(g.spec.sets, f.Name)
 	switch {
+	case g.Dynamic && (len(g.Name) < 2 || g.Name[1] != '-'):
+		return true
 	case g.Dynamic:
-		return len(g.Name) < 2 || strings.HasPrefix(f.Name, g.Name) || g.Name[1] != '-' || strings.HasPrefix(g.Name, f.Name)
-	case f.Name == g.Name || slices.Contains(g.also, f.Name) || g.spec != nil && slices.Contains(g.spec.sets, f.Name):
+		return strings.HasPrefix(f.Name, g.Name) || strings.HasPrefix(g.Name, f.Name)
+	case sets || f.Name == g.Name || slices.Contains(g.also, f.Name):
 		return true
 	case strings.Contains(f.Name, "*"):
-		return Matches(f.Name, g.Name) || g.spec != nil && slices.ContainsFunc(g.spec.all, func(s string) bool { return Matches(f.Name, s) })
-	case g.spec != nil && slices.Contains(g.spec.all, f.Name), f.spec != nil && slices.Contains(f.spec.all, g.Name):
+		return g.hasSpelling(func(s string) bool { return Matches(f.Name, s) })
+	case g.isSpelled(f.Name), f.isSpelled(g.Name):
 		return true
 	}
 	// An abbreviation counts even if it is ambiguous.
@@ -28,17 +31,17 @@ func (f Flag) MayBe(g Flag) bool {
 // Words returns the number of words of the flag and its value; 0 if they are shared or ambiguous.
 func (f Flag) Words(argv []Word) int {
 	word := argv[f.At].Text
-	spelled := func(name string) bool { return f.hasSpelling(func(s string) bool { return s == name }) }
 	name, value, attached := strings.Cut(word, "=")
 	switch {
 	case argv[f.At].Dynamic || f.Dynamic:
-	case spelled(word) && !f.HasValue:
+	case f.isSpelled(word) && !f.HasValue:
 		return 1
-	case spelled(word) && f.At+1 < len(argv) && argv[f.At+1] == f.Value:
+	case !f.HasValue:
+	case f.isSpelled(word) && f.At+1 < len(argv) && argv[f.At+1] == f.Value:
 		return 2
-	case attached && spelled(name) && f.HasValue && f.Value.Text == value:
+	case attached && f.isSpelled(name) && f.Value.Text == value:
 		return 1
-	case len(word) > 2 && spelled(word[:2]) && f.HasValue && strings.TrimPrefix(word[2:], "=") == f.Value.Text:
+	case len(word) > 2 && f.isSpelled(word[:2]) && strings.TrimPrefix(word[2:], "=") == f.Value.Text:
 		return 1
 	}
 	return 0
@@ -63,6 +66,10 @@ func (f Flag) hasSpelling(matches func(string) bool) bool {
 	return matches(f.Name) || f.spec != nil && slices.ContainsFunc(f.spec.all, matches)
 }
 
+func (f Flag) isSpelled(name string) bool {
+	return f.Name == name || f.spec != nil && slices.Contains(f.spec.all, name)
+}
+
 // KnowsFlags reports whether the flags of a program are known.
 func KnowsFlags(program string) bool {
 	s, _ := find([]Word{{Text: program}})
@@ -72,7 +79,7 @@ func KnowsFlags(program string) bool {
 // Judged reports whether a program's unsafe flags are known.
 func Judged(program string) bool {
 	s, _ := find([]Word{{Text: program}})
-	return s != nil && (len(s.unsafe)+len(s.forms) > 0 || s.special != "" || len(s.as) > 0)
+	return s != nil && (len(s.unsafe)+len(s.forms)+len(s.as) > 0 || s.special != "")
 }
 
 // RunsAnything reports whether a program runs its arguments, or does more than a rule can express.
@@ -81,8 +88,8 @@ func RunsAnything(program string) bool {
 	if s == nil {
 		return false
 	}
-	far := s.has("far") || s.has("runs") || s.has("code") || s.has("stdin")
-	return far || s.inline != ""
+	runs := slices.ContainsFunc([]string{"far", "runs", "code", "stdin"}, s.has)
+	return runs || s.inline != ""
 }
 
 var known = sync.OnceValue(func() (names []string) {

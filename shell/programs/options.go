@@ -106,6 +106,8 @@ func (f *parser) find(name string) (v option, listed, known bool) {
 // oneDash reports whether long flags have one dash.
 func (f *parser) oneDash() bool { return f.spec.root().has("go") }
 
+func (f *parser) isLong(flag string) bool { return flag[1] == '-' || len(flag) > 2 && f.oneDash() }
+
 // spread copies options to the other spellings of their flags.
 func (f *parser) spread(s *spec) {
 	f.spec = s

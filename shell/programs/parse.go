@@ -135,39 +135,48 @@ func (r *reader) subcommandIndexes(s *spec) (out []int) {
 	}
 	for i := 0; i < len(r.words) && len(out) < maxReadings; i++ {
 		w := r.words[i]
-		if w.Dynamic && !w.Many && s.attached(w.Text) {
+		attached := w.Dynamic && !w.Many && s.attached(w.Text)
+		switch toolchain := s.has("toolchain") && strings.HasPrefix(w.Text, "+"); {
+		case attached || toolchain:
 			continue
-		}
-		if w.Dynamic || !strings.HasPrefix(w.Text, "-") || w.Text == "-" {
-			if s.has("toolchain") && strings.HasPrefix(w.Text, "+") {
-				continue
-			}
+		case w.Dynamic || !w.flagLike():
 			return append(out, i)
 		}
-		name, _, has := strings.Cut(w.Text, "=")
-		f := s.globals[name]
-		if f == nil && s.has("go") {
-			f = s.globals["-"+strings.TrimLeft(name, "-")]
-		}
-		next := i+1 < len(r.words) && !strings.HasPrefix(r.words[i+1].Text, "-")
-		switch {
-		case has:
-		case f != nil && f.values != "" && !f.only:
-			if i++; i < len(r.words) && r.words[i].Many {
-				out = append(out, i)
-			}
-		case next && isTruth(r.words[i+1]):
-			i++
-		case f != nil || s.attached(w.Text):
-		case next:
+		values, unsure := s.globalValues(r.words[i:])
+		if unsure {
 			out = append(out, i+1)
-			i++
 		}
+		i += values
 	}
 	return append(out, len(r.words))
 }
 
+// globalValues returns how many words after the flag words[0] are its values, as far as they are known. unsure
+// means that the next word may also be the subcommand.
+func (s *spec) globalValues(words []Word) (n int, unsure bool) {
+	name, _, attached := strings.Cut(words[0].Text, "=")
+	f := s.globals[name]
+	if f == nil && s.has("go") {
+		f = s.globals["-"+strings.TrimLeft(name, "-")]
+	}
+	next := len(words) > 1 && !strings.HasPrefix(words[1].Text, "-")
+	switch {
+	case attached:
+		return 0, false
+	case f.takesWord():
+		return 1, len(words) > 1 && words[1].Many
+	case next && isTruth(words[1]):
+		return 1, false
+	case !next || f != nil || s.attached(name):
+		return 0, false
+	}
+	return 1, true
+}
+
 func isTruth(w Word) bool { return !w.Dynamic && (w.Text == "true" || w.Text == "false") }
+
+// takesWord reports whether the next word is a value of the flag, which may be nil.
+func (f *flag) takesWord() bool { return f != nil && f.values != "" && !f.only }
 
 func (s *spec) attached(text string) bool {
 	if len(text) < 2 || text[1] == '-' || s.has("go") {
@@ -181,16 +190,7 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 	g := getopt{reader: *r, spec: s, stop: -1}
 	c := &g.c
 	c.Flags, c.Words = m.flags[:0], m.words[:0]
-	c.Base, c.HasSub, c.OneDash = s.name, s.hasSubcommands() && s.stopsAt() < 0 && !s.has("targets"), s.has("go")
-	if !r.specified {
-		c.Base = baseName(r.argv[0].Text)
-	}
-	switch {
-	case r.argv[0].Dynamic || r.argv[0].Text == "":
-		c.Opaque = "the program is known only when it runs"
-	case r.trusted:
-		c.Name = c.Base
-	}
+	g.program()
 	g.read(r.words[:start], len(r.argv)-len(r.words))
 	c.before = len(c.Flags)
 	c.Words, g.operands = c.Words[:0], 0
@@ -198,15 +198,15 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 		c.Opaque, c.Anything = "the subcommand of "+s.name+" is known only when it runs", true
 	}
 	rest := r.words[start:]
-	before := len(rest)
 	if s.hasSubcommands() && s.stopsAt() < 0 {
 		s, rest = g.subcommand(s, rest)
 	}
-	if s.parent == nil && s.has("git") && len(rest) > 0 && !rest[0].Dynamic && !rest[0].flagLike() {
+	named := len(rest) > 0 && !rest[0].Dynamic && !rest[0].flagLike()
+	if named && s.parent == nil && s.has("git") {
 		c.Alias = len(r.argv) - len(rest)
 	}
 	g.spec, g.stop = s, s.stopsAt()
-	used := g.read(rest, len(r.argv)-before+(before-len(rest)))
+	used := g.read(rest, len(r.argv)-len(rest))
 	own, started := rest[:used], rest[used:]
 	g.runs(own, started)
 	m.flags, m.words = c.Flags, c.Words
@@ -228,6 +228,21 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 		root.objects(c)
 	}
 	return g.c
+}
+
+// program sets what the first word says.
+func (g *getopt) program() {
+	c, s, first := &g.c, g.spec, g.argv[0]
+	c.Base, c.HasSub, c.OneDash = s.name, s.hasSubcommands() && s.stopsAt() < 0 && !s.has("targets"), s.has("go")
+	if !g.specified {
+		c.Base = baseName(first.Text)
+	}
+	switch {
+	case first.Dynamic || first.Text == "":
+		c.Opaque = "the program is known only when it runs"
+	case g.trusted:
+		c.Name = c.Base
+	}
 }
 
 // subcommand follows aliases for other programs: npm exec is npx.
@@ -288,16 +303,10 @@ func (g *getopt) joined(s *spec, words []Word) []Word {
 		in = s
 	}
 	second := func(w Word) bool {
-		return !w.Dynamic && (s.names[first+" "+w.Text] != nil || next != nil && next.subs[w.Text] != nil)
+		nested := next != nil && next.subs[w.Text] != nil
+		return !w.Dynamic && (nested || s.names[first+" "+w.Text] != nil)
 	}
-	i := 1
-	for ; i < len(words) && strings.HasPrefix(words[i].Text, "-"); i++ {
-		f, after := in.flag(words[i].Text), i+1 < len(words) && !strings.HasPrefix(words[i+1].Text, "-")
-		valued := f != nil && f.values != "" && !f.only
-		if after && !words[i].Dynamic && (valued || !strings.Contains(words[i].Text, "=") && !second(words[i+1])) {
-			i++
-		}
-	}
+	i := 1 + in.flagsBefore(words[1:], second)
 	if i >= len(words) || !second(words[i]) || slices.ContainsFunc(words[:i], func(w Word) bool { return w.Many }) {
 		return words
 	}
@@ -309,78 +318,17 @@ func (g *getopt) joined(s *spec, words []Word) []Word {
 	return append([]Word{words[0]}, words[i:]...)
 }
 
-func (s *spec) canonical(words []Word) []Word {
-	for n := min(2, len(words)); n > 0; n-- {
-		name := joined(words[:n])
-		if path, ok := s.names[name]; ok {
-			return prepend(path, words[n:])
+// flagsBefore returns the number of flags at the beginning, with their values. An unknown flag has one, unless
+// the next word is a subcommand.
+func (s *spec) flagsBefore(words []Word, isSubcommand func(Word) bool) (n int) {
+	for ; n < len(words) && strings.HasPrefix(words[n].Text, "-"); n++ {
+		last := n+1 == len(words) || strings.HasPrefix(words[n+1].Text, "-")
+		if last || words[n].Dynamic {
+			continue
+		}
+		if s.flag(words[n].Text).takesWord() || !strings.Contains(words[n].Text, "=") && !isSubcommand(words[n+1]) {
+			n++
 		}
 	}
-	first := words[0].Text
-	if s.subs[first] != nil || IsField(s.deeper, first) {
-		return words
-	}
-	if s.has("abbreviates") {
-		if path := s.abbreviated(kebab(first)); path != nil {
-			return prepend(path, words[1:])
-		}
-	}
-	if s.has("scripts") && !strings.HasPrefix(first, "-") {
-		return prepend([]string{"run"}, words)
-	}
-	return words
-}
-
-func joined(words []Word) string {
-	var b strings.Builder
-	for i, w := range words {
-		if w.Dynamic {
-			return ""
-		}
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(w.Text)
-	}
-	return b.String()
-}
-
-func prepend(path []string, rest []Word) []Word {
-	out := make([]Word, 0, len(rest)+len(path))
-	for _, word := range path {
-		out = append(out, Word{Text: word})
-	}
-	return append(out, rest...)
-}
-
-// abbreviated returns the only subcommand with a prefix, or nil.
-func (s *spec) abbreviated(text string) (path []string) {
-	i, _ := slices.BinarySearch(s.firsts, text)
-	for ; i < len(s.firsts) && strings.HasPrefix(s.firsts[i], text); i++ {
-		full, ok := s.names[s.firsts[i]]
-		if !ok {
-			full = []string{s.firsts[i]}
-		}
-		if path != nil && !slices.Equal(path, full) {
-			return nil
-		}
-		path = full
-	}
-	return path
-}
-
-// kebab converts runScript to run-script, as npm does.
-func kebab(s string) string {
-	if strings.ToLower(s) == s {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if r >= 'A' && r <= 'Z' {
-			b.WriteByte('-')
-			r += 'a' - 'A'
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
+	return n
 }

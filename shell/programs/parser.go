@@ -35,7 +35,7 @@ func (f *parser) parse(words []Word) parsed {
 			r.unknownWord(w)
 		case len(w.Text) < 2 || w.Text[0] != '-':
 			r.words = append(r.words, w)
-		case w.Text[1] == '-' || len(w.Text) > 2 && f.oneDash():
+		case f.isLong(w.Text):
 			i += r.long(w, words[i+1:])
 		default:
 			i += r.short(w, words[i+1:])
@@ -66,23 +66,13 @@ func (r *parseState) unknownWord(w Word) {
 // long returns how many of the following words are values.
 func (r *parseState) long(w Word, rest []Word) int {
 	name, value, has := strings.Cut(w.Text, "=")
-	v, listed, ok := r.form.find(name)
-	_, _, lists := r.form.find("--files0-from")
-	if strings.HasPrefix(name, "--files0") || !ok && lists && len(name) > 2 && strings.HasPrefix("--files0-from", name) {
-		r.unlistedRead = true
-	}
-	r.out.covered = r.out.covered && (listed || r.form.anyFlags)
-	if !ok && len(name) > 2 && !r.form.oneDash() {
-		v, ok = r.form.abbreviated(name)
-		r.whole = true
-		r.out.covered = r.out.covered && r.form.anyFlags
-	}
+	v, listed, ok := r.longOption(name)
 	if !ok || w.Dynamic && !has {
 		r.unlisted(w, value, has)
 		r.suspect(w, rest)
 		return 0
 	}
-	r.apply(v)
+	r.apply(v, listed)
 	others := []byte(strings.ReplaceAll(v.others, v.values[:min(1, len(v.values))], ""))
 	slices.Sort(others)
 	for _, kind := range others {
@@ -98,10 +88,24 @@ func (r *parseState) long(w Word, rest []Word) int {
 		r.value(v.values[0], Word{Text: value, Dynamic: w.Dynamic, Many: w.Many})
 	case has:
 		r.out.covered = r.out.covered && (r.form.anyFlags || !w.Dynamic)
-	case !v.optional:
+	default:
 		return r.values(v, rest)
 	}
 	return 0
+}
+
+// longOption returns the option for a flag that may be abbreviated.
+func (r *parseState) longOption(name string) (v option, listed, ok bool) {
+	v, listed, ok = r.form.find(name)
+	short := !ok && len(name) > 2
+	_, _, lists := r.form.find("--files0-from")
+	lists = lists && short && strings.HasPrefix("--files0-from", name)
+	r.unlistedRead = r.unlistedRead || lists || strings.HasPrefix(name, "--files0")
+	if short && !r.form.oneDash() {
+		r.whole = true
+		v, ok = r.form.abbreviated(name)
+	}
+	return v, listed, ok
 }
 
 // abbreviated combines the options of all flags with a prefix.
@@ -156,62 +160,59 @@ func (r *parseState) suspect(w Word, rest []Word) {
 	}
 }
 
+// short returns how many of the following words are values.
 func (r *parseState) short(w Word, rest []Word) int {
 	if v, listed, ok := r.form.find(w.Text); ok && !w.Dynamic {
-		r.out.covered = r.out.covered && (listed || r.form.anyFlags)
-		r.apply(v)
-		if v.optional {
-			return 0
-		}
+		r.apply(v, listed)
 		return r.values(v, rest)
 	}
 	if w.Dynamic {
 		// Letters may follow the known prefix.
 		r.unlisted(w, "", false)
 	}
-	either := false
-	for i := 1; i < len(w.Text); i++ {
-		v, listed, ok := r.form.find("-" + w.Text[i:i+1])
-		if two, in, known := r.form.find("-" + w.Text[i:min(i+2, len(w.Text))]); i+2 <= len(w.Text) && known && two.values != "" {
-			v, listed, ok = two, in, true
-			i++
+	likely := rest // words that the first unknown letter may take
+	for text := w.Text[1:]; text != ""; {
+		v, n, listed, ok := r.form.bundled(text)
+		if text = text[n:]; ok {
+			r.apply(v, listed)
 		}
-		r.out.covered = r.out.covered && (listed || r.form.anyFlags || !ok)
-		if !ok {
-			if isNumber(w.Text[1:]) {
-				return 0
-			}
-			r.unlisted(w, w.Text[i+1:], i+1 < len(w.Text))
+		switch {
+		case !ok && isNumber(w.Text[1:]):
+			return 0
+		case !ok:
+			r.unlisted(w, text, text != "")
 			r.suspect(w, rest)
 			if !r.form.anyFlags {
 				return 0
 			}
-			if !either && len(rest) > 0 { // the rest is its value, or more letters
-				r.add(rest[0], Operand{Kind: Read})
+			if len(likely) > 0 { // the rest is its value, or more letters
+				r.add(likely[0], Operand{Kind: Read})
 			}
-			either = true
-			continue
-		}
-		r.apply(v)
-		switch {
+			likely = nil
 		case v.values != "":
+			if text != "" {
+				value := Word{Text: text, Dynamic: w.Dynamic, Many: w.Many}
+				r.filter(v, value)
+				r.value(v.values[0], value)
+				v.filter, v.values = 0, v.values[1:]
+			}
+			return r.values(v, rest)
 		case r.form.spec.root().has("letters"):
 			return 0
-		default:
-			continue
 		}
-		if i+1 < len(w.Text) {
-			value := Word{Text: w.Text[i+1:], Dynamic: w.Dynamic, Many: w.Many}
-			r.filter(v, value)
-			r.value(v.values[0], value)
-			v.filter, v.values = 0, v.values[1:]
-		}
-		if v.optional {
-			return 0
-		}
-		return r.values(v, rest)
 	}
 	return 0
+}
+
+// bundled returns the option at the beginning of bundled letters, and how many it has: two before one.
+func (f *parser) bundled(text string) (v option, letters int, listed, ok bool) {
+	if len(text) > 1 {
+		if v, listed, ok = f.find("-" + text[:2]); ok && v.values != "" {
+			return v, 2, listed, ok
+		}
+	}
+	v, listed, ok = f.find("-" + text[:1])
+	return v, 1, listed, ok
 }
 
 func (r *parseState) unlisted(w Word, value string, has bool) {
@@ -231,23 +232,29 @@ func (r *parseState) unlisted(w Word, value string, has bool) {
 	}
 }
 
-func isNameByte(c byte) bool {
-	return isLetterOrDigit(c) || c == '_' || c == '-' || c == '.'
-}
+func isNameByte(c byte) bool { return isLetterOrDigit(c) || strings.IndexByte("_-.", c) >= 0 }
 
 func isLetterOrDigit(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+	lower := c | 0x20
+	letter := lower >= 'a' && lower <= 'z'
+	return letter || c >= '0' && c <= '9'
 }
 
-func (r *parseState) apply(v option) {
+func (r *parseState) apply(v option, listed bool) {
 	r.traits |= v.traits
-	r.out.covered = r.out.covered && !v.has(uncovered)
+	if v.has(uncovered) || !listed && !r.form.anyFlags {
+		r.out.covered = false
+	}
 	if v.has(named) {
 		r.add(Word{Dynamic: true}, Operand{Kind: Write})
 	}
 }
 
+// values reads the values after an option, and returns their number.
 func (r *parseState) values(v option, rest []Word) int {
+	if v.optional {
+		return 0
+	}
 	for i := range len(v.values) {
 		if i >= len(rest) {
 			return i
@@ -259,6 +266,17 @@ func (r *parseState) values(v option, rest []Word) int {
 }
 
 func (r *parseState) value(kind byte, w Word) {
+	r.files(kind, w)
+	switch {
+	case w.Many:
+		r.unknownWord(w)
+	case w.Dynamic && w.Text == "" && !r.form.anyFlags:
+		r.out.covered = r.out.covered && kind == ':'
+	}
+}
+
+// files adds the files and hosts in a value.
+func (r *parseState) files(kind byte, w Word) {
 	switch kind {
 	case '<':
 		for _, text := range alternatives(w.Text) { // as curl expands them
@@ -281,12 +299,6 @@ func (r *parseState) value(kind byte, w Word) {
 		if file, found := strings.CutPrefix(w.Text, "@"); found || w.Dynamic && w.Text == "" {
 			r.add(Word{Text: file, Dynamic: w.Dynamic}, Operand{Kind: Read})
 		}
-	}
-	switch {
-	case w.Many:
-		r.unknownWord(w)
-	case w.Dynamic && w.Text == "" && !r.form.anyFlags:
-		r.out.covered = r.out.covered && kind == ':'
 	}
 }
 

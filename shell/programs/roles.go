@@ -78,7 +78,7 @@ func (r *parseState) defaultOperand(roles []string) {
 		return
 	}
 	switch last := roles[len(roles)-1]; {
-	case last == "names*" || last == "entry*" || last == "list*" && r.has(tree):
+	case last == "names*", last == "entry*", last == "list*" && r.has(tree):
 		r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true, Part: PartNames})
 	case last == "tree*" || r.has(tree):
 		r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true})
@@ -109,11 +109,7 @@ func (r *parseState) role(role string, w Word, before []Word) {
 	}
 	switch role {
 	case "read":
-		if file, ok := strings.CutPrefix(w.Text, "@"); ok {
-			r.add(Word{Text: file, Dynamic: w.Dynamic}, Operand{Kind: Read})
-			r.unlistedRead = r.unlistedRead || r.form.spec.root().has("options")
-			r.out.covered = r.out.covered && !r.unlistedRead
-		}
+		r.argumentFile(w)
 	case "gotree":
 		if r.has(write) {
 			r.add(w, Operand{Kind: Write, Tree: true, Part: ".go"})
@@ -128,6 +124,15 @@ func (r *parseState) role(role string, w Word, before []Word) {
 		r.into(w, before)
 	default:
 		r.out.covered = r.out.covered && (roleOperands[role] != nil || harmlessWord(role, w))
+	}
+}
+
+// argumentFile handles @file, which may name further files.
+func (r *parseState) argumentFile(w Word) {
+	if file, ok := strings.CutPrefix(w.Text, "@"); ok {
+		r.add(Word{Text: file, Dynamic: w.Dynamic}, Operand{Kind: Read})
+		r.unlistedRead = r.unlistedRead || r.form.spec.root().has("options")
+		r.out.covered = r.out.covered && !r.unlistedRead
 	}
 }
 
@@ -150,7 +155,7 @@ func (r *parseState) into(w Word, before []Word) {
 	r.add(w, Operand{Kind: Write})
 	for _, source := range before {
 		name := baseName(strings.TrimRight(source.Text, "/"))
-		if source.Dynamic || r.has(directories) || name == "." || name == ".." {
+		if source.Dynamic || r.has(directories) || IsField(". ..", name) {
 			r.add(w, Operand{Kind: Write, Tree: true})
 			continue
 		}
@@ -175,7 +180,7 @@ func (r *parseState) gitRevision(w Word) {
 	}
 	if before == "" {
 		path = strings.TrimLeft(path, "/")
-		if len(path) > 2 && path[1] == ':' && path[0] >= '0' && path[0] <= '3' {
+		if len(path) > 2 && path[1] == ':' && strings.IndexByte("0123", path[0]) >= 0 {
 			path = path[2:]
 		}
 	}
@@ -206,8 +211,8 @@ func plainMode(w Word) bool {
 // host handles a host or file URL; saved writes its file to the working directory. For hostport a number behind a
 // host is a port.
 func (r *parseState) host(role string, w Word) {
-	const digits = 5
-	if role == "hostport" && len(r.out.operands) > 0 && isNumber(w.Text) && len(w.Text) <= digits && !w.Dynamic {
+	isPort := isNumber(w.Text) && len(w.Text) <= len("65535") && !w.Dynamic
+	if isPort && role == "hostport" && len(r.out.operands) > 0 {
 		return
 	}
 	if file, ok := fileURL(w); ok {
@@ -226,32 +231,38 @@ func (r *parseState) host(role string, w Word) {
 // fileIn handles a file inside the value of a flag; see specs/README.
 func (r *parseState) fileIn(kind byte, w Word) {
 	o := Operand{Kind: Read}
-	switch text, file, found := strings.Cut(w.Text, "@"); {
-	case kind == '[':
+	switch kind {
+	case '[':
 		o.Tree = true
-		if text, _, _ = strings.Cut(w.Text, ":"); strings.ContainsAny(text, "/.~") {
+		if text, _, _ := strings.Cut(w.Text, ":"); strings.ContainsAny(text, "/.~") {
 			r.add(Word{Text: text, Dynamic: w.Dynamic && text == w.Text}, o)
 		}
-	case kind == ')':
+	case ')':
 		if !strings.Contains(w.Text, "=") && !(w.Dynamic && w.Text == "") {
 			r.add(w, o)
 		}
-	case kind == '(':
+	case '(':
 		for _, part := range strings.SplitN(w.Text, ",", maxParts) {
 			r.add(Word{Text: part[strings.LastIndexByte(part, '=')+1:], Dynamic: w.Dynamic}, o)
 		}
 	default:
-		if before, after, ok := strings.Cut(w.Text, "<"); ok && strings.HasSuffix(before, "=") {
-			text, file, found = before, after, true
-		}
-		if found || w.Dynamic {
-			r.add(Word{Text: file, Dynamic: w.Dynamic}, o)
-		}
-		if strings.HasSuffix(text, "=") && found { // f=@a,b;type=c and f=@"a"
-			file, _, _ = strings.Cut(strings.ReplaceAll(file, `"`, ""), ";")
-			for _, part := range strings.SplitN(file, ",", maxParts) {
-				r.add(Word{Text: part, Dynamic: w.Dynamic}, o)
-			}
+		r.formField(w)
+	}
+}
+
+// formField handles @file, and the name=@file and name=<file of curl.
+func (r *parseState) formField(w Word) {
+	text, file, found := strings.Cut(w.Text, "@")
+	if before, after, ok := strings.Cut(w.Text, "<"); ok && strings.HasSuffix(before, "=") {
+		text, file, found = before, after, true
+	}
+	if found || w.Dynamic {
+		r.add(Word{Text: file, Dynamic: w.Dynamic}, Operand{Kind: Read})
+	}
+	if strings.HasSuffix(text, "=") && found { // f=@a,b;type=c and f=@"a"
+		file, _, _ = strings.Cut(strings.ReplaceAll(file, `"`, ""), ";")
+		for _, part := range strings.SplitN(file, ",", maxParts) {
+			r.add(Word{Text: part, Dynamic: w.Dynamic}, Operand{Kind: Read})
 		}
 	}
 }

@@ -9,22 +9,11 @@ import (
 // runs records what a command starts with the words after its own.
 func (g *getopt) runs(own, started []Word) {
 	s, c := g.spec, &g.c
-	root := s.root()
-	if n := len(c.Flags); n > 0 && s.has("module") && c.Flags[n-1].Name == "-m" && c.Flags[n-1].HasValue {
-		started = append([]Word{c.Flags[n-1].Value}, started...)
-	}
-	if s.has("module") && len(started) > 0 {
-		if name, rest, _ := strings.Cut(started[0].Text, "."); strings.HasPrefix(rest, "_") {
-			started = slices.Clone(started)
-			started[0].Text = name
-		}
+	if s.has("module") {
+		started = c.withModule(started)
 	}
 	started, given := c.afterFlag(s, started)
-	for i := range own {
-		if s.has("variables") && !own[i].flagLike() && strings.Contains(own[i].Text, "=") {
-			c.Operands = append(c.Operands, Operand{Word: own[i], Role: "variable"})
-		}
-	}
+	c.Operands = append(c.Operands, s.variables(own)...)
 	for _, f := range c.Flags {
 		if f.spec != nil && strings.HasPrefix(f.spec.values, ";") {
 			c.Runs = append(c.Runs, Run{Script: f.Value, Language: "text"})
@@ -45,7 +34,7 @@ func (g *getopt) runs(own, started []Word) {
 		started = Unversioned(started)
 	}
 	if s.has("again") {
-		started, run.At = prepend([]string{root.name}, started), 0
+		started, run.At = prepend([]string{s.root().name}, started), 0
 	}
 	run.Argv = started
 	if run.Adds {
@@ -56,10 +45,38 @@ func (g *getopt) runs(own, started []Word) {
 		run.At = 0 // afterFlag has changed the words
 		run.Adds, run.Replaces, run.Found = true, "{}", Word{Dynamic: true}
 	}
-	if first := started[0]; first.Dynamic {
-		g.opaque("the program that " + root.name + " starts is known only when it runs")
+	if started[0].Dynamic {
+		g.opaque("the program that " + s.root().name + " starts is known only when it runs")
 	}
 	c.Runs = append(c.Runs, run)
+}
+
+// withModule puts the module of -m before its arguments. A private one stands for its package.
+func (c *Command) withModule(started []Word) []Word {
+	if n := len(c.Flags); n > 0 && c.Flags[n-1].Name == "-m" && c.Flags[n-1].HasValue {
+		started = append([]Word{c.Flags[n-1].Value}, started...)
+	}
+	if len(started) == 0 {
+		return started
+	}
+	if name, rest, _ := strings.Cut(started[0].Text, "."); strings.HasPrefix(rest, "_") {
+		started = slices.Clone(started)
+		started[0].Text = name
+	}
+	return started
+}
+
+// variables returns the assignments among the words of env and the like.
+func (s *spec) variables(words []Word) (out []Operand) {
+	if !s.has("variables") {
+		return nil
+	}
+	for _, w := range words {
+		if !w.flagLike() && strings.Contains(w.Text, "=") {
+			out = append(out, Operand{Word: w, Role: "variable"})
+		}
+	}
+	return out
 }
 
 // afterFlag returns the command after a flag such as -x of fd, up to a ";"; ok is false without such a
@@ -120,30 +137,43 @@ func (g *getopt) shell(started []Word) {
 	if len(started) > 0 {
 		first = started[0]
 	}
+	text := c.hasFlag("-c")
 	odd := !first.Dynamic && (first.Text == "-" || strings.HasPrefix(first.Text, "+"))
-	for _, f := range c.Flags {
-		name := f.Name
-		if f.HasValue {
-			name += "=" + f.Value.Text
-		}
-		c.Through = c.Through || !f.Dynamic && !IsField(g.spec.harmless, name)
-	}
-	if slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Dynamic }) && c.hasFlag("-c") {
-		c.Through, c.Opaque = true, "a shell runs a text known only when it runs"
-	}
-	if c.Through = c.Through || odd && (first.Text != "-" || c.hasFlag("-c")); c.Through {
-		g.opaque("an option of " + g.spec.name + " is not followed")
-	}
+	g.shellOptions(odd && (text || first.Text != "-"))
 	switch {
-	case c.hasFlag("--version") || c.hasFlag("--help"):
-	case c.hasFlag("-n") && c.Opaque == "" && !slices.ContainsFunc(g.argv, func(w Word) bool { return w.Dynamic }):
-	case c.hasFlag("-c") && len(started) > 0:
+	case g.runsNothing():
+	case text && len(started) > 0:
 		c.Through = true
 		c.Runs = append(c.Runs, Run{Script: first, Language: g.spec.name, Login: c.hasFlag("-l"), Argv: started[1:], At: len(g.argv) - len(started) + 1})
-	case c.hasFlag("-c") || c.Through:
+	case text || c.Through:
 	default:
 		if c.Input = len(started) == 0 || odd || c.hasFlag("-s"); !c.Input {
 			c.Operands = append(c.Operands, Operand{Word: first, Kind: Read, Role: "script"})
 		}
 	}
+}
+
+// shellOptions records that a shell has options that are not followed. others: also after its flags.
+func (g *getopt) shellOptions(others bool) {
+	c := &g.c
+	unfollowed := func(f Flag) bool {
+		name := f.Name
+		if f.HasValue {
+			name += "=" + f.Value.Text
+		}
+		return !f.Dynamic && !IsField(g.spec.harmless, name)
+	}
+	if c.hasFlag("-c") && slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Dynamic }) {
+		c.Through, c.Opaque = true, "a shell runs a text known only when it runs"
+	}
+	if c.Through = c.Through || others || slices.ContainsFunc(c.Flags, unfollowed); c.Through {
+		g.opaque("an option of " + g.spec.name + " is not followed")
+	}
+}
+
+// runsNothing reports whether a shell only says something about itself, or checks a known script.
+func (g *getopt) runsNothing() bool {
+	c := &g.c
+	checks := c.hasFlag("-n") && c.Opaque == "" && !slices.ContainsFunc(g.argv, func(w Word) bool { return w.Dynamic })
+	return checks || c.hasFlag("--version") || c.hasFlag("--help")
 }

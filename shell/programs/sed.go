@@ -43,7 +43,7 @@ type sedReader struct {
 func (s *sedReader) word(words []Word, i int) int {
 	w := words[i]
 	switch {
-	case w.Many || w.Dynamic && (w.Text == "" || w.Text[0] == '-'):
+	case w.mayBeFlags():
 		s.safe = false
 		s.files = append(s.files, w)
 	case w.Text == "--":
@@ -195,7 +195,7 @@ func sedCommand(s string) (rest string, ok bool) {
 }
 
 func sedSubstitute(s string, flags bool) (rest string, ok bool) {
-	if s == "" || s[0] == '\\' || s[0] == '\n' || s[0] >= 0x80 || s[0] == '[' {
+	if s == "" || s[0] >= 0x80 || strings.IndexByte("\\\n[", s[0]) >= 0 {
 		return "", false
 	}
 	delimiter := s[0]

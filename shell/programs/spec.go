@@ -275,8 +275,9 @@ func (s *spec) settle() {
 	s.firsts = slices.Compact(s.firsts)
 }
 
+// root returns the specification of the program; nil for nil.
 func (s *spec) root() *spec {
-	for s.parent != nil {
+	for s != nil && s.parent != nil {
 		s = s.parent
 	}
 	return s
@@ -305,7 +306,8 @@ func IsField(list, word string) bool {
 			return false
 		}
 		from, to := at+i, at+i+len(word)
-		if (from == 0 || list[from-1] == ' ') && (to == len(list) || list[to] == ' ') {
+		begins, ends := from == 0 || list[from-1] == ' ', to == len(list) || list[to] == ' '
+		if begins && ends {
 			return strings.IndexByte(word, ' ') < 0
 		}
 		at = from + 1

@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -37,55 +38,54 @@ func special(c *Command, s *spec, r *reader, own []Word) bool {
 
 // test is opaque if a word may be an operator that evaluates its operand.
 func (c *Command) test(words []Word) {
-	const binary = "= == != < > -nt -ot -ef -eq -ne -lt -le -gt -ge"
-	operator := func(i int) bool {
-		return i >= 0 && i < len(words) && !words[i].Dynamic && IsField(binary, words[i].Text)
-	}
-	unary := func(i int) bool {
-		return i >= 0 && !words[i].Dynamic && len(words[i].Text) == 2 && strings.HasPrefix(words[i].Text, "-")
-	}
 	if n := len(words); n > 0 && words[n-1] == (Word{Text: "]"}) {
 		words = words[:n-1]
 	}
+	padded := slices.Concat([]Word{{}}, words, []Word{{}})
 	for i, w := range words {
-		operand := operator(i-1) || operator(i+1) || unary(i-1) || len(words) == 1
+		before, after := padded[i], padded[i+2]
+		compared := before.isComparison() || after.isComparison()
+		unary := !before.Dynamic && len(before.Text) == 2 && before.Text[0] == '-'
+		operand := compared || unary || len(words) == 1
 		if w.Many || w.Dynamic && !operand {
 			c.Opaque, c.Anything = unknownPart("test"), true
 		}
 	}
 }
 
+// isComparison reports whether the word is a binary operator of test.
+func (w Word) isComparison() bool {
+	return !w.Dynamic && IsField("= == != < > -nt -ot -ef -eq -ne -lt -le -gt -ge", w.Text)
+}
+
 // temporary handles mktemp, which uses /tmp without a template or with -t.
 func (c *Command) temporary() {
 	c.Known = true
-	dir, below := Word{}, false
-	many := slices.ContainsFunc(c.Words, func(w Word) bool { return w.Many })
-	covered := len(c.Words) < 2
+	dir, template := Word{}, Word{Text: "tmp.XXXXXXXXXX"}
+	below := len(c.Words) == 0
+	covered := len(c.Words) < 2 && !slices.ContainsFunc(c.Words, func(w Word) bool { return w.Many })
 	for _, f := range c.Flags {
 		switch {
 		case f.Dynamic || f.spec == nil:
 			return
-		case (f.Name == "-p" || f.Name == "--tmpdir") && f.HasValue:
+		case IsField("-p --tmpdir", f.Name) && f.HasValue:
 			dir = f.Value
 			covered = covered && !dir.Dynamic
 		}
-		many = many || f.Value.Many
-		below = below || f.Name == "-t" || f.Name == "-p" || f.Name == "--tmpdir"
+		covered = covered && !f.Value.Many
+		below = below || IsField("-t -p --tmpdir", f.Name)
 	}
-	template := Word{Text: "tmp.XXXXXXXXXX"}
 	if len(c.Words) > 0 {
 		template = c.Words[len(c.Words)-1]
-	} else {
-		below = true
 	}
-	if dir.Text == "" && below {
-		dir.Text = "/tmp"
+	if below {
+		dir.Text = cmp.Or(dir.Text, "/tmp")
 	}
 	if dir.Text != "" {
 		template = Word{Text: dir.Text + "/" + template.Text, Dynamic: template.Dynamic || dir.Dynamic}
 	}
 	c.Operands = []Operand{{Word: template, Kind: Write}}
-	if covered && !many {
+	if covered {
 		c.Covers = CoversWrite
 	}
 }
@@ -96,23 +96,24 @@ func (c *Command) awk(words []Word) {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {
-		case w.Many || w.Dynamic && (w.Text == "" || w.Text[0] == '-'):
+		case w.mayBeFlags():
 			safe = false
 			c.Operands = append(c.Operands, Operand{Word: w, Kind: Read})
-		case !program && (w.Text == "-F" || w.Text == "-v"):
-			i++
-			if safe = safe && i < len(words) && !words[i].Dynamic; i < len(words) && words[i].Many {
-				c.Operands = append(c.Operands, Operand{Word: Word{Dynamic: true}, Kind: Read})
-			}
-		case !program && strings.HasPrefix(w.Text, "-F"):
-		case !program && strings.HasPrefix(w.Text, "-"):
-			safe = false
-		case !program:
-			program = true
-			safe = safe && safeAwkProgram(w)
-		default:
+		case program:
 			// name=value is judged as a path, too.
 			c.Operands = append(c.Operands, Operand{Word: w, Kind: Read})
+		case w.Text == "-F" || w.Text == "-v":
+			i++
+			safe = safe && i < len(words) && !words[i].Dynamic
+			if i < len(words) && words[i].Many {
+				c.Operands = append(c.Operands, Operand{Word: Word{Dynamic: true}, Kind: Read})
+			}
+		case strings.HasPrefix(w.Text, "-F"):
+		case strings.HasPrefix(w.Text, "-"):
+			safe = false
+		default:
+			program = true
+			safe = safe && safeAwkProgram(w)
 		}
 	}
 	if safe && program {
@@ -144,7 +145,8 @@ func safeAwkProgram(w Word) bool {
 func (c *Command) links() {
 	operands := c.Operands
 	symbolic := slices.ContainsFunc(c.Flags, func(f Flag) bool {
-		return f.Name == "-s" || f.Dynamic && len(f.Name) > 2 && strings.HasPrefix("--symbolic", f.Name)
+		begins := f.Dynamic && len(f.Name) > 2 && strings.HasPrefix("--symbolic", f.Name)
+		return begins || f.Name == "-s"
 	})
 	if !symbolic || c.hasFlag("-r") {
 		return

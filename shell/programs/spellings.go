@@ -90,3 +90,79 @@ func (s *spec) anyGlobal() []string {
 	}
 	return nil
 }
+
+func (s *spec) canonical(words []Word) []Word {
+	for n := min(2, len(words)); n > 0; n-- {
+		name := joined(words[:n])
+		if path, ok := s.names[name]; ok {
+			return prepend(path, words[n:])
+		}
+	}
+	first := words[0].Text
+	if s.subs[first] != nil || IsField(s.deeper, first) {
+		return words
+	}
+	if s.has("abbreviates") {
+		if path := s.abbreviated(kebab(first)); path != nil {
+			return prepend(path, words[1:])
+		}
+	}
+	if s.has("scripts") && !strings.HasPrefix(first, "-") {
+		return prepend([]string{"run"}, words)
+	}
+	return words
+}
+
+func joined(words []Word) string {
+	var b strings.Builder
+	for i, w := range words {
+		if w.Dynamic {
+			return ""
+		}
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(w.Text)
+	}
+	return b.String()
+}
+
+func prepend(path []string, rest []Word) []Word {
+	out := make([]Word, 0, len(rest)+len(path))
+	for _, word := range path {
+		out = append(out, Word{Text: word})
+	}
+	return append(out, rest...)
+}
+
+// abbreviated returns the only subcommand with a prefix, or nil.
+func (s *spec) abbreviated(text string) (path []string) {
+	i, _ := slices.BinarySearch(s.firsts, text)
+	for ; i < len(s.firsts) && strings.HasPrefix(s.firsts[i], text); i++ {
+		full, ok := s.names[s.firsts[i]]
+		if !ok {
+			full = []string{s.firsts[i]}
+		}
+		if path != nil && !slices.Equal(path, full) {
+			return nil
+		}
+		path = full
+	}
+	return path
+}
+
+// kebab converts runScript to run-script, as npm does.
+func kebab(s string) string {
+	if strings.ToLower(s) == s {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if r >= 'A' && r <= 'Z' {
+			b.WriteByte('-')
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

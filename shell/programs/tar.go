@@ -1,6 +1,9 @@
 package programs
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 func (c *Command) tar(words []Word) {
 	c.Known = true
@@ -12,19 +15,15 @@ func (c *Command) tar(words []Word) {
 
 // listsArchive accepts "tar tf name". A colon would name another host.
 func listsArchive(words []Word) bool {
-	if len(words) < 2 || words[0].Dynamic || words[1].Dynamic || strings.Contains(words[1].Text, ":") {
+	if len(words) < 2 || slices.ContainsFunc(words, func(w Word) bool { return w.Dynamic }) {
 		return false
 	}
 	letters := strings.TrimPrefix(words[0].Text, "-")
-	if !strings.HasSuffix(letters, "f") || !strings.Contains(letters, "t") || strings.Trim(letters, "tvzjJf") != "" || strings.HasPrefix(words[1].Text, "-") && words[1].Text != "-" {
+	lists := strings.HasSuffix(letters, "f") && strings.Contains(letters, "t") && strings.Trim(letters, "tvzjJf") == ""
+	if !lists || words[1].flagLike() || strings.Contains(words[1].Text, ":") {
 		return false
 	}
-	for _, w := range words[2:] {
-		if w.Dynamic || strings.HasPrefix(w.Text, "-") {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(words[2:], func(w Word) bool { return strings.HasPrefix(w.Text, "-") })
 }
 
 // tarOperands takes operands for files that are read or written.
@@ -34,25 +33,24 @@ func tarOperands(words []Word) (out []Operand) {
 	}
 	kind := Read
 	for i, w := range words {
-		text := strings.TrimPrefix(w.Text, "-")
 		switch {
-		case i == 0 && !w.Many && w.Text != "" && !strings.HasPrefix(w.Text, "-") || strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--"):
-			if strings.ContainsAny(text, "cxru") {
-				kind = Write
-			}
-			if value, ok := attachedToTar(w); ok {
-				out = append(out, Operand{Word: value, Kind: kind, Tree: true}, Operand{Word: value, Kind: Read, Tree: true})
-			}
 		case strings.HasPrefix(w.Text, "--"):
-			if w.Text == "--extract" || w.Text == "--create" || w.Text == "--get" || w.Text == "--append" || w.Text == "--update" {
+			if IsField("--extract --create --get --append --update", w.Text) {
 				kind = Write
 			}
 			name, value, ok := strings.Cut(w.Text, "=")
 			if ok && (strings.Contains(value, "/") || strings.HasPrefix("--directory", name)) {
 				out = append(out, Operand{Word: Word{Text: value, Dynamic: w.Dynamic}, Kind: Write, Tree: true}, Operand{Word: Word{Text: value, Dynamic: w.Dynamic}, Kind: Read})
 			}
+		case i == 0 && w.isBundle() || strings.HasPrefix(w.Text, "-"):
+			if strings.ContainsAny(w.Text, "cxru") {
+				kind = Write
+			}
+			if value, ok := attachedToTar(w); ok {
+				out = append(out, Operand{Word: value, Kind: kind, Tree: true}, Operand{Word: value, Kind: Read, Tree: true})
+			}
 		default:
-			if host, _, ok := strings.Cut(w.Text, ":"); ok && host != "" && !strings.Contains(host, "/") {
+			if i := strings.IndexAny(w.Text, ":/"); i > 0 && w.Text[i] == ':' { // after a host
 				out = append(out, Operand{Word: w, Kind: Net})
 			}
 			out = append(out, Operand{Word: w, Kind: kind, Tree: true}, Operand{Word: w, Kind: Read, Tree: true})
@@ -76,7 +74,7 @@ func packs(words []Word) (out []Operand, ok bool) {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {
-		case w.Many || w.Dynamic && (w.Text == "" || w.Text[0] == '-'):
+		case w.mayBeFlags():
 			return nil, false
 		case i == 0 && p.create:
 			p.create = false
@@ -133,9 +131,10 @@ func (p *packer) long(s string) bool {
 		if p.pending += letter; has {
 			p.values([]Word{{Text: value}})
 		}
-	case "--exclude", "--exclude-vcs", "--exclude-vcs-ignores", "--exclude-caches", "--gzip", "--bzip2", "--xz", "--zstd", "--auto-compress",
-		"--verbose", "--numeric-owner", "--sort", "--mtime", "--owner", "--group", "--totals", "--preserve-permissions", "--no-recursion", "--format":
-		return has || name != "--exclude" && name != "--owner" && name != "--group" && name != "--mtime" && name != "--sort" && name != "--format"
+	case "--exclude", "--owner", "--group", "--mtime", "--sort", "--format":
+		return has
+	case "--exclude-vcs", "--exclude-vcs-ignores", "--exclude-caches", "--gzip", "--bzip2", "--xz", "--zstd", "--auto-compress",
+		"--verbose", "--numeric-owner", "--totals", "--preserve-permissions", "--no-recursion":
 	default:
 		p.removes = p.removes || len(s) > 3 && strings.HasPrefix("--remove-files", s)
 		return p.removes && strings.HasPrefix("--remove-files", s)

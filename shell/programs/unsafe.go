@@ -8,10 +8,11 @@ import (
 // unsafe finds flags that run another program, write elsewhere, or load code.
 func (r *reader) unsafe(c *Command, s *spec) {
 	matches := r.listed(c, s, func(s *spec) []string { return s.unsafe })
+	if matches == nil {
+		return
+	}
 	for i, w := range r.argv {
-		unknown := w.Dynamic && (w.Text == "" || w.Text[0] == '-') || w.Many
-		// Unknown words may be such flags.
-		if i > 0 && matches != nil && (unknown || matches(i)) {
+		if i > 0 && (w.mayBeFlags() || matches(i)) {
 			c.Unsafe = append(c.Unsafe, i)
 		}
 	}
@@ -39,28 +40,14 @@ func (r *reader) listed(c *Command, s *spec, list func(*spec) []string) func(i i
 
 // unnamed adds words that contain code or settings: wildcards in rules are for operands.
 func (r *reader) unnamed(c *Command, s *spec) {
-	root, said := s.root(), 0
-	if s != root && s.has("code") {
-		said = r.subcommandAt(c)
-		for said > 0 && r.argv[said].Text != c.Sub[len(c.Sub)-1] && said < len(r.argv)-1 {
-			said++
-		}
-	}
-	words := r.argv
+	root, words := s.root(), r.argv
 	switch root.special {
 	case "sed", "awk":
 		if c.Covers == CoversNone {
 			r.scripts(c, map[string]string{"awk": "Fv"}[root.special])
 		}
-	case "tar":
-		if len(words) > 1 && !strings.HasPrefix(words[1].Text, "-") && strings.ContainsAny(words[1].Text, "PIF") {
-			said = 1
-		}
 	case "git":
-		switch at := r.subcommandAt(c); {
-		case at > 0 && c.Sub[0] == "config" && setsGit(words[at+1:]):
-			said = at
-		case at > 0 && IsField("push fetch pull", c.Sub[0]):
+		if at := r.subcommandAt(c); at > 0 && IsField("push fetch pull", c.Sub[0]) {
 			r.refspecs(c, at)
 		}
 		for i := 1; i < len(words); i++ {
@@ -75,14 +62,34 @@ func (r *reader) unnamed(c *Command, s *spec) {
 	if root.has("remotely") {
 		c.Unsafe = append(c.Unsafe, c.wordAt[min(1, len(c.wordAt)):]...)
 	}
-	if said > 0 && said < len(words) {
-		c.Unsafe = append(c.Unsafe, said)
+	if at := r.codeAt(c, s); at > 0 {
+		c.Unsafe = append(c.Unsafe, at)
 	}
 	for i := 1; i < len(words); i++ {
 		if root.isCodeWord(words, i) {
 			c.Unsafe = append(c.Unsafe, i)
 		}
 	}
+}
+
+// codeAt returns the index of the word because of which a command runs code or changes settings, or 0.
+func (r *reader) codeAt(c *Command, s *spec) int {
+	root, words, at := s.root(), r.argv, r.subcommandAt(c)
+	bundled := root.special == "tar" && len(words) > 1 && !strings.HasPrefix(words[1].Text, "-")
+	switch {
+	case bundled && strings.ContainsAny(words[1].Text, "PIF"):
+		return 1
+	case at == 0:
+		return 0
+	case root.special == "git" && c.Sub[0] == "config" && setsGit(words[at+1:]):
+		return at
+	case s == root || !s.has("code"):
+		return 0
+	}
+	for at < len(words)-1 && words[at].Text != c.Sub[len(c.Sub)-1] {
+		at++
+	}
+	return at
 }
 
 // targets adds targets that send or lose something.
@@ -102,7 +109,8 @@ func (r *reader) refspecs(c *Command, at int) {
 		text := r.argv[i].Text
 		remote := strings.Contains(text, "://") || i == at+1 && strings.Contains(text, "@")
 		local := isLocal(r.argv[i]) || strings.HasPrefix(text, "--repo=") || text == "--repo"
-		if local || strings.HasPrefix(text, "+") || strings.Contains(text, ":") && !remote && !strings.HasPrefix(text, "-") {
+		renames := strings.Contains(text, ":") && !remote && !strings.HasPrefix(text, "-")
+		if local || renames || strings.HasPrefix(text, "+") {
 			c.Unsafe = append(c.Unsafe, i)
 		}
 	}
@@ -112,23 +120,18 @@ func (r *reader) refspecs(c *Command, at int) {
 func (r *reader) scripts(c *Command, values string) {
 	named := false
 	for i := 1; i < len(r.argv); i++ {
-		w := r.argv[i]
-		flag := len(w.Text) > 1 && w.Text[0] == '-'
-		if flag || !named || w.Dynamic {
+		text := r.argv[i].Text
+		flag := len(text) > 1 && text[0] == '-'
+		if flag || !named || r.argv[i].Dynamic {
 			c.Unsafe = append(c.Unsafe, i)
 		}
-		switch short := flag && len(w.Text) == 2; {
-		case short && strings.Contains(values, w.Text[1:]):
-			if i++; i < len(r.argv) && r.argv[i].Many {
-				c.Unsafe = append(c.Unsafe, i)
-			}
-		case short && strings.Contains("fe", w.Text[1:]):
-			if i++; i < len(r.argv) {
-				c.Unsafe = append(c.Unsafe, i)
-			}
-			named = true
-		case !flag || w.Text[1] == 'f' || w.Text[1] == 'e':
-			named = true
+		script := flag && strings.Contains("fe", text[1:2])
+		named = named || script || !flag
+		if !flag || len(text) > 2 || !strings.Contains(values+"fe", text[1:]) {
+			continue
+		}
+		if i++; i < len(r.argv) && (script || r.argv[i].Many) {
+			c.Unsafe = append(c.Unsafe, i)
 		}
 	}
 }
@@ -217,25 +220,27 @@ func (r *reader) carriesCode(c *Command, s *spec) bool {
 		return true
 	case root.special == "sed":
 		return c.Code
-	case root.inline == "":
-		return false
-	case slices.ContainsFunc(c.Flags, c.carriesIn):
-		return true
 	}
-	for _, w := range r.argv[1:] {
+	return root.inline != "" && root.mayRunCode(r.argv[1:])
+}
+
+// mayRunCode reports whether the flags before the first operand may carry code, or without an operand the
+// input does.
+func (s *spec) mayRunCode(words []Word) bool {
+	for _, w := range words {
 		switch {
-		case w.Number, !w.Many && w.Dynamic && root.attached(w.Text):
-		case w.Dynamic && (w.Text == "" || w.Text[0] == '-'):
+		case w.Number, !w.Many && w.Dynamic && s.attached(w.Text):
+		case w.Dynamic && w.flagLike():
 			return true
-		case w.Text == "--version" || w.Text == "-V" || w.Text == "--help":
+		case IsField("--version -V --help", w.Text):
 			return false
-		case root.isCodeFlag(w.Text):
+		case s.isCodeFlag(w.Text):
 			return true
 		case !strings.HasPrefix(w.Text, "-"):
 			return false // the rest belongs to the program
 		}
 	}
-	return root.has("stdin")
+	return s.has("stdin")
 }
 
 func (r *reader) runsFlag(c *Command, s *spec) bool {
@@ -245,7 +250,7 @@ func (r *reader) runsFlag(c *Command, s *spec) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(c.Flags, func(f Flag) bool { return c.carriesIn(f) })
+	return slices.ContainsFunc(c.Flags, c.carriesIn)
 }
 
 // carriesIn reports whether a flag carries a command by any of its spellings, bundled or not. -o=|* is a flag with such values.
@@ -264,8 +269,9 @@ func (c *Command) carriesIn(f Flag) bool {
 	}
 	return slices.ContainsFunc(lists, func(listed string) bool {
 		name, value, valued := strings.Cut(listed, "=")
+		other := len(name) == 2 && strings.Contains(safe, name[1:])
 		switch {
-		case len(name) < 2 || name[0] != '-' || len(name) == 2 && strings.Contains(safe, name[1:]):
+		case other || len(name) < 2 || name[0] != '-':
 			return false
 		case valued && !f.Value.mayBe(value):
 			return false
@@ -276,47 +282,56 @@ func (c *Command) carriesIn(f Flag) bool {
 
 // isCodeFlag reports whether a word is a flag with code, attached or bundled.
 func (s *spec) isCodeFlag(word string) bool {
+	bundle := len(word) > 2 && word[0] == '-' && word[1] != '-'
 	for f := range strings.FieldsSeq(s.inline) {
+		letter, short := strings.CutPrefix(f, "-")
+		short = short && len(letter) == 1 && !s.has("go")
 		switch {
 		case word == f:
 			return true
-		case f == "-":
-		case f[0] == '+' || f[0] == '.' || f[0] == '-':
-			bundled := len(f) == 2 && f[0] == '-' && len(word) > 2 && word[0] == '-' && word[1] != '-' && strings.Contains(word, f[1:]) && !s.has("go")
-			if bundled || strings.HasPrefix(word, f) {
-				return true
-			}
+		case f == "-" || !strings.Contains("+.-", f[:1]):
+		case strings.HasPrefix(word, f), bundle && short && strings.Contains(word, letter):
+			return true
 		}
 	}
 	return false
 }
 
-// Code may come from standard input, another descriptor, or a process substitution.
-
+// takesInput reports whether code may come from standard input, another descriptor, or a process
+// substitution.
 func (r *reader) takesInput(c *Command, s *spec) bool {
 	if s.runsInput(r.words, c) {
 		return true
 	}
-	takes, script := s.has("reader"), s.has("script")
-	known := r.specified && (len(s.unsafe)+len(s.globals) > 0 || c.Known)
-	at := make([]bool, len(r.argv)+1)
+	takes, script, anywhere := s.has("reader"), s.has("script"), r.mayRunAnyFile(c, s)
+	unsafe := make([]bool, len(r.argv)+1)
 	for _, i := range c.Unsafe {
-		at[i] = true
+		unsafe[i] = true
 	}
 	for i, w := range r.argv[1:] {
-		flag := at[i] && strings.HasPrefix(r.argv[i].Text, "-")
-		mayBeCode := takes || script || !known || flag || at[i+1]
+		before := r.argv[i].Text
+		value := unsafe[i] && strings.HasPrefix(before, "-")
+		mayBeCode := anywhere || value || unsafe[i+1]
 		switch {
-		case takes && (w.Many || w.Dynamic && w.Text == "" && !w.Number || namesDash(w.Text)), mayBeCode && mayNameInput(w):
+		case takes && mayNameDash(w), mayBeCode && mayNameInput(w):
 			return true
-		case namesDash(w.Text) && i > 0 && IsField(s.settings, r.argv[i].Text):
+		case namesDash(w.Text) && IsField(s.settings, before):
 			return true
-		case script && !flag && w.Text != "" && w.Text[0] != '-':
+		case script && !value && isOperand(w.Text):
 			return false // the rest belongs to the script
 		}
 	}
 	return false
 }
+
+// mayRunAnyFile reports whether any word may name a file with code.
+func (r *reader) mayRunAnyFile(c *Command, s *spec) bool {
+	known := r.specified && (len(s.unsafe)+len(s.globals) > 0 || c.Known)
+	return !known || s.has("reader") || s.has("script")
+}
+
+// isOperand reports whether a known word is neither empty nor like a flag.
+func isOperand(text string) bool { return text != "" && text[0] != '-' }
 
 // runsInput reports that a program has none of the words in input, or fewer operands than its
 // number.
@@ -334,8 +349,17 @@ func (s *spec) runsInput(words []Word, c *Command) bool {
 	return enough == 0 || len(c.Words) < enough
 }
 
+// namesDash reports whether a word is -, --flag=- or -f-.
 func namesDash(text string) bool {
-	return text == "-" || strings.HasSuffix(text, "=-") || len(text) == 3 && text[0] == '-' && text[1] != '-' && text[2] == '-'
+	if len(text) == 3 && text[0] == '-' && text[1] != '-' {
+		return text[2] == '-'
+	}
+	return text == "-" || strings.HasSuffix(text, "=-")
+}
+
+func mayNameDash(w Word) bool {
+	unknown := w.Dynamic && w.Text == "" && !w.Number
+	return w.Many || unknown || namesDash(w.Text)
 }
 
 // inputNames are exact, or prefixes that end in "/".
@@ -348,7 +372,8 @@ func mayNameInput(w Word) bool {
 	}
 	for name := range strings.FieldsSeq(inputNames) {
 		i := strings.Index(w.Text, name)
-		whole := i >= 0 && (strings.HasSuffix(name, "/") || w.Text[i:] == name || w.Dynamic)
+		open := w.Dynamic || strings.HasSuffix(name, "/")
+		whole := i >= 0 && (open || w.Text[i:] == name)
 		switch {
 		case whole && (i == 0 || w.Text[i-1] != '/'):
 			return true

@@ -1,4 +1,5 @@
-package shell
+// Package gitconfig asks git for its configuration.
+package gitconfig
 
 import (
 	"context"
@@ -14,8 +15,10 @@ import (
 // gitPrograms are where systems install git. PATH is not searched: a call may have written there.
 var gitPrograms = [...]string{"/usr/bin/git", "/bin/git", "/opt/homebrew/bin/git"}
 
-// GitAlias waits at most two seconds for git, which starts nothing to read its configuration.
-func (hostResolver) GitAlias(dir, name string, env map[string]string) (string, error) {
+// Alias returns an alias of git's configuration (git-config(1)) in dir, "" if there is none. env has the
+// variables of the command. It waits at most two seconds for git, which starts nothing to read its
+// configuration.
+func Alias(dir, name string, env map[string]string) (string, error) {
 	program := ""
 	for _, path := range gitPrograms {
 		if _, err := os.Stat(path); err == nil && program == "" {
