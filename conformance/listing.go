@@ -108,7 +108,8 @@ func (p *player) rowsPrecede(ctx context.Context, words []string) error {
 			first = l.seq
 		}
 	}
-	if err == nil && (last == 0 || first == 0 || last >= first) {
+	before := 0 < last && last < first
+	if err == nil && !before {
 		err = fmt.Errorf("the last of one is %d, the first of the other %d", last, first)
 	}
 	return err

@@ -146,8 +146,7 @@ func (v vars) matchOperator(op string, arg, got any) string {
 	case "$len":
 		ok = v.matchValue(arg, length(got)) == ""
 	case "$maxlen":
-		n, isNumber := arg.(float64)
-		ok = isNumber && length(got) >= 0 && length(got) <= n
+		ok = isNoLonger(got, arg)
 	case "$in":
 		list, _ := arg.([]any)
 		ok = slices.ContainsFunc(list, func(w any) bool { return v.matchAny(w, got) })
@@ -161,6 +160,11 @@ func (v vars) matchOperator(op string, arg, got any) string {
 		return fmt.Sprintf("is %s, want %s %s", suite.Short(got), op, suite.Short(arg))
 	}
 	return ""
+}
+
+func isNoLonger(got, than any) bool {
+	n, isNumber := than.(float64)
+	return isNumber && length(got) >= 0 && length(got) <= n
 }
 
 // matchAny compares with a literal or operators.

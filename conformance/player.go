@@ -175,7 +175,8 @@ func approve(c *conn, _ int, data []byte) {
 
 // usesSocket tells whether a step speaks over a WebSocket.
 func (p *player) usesSocket() bool {
-	return !isPeer(p.c.Dialect) && slices.ContainsFunc(p.c.Send, func(s step) bool { return s.HTTPGet == nil && s.HTTPPost == nil && s.HTTPUpgrade == nil })
+	other := func(s step) bool { return s.HTTPGet == nil && s.HTTPPost == nil && s.HTTPUpgrade == nil }
+	return !isPeer(p.c.Dialect) && slices.ContainsFunc(p.c.Send, other)
 }
 
 // connect opens a connection, or a new life of one, as the roles of the case say.
@@ -258,7 +259,8 @@ func (p *player) await(ctx context.Context, name string, m matcher) (found frame
 	defer cancel()
 	err = p.rec.wait(limit, func(frames []frame) bool {
 		for i, f := range frames {
-			if f.conn == name && (c == nil || f.life == c.life) && !p.awaited[i] && p.vars.match(m, name, f.value) == "" {
+			present := f.conn == name && (c == nil || f.life == c.life)
+			if present && !p.awaited[i] && p.vars.match(m, name, f.value) == "" {
 				found, p.awaited[i] = f, true
 				return true
 			}

@@ -126,10 +126,14 @@ func (p *player) noteCalls(data []byte) {
 		p.repeated = p.repeated || p.sent[id]
 		p.sent[id] = true
 	}
-	if frame["role"] != "assistant" &&
-		frame["message_type"] != "approval_request_message" && frame["type"] != "approval_request_message" {
-		return
+	const request = "approval_request_message"
+	if frame["role"] == "assistant" || frame["message_type"] == request || frame["type"] == request {
+		p.noteMembers(frame)
 	}
+}
+
+// noteMembers remembers the ids of tool_call and tool_calls.
+func (p *player) noteMembers(frame map[string]any) {
 	inFrame := map[string]bool{} // tool_call mirrors the first of tool_calls
 	members, _ := frame["tool_calls"].([]any)
 	for _, member := range append(members, frame["tool_call"]) {

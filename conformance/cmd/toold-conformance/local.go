@@ -41,7 +41,8 @@ func start(ctx context.Context, c suite.Command, env []string, args ...string) (
 	}
 	err := cmd.Wait()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) && limit.Err() == nil {
+	ended := errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay)
+	if err != nil && !ended && limit.Err() == nil {
 		return suite.Result{Exit: -1}, err
 	}
 	r := suite.Result{Stdout: out.kept.String(), Stderr: errs.kept.String(), Exit: cmd.ProcessState.ExitCode()}

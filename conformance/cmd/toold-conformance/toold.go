@@ -128,7 +128,9 @@ func (s *tooldSession) Run(ctx context.Context, c suite.Command) (suite.Result, 
 		c.Script = "exec bash " + hidden
 		r, ret, err = s.call(ctx, c)
 	}
-	if err == nil && ret.ErrorType != nil && r.Exit < 0 && r.Signal == "" && !r.TimedOut && ctx.Err() == nil {
+	failed := err == nil && ret.ErrorType != nil
+	ended := r.Exit >= 0 || r.Signal != "" || r.TimedOut
+	if failed && !ended && ctx.Err() == nil {
 		err = fmt.Errorf("%s: %.300s", *ret.ErrorType, ret.Result)
 	}
 	return r, err
