@@ -57,3 +57,14 @@ func TestAFileThatTheScriptWritesIsCodeWhenItRuns(t *testing.T) {
 		}
 	}
 }
+
+func TestATemplateBehindAnUnknownFlagIsNoticed(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	for _, script := range []string{`mktemp --frob out/a.XXXXXX`, `x=$(p); mktemp "-$x" out/a.XXXXXX`, `mktemp -d out/a.XXXXXX`} {
+		effects := analysed(t, ws, script)
+		if !slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Kind == policy.Write && e.Path == ws+"/out/a.XXXXXX" }) {
+			t.Errorf("%s: %+v", script, effects)
+		}
+	}
+}

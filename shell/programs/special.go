@@ -58,9 +58,9 @@ func (w Word) isComparison() bool {
 	return !w.Dynamic && IsField("= == != < > -nt -ot -ef -eq -ne -lt -le -gt -ge", w.Text)
 }
 
-// temporary handles mktemp, which uses /tmp without a template or with -t.
+// temporary handles mktemp, which uses /tmp without a template or with -t. With a flag that is not
+// known any word may be the template.
 func (c *Command) temporary() {
-	c.Known = true
 	dir, template := Word{}, Word{Text: "tmp.XXXXXXXXXX"}
 	below := len(c.Words) == 0
 	covered := len(c.Words) < 2 && !slices.ContainsFunc(c.Words, func(w Word) bool { return w.Many })
@@ -75,6 +75,7 @@ func (c *Command) temporary() {
 		covered = covered && !f.Value.Many
 		below = below || IsField("-t -p --tmpdir", f.Name)
 	}
+	c.Known = true
 	if len(c.Words) > 0 {
 		template = c.Words[len(c.Words)-1]
 	}
