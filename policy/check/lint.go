@@ -30,12 +30,12 @@ func (j *Judge) Lint() []*policy.Fault {
 		l.command(r)
 	}
 	for _, r := range f.Paths {
-		l.path(r)
+		l.lintPaths(r)
 	}
 	for _, r := range f.Net {
-		l.host(r)
+		l.lintHosts(r)
 	}
-	l.variables(f.Env)
+	l.lintEnv(f.Env)
 	var faults []*policy.Fault
 	for _, f := range l.findings {
 		names := strings.Join(f.subjects[:min(len(f.subjects), maxSubjects)], ", ")
@@ -48,8 +48,8 @@ func (j *Judge) Lint() []*policy.Fault {
 	return faults
 }
 
-// warn records a problem of a rule. subject replaces {} in the problem. The same problem
-// with another subject is the same warning.
+// warn records a problem of a rule. subject replaces {} in the problem. Problems that differ only in
+// the subject are one warning, which lists the subjects.
 func (l *linter) warn(r policy.Rule, value, subject, problem string) {
 	l.note(policy.Fault{File: l.Policy.User().Name, Line: r.Line, Rule: r.ID, Value: value, Problem: problem}, subject)
 }
@@ -66,8 +66,9 @@ func (l *linter) note(fault policy.Fault, subject string) {
 	l.findings = append(l.findings, &oddity{fault, []string{subject}})
 }
 
-// tried warns if a stricter decision applies to what the rule names.
-func (l *linter) tried(r policy.Rule, value, sample string, e policy.Effect) {
+// warnIfOverruled decides an effect that the rule names, and warns if the decision is stricter than the
+// rule's action.
+func (l *linter) warnIfOverruled(r policy.Rule, value, sample string, e policy.Effect) {
 	subject := fmt.Sprintf("%q", sample)
 	switch d := l.Decide([]policy.Effect{e}); {
 	case d.Action >= r.Action, d.Rule == r.ID, len(r.Except) > 0 && r.Action != policy.Allow:
@@ -78,7 +79,7 @@ func (l *linter) tried(r policy.Rule, value, sample string, e policy.Effect) {
 	}
 }
 
-func (l *linter) path(r policy.Rule) {
+func (l *linter) lintPaths(r policy.Rule) {
 	o, ops := l.Policy.Options(), r.Ops
 	if len(ops) == 0 {
 		ops = []policy.Kind{policy.Read, policy.Write}
@@ -99,13 +100,13 @@ func (l *linter) path(r policy.Rule) {
 				continue
 			}
 			for _, op := range ops {
-				l.tried(r, pattern, op.String()+" "+path, policy.Effect{Kind: op, Path: path, Canonical: canonical})
+				l.warnIfOverruled(r, pattern, op.String()+" "+path, policy.Effect{Kind: op, Path: path, Canonical: canonical})
 			}
 		}
 	}
 }
 
-func (l *linter) variables(patterns []string) {
+func (l *linter) lintEnv(patterns []string) {
 	for _, pattern := range patterns {
 		name := strings.ReplaceAll(pattern, "*", "SAMPLE")
 		problem := ""
@@ -123,14 +124,14 @@ func (l *linter) variables(patterns []string) {
 	}
 }
 
-func (l *linter) host(r policy.Rule) {
+func (l *linter) lintHosts(r policy.Rule) {
 	for _, port := range r.Ports {
 		if port < 1 || port > 65535 {
 			l.warn(r, fmt.Sprint(port), fmt.Sprint(port), "no port has the number {}: the rule cannot match it")
 		}
 	}
-	l.known(r, "scheme", strings.ToLower, r.Schemes, "http https ftp ftps sftp ssh git git+ssh git+https scp rsync ws wss tcp udp svn svn+ssh s3 gs oci docker redis rediss postgres postgresql mysql mongodb amqp amqps ldap ldaps smtp smtps imap imaps pop3 telnet grpc nats mqtt")
-	l.known(r, "method", strings.ToUpper, r.Methods, "GET HEAD POST PUT PATCH DELETE OPTIONS TRACE CONNECT")
+	l.warnUnknown(r, "scheme", strings.ToLower, r.Schemes, "http https ftp ftps sftp ssh git git+ssh git+https scp rsync ws wss tcp udp svn svn+ssh s3 gs oci docker redis rediss postgres postgresql mysql mongodb amqp amqps ldap ldaps smtp smtps imap imaps pop3 telnet grpc nats mqtt")
+	l.warnUnknown(r, "method", strings.ToUpper, r.Methods, "GET HEAD POST PUT PATCH DELETE OPTIONS TRACE CONNECT")
 	for _, pattern := range r.Hosts {
 		name := strings.ToLower(strings.Replace(pattern, "*.", "sample.", 1))
 		subject := fmt.Sprintf("%q", pattern)
@@ -140,7 +141,7 @@ func (l *linter) host(r policy.Rule) {
 		case strings.HasSuffix(name, "."):
 			l.warn(r, pattern, subject, "no host is called {}: names are compared without the dot at the end")
 		default:
-			l.tried(r, pattern, "contact "+name, exampleOf(r, name))
+			l.warnIfOverruled(r, pattern, "contact "+name, exampleOf(r, name))
 		}
 	}
 }
@@ -152,7 +153,8 @@ func exampleOf(r policy.Rule, host string) policy.Effect {
 
 func firstOf[T any](list []T, otherwise T) T { return append(slices.Clip(list), otherwise)[0] }
 
-func (l *linter) known(r policy.Rule, what string, fold func(string) string, words []string, list string) {
+// warnUnknown warns of words that are not in a list.
+func (l *linter) warnUnknown(r policy.Rule, what string, fold func(string) string, words []string, list string) {
 	for _, word := range words {
 		if !programs.IsField(list, fold(word)) {
 			l.warn(r, word, fmt.Sprintf("%q", word), fmt.Sprintf("no command is known to contact a host by the %s {}; known are %s", what, strings.Join(strings.Fields(list)[:6], ", ")+" and others"))

@@ -59,7 +59,7 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	}
 	l.mutate(r, pattern, sample)
 	if len(r.Dirs) == 0 {
-		l.tried(r, pattern, sample, policy.Effect{Kind: policy.Exec, Argv: programs.Words(words), Dirs: []string{l.Policy.Options().Workspace}})
+		l.warnIfOverruled(r, pattern, sample, policy.Effect{Kind: policy.Exec, Argv: programs.Words(words), Dirs: []string{l.Policy.Options().Workspace}})
 	}
 }
 

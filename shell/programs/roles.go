@@ -2,7 +2,8 @@ package programs
 
 import "strings"
 
-// assignRoles assigns fixed roles from both ends, and a starred one between.
+// assignRoles gives each word a role. Roles before the starred one are matched from the first word,
+// roles after it from the last; the starred role takes the words between.
 func (r *parseState) assignRoles() {
 	roles := r.form.roles
 	if r.has(replace) && len(roles) > 0 {
@@ -25,7 +26,7 @@ func (r *parseState) assignRoles() {
 	for i, w := range r.words {
 		after.add(w, len(roles), -1)
 		for _, at := range positions(before, after, w, len(roles)) {
-			r.roleAt(roles, star, at, w, r.words[:i])
+			r.applyRoleAt(roles, star, at, w, r.words[:i])
 		}
 		before.add(w, len(roles), 1)
 	}
@@ -34,7 +35,8 @@ func (r *parseState) assignRoles() {
 
 type position struct{ before, after int }
 
-// span bounds the number of some operands.
+// span is the least and the most operands that words may become: one that is Many may be none or
+// several.
 type span struct{ least, most int }
 
 func (s *span) add(w Word, roles, sign int) {
@@ -45,6 +47,8 @@ func (s *span) add(w Word, roles, sign int) {
 	s.least, s.most = s.least+sign, s.most+sign
 }
 
+// positions returns the places that a word may take. Distances beyond the number of roles are
+// equivalent, so they are left out.
 func positions(before, after span, w Word, roles int) (out []position) {
 	if w.Many {
 		before.most, after.most = before.most+roles, after.most+roles
@@ -57,22 +61,24 @@ func positions(before, after span, w Word, roles int) (out []position) {
 	return out
 }
 
-func (r *parseState) roleAt(roles []string, star int, at position, w Word, words []Word) {
+// applyRoleAt applies the role of a position. Without a starred role, star is the number of roles.
+func (r *parseState) applyRoleAt(roles []string, star int, at position, w Word, words []Word) {
 	fixed := max(len(roles)-star-1, 0)
 	switch {
 	case star < len(roles) && at.after < fixed:
-		r.role(roles[len(roles)-at.after-1], w, words)
+		r.applyRole(roles[len(roles)-at.after-1], w, words)
 	case at.before < star && at.before < len(roles):
-		r.role(roles[at.before], w, words)
+		r.applyRole(roles[at.before], w, words)
 	case star < len(roles):
-		r.role(strings.TrimSuffix(roles[star], "*"), w, nil)
+		r.applyRole(strings.TrimSuffix(roles[star], "*"), w, nil)
 	default:
 		r.out.covered = false
 		r.out.suspects = append(r.out.suspects, w)
-		r.role("read", w, nil)
+		r.applyRole("read", w, nil)
 	}
 }
 
+// defaultOperand adds the working directory, which the program uses if no operand is given.
 func (r *parseState) defaultOperand(roles []string) {
 	if len(roles) == 0 || len(r.words) >= len(roles) || r.has(write) {
 		return
@@ -100,7 +106,8 @@ var roleOperands = map[string][]Operand{
 	"script": {{Kind: Read, Role: "script"}},
 }
 
-func (r *parseState) role(role string, w Word, before []Word) {
+// applyRole adds the operands of a word with a role.
+func (r *parseState) applyRole(role string, w Word, before []Word) {
 	for _, o := range roleOperands[role] {
 		if o.Tree = o.Tree || r.has(tree); role == "tree" && r.has(write) {
 			o.Kind = Write
@@ -197,7 +204,7 @@ func (r *parseState) chart(w Word) {
 	r.add(w, Operand{Kind: Read, Tree: true})
 }
 
-// plainMode excludes set-id and sticky bits.
+// plainMode reports whether w is a known mode without set-id and sticky bits.
 func plainMode(w Word) bool {
 	if w.Dynamic || w.Text == "" {
 		return false
@@ -303,6 +310,7 @@ func alternatives(s string) (out []string) {
 	return out
 }
 
+// narrow restricts whole trees to the names that flags select.
 func (r *parseState) narrow() {
 	if !r.whole && len(r.parts) > 0 {
 		r.out.operands = inParts(r.out.operands, r.parts, func(o Operand) bool { return o.Tree && o.Part == "" })
@@ -311,14 +319,15 @@ func (r *parseState) narrow() {
 
 const maxParts = 512
 
-// inParts splits read trees by name endings, unless there are too many.
-func inParts(trees []Operand, ends []string, some func(Operand) bool) []Operand {
+// inParts replaces each selected read tree by one for each ending, or leaves it whole if that would be
+// too many. ends is not empty.
+func inParts(trees []Operand, ends []string, selected func(Operand) bool) []Operand {
 	if len(ends) > 1 && len(trees)*len(ends) > maxParts {
 		ends = []string{""}
 	}
 	var out []Operand
 	for _, o := range trees {
-		if o.Kind != Read || !some(o) {
+		if o.Kind != Read || !selected(o) {
 			out = append(out, o)
 			continue
 		}
