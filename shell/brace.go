@@ -299,8 +299,10 @@ func (e *braceExpander) count(from, to, by int, text func(int) string) (out [][]
 	return out
 }
 
-var plainNumber = regexp.MustCompile(`^(?:0|-?[1-9]\d{0,8})$`)
-var letters = regexp.MustCompile(`^(?:[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z])$`)
+var (
+	plainNumber = regexp.MustCompile(`^(?:0|-?[1-9]\d{0,8})$`)
+	letters     = regexp.MustCompile(`^(?:[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z])$`)
+)
 
 // oddEnd matches the ends of sequences that are not followed.
 var oddEnd = regexp.MustCompile(`^(?s:[\x01-\x7f]\d*|\d.*)$`)

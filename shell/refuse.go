@@ -76,8 +76,10 @@ func oddCharacter(r rune) string {
 const blankLetters = "\u034f\u115f\u1160\u3164\uffa0\u2800"
 
 // oddContinuation matches line continuations in comments and inside words.
-var oddContinuation = regexp.MustCompile(`(?:\A|[^ \t])\\\n|#[^\n]*\\\n`)
-var bracesAfterName = regexp.MustCompile(`\$(?:\w+|[-@*#?$!])\{`)
+var (
+	oddContinuation = regexp.MustCompile(`(?:\A|[^ \t])\\\n|#[^\n]*\\\n`)
+	bracesAfterName = regexp.MustCompile(`\$(?:\w+|[-@*#?$!])\{`)
+)
 
 const maxParens = 100
 

@@ -86,8 +86,10 @@ func matchIn(dir, part string, limit int) []string {
 	return out
 }
 
-var brackets = regexp.MustCompile(`\[[\]!^]?(?:\[[:.=][^\]]*\]|[^\]])*\]`)
-var plainSet = regexp.MustCompile(`^\[(?:[A-Za-z0-9_]|0-9)+\]$`)
+var (
+	brackets = regexp.MustCompile(`\[[\]!^]?(?:\[[:.=][^\]]*\]|[^\]])*\]`)
+	plainSet = regexp.MustCompile(`^\[(?:[A-Za-z0-9_]|0-9)+\]$`)
+)
 
 // widened returns a pattern that matches at least what bash's does.
 func widened(pattern string) string {

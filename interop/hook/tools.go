@@ -28,12 +28,12 @@ func kindOf(tool string) int {
 			container.exec run_in_terminal runInTerminal execute_command run_command run_terminal_cmd developer__shell Monitor`,
 		write: `Write write WriteFile write_file Edit edit MultiEdit multi_edit multiedit NotebookEdit Replace replace Delete delete_file
 			create_file createFile edit_file editFiles insert_edit_into_file replace_string_in_file multi_replace_string_in_file edit_notebook_file create_directory search_replace`,
-		read:   `Read read ReadFile read_file readFile view view_image NotebookRead`,
-		search: `Grep grep grep_search search_file_content textSearch findTextInFiles read_many_files`,
-		names:  `Glob glob LS ls list_dir listDirectory list_directory file_search fileSearch`,
-		editor: `text_editor developer__text_editor str_replace_editor str_replace_based_edit_tool`,
-		patch:  `apply_patch ApplyPatch applyPatch`,
-		fetch:  `WebFetch web_fetch fetch fetch_webpage`,
+		read:        `Read read ReadFile read_file readFile view view_image NotebookRead`,
+		search:      `Grep grep grep_search search_file_content textSearch findTextInFiles read_many_files`,
+		names:       `Glob glob LS ls list_dir listDirectory list_directory file_search fileSearch`,
+		editor:      `text_editor developer__text_editor str_replace_editor str_replace_based_edit_tool`,
+		patch:       `apply_patch ApplyPatch applyPatch`,
+		fetch:       `WebFetch web_fetch fetch fetch_webpage`,
 		startsAgent: `Task Agent task agent`,
 		harmless: `TodoWrite TodoRead todo_write todos write_todos update_plan manage_todo_list ListAgents SendMessage TaskCreate TaskGet TaskUpdate TaskList
 			TaskOutput TaskStop BashOutput KillShell KillBash AskUserQuestion ask_user ExitPlanMode EnterPlanMode ToolSearch ReportFindings ScheduleWakeup think`,
