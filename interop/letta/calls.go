@@ -76,7 +76,7 @@ func (b *bridge) soFar(id string) string {
 			printed = strings.ToValidUTF8(string(text), "\ufffd") + "\n"
 		}
 	}
-	return printed + fmt.Sprintf("[The call has not ended: it runs, or waits for a person, as %s. Read its output and state with bash_output, end it with bash_kill.]", id)
+	return printed + fmt.Sprintf("[The call is still running, or waits for a person, as %s. Read its output and state with bash_output, end it with bash_kill.]", id)
 }
 
 func (b *bridge) stop(id string) {
