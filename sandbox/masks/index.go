@@ -85,20 +85,14 @@ func (i *index) read(persons bool) {
 	i.unsure = i.entries == nil && (i.unsure || now != state{})
 }
 
-// lacks reports whether git does not have a path now. An index that cannot be read may have it.
-func (i *index) lacks(path uint64) bool {
-	_, has := i.entries[path]
-	isKnown := i.entries != nil || i.state == state{}
-	return isKnown && !has
-}
-
 // vouches reports whether a person gave git the bytes of a file, in the given state, under its path,
 // and git still has the path.
 func (i *index) vouches(r *repository, path string, seen state) bool {
 	rel, below := strings.CutPrefix(path, strings.TrimSuffix(r.top, "/")+"/")
 	key := maphash.String(i.seed, rel)
 	blob, tracked := i.vouched[key]
-	if !below || !tracked || i.lacks(key) {
+	_, has := i.entries[key] // none of an index that cannot be read: calls can make it so
+	if !below || !tracked || !has {
 		return false
 	}
 	content, ok := readContent(path, seen)

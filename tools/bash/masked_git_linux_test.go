@@ -53,6 +53,10 @@ func TestWhatGitNoLongerHasIsMaskedAgain(t *testing.T) {
 	}
 	v.succeeds("git rm -q --cached .env; git status --porcelain")
 	v.fails("cat .env")
+	v.succeeds("echo junk >.git/index")
+	if out := v.fails("cat .env"); strings.Contains(out, "SECRET") {
+		t.Errorf("with an index that cannot be read: %s", out)
+	}
 }
 
 // A rule about writing holds for what git tracks, too.
