@@ -195,11 +195,14 @@ func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
 		return Request[T]{}, ErrNotPending
 	}
 	err := func() error {
-		defer q.settle(e, v) // also if Answered panics: the call must not wait for ever
-		if e.request.Answered == nil {
-			return nil
+		final := Verdict{By: ByCancelled, Reason: "the answer could not be recorded"} // if Answered panics
+		defer func() { q.settle(e, final) }()
+		err := error(nil)
+		if e.request.Answered != nil {
+			err = e.request.Answered(v)
 		}
-		return e.request.Answered(v)
+		final = v
+		return err
 	}()
 	if err != nil {
 		return e.request, &PartlyError{err}

@@ -350,3 +350,26 @@ func TestAQuestionThatIsAskedAgainWaitsForAnApprover(t *testing.T) {
 		}
 	})
 }
+
+// An answer whose record fails by a panic approves nothing, and leaves no call waiting.
+func TestAPanicWhileAnAnswerIsRecordedRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := approval.New[string]()
+		p := &person{}
+		defer q.Join(p)()
+		done := make(chan approval.Verdict)
+		go func() {
+			r := approval.Request[string]{ID: "a", Expires: time.Now().Add(time.Hour), Answered: func(approval.Verdict) error { panic("no disk") }}
+			v, _ := q.Ask(t.Context(), r)
+			done <- v
+		}()
+		synctest.Wait()
+		func() {
+			defer func() { _ = recover() }()
+			q.Resolve("a", approval.Verdict{Approve: true, By: "ada"})
+		}()
+		if v := <-done; v.Approve {
+			t.Errorf("got %+v", v)
+		}
+	})
+}
