@@ -33,6 +33,9 @@ func (w *walker) aliased(args []word, c *programs.Command, s *state, source stri
 		dirs = []string{"/"}
 	}
 	for _, dir := range dirs {
+		if w.foreign(w.resolve(dir)) {
+			dir = "/" // a call may have made that repository; repository reports it
+		}
 		if w.asked++; w.asked > maxAliases {
 			w.opaque("too many words may be aliases of git", source)
 			return
@@ -49,7 +52,7 @@ func (w *walker) aliased(args []word, c *programs.Command, s *state, source stri
 }
 
 // alias follows one alias, whose name is args[at]. One that begins with "!" is a script of sh,
-// started at the top of the repository; another has more words of git.
+// started at the top of the repository, if there is one; another has more words of git.
 func (w *walker) alias(v value, args []word, at int, s *state, source string) {
 	script, isScript := strings.CutPrefix(v.text, "!")
 	switch {
@@ -58,7 +61,10 @@ func (w *walker) alias(v value, args []word, at int, s *state, source string) {
 	case isScript:
 		argv := append([]policy.Word{{Text: script}}, policyWords(args[at+1:])...)
 		run := programs.Run{Script: policy.Word{Text: script + ` "$@"`}, Language: "sh", Argv: argv}
-		w.start(args, run, s, source)
+		top := w.fork(s)
+		top.dirs = slices.Clone(s.dirs)
+		joinDirs(&top.dirs, []string{w.workspace})
+		w.start(args, run, top, source)
 	case strings.ContainsAny(v.text, `'"\`):
 		w.opaque("an alias of git is split by rules of its own", source)
 	default:

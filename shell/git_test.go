@@ -3,6 +3,7 @@ package shell_test
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 
 	"github.com/toold/toold/policy"
@@ -24,6 +25,7 @@ func TestAliasesOfGitAreJudgedAsWhatTheyStandFor(t *testing.T) {
 	odd = "log 'a b'"
 	lg = log --oneline
 	status = push
+	clear = !rm -rf out
 `
 	for path, text := range map[string]string{home + "/.gitconfig": configuration, ws + "/local": "[alias]\n\there = push\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -43,6 +45,10 @@ func TestAliasesOfGitAreJudgedAsWhatTheyStandFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := shell.New(shell.Options{Workspace: ws, Env: env})
+	top := func(e policy.Effect) bool { return e.Kind == policy.Write && e.Path == ws+"/out" }
+	if effects := a.Effects("mkdir sub && cd sub && git clear", ws); !slices.ContainsFunc(effects, top) {
+		t.Errorf("an alias that is a script runs at the top of the repository: %+v", effects)
+	}
 	for script, want := range map[string]policy.Action{
 		"git p":                            policy.Deny,
 		"git f":                            policy.Deny,

@@ -40,12 +40,27 @@ func Alias(dir, name string, env map[string]string) (string, error) {
 			break // the script may make the others
 		}
 	}
-	text, err := cmd.Output()
+	var out bounded
+	cmd.Stdout = &out
+	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {
 		return "", nil // there is no such key
 	}
-	return strings.TrimSpace(string(text)), err
+	return strings.TrimSpace(string(out)), err
+}
+
+// maxAlias bounds an alias, in bytes: calls may have written the configuration.
+const maxAlias = 64 << 10
+
+type bounded []byte
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if len(*b)+len(p) > maxAlias {
+		return 0, errors.New("an alias is too long")
+	}
+	*b = append(*b, p...)
+	return len(p), nil
 }
 
 // configures returns the variables that choose git's configuration.
