@@ -55,7 +55,7 @@ func TestEscapeCasesInTierC(t *testing.T) {
 	playEscapes(t, &attackedC, "escape-open-tier-c.json", every, suite.World{Bare: true}, false)
 }
 
-// everyCase tells whether TOOLD_CASES=all asks for the cases of which a sample is usual.
+// everyCase reports whether TOOLD_CASES=all asks for the cases of which a sample is usual.
 // They take some minutes more.
 func everyCase() bool { return os.Getenv("TOOLD_CASES") == "all" }
 

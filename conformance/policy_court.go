@@ -20,7 +20,7 @@ type court struct {
 	places
 	program  string
 	base     string // for what is not part of the tree
-	policies string // the folder of policies
+	policies string // the directory of policies
 	judges   map[string]*judge
 }
 
@@ -46,7 +46,7 @@ func (c *court) close() (err error) {
 	return err
 }
 
-// try plays one case and tells why it failed, "" if it passed.
+// try plays one case and returns why it failed, "" if it passed.
 func (c *court) try(ctx context.Context, l policyLine) (explained, string) {
 	if l.err != nil {
 		return explained{}, fmt.Sprintf("%s: cannot read the case: %v", l.place, l.err)
