@@ -5,6 +5,7 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -72,7 +73,7 @@ func playMoreAtOnce() error {
 
 const casesPerProcessor = 3
 
-// summarise prints what the cases came to, also into a file if one is named: the go
+// summarise prints what the cases came to, also at the end of a file if one is named: the go
 // command shows what a package prints only with -v, or when it fails.
 func summarise(file string) error {
 	var text bytes.Buffer
@@ -87,7 +88,12 @@ func summarise(file string) error {
 	if file == "" {
 		return nil
 	}
-	return os.WriteFile(file, text.Bytes(), 0o600)
+	out, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text.Bytes())
+	return errors.Join(err, out.Close())
 }
 
 // TestWireCases plays the case files against the daemon.
