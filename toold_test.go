@@ -124,8 +124,10 @@ var layers = []row{
 	}, []string{"cobra", "zap"}},
 
 	{"conformance/suite", nil, nil},
-	{"conformance", []string{"conformance/suite", "internal/journal"}, []string{"websocket", "go-sdk"}},
-	{"conformance/cmd/toold-conformance", []string{"client", "conformance", "conformance/suite", "message"}, []string{"websocket"}},
+	{"conformance/suite/escape", []string{"conformance/suite"}, nil},
+	{"conformance/suite/execution", []string{"conformance/suite"}, nil},
+	{"conformance", []string{"conformance/suite", "conformance/suite/escape", "conformance/suite/execution", "internal/journal"}, []string{"websocket", "go-sdk"}},
+	{"conformance/cmd/toold-conformance", []string{"client", "conformance", "conformance/suite", "conformance/suite/escape", "conformance/suite/execution", "message"}, []string{"websocket"}},
 
 	// Directories of tests only.
 	{".", nil, nil},

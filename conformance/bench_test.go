@@ -19,6 +19,7 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/execution"
 	"github.com/toold/toold/message"
 )
 
@@ -193,7 +194,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 	var took []time.Duration
 	for b.Loop() {
-		site, err := newExecSite(b.TempDir(), suite.ExecCase{})
+		site, err := newExecSite(b.TempDir(), execution.Case{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/execution"
 	"github.com/toold/toold/message"
 )
 
@@ -74,7 +75,7 @@ func newWreck(t *testing.T, settings map[string]any) *wreck {
 	if w.program, err = underTest.get(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	if w.site, err = newExecSite(t.TempDir(), suite.ExecCase{}); err != nil {
+	if w.site, err = newExecSite(t.TempDir(), execution.Case{}); err != nil {
 		t.Fatal(err)
 	}
 	if err = w.site.add(settings); err != nil {
@@ -292,7 +293,7 @@ func BenchmarkCrash(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {
-				site, err := newExecSite(b.TempDir(), suite.ExecCase{})
+				site, err := newExecSite(b.TempDir(), execution.Case{})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -28,9 +28,9 @@
 // of must_not, a benign call when it is allowed, a call to be asked when it is
 // asked. Arguments that toold refuses count as deny.
 //
-// An exec case is one call, its options (see suite.ExecOptions) and what is expected of it
+// An exec case is one call, its options (see execution.Options) and what is expected of it
 // (see execChecks; stdout_, stderr_, combined_ and result_ with the endings of
-// suite.StreamCheck). What the runner does not know fails the case. Beside what a case
+// execution.StreamCheck). What the runner does not know fails the case. Beside what a case
 // expects, the recorded output has the size that the return names, live output is
 // part of it, and no call gets two different returns. Where toold has another form
 // for what a case wishes, the runner uses that: split_pipe is the terminal split;
@@ -38,7 +38,7 @@
 // ended counts as cancelled, although toold reports how the command ended; stdin is
 // followed by its end.
 //
-// An escape case is a script that tries to get out (see suite.EscapeCase), played by a
+// An escape case is a script that tries to get out (see escape.Case), played by a
 // real call to a daemon of its own in a world of its own: namespaces with a home full
 // of secrets, other processes, servers, sockets and an internet that log whatever
 // reaches them. A call may run beside it, in the background. Its checks are scripts that run outside afterwards. Each case is

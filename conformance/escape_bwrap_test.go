@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/escape"
 )
 
 var attackedBwrap = attacks{title: "escape in tier A-bwrap"}
@@ -25,18 +25,18 @@ func TestEscapeCasesThatLoadInTierBwrap(t *testing.T) {
 }
 
 // bwrapWorld is a world with bwrap; without one the test is skipped.
-func bwrapWorld(t *testing.T) suite.World {
+func bwrapWorld(t *testing.T) escape.World {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "/usr/bin/bwrap", "--unshare-user", "--disable-userns", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc",
 		"--size", "4096", "--tmpfs", "/tmp", "true").CombinedOutput()
 	if err != nil {
 		t.Skipf("tier A-bwrap needs bubblewrap 0.8 or later: %v: %s", err, out)
 	}
-	return suite.World{Bwrap: true}
+	return escape.World{Bwrap: true}
 }
 
 // notInTierBwrap tells what of a case tier A-bwrap has nothing of, "" if nothing.
-func notInTierBwrap(c suite.EscapeCase) string {
+func notInTierBwrap(c escape.Case) string {
 	switch kind, _, _ := strings.Cut(c.ID, "-"); {
 	case kind == "eg" || c.ByName():
 		return "there are no connections by name"

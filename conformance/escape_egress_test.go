@@ -7,12 +7,11 @@ import (
 	"strings"
 
 	"github.com/gorilla/websocket"
-
-	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/escape"
 )
 
 // egressSettings are the sandbox's settings for such a case.
-func egressSettings(c suite.EscapeCase, box map[string]any) {
+func egressSettings(c escape.Case, box map[string]any) {
 	box["network"] = "proxy"
 	box["egress"] = map[string]any{"allow": c.Hosts(), "ports": []int{80, 443, 7777}}
 }

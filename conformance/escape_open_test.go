@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/escape"
 )
 
 // openCase is a case that is known to escape or to be broken.
@@ -53,7 +53,7 @@ func readOpenCases(name string) (map[string]openCase, error) {
 }
 
 // cannotPlay tells why a case cannot be played in this world, "" if it can.
-func cannotPlay(w suite.World) string {
+func cannotPlay(w escape.World) string {
 	if (w.Masked || w.Bare) && strings.HasPrefix(w.Case.ID, "dg-") {
 		return "the case is about another kernel"
 	}
@@ -71,7 +71,7 @@ func cannotPlay(w suite.World) string {
 }
 
 // notInTierC tells what of a case tier C has nothing of, "" if nothing.
-func notInTierC(c suite.EscapeCase) string {
+func notInTierC(c escape.Case) string {
 	kind, _, _ := strings.Cut(c.ID, "-")
 	switch {
 	case kind == "eg":

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/escape"
 )
 
 // site writes the configuration of the daemon: its policy allows everything, so
@@ -82,7 +83,7 @@ func (t *escapeTarget) site(at suite.Workspace) (*site, error) {
 // takesMemory reports whether a case takes memory until a limit that is lower than the usual
 // one, since a virtual machine may need a minute to get that much. With TOOLD_CASES=all
 // rs-05 tries the usual one.
-func takesMemory(c suite.EscapeCase) bool {
+func takesMemory(c escape.Case) bool {
 	usual := c.ID == "rs-05" && everyCase()
 	return !usual && slices.Contains([]string{"rs-05", "rs-08", "rs-09", "rs-10", "rs-13"}, c.ID)
 }

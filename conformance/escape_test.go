@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/escape"
 )
 
 var attacked, attackedB, attackedC = attacks{title: "escape"}, attacks{title: "escape in tier B"}, attacks{title: "escape in tier C"}
@@ -24,15 +24,15 @@ var attacked, attackedB, attackedC = attacks{title: "escape"}, attacks{title: "e
 // when something else escapes or breaks, and when something on the list does not.
 func TestEscapeCases(t *testing.T) {
 	t.Parallel()
-	playEscapes(t, &attacked, "escape-open.json", 1, suite.World{}, false)
+	playEscapes(t, &attacked, "escape-open.json", 1, escape.World{}, false)
 }
 
 // TestEscapeCasesThatLoad plays those that take all that the machine has, one after
 // the other and before all that run side by side, in the tiers that have limits.
 func TestEscapeCasesThatLoad(t *testing.T) {
-	playEscapes(t, &attacked, "escape-open.json", 1, suite.World{}, true)
+	playEscapes(t, &attacked, "escape-open.json", 1, escape.World{}, true)
 	t.Run("InTierB", func(t *testing.T) {
-		playEscapes(t, &attackedB, "escape-open-tier-b.json", sample(t), suite.World{Masked: true}, true)
+		playEscapes(t, &attackedB, "escape-open-tier-b.json", sample(t), escape.World{Masked: true}, true)
 	})
 }
 
@@ -40,7 +40,7 @@ func TestEscapeCasesThatLoad(t *testing.T) {
 // own, as default containers do. testdata/escape-open-tier-b.json is what is open there.
 func TestEscapeCasesInTierB(t *testing.T) {
 	t.Parallel()
-	playEscapes(t, &attackedB, "escape-open-tier-b.json", sample(t), suite.World{Masked: true}, false)
+	playEscapes(t, &attackedB, "escape-open-tier-b.json", sample(t), escape.World{Masked: true}, false)
 }
 
 // TestEscapeCasesInTierC plays them for an ordinary user on a machine without user
@@ -52,7 +52,7 @@ func TestEscapeCasesInTierC(t *testing.T) {
 	if v := landlockVersion(); v < 6 {
 		t.Skipf("tier C needs version 6 of Landlock, and this kernel has %d", v)
 	}
-	playEscapes(t, &attackedC, "escape-open-tier-c.json", every, suite.World{Bare: true}, false)
+	playEscapes(t, &attackedC, "escape-open-tier-c.json", every, escape.World{Bare: true}, false)
 }
 
 // everyCase reports whether TOOLD_CASES=all asks for the cases of which a sample is usual.
@@ -92,8 +92,8 @@ func landlockVersion() int {
 // playEscapes plays cases in such worlds, one of so many and all that are open, and
 // compares what comes of them with the list of these. Alone are those that load the
 // machine; the others run side by side.
-func playEscapes(t *testing.T, all *attacks, list string, every int, world suite.World, alone bool) {
-	cases, err := suite.ReadEscape(namedFiles("TOOLD_CASES_ESCAPE", "escape.jsonl", "escape-own.jsonl")...)
+func playEscapes(t *testing.T, all *attacks, list string, every int, world escape.World, alone bool) {
+	cases, err := escape.Read(namedFiles("TOOLD_CASES_ESCAPE", "escape.jsonl", "escape-own.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func playEscapes(t *testing.T, all *attacks, list string, every int, world suite
 			}
 			job := world
 			job.Case = c
-			got := suite.Outcome{Verdict: "not applicable", Why: cannotPlay(job)}
+			got := escape.Outcome{Verdict: "not applicable", Why: cannotPlay(job)}
 			if got.Why == "" {
 				got = playCase(t, job)
 			}
@@ -136,7 +136,7 @@ func playEscapes(t *testing.T, all *attacks, list string, every int, world suite
 
 // inEveryTier tells that a case is always played in all tiers, since what it is about is done
 // in another way there.
-func inEveryTier(c suite.EscapeCase) bool {
+func inEveryTier(c escape.Case) bool {
 	return slices.Contains([]string{"pr-27", "pr-33", "pr-34", "lo-01", "lo-05", "rd-23", "rd-24"}, c.ID)
 }
 
@@ -144,7 +144,7 @@ func inEveryTier(c suite.EscapeCase) bool {
 // Each must be seen: where one is not, "blocked" would mean nothing.
 func TestEscapeRunnerSeesEscapes(t *testing.T) {
 	t.Parallel()
-	cases, err := suite.ReadEscape(filepath.Join("testdata", "escape-false.jsonl"))
+	cases, err := escape.Read(filepath.Join("testdata", "escape-false.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestEscapeRunnerSeesEscapes(t *testing.T) {
 			if c.MustNotHappen == "" {
 				want = "broken"
 			}
-			got := playCase(t, suite.World{Programs: programs, Case: c, Profile: "full"})
+			got := playCase(t, escape.World{Programs: programs, Case: c, Profile: "full"})
 			if got.Verdict != want {
 				t.Errorf("nothing confines it, and it is %s, not %s: %s\n%s", got.Verdict, want, got.Why, got.Output)
 			}
@@ -166,11 +166,11 @@ func TestEscapeRunnerSeesEscapes(t *testing.T) {
 }
 
 // playCase plays a case in a world of its own.
-func playCase(t *testing.T, job suite.World) suite.Outcome {
+func playCase(t *testing.T, job escape.World) escape.Outcome {
 	defer turn(false)()
 	got, err := job.Play(t.Context())
 	if err != nil {
-		return suite.Outcome{Verdict: "broken", Why: err.Error()}
+		return escape.Outcome{Verdict: "broken", Why: err.Error()}
 	}
 	return got
 }
@@ -204,7 +204,7 @@ func (a *attacks) begin(every int) {
 	}
 }
 
-func (a *attacks) count(id string, o suite.Outcome, known bool) {
+func (a *attacks) count(id string, o escape.Outcome, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	why, _, _ := strings.Cut(o.Why, "\n")

@@ -15,15 +15,15 @@ import (
 	"syscall"
 
 	"github.com/gorilla/websocket"
-
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/escape"
 	"github.com/toold/toold/message"
 )
 
 // escapeTarget is the daemon with what the cases about toold's own settings need.
 type escapeTarget struct {
-	world    suite.World
+	world    escape.World
 	outside  string // the folder beside the workspace
 	attack   string // the file where call puts what the policy would see
 	events   string // the file of what was decided on connections, a line each
@@ -33,7 +33,7 @@ type escapeTarget struct {
 	before   int64 // resident memory of the daemon, bytes
 }
 
-func newEscapeTarget(w suite.World) suite.Target {
+func newEscapeTarget(w escape.World) suite.Target {
 	at := func(name string) string { return filepath.Join(w.Base, name) }
 	return &escapeTarget{world: w, outside: at("out"), attack: at("attack.sh"), events: at("events")}
 }
@@ -169,7 +169,7 @@ func (t *escapeTarget) noteContact(d message.ConnectionDecision) {
 const widenedMark = "# widened"
 
 // widens reports whether a person adds to the sandbox of a call of the case.
-func widens(c suite.EscapeCase) bool {
+func widens(c escape.Case) bool {
 	return strings.Contains(c.Command, widenedMark) || strings.Contains(c.Beside, widenedMark)
 }
 

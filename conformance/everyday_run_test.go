@@ -19,7 +19,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/client"
-	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/escape"
 	"github.com/toold/toold/executor"
 )
 
@@ -147,7 +147,7 @@ func (e *everyday) plainly(command string) ending {
 	cmd := exec.CommandContext(e.t.Context(), "bash", "-c", command)
 	cmd.Dir = e.site.workspace
 	cmd.Env = executor.BaseEnv(executor.EnvOptions{From: []string{"HOME=" + e.site.home, "PATH=" + os.Getenv("PATH")}, Workspace: e.site.workspace})
-	cmd.SysProcAttr = suite.WorldAttributes(false)
+	cmd.SysProcAttr = escape.WorldAttributes(false)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/execution"
 )
 
 // execCheck holds a call against one thing that is expected of it and tells what
@@ -87,7 +88,7 @@ func (r *run) check(ctx context.Context, expect map[string]json.RawMessage) (rea
 	checks := execChecks()
 	for _, name := range slices.Sorted(maps.Keys(expect)) {
 		check := checks[name]
-		stream, c := suite.StreamCheck(name)
+		stream, c := execution.StreamCheck(name)
 		if check == nil {
 			check = func(r *run, _ context.Context, want json.RawMessage) string { return c(r.text(stream), want) }
 		}

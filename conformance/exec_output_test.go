@@ -11,8 +11,7 @@ import (
 	"strings"
 
 	"github.com/gorilla/websocket"
-
-	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/execution"
 )
 
 // fetchLimit is how much of a stream is fetched: of more, only the end.
@@ -155,12 +154,12 @@ func (r *run) live(stream string, size int) (got []byte, seen []bool, err error)
 
 // text returns a stream of the call. The result, which a model reads, is not
 // recorded as a stream.
-func (r *run) text(stream string) suite.Printed {
+func (r *run) text(stream string) execution.Printed {
 	if stream == "result" {
 		text, _ := r.ret["result"].(string)
-		return suite.Printed{All: text, Shown: text, Bytes: int64(len(text))}
+		return execution.Printed{All: text, Shown: text, Bytes: int64(len(text))}
 	}
-	p := suite.Printed{All: r.output[stream], Bytes: int64(len(r.output[stream]))}
+	p := execution.Printed{All: r.output[stream], Bytes: int64(len(r.output[stream]))}
 	p.Shown, _ = join(r.ret[stream])
 	if size, ok := r.ret[stream+"_bytes"].(float64); ok {
 		p.Bytes = int64(size)

@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/execution"
 )
 
 // execPlayer plays one exec case against a daemon of its own.
 type execPlayer struct {
-	c       suite.ExecCase
+	c       execution.Case
 	program string
 	mark    string // tells the processes of this case from others
 	base    string
@@ -37,7 +37,7 @@ type execPlayer struct {
 
 // playExec plays a case in a folder and returns the reasons why it fails, and what
 // was only too late. found gives the cases to which others refer.
-func playExec(ctx context.Context, program, base string, c suite.ExecCase, found func(id string) (suite.ExecCase, bool)) (reasons, late []string) {
+func playExec(ctx context.Context, program, base string, c execution.Case, found func(id string) (execution.Case, bool)) (reasons, late []string) {
 	p := &execPlayer{c: c, program: program, base: base, rec: newRecorder(), mark: fmt.Sprintf("%09d", time.Now().UnixNano()%1e9)}
 	defer func() {
 		if err := p.end(); err != nil {
@@ -50,14 +50,14 @@ func playExec(ctx context.Context, program, base string, c suite.ExecCase, found
 	return reasons, p.late.All()
 }
 
-func (p *execPlayer) play(ctx context.Context, found func(id string) (suite.ExecCase, bool)) []string {
+func (p *execPlayer) play(ctx context.Context, found func(id string) (execution.Case, bool)) []string {
 	if err := p.prepare(ctx); err != nil {
 		return []string{"cannot prepare: " + err.Error()}
 	}
 	if id := p.c.Options.ReuseIDOf; id != "" {
 		other, ok := found(id)
 		if !ok {
-			other = suite.ExecCase{ID: id, Tool: "bash", Arguments: map[string]json.RawMessage{"command": json.RawMessage(`"true"`)}}
+			other = execution.Case{ID: id, Tool: "bash", Arguments: map[string]json.RawMessage{"command": json.RawMessage(`"true"`)}}
 		}
 		if err := p.first(ctx, other); err != nil {
 			return []string{"cannot use the id first: " + err.Error()}
@@ -83,7 +83,7 @@ func (p *execPlayer) prepare(ctx context.Context) (err error) {
 	// The daemon has served a call before it is measured: what it keeps ready from
 	// then on is no leak.
 	if p.c.Asks("no_leak", "daemon_rss") {
-		if err := p.first(ctx, suite.ExecCase{ID: "warm", Tool: "bash", Arguments: map[string]json.RawMessage{"command": json.RawMessage(`"true"`)}, Options: suite.ExecOptions{TTY: p.c.Options.TTY}}); err != nil {
+		if err := p.first(ctx, execution.Case{ID: "warm", Tool: "bash", Arguments: map[string]json.RawMessage{"command": json.RawMessage(`"true"`)}, Options: execution.Options{TTY: p.c.Options.TTY}}); err != nil {
 			return err
 		}
 		p.usage = settledUsage(ctx, p.daemon.pid)
@@ -215,7 +215,7 @@ func (p *execPlayer) once(ctx context.Context, w, n int) []string {
 
 // prepareBefore makes the folder of a worker and, where the case names a mode, the file
 // with it: toold keeps the mode of a file that is there.
-func prepareBefore(b *suite.ExecBefore, folder string) error {
+func prepareBefore(b *execution.Before, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil || b.Mode == "" {
 		return err
 	}
@@ -233,18 +233,18 @@ func prepareBefore(b *suite.ExecBefore, folder string) error {
 	return os.Chmod(path, os.FileMode(mode)) // whatever the umask would take
 }
 
-func asCase(b *suite.ExecBefore, id, folder string) suite.ExecCase {
+func asCase(b *execution.Before, id, folder string) execution.Case {
 	args := map[string]json.RawMessage{"command": json.RawMessage(text(b.Command)), "cwd": json.RawMessage(text(folder))}
 	if b.Tool != "bash" {
 		path := filepath.Join(folder, b.Path)
 		args = map[string]json.RawMessage{"file_path": json.RawMessage(text(path)), "content": json.RawMessage(text(b.Content))}
 	}
-	return suite.ExecCase{ID: id, Tool: b.Tool, Arguments: args}
+	return execution.Case{ID: id, Tool: b.Tool, Arguments: args}
 }
 
 // first makes a call that must succeed before the case begins.
-func (p *execPlayer) first(ctx context.Context, c suite.ExecCase) error {
-	c.Options = suite.ExecOptions{TTY: c.Options.TTY}
+func (p *execPlayer) first(ctx context.Context, c execution.Case) error {
+	c.Options = execution.Options{TTY: c.Options.TTY}
 	r, err := p.run(ctx, c, c.ID)
 	if err != nil {
 		return err

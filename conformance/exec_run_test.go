@@ -15,14 +15,14 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/execution"
 )
 
 // run is one call of a case, as its client saw it.
 type run struct {
 	p        *execPlayer
-	c        suite.ExecCase
+	c        execution.Case
 	id       string
 	request  []byte
 	sent     time.Time
@@ -33,7 +33,7 @@ type run struct {
 }
 
 // run makes the call of a case and waits until it is over.
-func (p *execPlayer) run(ctx context.Context, c suite.ExecCase, id string) (*run, error) {
+func (p *execPlayer) run(ctx context.Context, c execution.Case, id string) (*run, error) {
 	r := &run{p: p, c: c, id: id, output: map[string]string{}}
 	wait := patience
 	if c.Options.TimeoutMS != nil {

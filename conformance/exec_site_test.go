@@ -8,13 +8,13 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/execution"
 )
 
 // newExecSite writes the folders, the configuration and the policy of a case.
 // Its policy allows everything, and an approver agrees to what no policy can
 // allow.
-func newExecSite(base string, c suite.ExecCase) (*site, error) {
+func newExecSite(base string, c execution.Case) (*site, error) {
 	s, policy, err := newFolders(base, setup{})
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func newExecSite(base string, c suite.ExecCase) (*site, error) {
 	if c.Options.HomeWithBashrc == "" {
 		return s, nil
 	}
-	return s, suite.WriteStartFiles(s.home, c.Options.HomeWithBashrc)
+	return s, execution.WriteStartFiles(s.home, c.Options.HomeWithBashrc)
 }
 
 // startLimit is the soft limit of open files with which the daemon is started
@@ -41,7 +41,7 @@ func newExecSite(base string, c suite.ExecCase) (*site, error) {
 const startLimit = 1000
 
 // launchOf is how the daemon is started, nil for directly.
-func launchOf(base string, c suite.ExecCase) *launcher {
+func launchOf(base string, c execution.Case) *launcher {
 	l := &launcher{dir: filepath.Join(base, "bin"), how: c.Options.DaemonStart}
 	if l.how == "" {
 		l.how = "exec toold"
@@ -56,7 +56,7 @@ func launchOf(base string, c suite.ExecCase) *launcher {
 }
 
 // execSettings renders the configuration.
-func execSettings(o suite.ExecOptions, policy string, tokens []token) ([]byte, error) {
+func execSettings(o execution.Options, policy string, tokens []token) ([]byte, error) {
 	all := map[string]any{"version": 1, "policy": policy, "tokens": tokens}
 	limits, box, calls := map[string]any{}, map[string]any{}, map[string]any{}
 	if o.GraceMS > 0 {
@@ -95,7 +95,7 @@ func execSettings(o suite.ExecOptions, policy string, tokens []token) ([]byte, e
 }
 
 // execArguments are what the call of a case says to toold.
-func execArguments(c suite.ExecCase, token string) (map[string]any, error) {
+func execArguments(c execution.Case, token string) (map[string]any, error) {
 	args := map[string]any{}
 	for name, value := range c.Arguments {
 		args[name] = value
@@ -106,7 +106,7 @@ func execArguments(c suite.ExecCase, token string) (map[string]any, error) {
 	command := c.Command()
 	if _, ok := c.Expect["stdout_only_token"]; ok {
 		// toold has no variable of a call: the token stands in the script.
-		command = suite.TokenName.ReplaceAllLiteralString(command, token)
+		command = execution.TokenName.ReplaceAllLiteralString(command, token)
 	}
 	args["command"] = command
 	terminals := map[string]string{"off": "off", "single": "single", "split": "split", "split_pipe": "split", "": "split"}

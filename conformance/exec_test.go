@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/execution"
 )
 
 // TestExecCases plays the case files against the daemon. Cases that take minutes
@@ -26,13 +27,13 @@ func TestExecCases(t *testing.T) {
 func TestExecCasesThatLoad(t *testing.T) { playExecs(t, true) }
 
 func playExecs(t *testing.T, alone bool) {
-	lines, err := suite.ReadExec(namedFiles("TOOLD_CASES_EXEC", "exec.jsonl", "exec-own.jsonl")...)
+	lines, err := execution.Read(namedFiles("TOOLD_CASES_EXEC", "exec.jsonl", "exec-own.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	bin := daemonOrSkip(t)
 	found := finder(slices.Clone(lines))
-	lines = slices.DeleteFunc(lines, func(l suite.ExecLine) bool { return loads(l.Case) != alone })
+	lines = slices.DeleteFunc(lines, func(l execution.Line) bool { return loads(l.Case) != alone })
 	executed.begin(len(lines))
 	slow := map[string]chan []string{}
 	for _, l := range lines {
@@ -67,12 +68,12 @@ func playExecs(t *testing.T, alone bool) {
 	}
 }
 
-func execTrial(ctx context.Context, bin string, c suite.ExecCase, found func(string) (suite.ExecCase, bool)) suite.Trial {
+func execTrial(ctx context.Context, bin string, c execution.Case, found func(string) (execution.Case, bool)) suite.Trial {
 	return func(base string) (reasons, late []string) { return playExec(ctx, bin, base, c, found) }
 }
 
 // loads tells whether a case loads the machine: what others measure would be its.
-func loads(c suite.ExecCase) bool { return c.Options.MaxProcesses > 0 || c.Options.Parallel > 1 }
+func loads(c execution.Case) bool { return c.Options.MaxProcesses > 0 || c.Options.Parallel > 1 }
 
 // report counts a case and tells why it failed.
 func report(t *testing.T, id string, reasons []string) {
@@ -83,18 +84,18 @@ func report(t *testing.T, id string, reasons []string) {
 }
 
 // finder finds the cases to which others refer.
-func finder(lines []suite.ExecLine) func(id string) (suite.ExecCase, bool) {
-	return func(id string) (suite.ExecCase, bool) {
-		i := slices.IndexFunc(lines, func(l suite.ExecLine) bool { return l.Case.ID == id && l.Err == nil })
+func finder(lines []execution.Line) func(id string) (execution.Case, bool) {
+	return func(id string) (execution.Case, bool) {
+		i := slices.IndexFunc(lines, func(l execution.Line) bool { return l.Case.ID == id && l.Err == nil })
 		if i < 0 {
-			return suite.ExecCase{}, false
+			return execution.Case{}, false
 		}
 		return lines[i].Case, true
 	}
 }
 
 // execNotApplicable tells why a case cannot be played here, "" if it can.
-func execNotApplicable(l suite.ExecLine) string {
+func execNotApplicable(l execution.Line) string {
 	switch {
 	case l.Err != nil:
 		return ""
@@ -110,7 +111,7 @@ func execNotApplicable(l suite.ExecLine) string {
 // runner that passes one of them would pass anything.
 func TestExecRunnerFailsFalseCases(t *testing.T) {
 	t.Parallel()
-	lines, err := suite.ReadExec(filepath.Join("testdata", "exec-false.jsonl"))
+	lines, err := execution.Read(filepath.Join("testdata", "exec-false.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

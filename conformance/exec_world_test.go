@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/execution"
 )
 
 // checkNoProcess checks that no process of the case has a command line that
@@ -26,12 +27,12 @@ func (r *run) checkNoProcess(prefix string) string {
 	if r.c.Options.KillDaemonAtMS != nil {
 		soon = patience // what a dead daemon leaves is killed by the kernel, in its own time
 	}
-	return suite.NoProcess(r.c, prefix, r.p.mark, r.p.base, soon)
+	return execution.NoProcess(r.c, prefix, r.p.mark, r.p.base, soon)
 }
 
 // checkSideEffects looks at files and processes.
 func (r *run) checkSideEffects(ctx context.Context, raw json.RawMessage) string {
-	want, err := suite.ReadEffects(raw)
+	want, err := execution.ReadEffects(raw)
 	if err != nil {
 		return err.Error()
 	}
@@ -245,7 +246,7 @@ func stepRefused() string {
 // its own it is listed and can be cancelled.
 func (r *run) checkKept(ctx context.Context, prefix string, listed, killable bool) string {
 	// A background call may be answered before its shell has started it.
-	if !suite.Within(patience, func() bool { return suite.Alive(prefix, r.p.mark, r.p.base) != "" || r.outputID() == r.id }) || suite.Alive(prefix, r.p.mark, r.p.base) == "" {
+	if !suite.Within(patience, func() bool { return execution.Alive(prefix, r.p.mark, r.p.base) != "" || r.outputID() == r.id }) || execution.Alive(prefix, r.p.mark, r.p.base) == "" {
 		return prefix + " is not there any more"
 	}
 	limit, cancel := context.WithTimeout(ctx, patience)
@@ -268,7 +269,7 @@ func (r *run) checkKept(ctx context.Context, prefix string, listed, killable boo
 			return m["tool_call_id"] == r.outputID() && typeIs(m, "background_ended")
 		})
 	})
-	if line := suite.Alive(prefix, r.p.mark, r.p.base); err != nil || line != "" {
+	if line := execution.Alive(prefix, r.p.mark, r.p.base); err != nil || line != "" {
 		return fmt.Sprintf("is not ended by a cancel: %s (%v)", line, err)
 	}
 	return ""

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/escape"
 )
 
 // networkVariable makes this test binary play one test in a network of its own, in which
@@ -44,7 +44,7 @@ func TestNoResolverSaysWhereLocalhostIs(t *testing.T) {
 func playInNetwork(t *testing.T, job networkJob) {
 	t.Helper()
 	probe := exec.CommandContext(t.Context(), "true")
-	probe.SysProcAttr = suite.WorldAttributes(false)
+	probe.SysProcAttr = escape.WorldAttributes(false)
 	if err := probe.Run(); err != nil {
 		t.Skip("this machine gives no network of the test's own: " + err.Error())
 	}
@@ -59,7 +59,7 @@ func playInNetwork(t *testing.T, job networkJob) {
 	}
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), networkVariable+"="+string(text), "GODEBUG=netdns=go")
-	cmd.SysProcAttr = suite.WorldAttributes(false)
+	cmd.SysProcAttr = escape.WorldAttributes(false)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -201,7 +201,7 @@ func (j networkJob) enter() error {
 	if err := syscall.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return err
 	}
-	if err := suite.MakeNetwork(); err != nil {
+	if err := escape.MakeNetwork(); err != nil {
 		return err
 	}
 	c, err := net.ListenPacket("udp", "127.0.0.53:53")

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/client"
-	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/execution"
 	"github.com/toold/toold/message"
 )
 
@@ -39,7 +39,7 @@ func newRig(tb testing.TB, settings map[string]any) *rig {
 		tb.Fatal(err)
 	}
 	r := &rig{tb: tb, program: program}
-	if r.site, err = newExecSite(tb.TempDir(), suite.ExecCase{}); err != nil {
+	if r.site, err = newExecSite(tb.TempDir(), execution.Case{}); err != nil {
 		tb.Fatal(err)
 	}
 	if err := r.site.add(settings); err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/execution"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools/spool"
@@ -70,7 +71,7 @@ func newSiege(t *testing.T) *siege {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if s.site, err = newExecSite(dir, suite.ExecCase{}); err != nil {
+	if s.site, err = newExecSite(dir, execution.Case{}); err != nil {
 		t.Fatal(err)
 	}
 	rules, err := policyText(setup{Default: "allow", Policy: json.RawMessage(`[{"ask": "bash sleep 0.001*"}]`)})

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/escape"
 )
 
 // TestStressConnectsThatChangeWhileTheyAreJudged lets a program connect to a socket of
@@ -17,11 +17,11 @@ import (
 // a socket of the machine, which must hear nothing.
 func TestStressConnectsThatChangeWhileTheyAreJudged(t *testing.T) {
 	tries := amount(t, "TOOLD_STRESS_RACES", 1000)
-	job := suite.World{Programs: escapePrograms(t)}
+	job := escape.World{Programs: escapePrograms(t)}
 	for mode, what := range []string{"the address", "a link", "the descriptor", "a folder", "nothing, but another thread writes"} {
 		t.Run(what, func(t *testing.T) {
 			bad := "@HOME@/.app/ipc.sock"
-			job.Case = suite.EscapeCase{
+			job.Case = escape.Case{
 				ID: fmt.Sprintf("race-%d", mode), Profile: "workspace-write", Setup: "cp @RACER@ @WS@/",
 				Command:       fmt.Sprintf("cd @WS@ && timeout 250 ./racer %d @WS@/g.sock %s 0 %d", mode, bad, tries),
 				MustNotHappen: "grep -q 'RACEHIT\\|unix:.*ipc.sock' @LOG@", MustHappen: "grep -q 'mode' $SBOUT",

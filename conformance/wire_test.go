@@ -22,6 +22,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/escape"
 	"github.com/toold/toold/internal/race"
 )
 
@@ -38,7 +39,7 @@ var (
 const daemonSource = "../cmd/toold"
 
 func TestMain(m *testing.M) {
-	if suite.InWorld(newEscapeTarget) || inNetwork() {
+	if escape.InWorld(newEscapeTarget) || inNetwork() {
 		return
 	}
 	if race.Enabled {

@@ -61,9 +61,6 @@ type Result struct {
 // UnknownSignal is the signal of a target that reports the exit code only.
 const UnknownSignal = "?"
 
-// ran reports whether the command did, however it ended.
-func (r Result) ran() bool { return r.Exit >= 0 || r.Signal != "" || r.TimedOut }
-
 // NotApplicable is the error of a Target that cannot do what a case needs. It says why.
 type NotApplicable string
 

@@ -27,27 +27,3 @@ func OpenTerminal() (master, terminal *os.File, err error) {
 	}
 	return master, os.NewFile(fd, "terminal"), nil
 }
-
-// openWindow opens a pair of terminals as a window of the user has one, raw and
-// without echo: nothing is in it but what somebody put there.
-func openWindow() (master, slave *os.File, err error) {
-	if master, slave, err = OpenTerminal(); err != nil {
-		return nil, nil, err
-	}
-	var mode syscall.Termios
-	return master, slave, ioctl(int(slave.Fd()), syscall.TCSETS, unsafe.Pointer(&mode))
-}
-
-// pending is what can be read from a terminal at once.
-func pending(f *os.File) string {
-	b := make([]byte, 4096)
-	fd := int(f.Fd())
-	if syscall.SetNonblock(fd, true) != nil {
-		return ""
-	}
-	n, err := syscall.Read(fd, b)
-	if err != nil {
-		return ""
-	}
-	return string(b[:n])
-}

@@ -21,6 +21,7 @@ import (
 	"syscall"
 
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/escape"
 )
 
 // adapter makes a target of an implementation.
@@ -46,7 +47,7 @@ func adapters(programs map[string]string) map[string]adapter {
 }
 
 func main() {
-	if suite.InWorld(func(w suite.World) suite.Target { return adapters(w.Programs)[w.Target] }) {
+	if escape.InWorld(func(w escape.World) suite.Target { return adapters(w.Programs)[w.Target] }) {
 		return
 	}
 	closeOnExec()

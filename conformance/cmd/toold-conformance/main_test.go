@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/escape"
 	"github.com/toold/toold/internal/race"
 )
 
@@ -37,7 +37,7 @@ func play(t *testing.T, target string, args ...string) (verdicts map[string]stri
 		t.Skip("the command is built without the race detector")
 	}
 	probe := exec.CommandContext(t.Context(), "true")
-	probe.SysProcAttr = suite.WorldAttributes(false)
+	probe.SysProcAttr = escape.WorldAttributes(false)
 	if err := probe.Run(); err != nil {
 		t.Skipf("no world can be made here: %v", err)
 	}

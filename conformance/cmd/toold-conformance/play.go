@@ -15,6 +15,8 @@ import (
 
 	"github.com/toold/toold/conformance"
 	"github.com/toold/toold/conformance/suite"
+	"github.com/toold/toold/conformance/suite/escape"
+	"github.com/toold/toold/conformance/suite/execution"
 )
 
 // result is what became of a case.
@@ -134,7 +136,7 @@ func (p *player) protocol(ctx context.Context, name string) (list []job, end fun
 }
 
 func (p *player) commands() (list []job, err error) {
-	lines, err := suite.ReadExec(p.file("exec"), p.file("exec-own"))
+	lines, err := execution.Read(p.file("exec"), p.file("exec-own"))
 	for _, l := range lines {
 		if l.Err != nil {
 			return nil, fmt.Errorf("%s: %w", l.Place, l.Err)
@@ -145,7 +147,7 @@ func (p *player) commands() (list []job, err error) {
 }
 
 func (p *player) attacks() (list []job, err error) {
-	cases, err := suite.ReadEscape(p.file("escape"), p.file("escape-own"))
+	cases, err := escape.Read(p.file("escape"), p.file("escape-own"))
 	for _, c := range cases {
 		list = append(list, job{c.ID, c.Own, func(ctx context.Context) (string, string) { return p.escape(ctx, c) }})
 	}
@@ -165,10 +167,10 @@ func (p *player) trial(id string, try suite.Trial) (verdict, why string) {
 	return "passed", ""
 }
 
-func (p *player) exec(ctx context.Context, c suite.ExecCase) (verdict, why string) {
+func (p *player) exec(ctx context.Context, c execution.Case) (verdict, why string) {
 	var inapt error
 	verdict, why = p.trial(c.ID, func(base string) (reasons, late []string) {
-		reasons, late, err := suite.PlayExec(ctx, p.adapter, base, c)
+		reasons, late, err := execution.Play(ctx, p.adapter, base, c)
 		var why suite.NotApplicable
 		if errors.As(err, &why) {
 			inapt = why
@@ -195,11 +197,11 @@ func (p *player) turn(again bool) (done func()) {
 	return p.alone.RUnlock
 }
 
-func (p *player) escape(ctx context.Context, c suite.EscapeCase) (verdict, why string) {
+func (p *player) escape(ctx context.Context, c escape.Case) (verdict, why string) {
 	if why := c.CannotPlay(); why != "" {
 		return notApplicable, why
 	}
-	w := suite.World{Case: c, Target: p.target, Programs: p.built.programs, Keep: p.adapter.Files(), User: true}
+	w := escape.World{Case: c, Target: p.target, Programs: p.built.programs, Keep: p.adapter.Files(), User: true}
 	got, err := w.Play(ctx)
 	if err != nil {
 		return "broken", err.Error()

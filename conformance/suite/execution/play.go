@@ -1,6 +1,6 @@
 //go:build linux
 
-package suite
+package execution
 
 import (
 	"cmp"
@@ -17,25 +17,27 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
-// execPlayer plays one exec case on a target.
-type execPlayer struct {
-	c       ExecCase
+// player plays one exec case on a target.
+type player struct {
+	c       Case
 	base    string
 	mark    string // marks the processes of this case
-	session Session
-	late    Lateness
+	session suite.Session
+	late    suite.Lateness
 }
 
-// PlayExec plays a case on a target in a directory. reasons are why it fails, late is what was
+// Play plays a case on a target in a directory. reasons are why it fails, late is what was
 // only too late; err is NotApplicable if the target cannot play it.
-func PlayExec(ctx context.Context, t Target, base string, c ExecCase) (reasons, late []string, err error) {
+func Play(ctx context.Context, t suite.Target, base string, c Case) (reasons, late []string, err error) {
 	if why := c.needs(); why != "" {
-		return nil, nil, NotApplicable(why)
+		return nil, nil, suite.NotApplicable(why)
 	}
-	p := &execPlayer{c: c, base: base, mark: fmt.Sprintf("%09d", time.Now().UnixNano()%1e9)}
-	at := Workspace{Dir: filepath.Join(base, "ws"), Home: filepath.Join(base, "home"), Scratch: filepath.Join(base, "target"), Profile: "workspace-write"}
+	p := &player{c: c, base: base, mark: fmt.Sprintf("%09d", time.Now().UnixNano()%1e9)}
+	at := suite.Workspace{Dir: filepath.Join(base, "ws"), Home: filepath.Join(base, "home"), Scratch: filepath.Join(base, "target"), Profile: "workspace-write"}
 	if err := p.prepare(&at); err != nil {
 		return nil, nil, fmt.Errorf("cannot prepare: %w", err)
 	}
@@ -51,7 +53,7 @@ func PlayExec(ctx context.Context, t Target, base string, c ExecCase) (reasons, 
 }
 
 // needs says what no Session has of that which a case needs, "" if nothing.
-func (c *ExecCase) needs() string {
+func (c *Case) needs() string {
 	switch o := c.Options; {
 	case c.Own != "":
 		return "own: " + c.Own
@@ -69,9 +71,9 @@ func (c *ExecCase) needs() string {
 
 // neutral reports whether a case has only options that any Session has, and expects
 // something that any shows.
-func (c *ExecCase) neutral() bool {
+func (c *Case) neutral() bool {
 	o := c.Options
-	known := ExecOptions{
+	known := Options{
 		TTY: o.TTY, TimeoutMS: o.TimeoutMS, CWD: o.CWD, Env: o.Env, Profile: o.Profile, Repeat: o.Repeat, Parallel: o.Parallel, Then: o.Then,
 		Slow: o.Slow, CancelAtMS: o.CancelAtMS, DaemonEnv: o.DaemonEnv, HomeWithBashrc: o.HomeWithBashrc,
 	}
@@ -83,7 +85,7 @@ func (c *ExecCase) neutral() bool {
 	return false
 }
 
-func (p *execPlayer) prepare(at *Workspace) error {
+func (p *player) prepare(at *suite.Workspace) error {
 	for _, dir := range []string{at.Dir, at.Home, at.Scratch} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err
@@ -109,7 +111,7 @@ func WriteStartFiles(home, text string) (err error) {
 }
 
 // repeat plays the case as often as it says, so many at once as it says.
-func (p *execPlayer) repeat(ctx context.Context) (reasons []string, err error) {
+func (p *player) repeat(ctx context.Context) (reasons []string, err error) {
 	workers := max(1, p.c.Options.Parallel)
 	for left := max(1, p.c.Options.Repeat, workers); left > 0 && len(reasons) == 0 && err == nil; left -= workers {
 		var mu sync.Mutex
@@ -129,7 +131,7 @@ func (p *execPlayer) repeat(ctx context.Context) (reasons []string, err error) {
 }
 
 // once plays the case one time.
-func (p *execPlayer) once(ctx context.Context) ([]string, error) {
+func (p *player) once(ctx context.Context) ([]string, error) {
 	reasons, err := p.run(ctx, p.c.Command(), p.c.Expect)
 	then := p.c.Options.Then
 	if err != nil || then == nil || len(reasons) > 0 {
@@ -145,22 +147,22 @@ func (p *execPlayer) once(ctx context.Context) ([]string, error) {
 // usual is the time of commands whose time is not the point of a case.
 const usual = 30 * time.Second
 
-// execRun is one command of a case and how it ended.
-type execRun struct {
-	p      *execPlayer
-	result Result
+// run is one command of a case and how it ended.
+type run struct {
+	p      *player
+	result suite.Result
 	status string // exited, timeout, cancelled or spawn_error
 	took   time.Duration
 	token  string
 }
 
 // run runs a command and compares what comes of it with what is expected.
-func (p *execPlayer) run(ctx context.Context, script string, expect map[string]json.RawMessage) (reasons []string, err error) {
-	r := execRun{p: p, status: "exited", token: fmt.Sprintf("token-%s-%d", p.mark, time.Now().UnixNano())}
-	limit, cancel := context.WithTimeout(ctx, Patience)
+func (p *player) run(ctx context.Context, script string, expect map[string]json.RawMessage) (reasons []string, err error) {
+	r := run{p: p, status: "exited", token: fmt.Sprintf("token-%s-%d", p.mark, time.Now().UnixNano())}
+	limit, cancel := context.WithTimeout(ctx, suite.Patience)
 	defer cancel()
 	o := p.c.Options
-	c := Command{
+	c := suite.Command{
 		Script: TokenName.ReplaceAllLiteralString(script, r.token),
 		Dir:    cmp.Or(o.CWD, filepath.Join(p.base, "ws")), Terminal: strings.TrimSuffix(o.TTY, "_pipe"),
 	}
@@ -181,14 +183,14 @@ func (p *execPlayer) run(ctx context.Context, script string, expect map[string]j
 	begun := time.Now()
 	r.result, err = p.session.Run(limit, c)
 	r.took = time.Since(begun)
-	var inapt NotApplicable
+	var inapt suite.NotApplicable
 	switch {
 	case errors.As(err, &inapt):
 		return nil, err
 	case closed(cancelled):
 		r.status = "cancelled"
 	case limit.Err() != nil:
-		return []string{fmt.Sprintf("it did not end within %v", Patience)}, nil
+		return []string{fmt.Sprintf("it did not end within %v", suite.Patience)}, nil
 	case err != nil:
 		r.status = "spawn_error"
 		r.result.Text = err.Error()
@@ -200,15 +202,15 @@ func (p *execPlayer) run(ctx context.Context, script string, expect map[string]j
 
 // canceller cancels a command at its time, which is not before it has said that it has
 // prepared itself, if it does. It returns what must hear what the command prints.
-func (p *execPlayer) canceller(ctx context.Context, script string, cancel func()) (live func([]byte)) {
-	word := Announcement(script)
+func (p *player) canceller(ctx context.Context, script string, cancel func()) (live func([]byte)) {
+	word := suite.Announcement(script)
 	ready, once := make(chan struct{}), sync.Once{}
 	if word == "" {
 		close(ready)
 	}
 	// Ends when it has cancelled the command, or with the command.
 	go func() {
-		if Elapse(ctx, time.Duration(*p.c.Options.CancelAtMS)*time.Millisecond) != nil {
+		if suite.Elapse(ctx, time.Duration(*p.c.Options.CancelAtMS)*time.Millisecond) != nil {
 			return
 		}
 		select {
@@ -238,7 +240,7 @@ func closed(c chan struct{}) bool {
 
 // check holds the run against what is expected of it. What only toold's own protocol
 // shows is not.
-func (r *execRun) check(expect map[string]json.RawMessage) (reasons []string) {
+func (r *run) check(expect map[string]json.RawMessage) (reasons []string) {
 	for _, name := range slices.Sorted(maps.Keys(expect)) {
 		why := ""
 		if stream, check := StreamCheck(name); check != nil {
@@ -259,7 +261,7 @@ func (r *execRun) check(expect map[string]json.RawMessage) (reasons []string) {
 	return reasons
 }
 
-func (r *execRun) stream(name string) Printed {
+func (r *run) stream(name string) Printed {
 	text := map[string]string{"stdout": r.result.Stdout, "stderr": r.result.Stderr, "combined": r.result.Stdout + r.result.Stderr}[name]
 	if r.p.c.Options.TTY != "off" {
 		text = strings.ReplaceAll(text, "\r\n", "\n") // as most terminals have it

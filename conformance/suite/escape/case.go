@@ -1,6 +1,6 @@
 //go:build linux
 
-package suite
+package escape
 
 import (
 	"bytes"
@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
-// EscapeCase is one line of a file of escape cases.
-type EscapeCase struct {
+// Case is one line of a file of escape cases.
+type Case struct {
 	ID      string
 	Own     string // why it is about toold only; empty: it is about any implementation
 	Profile string // read-only, workspace-write, network-off or full
@@ -34,10 +36,10 @@ type EscapeCase struct {
 	Observed json.RawMessage // not used
 }
 
-// ReadEscape reads files of escape cases.
-func ReadEscape(paths ...string) ([]EscapeCase, error) {
+// Read reads files of escape cases.
+func Read(paths ...string) ([]Case, error) {
 	var bad error
-	cases, err := ReadLines(func(place string, text []byte) (c EscapeCase) {
+	cases, err := suite.ReadLines(func(place string, text []byte) (c Case) {
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&c); err != nil || c.ID == "" {
@@ -52,7 +54,7 @@ func ReadEscape(paths ...string) ([]EscapeCase, error) {
 var otherTools = regexp.MustCompile(`\b(read_file|write_file|edit_file) (\{.*?\})(,|$| in a loop)`)
 
 // calls are the calls that a command stands for, and how often they are made.
-func (c EscapeCase) calls() (list []Call, times int, err error) {
+func (c Case) calls() (list []suite.Call, times int, err error) {
 	times = 1
 	command := script(c.Command, wordedCommands())
 	if strings.HasSuffix(command, " in a loop") {
@@ -60,10 +62,10 @@ func (c EscapeCase) calls() (list []Call, times int, err error) {
 	}
 	if strings.HasPrefix(c.Setup, "cwd=") {
 		dir, _, _ := strings.Cut(strings.TrimPrefix(c.Setup, "cwd="), ",")
-		return []Call{{Tool: "bash", Arguments: map[string]any{"command": command, "cwd": dir}}}, 30, nil
+		return []suite.Call{{Tool: "bash", Arguments: map[string]any{"command": command, "cwd": dir}}}, 30, nil
 	}
 	if !strings.HasPrefix(command, "read_file {") && !strings.HasPrefix(command, "write_file {") && !strings.HasPrefix(command, "edit_file {") {
-		return []Call{{Tool: "bash", Arguments: map[string]any{"command": command, "timeout": 300_000}}}, times, nil
+		return []suite.Call{{Tool: "bash", Arguments: map[string]any{"command": command, "timeout": 300_000}}}, times, nil
 	}
 	for _, m := range otherTools.FindAllStringSubmatch(command, -1) {
 		args := map[string]any{}
@@ -74,13 +76,13 @@ func (c EscapeCase) calls() (list []Call, times int, err error) {
 			args["file_path"] = path
 			delete(args, "path")
 		}
-		list = append(list, Call{Tool: m[1], Arguments: args})
+		list = append(list, suite.Call{Tool: m[1], Arguments: args})
 	}
 	return list, times, nil
 }
 
 // CannotPlay reports why a case cannot be played at all, "" if it can.
-func (c EscapeCase) CannotPlay() string {
+func (c Case) CannotPlay() string {
 	if c.InstallsSetuid() && !rootNeedsNoNamespace() {
 		return "only root can install a program of root's, for a case that is then played by somebody else"
 	}
@@ -103,10 +105,10 @@ func (c EscapeCase) CannotPlay() string {
 const proxySetup = "net=proxy "
 
 // ByName reports whether a case is about connections by name.
-func (c EscapeCase) ByName() bool { return strings.HasPrefix(c.Setup, proxySetup) }
+func (c Case) ByName() bool { return strings.HasPrefix(c.Setup, proxySetup) }
 
 // Hosts are those that the configuration of a case lists.
-func (c EscapeCase) Hosts() []string {
+func (c Case) Hosts() []string {
 	words, _, _ := strings.Cut(c.Setup, ";")
 	return regexp.MustCompile(`[\w.*-]+\.example(:\d+)?`).FindAllString(words, -1)
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package suite
+package execution
 
 import (
 	"bytes"
@@ -16,21 +16,23 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // runChecks lists what can be expected of a command on any target, beside its output; see
 // StreamCheck.
-func runChecks() map[string]func(r *execRun, want json.RawMessage) string {
-	return map[string]func(r *execRun, want json.RawMessage) string{
-		"status":    func(r *execRun, want json.RawMessage) string { return compare(r.status, want) },
-		"exit_code": func(r *execRun, want json.RawMessage) string { return compare(float64(r.result.Exit), want) },
-		"signal": func(r *execRun, want json.RawMessage) string {
-			if r.result.Signal == UnknownSignal && r.result.Exit > 128 {
+func runChecks() map[string]func(r *run, want json.RawMessage) string {
+	return map[string]func(r *run, want json.RawMessage) string{
+		"status":    func(r *run, want json.RawMessage) string { return compare(r.status, want) },
+		"exit_code": func(r *run, want json.RawMessage) string { return compare(float64(r.result.Exit), want) },
+		"signal": func(r *run, want json.RawMessage) string {
+			if r.result.Signal == suite.UnknownSignal && r.result.Exit > 128 {
 				return ""
 			}
 			return compare(r.result.Signal, want)
 		},
-		"within_s": number(func(r *execRun, s float64) string {
+		"within_s": number(func(r *run, s float64) string {
 			limit := time.Duration(s * float64(time.Second))
 			if r.took > hopeless*limit {
 				return fmt.Sprintf("is %v: it took %v", limit, r.took)
@@ -38,20 +40,20 @@ func runChecks() map[string]func(r *execRun, want json.RawMessage) string {
 			r.p.late.Check("within_s is", r.took, limit)
 			return ""
 		}),
-		"min_s": number(func(r *execRun, s float64) string {
+		"min_s": number(func(r *run, s float64) string {
 			if r.took.Seconds() < s {
 				return fmt.Sprintf("is %v: it took %v", s, r.took)
 			}
 			return ""
 		}),
-		"stdout_only_token": func(r *execRun, _ json.RawMessage) string {
-			return Differs(strings.ReplaceAll(r.result.Stdout, r.token+"\n", ""), "")
+		"stdout_only_token": func(r *run, _ json.RawMessage) string {
+			return suite.Differs(strings.ReplaceAll(r.result.Stdout, r.token+"\n", ""), "")
 		},
-		"no_process": func(r *execRun, want json.RawMessage) string { return r.noProcess(texts(want)[0]) },
-		"no_process_after_s": func(r *execRun, _ json.RawMessage) string {
+		"no_process": func(r *run, want json.RawMessage) string { return r.noProcess(texts(want)[0]) },
+		"no_process_after_s": func(r *run, _ json.RawMessage) string {
 			return "" // noProcess looks
 		},
-		"side_effects": func(r *execRun, want json.RawMessage) string {
+		"side_effects": func(r *run, want json.RawMessage) string {
 			e, err := ReadEffects(want)
 			if err != nil {
 				return err.Error()
@@ -78,8 +80,8 @@ func known(name string) bool {
 	return check != nil || runChecks()[name] != nil || slices.Contains(ownExpectations, name)
 }
 
-func number(check func(r *execRun, n float64) string) func(r *execRun, raw json.RawMessage) string {
-	return func(r *execRun, raw json.RawMessage) string {
+func number(check func(r *run, n float64) string) func(r *run, raw json.RawMessage) string {
+	return func(r *run, raw json.RawMessage) string {
 		var n float64
 		if err := json.Unmarshal(raw, &n); err != nil {
 			return "cannot be understood: " + err.Error()
@@ -88,22 +90,22 @@ func number(check func(r *execRun, n float64) string) func(r *execRun, raw json.
 	}
 }
 
-func (r *execRun) dir() string { return filepath.Join(r.p.base, "ws") }
+func (r *run) dir() string { return filepath.Join(r.p.base, "ws") }
 
-func (r *execRun) noProcess(prefix string) string {
+func (r *run) noProcess(prefix string) string {
 	return NoProcess(r.p.c, prefix, r.p.mark, r.p.base, time.Second)
 }
 
 // NoProcess returns which process of a case has a command line that begins so, after soon
 // at the latest, or comes back after the time that the case names; "" is none.
-func NoProcess(c ExecCase, prefix, mark, base string, soon time.Duration) string {
-	Within(soon, func() bool { return Alive(prefix, mark, base) == "" })
+func NoProcess(c Case, prefix, mark, base string, soon time.Duration) string {
+	suite.Within(soon, func() bool { return Alive(prefix, mark, base) == "" })
 	if line := Alive(prefix, mark, base); line != "" {
 		return "is still there: " + line
 	}
 	var after float64
 	if raw, ok := c.Expect["no_process_after_s"]; ok && json.Unmarshal(raw, &after) == nil {
-		Within(time.Duration(after*float64(time.Second)), func() bool { return Alive(prefix, mark, base) != "" })
+		suite.Within(time.Duration(after*float64(time.Second)), func() bool { return Alive(prefix, mark, base) != "" })
 		if line := Alive(prefix, mark, base); line != "" {
 			return "came back: " + line
 		}
@@ -192,7 +194,7 @@ func (e Effects) Check(dir string) string {
 	}
 	for name, content := range e.FileContent {
 		if got, err := os.ReadFile(at(name)); err != nil || string(got) != content {
-			return fmt.Sprintf("%s holds %s (%v)", name, Short(string(got)), err)
+			return fmt.Sprintf("%s holds %s (%v)", name, suite.Short(string(got)), err)
 		}
 	}
 	for name, lines := range e.FileLines {

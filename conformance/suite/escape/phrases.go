@@ -1,6 +1,6 @@
 //go:build linux
 
-package suite
+package escape
 
 import (
 	"regexp"

@@ -1,6 +1,6 @@
 //go:build linux
 
-package suite
+package escape
 
 import (
 	"bufio"
@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // fixture is what a case finds in its world: a home with secrets, a workspace with
@@ -167,7 +169,7 @@ func (f *fixture) outside(ctx context.Context, text string, vars map[string]stri
 }
 
 // calls are those of a case, with the places that it names.
-func (f *fixture) calls(c EscapeCase) ([]Call, int, error) {
+func (f *fixture) calls(c Case) ([]suite.Call, int, error) {
 	c.Command, c.Setup = f.places.Replace(script(c.Command, wordedCommands())), f.places.Replace(c.Setup)
 	return c.calls()
 }

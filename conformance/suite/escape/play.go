@@ -1,6 +1,6 @@
 //go:build linux
 
-package suite
+package escape
 
 import (
 	"context"
@@ -11,25 +11,27 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
-// escapePlayer plays one case inside its world.
-type escapePlayer struct {
+// player plays one case inside its world.
+type player struct {
 	w       World
 	f       *fixture
-	target  Target
-	session Session           // nil: it is not started
+	target  suite.Target
+	session suite.Session     // nil: it is not started
 	vars    map[string]string // what the scripts of the case see
-	last    Result
+	last    suite.Result
 }
 
-// playEscape plays a case and judges it.
-func playEscape(ctx context.Context, w World, target Target) Outcome {
+// play plays a case and judges it.
+func play(ctx context.Context, w World, target suite.Target) Outcome {
 	limit, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()
-	p := &escapePlayer{w: w, target: target, vars: map[string]string{"STARTED": "0", "STATUS": "", "RC": "", "GROWTH": "0", "INJECTED": "0", "OTHERTTY": "0"}}
+	p := &player{w: w, target: target, vars: map[string]string{"STARTED": "0", "STATUS": "", "RC": "", "GROWTH": "0", "INJECTED": "0", "OTHERTTY": "0"}}
 	got, err := p.play(limit)
-	var inapt NotApplicable
+	var inapt suite.NotApplicable
 	switch {
 	case errors.As(err, &inapt):
 		got = Outcome{Verdict: "not applicable", Why: string(inapt)}
@@ -53,7 +55,7 @@ func playEscape(ctx context.Context, w World, target Target) Outcome {
 	return got
 }
 
-func (p *escapePlayer) play(ctx context.Context) (Outcome, error) {
+func (p *player) play(ctx context.Context) (Outcome, error) {
 	var err error
 	if p.f, err = newFixture(ctx, p.w); err != nil {
 		return Outcome{}, fmt.Errorf("the fixture: %w", err)
@@ -93,12 +95,12 @@ func (p *escapePlayer) play(ctx context.Context) (Outcome, error) {
 }
 
 // mayRefuse reports whether a case is about what keeps a target from starting.
-func (c EscapeCase) mayRefuse() bool {
+func (c Case) mayRefuse() bool {
 	return strings.HasPrefix(c.ID, "dg-") || c.Command == "daemon start"
 }
 
 // setup runs the script that comes before the call.
-func (p *escapePlayer) setup(ctx context.Context) error {
+func (p *player) setup(ctx context.Context) error {
 	out, code := p.f.outside(ctx, script(p.w.Case.Setup, wordedSetups()), p.vars)
 	if code != 0 {
 		return fmt.Errorf("the setup ended with %d: %s", code, out)
@@ -108,7 +110,7 @@ func (p *escapePlayer) setup(ctx context.Context) error {
 
 // start starts the target and lets it serve a command: what it keeps ready is made
 // before the case begins.
-func (p *escapePlayer) start(ctx context.Context) (err error) {
+func (p *player) start(ctx context.Context) (err error) {
 	profile := p.w.Case.Profile
 	if p.w.Profile != "" {
 		profile = p.w.Profile
@@ -117,28 +119,28 @@ func (p *escapePlayer) start(ctx context.Context) (err error) {
 	if err := os.Mkdir(scratch, 0o755); err != nil {
 		return err
 	}
-	p.session, err = p.target.Open(ctx, Workspace{
+	p.session, err = p.target.Open(ctx, suite.Workspace{
 		Dir: p.f.ws, Home: p.f.home, Scratch: scratch, Profile: profile, Window: p.f.slave,
 		Env: []string{"SERVICE_API_KEY=ENVSECRET", "DAEMONENV=1", "GIT_CONFIG_NOSYSTEM=1"},
 	})
-	var refused *Refusal
+	var refused *suite.Refusal
 	if errors.As(err, &refused) {
 		p.vars["RC"] = fmt.Sprint(refused.Exit)
 	}
 	if err == nil {
-		_, err = p.session.Run(ctx, Command{Script: "true JOURNALSECRET", Dir: p.f.ws, Terminal: "off"})
+		_, err = p.session.Run(ctx, suite.Command{Script: "true JOURNALSECRET", Dir: p.f.ws, Terminal: "off"})
 	}
 	return err
 }
 
 // playBeside starts the call in the background, if the case has one, and waits until that has
 // made the file beside-ready in the workspace.
-func (p *escapePlayer) playBeside(ctx context.Context) error {
+func (p *player) playBeside(ctx context.Context) error {
 	c := p.w.Case
 	if c.Beside == "" {
 		return nil
 	}
-	if _, err := p.call(ctx, Call{
+	if _, err := p.call(ctx, suite.Call{
 		Tool: "bash", Conversation: "beside",
 		Arguments: map[string]any{"command": p.f.places.Replace(c.Beside), "background": true},
 	}); err != nil {
@@ -152,7 +154,7 @@ func (p *escapePlayer) playBeside(ctx context.Context) error {
 
 // act makes the calls of the case. A check that looks for an open door runs while
 // the door would be open; its verdict is returned as during.
-func (p *escapePlayer) act(ctx context.Context) (tool, text, during string, err error) {
+func (p *player) act(ctx context.Context) (tool, text, during string, err error) {
 	calls, times, err := p.f.calls(p.w.Case)
 	if err != nil {
 		return "", "", "", err
@@ -186,7 +188,7 @@ func (p *escapePlayer) act(ctx context.Context) (tool, text, during string, err 
 
 // try makes calls so many times. Of many tries some lose their own race and are refused:
 // those that ran count, and the last try is not made before one has.
-func (p *escapePlayer) try(ctx context.Context, calls []Call, times int, live func([]byte)) (tool, text string, err error) {
+func (p *player) try(ctx context.Context, calls []suite.Call, times int, live func([]byte)) (tool, text string, err error) {
 	ran := false
 	for try := 0; try < times || times > 1 && !ran; try++ {
 		for _, call := range calls {
@@ -205,27 +207,27 @@ func (p *escapePlayer) try(ctx context.Context, calls []Call, times int, live fu
 }
 
 // call makes a call, or runs its command where there are no calls.
-func (p *escapePlayer) call(ctx context.Context, c Call) (Result, error) {
-	if s, ok := p.session.(Caller); ok {
+func (p *player) call(ctx context.Context, c suite.Call) (suite.Result, error) {
+	if s, ok := p.session.(suite.Caller); ok {
 		return s.Call(ctx, c)
 	}
 	if c.Tool != "bash" || c.Conversation != "" || c.Arguments["background"] != nil {
-		return Result{}, NotApplicable("it needs tools other than commands, or calls in the background")
+		return suite.Result{}, suite.NotApplicable("it needs tools other than commands, or calls in the background")
 	}
-	command := Command{Script: fmt.Sprint(c.Arguments["command"]), Dir: p.f.ws, Terminal: "off", Timeout: 2 * time.Minute, Live: c.Live}
+	command := suite.Command{Script: fmt.Sprint(c.Arguments["command"]), Dir: p.f.ws, Terminal: "off", Timeout: 2 * time.Minute, Live: c.Live}
 	if dir, ok := c.Arguments["cwd"].(string); ok {
 		command.Dir = dir
 	}
 	r, err := p.session.Run(ctx, command)
-	var inapt NotApplicable
+	var inapt suite.NotApplicable
 	if err != nil && !errors.As(err, &inapt) {
-		return Result{Exit: -1, Text: err.Error()}, nil // it did not run
+		return suite.Result{Exit: -1, Text: err.Error()}, nil // it did not run
 	}
 	return r, err
 }
 
 // note writes down how the last call ended for the scripts.
-func (p *escapePlayer) note() {
+func (p *player) note() {
 	p.vars["STATUS"] = "error"
 	if p.last.Exit == 0 {
 		p.vars["STATUS"] = "success"
@@ -244,11 +246,12 @@ func (p *escapePlayer) note() {
 }
 
 // didNotRun reports why nothing was tried: an attack that never ran was not blocked.
-func (c EscapeCase) didNotRun(tool string, r Result) string {
+func (c Case) didNotRun(tool string, r suite.Result) string {
 	if tool != "bash" || c.mayRefuse() {
 		return ""
 	}
-	if !r.ran() {
+	ran := r.Exit >= 0 || r.Signal != "" || r.TimedOut
+	if !ran {
 		return fmt.Sprintf("the command did not run: %.300s", r.Text)
 	}
 	if (r.Exit == 126 || r.Exit == 127) && strings.HasPrefix(c.Command, "@E@ ") {
@@ -261,7 +264,7 @@ func (c EscapeCase) didNotRun(tool string, r Result) string {
 const logged = 250 * time.Millisecond
 
 // judge runs the checks of the case.
-func (p *escapePlayer) judge(ctx context.Context, during, text string) (Outcome, error) {
+func (p *player) judge(ctx context.Context, during, text string) (Outcome, error) {
 	if err := os.WriteFile(p.f.output, []byte(text), 0o644); err != nil {
 		return Outcome{}, err
 	}
@@ -269,7 +272,7 @@ func (p *escapePlayer) judge(ctx context.Context, during, text string) (Outcome,
 	got := Outcome{Verdict: "usable", Output: lastOf(text)}
 	if c.MustNotHappen != "" {
 		verdict, why := p.check(ctx, c.MustNotHappen)
-		if verdict == "false" && strings.Contains(c.MustNotHappen, "@LOG@") && Elapse(ctx, logged) == nil {
+		if verdict == "false" && strings.Contains(c.MustNotHappen, "@LOG@") && suite.Elapse(ctx, logged) == nil {
 			verdict, why = p.check(ctx, c.MustNotHappen)
 		}
 		switch {
@@ -294,7 +297,7 @@ func (p *escapePlayer) judge(ctx context.Context, during, text string) (Outcome,
 
 // check runs a check of the case outside: true, false, or unknown where it is no
 // script.
-func (p *escapePlayer) check(ctx context.Context, text string) (verdict, why string) {
+func (p *player) check(ctx context.Context, text string) (verdict, why string) {
 	text = script(text, wordedChecks())
 	if out, code := p.f.outside(ctx, "bash -n -c "+quoted(p.f.places.Replace(text)), p.vars); code != 0 {
 		return "unknown", fmt.Sprintf("nobody knows how to check %q: %s", text, out)

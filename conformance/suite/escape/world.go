@@ -1,6 +1,6 @@
 //go:build linux
 
-package suite
+package escape
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // A world is this very program, started again in namespaces of its own: what a case
@@ -30,7 +32,7 @@ const worldVariable = "TOOLD_CONFORMANCE_WORLD"
 type World struct {
 	Made     bool // the second stage
 	Base     string
-	Case     EscapeCase
+	Case     Case
 	Target   string            // who plays it; see InWorld
 	Programs map[string]string // by the name that each has in the directory bin of the world; e is the helper of the cases
 	Keep     []string          // files and folders that stay where they are, although what is around them goes
@@ -89,7 +91,7 @@ const ordinary = 1000
 
 // stopsNamespaces reports whether a case forbids user namespaces, which must hold in
 // its world only.
-func (c EscapeCase) stopsNamespaces() bool {
+func (c Case) stopsNamespaces() bool {
 	return strings.HasPrefix(c.Setup, "user.max_user_namespaces=0")
 }
 
@@ -121,7 +123,7 @@ func rootNeedsNoNamespace() bool {
 
 // InWorld plays the case for which this process was started, if it is the inside of a
 // world, and reports that; open gives the target that a World names.
-func InWorld(open func(w World) Target) bool {
+func InWorld(open func(w World) suite.Target) bool {
 	text := os.Getenv(worldVariable)
 	if text == "" {
 		return false
@@ -137,7 +139,7 @@ func InWorld(open func(w World) Target) bool {
 		os.Exit(1)
 	}
 	os.Unsetenv(worldVariable)
-	json.NewEncoder(os.Stdout).Encode(playEscape(context.Background(), w, open(w)))
+	json.NewEncoder(os.Stdout).Encode(play(context.Background(), w, open(w)))
 	return true
 }
 
@@ -304,7 +306,7 @@ func (w *World) prepare() error {
 
 // InstallsSetuid reports whether a case is about a program of root's. A call of root
 // has root's rights already, so that somebody else plays it.
-func (c EscapeCase) InstallsSetuid() bool { return strings.HasPrefix(c.Setup, "as root: install at ") }
+func (c Case) InstallsSetuid() bool { return strings.HasPrefix(c.Setup, "as root: install at ") }
 
 // installSetuid puts a program into the world that makes whoever starts it root.
 func (w *World) installSetuid() error {

@@ -1,14 +1,15 @@
 //go:build linux
 
-package suite
+package execution
 
 import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
 // Printed is a stream of a command.
@@ -28,7 +29,7 @@ func streamChecks() map[string]func(p Printed, want json.RawMessage) string {
 		return func(p Printed, want json.RawMessage) string {
 			for _, part := range texts(want) {
 				if (holds(p.All, part) || holds(p.Shown, part)) != wanted {
-					return fmt.Sprintf("%s does not hold of %s", Short(part), Short(p.All))
+					return fmt.Sprintf("%s does not hold of %s", suite.Short(part), suite.Short(p.All))
 				}
 			}
 			return ""
@@ -45,7 +46,7 @@ func streamChecks() map[string]func(p Printed, want json.RawMessage) string {
 		"contains":     every(strings.Contains, true),
 		"not_contains": every(strings.Contains, false),
 		"matches": every(func(text, pattern string) bool {
-			found, err := Find(pattern, text)
+			found, err := suite.Find(pattern, text)
 			return err == nil && found
 		}, true),
 		// The beginning and the end are those of the record and of what is shown.
@@ -60,9 +61,9 @@ func (p Printed) edge(holds func(text, part string) bool, want json.RawMessage) 
 	for _, part := range texts(want) {
 		switch {
 		case !holds(p.All, part):
-			return fmt.Sprintf("%s does not hold of %s", Short(part), Short(p.All))
+			return fmt.Sprintf("%s does not hold of %s", suite.Short(part), suite.Short(p.All))
 		case !holds(p.Shown, part):
-			return fmt.Sprintf("%s does not hold of what the return shows: %s", Short(part), Short(p.Shown))
+			return fmt.Sprintf("%s does not hold of what the return shows: %s", suite.Short(part), suite.Short(p.Shown))
 		}
 	}
 	return ""
@@ -86,7 +87,7 @@ func compare(got any, raw json.RawMessage) string {
 	if err := json.Unmarshal(raw, &want); err != nil {
 		return err.Error()
 	}
-	return Differs(got, want)
+	return suite.Differs(got, want)
 }
 
 // StreamCheck finds the check for a name, and the stream that it is about.
@@ -97,29 +98,4 @@ func StreamCheck(name string) (stream string, check func(Printed, json.RawMessag
 		return stream, streamChecks()[what]
 	}
 	return "", nil
-}
-
-// Differs compares two values and says how they differ, "" if they do not.
-func Differs(got, want any) string {
-	if got == want {
-		return ""
-	}
-	return fmt.Sprintf("is %s, want %s", Short(got), Short(want))
-}
-
-// Short renders a value for a reason.
-func Short(v any) string {
-	s := fmt.Sprintf("%#v", v)
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case string:
-		s = strconv.Quote(v)
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	}
-	if len(s) > 300 {
-		s = s[:200] + " … " + s[len(s)-80:]
-	}
-	return s
 }

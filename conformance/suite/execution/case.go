@@ -1,6 +1,6 @@
 //go:build linux
 
-package suite
+package execution
 
 import (
 	"bytes"
@@ -12,16 +12,18 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/toold/toold/conformance/suite"
 )
 
-// ExecCase is one line of a file of exec cases.
-type ExecCase struct {
+// Case is one line of a file of exec cases.
+type Case struct {
 	ID, Group, Title, Tool, Why string
 
 	Own string // why it is about toold only; empty: it is about any implementation
 
 	Arguments map[string]json.RawMessage
-	Options   ExecOptions
+	Options   Options
 	Expect    map[string]json.RawMessage // see execChecks and streamChecks
 
 	Auto          bool            // not used: every case is played
@@ -29,9 +31,9 @@ type ExecCase struct {
 	MustFail      string          `json:"must_fail"`      // only in exec-false.jsonl: the reason with which the case fails
 }
 
-// ExecOptions is how a case is played. Times named …_at_ms count from the moment
+// Options is how a case is played. Times named …_at_ms count from the moment
 // at which the client is told that the command runs.
-type ExecOptions struct {
+type Options struct {
 	TTY       string            `json:"tty"` // off, single, split; split_pipe is played as split
 	TimeoutMS *int64            `json:"timeout_ms"`
 	CWD       string            `json:"cwd"`
@@ -39,11 +41,11 @@ type ExecOptions struct {
 	Profile   string            `json:"profile"` // agent (as it is by default), or one of the sandbox
 	Leftover  string            `json:"leftover"`
 
-	Repeat   int           `json:"repeat"`
-	Parallel int           `json:"parallel"`
-	Before   *ExecBefore   `json:"before"`
-	Then     *ExecFollowUp `json:"then"`
-	Slow     bool          `json:"slow"`
+	Repeat   int       `json:"repeat"`
+	Parallel int       `json:"parallel"`
+	Before   *Before   `json:"before"`
+	Then     *FollowUp `json:"then"`
+	Slow     bool      `json:"slow"`
 
 	SendTimes   int    `json:"send_times"`
 	ReuseIDOf   string `json:"reuse_id_of"`
@@ -81,8 +83,8 @@ type ExecOptions struct {
 	Redact         []string `json:"redact"`
 }
 
-// ExecBefore is a call that comes before each repetition.
-type ExecBefore struct {
+// Before is a call that comes before each repetition.
+type Before struct {
 	Tool    string `json:"tool"`
 	Path    string `json:"path"`
 	Content string `json:"content"`
@@ -90,15 +92,15 @@ type ExecBefore struct {
 	Command string `json:"command"`
 }
 
-// ExecFollowUp is a command that the same daemon runs afterwards, and what is
+// FollowUp is a command that the same daemon runs afterwards, and what is
 // expected of it.
-type ExecFollowUp struct {
+type FollowUp struct {
 	Command string
 	Expect  map[string]json.RawMessage
 }
 
 // UnmarshalJSON reads the command and keeps the rest as what is expected of it.
-func (f *ExecFollowUp) UnmarshalJSON(text []byte) error {
+func (f *FollowUp) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &f.Expect); err != nil {
 		return err
 	}
@@ -110,20 +112,20 @@ func (f *ExecFollowUp) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(command, &f.Command)
 }
 
-// ExecLine is a case as it stands in a file. A case that cannot be read fails.
-type ExecLine struct {
+// Line is a case as it stands in a file. A case that cannot be read fails.
+type Line struct {
 	Place string // file:line
-	Case  ExecCase
+	Case  Case
 	Err   error
 }
 
-// ReadExec reads files of exec cases.
-func ReadExec(paths ...string) ([]ExecLine, error) { return ReadLines(readExecCase, paths) }
+// Read reads files of exec cases.
+func Read(paths ...string) ([]Line, error) { return suite.ReadLines(readExecCase, paths) }
 
 // readExecCase reads one case. What the runner does not know is an error, since a
 // case half understood would pass for the wrong reason.
-func readExecCase(place string, text []byte) ExecLine {
-	l := ExecLine{Place: place}
+func readExecCase(place string, text []byte) Line {
+	l := Line{Place: place}
 	var head struct{ ID string }
 	if l.Err = json.Unmarshal(text, &head); l.Err != nil {
 		l.Case.ID = place
@@ -143,7 +145,7 @@ func readExecCase(place string, text []byte) ExecLine {
 
 // complete generates what is too long to be written down and refuses a case that
 // expects what nobody checks.
-func (c *ExecCase) complete() error {
+func (c *Case) complete() error {
 	for name, value := range c.Arguments {
 		target, ok := strings.CutSuffix(name, "_generator")
 		if !ok {
@@ -179,7 +181,7 @@ func (c *ExecCase) complete() error {
 }
 
 // Command is the script of the case.
-func (c *ExecCase) Command() string {
+func (c *Case) Command() string {
 	var s string
 	json.Unmarshal(c.Arguments["command"], &s)
 	return s
@@ -189,7 +191,7 @@ func (c *ExecCase) Command() string {
 // mark, so that its own processes can be told from others. Files that it names in
 // /tmp lie in its workspace instead, since commands have a /tmp of their own. A
 // variable of the case does not have the prefix that toold keeps for itself.
-func (c *ExecCase) Mark(mark, workspace string) error {
+func (c *Case) Mark(mark, workspace string) error {
 	c.Arguments = maps.Clone(c.Arguments)
 	if text, ok := c.Arguments["command"]; ok {
 		c.Arguments["command"] = sleeping.ReplaceAllFunc(text, func(found []byte) []byte {
@@ -231,7 +233,7 @@ func longSleep(text string) bool {
 }
 
 // Asks reports whether a case expects something of which a name begins so.
-func (c *ExecCase) Asks(prefixes ...string) bool {
+func (c *Case) Asks(prefixes ...string) bool {
 	for name := range c.Expect {
 		if slices.ContainsFunc(prefixes, func(p string) bool { return len(name) >= len(p) && name[:len(p)] == p }) {
 			return true
@@ -242,10 +244,10 @@ func (c *ExecCase) Asks(prefixes ...string) bool {
 
 // Timeout is the time of a call, ms. Where the end of it is not the point of a case
 // it is long enough for a busy machine: what takes too long is late, not wrong.
-func (c *ExecCase) Timeout(ms int64) int64 {
+func (c *Case) Timeout(ms int64) int64 {
 	acted := c.Options.CancelAtMS != nil || c.Options.SignalAtMS != nil || c.Options.StepClockAtMS != nil
 	if ms <= 0 || acted || string(c.Expect["status"]) == `"timeout"` {
 		return ms
 	}
-	return max(ms, Patience.Milliseconds())
+	return max(ms, suite.Patience.Milliseconds())
 }
