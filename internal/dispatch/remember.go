@@ -122,10 +122,15 @@ func (d *Dispatcher) remembered(q question) *message.Decision {
 	return &said
 }
 
+// special reports whether an answer is not about the call as the agent sent it.
+func special(v approval.Verdict) bool {
+	return v.Arguments != "" || v.Escalation != (approval.Escalation{})
+}
+
 // remember stores a yes for the conversation, if the person or the policy wants that.
 func (d *Dispatcher) remember(q question, v approval.Verdict) {
 	byPolicy := v.Remember == "" && q.rules.policy.OncePerConversation() && !v.Before
-	if v.Remember != inConversation && !byPolicy || v.Escalation != (approval.Escalation{}) {
+	if v.Remember != inConversation && !byPolicy || special(v) {
 		return
 	}
 	if keys, ok := askedKeys(q.rules.policy, q.call, q.effects); ok {
@@ -200,13 +205,13 @@ func (d *Dispatcher) offered(q question, v approval.Verdict) (*check.Offer, erro
 		return nil, nil
 	case !v.Approve:
 		return nil, errors.New("only a yes is remembered; a rule that denies is written into the policy file")
+	case special(v):
+		return nil, errors.New("a yes with other arguments or a wider sandbox counts once and makes no rule")
 	case v.Remember == inConversation:
-		if _, ok := askedKeys(q.rules.policy, q.call, q.effects); !ok || v.Escalation != (approval.Escalation{}) {
-			return nil, errors.New("a yes to this call counts once: a rule asks every time, or it comes with a wider sandbox")
+		if _, ok := askedKeys(q.rules.policy, q.call, q.effects); !ok {
+			return nil, errors.New("a yes to this call counts once: a rule asks every time")
 		}
 		return nil, nil
-	case v.Arguments != "" || v.Escalation != (approval.Escalation{}):
-		return nil, errors.New("a yes with other arguments or a wider sandbox makes no rule")
 	case q.call.workspace.opt.Remember == nil:
 		return nil, errors.New("there is no policy file of your own to write a rule into")
 	case v.Remember == "rule":

@@ -158,3 +158,29 @@ func TestAnAnswerBecomesARuleOfThePolicyFile(t *testing.T) {
 		}
 	}
 }
+
+// What a person wrote is not what the agent sent, which was not approved.
+func TestAYesToOtherArgumentsIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Ask, &probe{})
+	defer b.stop(t)
+	b.SetPolicy(compiled(t, policy.File{
+		Name: "writes", OncePer: "conversation", Defaults: policy.Defaults{Write: policy.Ask},
+	}))
+	b.tool.does = policy.Effect{Kind: policy.Write, Path: "/nowhere/x", Canonical: "/nowhere/x"}
+	asked := 0
+	defer b.approvals.Join(onAsked(func(r approval.Request[message.ApprovalRequest]) {
+		asked++
+		for _, scope := range []string{"conversation", "command", ""} {
+			_, err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true, By: "ada", Arguments: `{"n": 2}`, Remember: scope})
+			if (err == nil) != (scope == "") {
+				t.Errorf("an edited call, to be remembered for %q: %v", scope, err)
+			}
+		}
+	}))()
+	for n := range 2 {
+		if b.call(t, fmt.Sprint("call_", n), `{"n": 1}`); asked != n+1 {
+			t.Errorf("after call %d, asked %d times", n, asked)
+		}
+	}
+}
