@@ -24,6 +24,9 @@ func (x *decoding) approvalResponse() {
 		x.errorf(InvalidArguments, "widen is beside approvals; put it into the item of its call")
 	case len(w.Approvals) > 0 && w.Arguments != nil:
 		x.errorf(InvalidArguments, "arguments are beside approvals; put them into the item of their call")
+	case len(w.Approvals) > 0 && w.Approve != nil && !*w.Approve:
+		x.errorf(InvalidArguments, "approve: false is beside approvals; put it into the item of its call")
+		return
 	case len(w.Approvals) > 0:
 		response.Answers = x.answers(w.Approvals)
 	case w.Approve != nil && w.ApprovalRequestID != "":
@@ -41,21 +44,28 @@ func (x *decoding) approvalResponse() {
 	}
 }
 
+// answers returns the valid items. Nothing else decides the call of a faulty one, which may be a no.
 func (x *decoding) answers(items []wireAnswer) []ApprovalAnswer {
 	var answers []ApprovalAnswer
+	unclear := false
 	for i, item := range items {
-		if x.refuse(item.faults) {
-			x.errs[len(x.errs)-1].CallID = item.CallID
+		text := item.problem(items[:i])
+		switch {
+		case x.refuse(item.faults):
+		case text != "":
+			x.errorf(InvalidArguments, "%s", text)
+		default:
+			widen, _ := item.Widen.widening(*item.Approve)
+			answers = append(answers, ApprovalAnswer{CallID: item.CallID, Approve: *item.Approve, Reason: item.Reason, Widen: widen, Arguments: item.Arguments})
 			continue
 		}
-		if text := item.problem(items[:i]); text != "" {
-			x.errorf(InvalidArguments, "%s", text).CallID = item.CallID
-			// Contradictory answers decide nothing.
-			answers = slices.DeleteFunc(answers, func(a ApprovalAnswer) bool { return item.CallID != "" && a.CallID == item.CallID })
-			continue
-		}
-		widen, _ := item.Widen.widening(*item.Approve)
-		answers = append(answers, ApprovalAnswer{CallID: item.CallID, Approve: *item.Approve, Reason: item.Reason, Widen: widen, Arguments: item.Arguments})
+		x.errs[len(x.errs)-1].CallID = item.CallID
+		answers = slices.DeleteFunc(answers, func(a ApprovalAnswer) bool { return a.CallID == item.CallID })
+		unclear = unclear || checkID(item.CallID, "tool_call_id", item.faults) != nil
+	}
+	if unclear && len(answers) > 0 {
+		x.errorf(InvalidArguments, "an item of approvals does not name its call clearly, so no item counts")
+		return nil
 	}
 	return answers
 }
