@@ -9,6 +9,7 @@ import (
 
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/policy/check"
 )
@@ -61,9 +62,18 @@ func eventOf(rec journal.Record) check.Event {
 		ID: rec.ID, Client: rec.Client, Agent: rec.AgentID, Hash: rec.ArgsHash, At: rec.ReceivedAt,
 		ByPerson: rec.Decision.By == "person" || rec.Decision.By == "beforehand",
 		Allowed:  rec.Decision.Action == policy.Allow.String(),
-		Widened:  rec.Decision.Widened != "",
+		Altered:  rec.Decision.Widened != "" || edited(rec),
 		Worked:   rec.Status == "success" && (rec.ExitCode == nil || *rec.ExitCode == 0),
 	}
+}
+
+// edited reports whether a person changed the arguments, or that cannot be read.
+func edited(rec journal.Record) bool {
+	if rec.Decision.By != "person" || len(rec.Result) == 0 {
+		return false
+	}
+	ret, err := message.Record(rec.Result).Return()
+	return err != nil || ret.Decision != nil && len(ret.Decision.Edited) > 0
 }
 
 // CallText is a call in one line.

@@ -17,7 +17,7 @@ type Event struct {
 
 	ByPerson bool // possibly beforehand
 	Allowed  bool
-	Widened  bool // needed an escalation
+	Altered  bool // ran with an escalation or other arguments
 	Worked   bool // ran and did not fail
 }
 
@@ -60,7 +60,7 @@ func (h *History) Add(e Event, effects func() ([]policy.Effect, error)) {
 	switch {
 	case e.ByPerson && !e.Allowed:
 		p.Refused = true
-	case e.ByPerson && e.Worked && !e.Widened:
+	case e.ByPerson && e.Worked && !e.Altered:
 		p.Approved, p.Last, p.Refused = p.Approved+1, e.At, false
 	}
 }
