@@ -77,12 +77,13 @@ type ListCalls struct {
 
 // GetOutput requests a call's recorded output.
 type GetOutput struct {
-	MessageType string `json:"message_type"`
-	RequestID   string `json:"request_id,omitempty" wire:"id"`
-	CallID      string `json:"tool_call_id" wire:"id"`
-	Stream      string `json:"stream,omitempty" jsonschema:"stdout, stderr or combined (default)"`
-	Offset      int64  `json:"offset,omitempty" jsonschema:"bytes of the stream"`
-	Limit       int64  `json:"limit,omitempty" jsonschema:"bytes; 0 is the daemon's default"`
+	MessageType string  `json:"message_type"`
+	RequestID   string  `json:"request_id,omitempty" wire:"id"`
+	CallID      string  `json:"tool_call_id" wire:"id"`
+	AgentID     *string `json:"agent_id,omitempty" wire:"id" jsonschema:"whose call: several agents may use the same id"`
+	Stream      string  `json:"stream,omitempty" jsonschema:"stdout, stderr or combined (default)"`
+	Offset      int64   `json:"offset,omitempty" jsonschema:"bytes of the stream"`
+	Limit       int64   `json:"limit,omitempty" jsonschema:"bytes; 0 is the daemon's default"`
 }
 
 func (g *GetOutput) check() string {

@@ -92,7 +92,7 @@ func goesOn(t *testing.T, dir string) {
 	noError(t, err)
 	rec, _, err := j.Begin(t.Context(), journal.Call{Client: "agent", ID: "another", Message: []byte(`{}`)}, journal.Decision{Action: "allow"})
 	noError(t, err)
-	if found, err := j.Find(t.Context(), "agent", "allowed"); err != nil || !strings.Contains(string(found.Result), "done") {
+	if found, err := j.FindAs(t.Context(), "agent", "", "allowed"); err != nil || !strings.Contains(string(found.Result), "done") {
 		t.Errorf("an earlier call is %+v, %v", found, err)
 	}
 	_, err = j.Finish(t.Context(), rec.Key, journal.Outcome{Status: "success"}, func(int64) (string, []byte, error) { return "m", []byte(`{}`), nil })

@@ -45,7 +45,7 @@ func TestABackgroundCallIsACallOfItsOwn(t *testing.T) {
 	if !strings.HasPrefix(c.ID, message.BackgroundPrefix) || c.BackgroundOf().ID != "call_1" {
 		t.Fatalf("it is %s of %v", c.ID, c.BackgroundOf())
 	}
-	rec, err := b.journal.Find(t.Context(), "agent", c.ID)
+	rec, err := b.journal.FindAs(t.Context(), "agent", "", c.ID)
 	if err != nil || rec.State != journal.Running || rec.IntendedAt.IsZero() || rec.Decision.Action != "allow" || rec.BackgroundOf != "call_1" {
 		t.Errorf("the journal has %+v, %v", rec, err)
 	}
@@ -76,7 +76,7 @@ func TestABackgroundCallNeedsNoWatcher(t *testing.T) {
 		t.Error("it is stopped when its watchers leave")
 	}
 	must(t, b.Shutdown(t.Context()))
-	rec, err := b.journal.Find(t.Context(), "agent", c.ID)
+	rec, err := b.journal.FindAs(t.Context(), "agent", "", c.ID)
 	if err != nil || rec.ErrorType != "shutdown" {
 		t.Errorf("after the shutdown the journal has %+v, %v", rec, err)
 	}

@@ -50,7 +50,7 @@ func TestAYesWidensItsOwnCallAlone(t *testing.T) {
 	b, h := widening(t, &probe{confined: true, run: func(_ context.Context, io tools.IO) tools.Result {
 		got = append(got, io.Escalation.Words())
 		if before.ID == "" {
-			before, _ = b.journal.Find(context.Background(), "agent", "call_1")
+			before, _ = b.journal.FindAs(context.Background(), "agent", "", "call_1")
 		}
 		return tools.Result{Text: "probed", Sandbox: &sandbox.Report{Profile: "workspace-write"}}
 	}})
@@ -169,7 +169,7 @@ func TestTheBackgroundCallHasWhatWasAdded(t *testing.T) {
 	if words := <-got; words.Network != "full" {
 		t.Errorf("it runs with %+v", words)
 	}
-	rec, err := b.journal.Find(t.Context(), "agent", f.Background.ID)
+	rec, err := b.journal.FindAs(t.Context(), "agent", "", f.Background.ID)
 	if err != nil || rec.Decision.Person != "ada" || rec.Decision.Widened != `{"network":"full"}` {
 		t.Errorf("the journal has %+v, %v", rec, err)
 	}

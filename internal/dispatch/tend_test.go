@@ -35,7 +35,7 @@ func TestAReturnThatCouldNotBeJournalledIsGivenAgain(t *testing.T) {
 	if again.Return == nil || again.Return.ID != first.Return.ID || !again.Return.Replayed || b.tool.ran.Load() != 1 {
 		t.Fatalf("the repeat got %+v after %d runs", again, b.tool.ran.Load())
 	}
-	if stored, err := b.journal.Find(t.Context(), "agent", "call_1"); err != nil || len(stored.Result) == 0 {
+	if stored, err := b.journal.FindAs(t.Context(), "agent", "", "call_1"); err != nil || len(stored.Result) == 0 {
 		t.Errorf("it was not journalled with the repeat: %+v, %v", stored, err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/toold/toold/internal/statedir"
 )
 
-// Find returns the latest call of a client with this id, or ErrNotFound.
-func (j *Journal) Find(ctx context.Context, client, callID string) (Record, error) {
-	return j.latest(ctx, cID, j.index.hash.of(callID), func(c *Call) bool { return c.Client == client && c.ID == callID })
+// FindFunc returns the latest call with this id that fits, or ErrNotFound.
+func (j *Journal) FindFunc(ctx context.Context, callID string, fits func(*Call) bool) (Record, error) {
+	return j.latest(ctx, cID, j.index.hash.of(callID), func(c *Call) bool { return c.ID == callID && fits(c) })
 }
 
 // FindAs returns the latest call of an agent of a client with this id, or ErrNotFound.

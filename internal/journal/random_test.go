@@ -214,7 +214,9 @@ func compareQueries(t *testing.T, r *rand.Rand, j *Journal) {
 			find func() (Record, error)
 			fits func(*Record) bool
 		}{
-			"Find":    {func() (Record, error) { return j.Find(t.Context(), client, id) }, func(c *Record) bool { return c.Client == client && c.ID == id }},
+			"FindFunc": {func() (Record, error) {
+				return j.FindFunc(t.Context(), id, func(c *Call) bool { return c.Client == client })
+			}, func(c *Record) bool { return c.Client == client && c.ID == id }},
 			"FindAs":  {func() (Record, error) { return j.FindAs(t.Context(), client, agent, id) }, func(c *Record) bool { return c.Client == client && c.AgentID == agent && c.ID == id }},
 			"FindAny": {func() (Record, error) { return j.FindAny(t.Context(), id) }, func(c *Record) bool { return c.ID == id }},
 		} {

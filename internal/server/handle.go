@@ -175,18 +175,18 @@ func (s *Server) question(a message.ApprovalAnswer) (id string, refused *message
 	return named[0].ID, nil
 }
 
-// named returns the calls that a frame to stop or feed them names: the one that this connection
-// follows, otherwise every one with the id that it may stop, since agents may choose the same.
-func (ss *session) named(callID string) []*dispatch.Call {
+// named returns the live calls of a client, "": any, that a frame names: those that this connection follows,
+// otherwise every one with the id, since agents may choose the same.
+func (ss *session) named(client, callID string) []*dispatch.Call {
 	if it := ss.findItem(func(it *item) bool { return it.sub.Request.Item == callID }); it != nil {
 		callID = it.key().ID
 	}
 	if callID == "" {
 		return nil
 	}
-	calls := ss.srv.opt.Dispatch.Find(ss.stoppable(), callID)
-	if i := slices.IndexFunc(calls, ss.follows); i >= 0 {
-		return calls[i : i+1]
+	calls := ss.srv.opt.Dispatch.Find(client, callID)
+	if slices.ContainsFunc(calls, ss.follows) {
+		calls = slices.DeleteFunc(calls, func(c *dispatch.Call) bool { return !ss.follows(c) })
 	}
 	return calls
 }
@@ -199,7 +199,7 @@ func (ss *session) cancel(m *message.Cancel) {
 		ss.srv.opt.Dispatch.CancelAll(ss.stoppable(), m.Reason)
 		return
 	}
-	calls := ss.named(m.CallID)
+	calls := ss.named(ss.stoppable(), m.CallID)
 	for _, c := range calls {
 		c.Cancel(m.Reason)
 	}
@@ -218,7 +218,7 @@ func (ss *session) input(m *message.ToolInput) {
 	if !ss.may("send input", m.CallID, Agent, Approver, Admin) {
 		return
 	}
-	calls := ss.named(m.CallID)
+	calls := ss.named(ss.stoppable(), m.CallID)
 	switch {
 	case len(calls) == 0:
 		ss.refuse(message.NotRunning, m.CallID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown")

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/toold/toold/internal/dispatch"
@@ -31,7 +32,7 @@ func (ss *session) answered(answer any, e *message.Error) {
 }
 
 func (ss *session) output(m *message.GetOutput) (*message.Output, *message.Error) {
-	rec, e := ss.recording(m.CallID)
+	rec, e := ss.recording(m)
 	if e != nil {
 		return nil, e
 	}
@@ -62,32 +63,51 @@ func (ss *session) output(m *message.GetOutput) (*message.Output, *message.Error
 	return answer, nil
 }
 
-func (ss *session) recording(callID string) (dispatch.Recording, *message.Error) {
-	live := ss.srv.opt.Dispatch.Find(ss.client(), callID)
+// recording finds the output of a call. To an agent, an id that several agents have used names none of their calls.
+func (ss *session) recording(m *message.GetOutput) (dispatch.Recording, *message.Error) {
+	visible := func(agent string) bool { return m.AgentID == nil || agent == *m.AgentID }
+	live := slices.DeleteFunc(ss.named(ss.client(), m.CallID), func(c *dispatch.Call) bool { return !visible(c.Key().Agent) })
+	agents := map[string]bool{}
+	for _, c := range live {
+		agents[c.Key().Agent] = true
+	}
+	// record finds the latest call of an agent that is not in agents yet.
+	record := func() (journal.Record, error) {
+		rec, err := ss.srv.opt.Journal.FindFunc(context.Background(), m.CallID, func(c *journal.Call) bool {
+			own := ss.client() == "" || c.Client == ss.client()
+			return own && visible(c.AgentID) && !agents[c.AgentID]
+		})
+		if err == nil {
+			agents[rec.AgentID] = true
+		}
+		return rec, err
+	}
+	var rec journal.Record
+	var err error
+	if len(live) == 0 {
+		rec, err = record()
+	}
+	if err == nil && ss.client() != "" && !slices.ContainsFunc(live, ss.follows) {
+		if _, unread := record(); !errors.Is(unread, journal.ErrNotFound) {
+			err = unread
+		}
+	}
+	switch {
+	case errors.Is(err, journal.ErrNotFound):
+		return nil, message.NotFound.Errorf("no call of yours has this tool_call_id")
+	case err != nil:
+		return nil, message.InternalError.Errorf("the journal cannot be read: %v", err)
+	case len(agents) > 1 && ss.client() != "":
+		return nil, message.InvalidArguments.Errorf("calls of several agents have this tool_call_id; add the agent_id of the one that is meant")
+	case len(live) == 0:
+		return dispatch.OpenRecording(rec)
+	}
 	for _, c := range live {
 		if rec := c.Recording(); rec != nil {
 			return rec, nil
 		}
 	}
-	if len(live) > 0 {
-		return nil, message.NotRunning.Errorf("this call has not begun to run, so it has no output yet; ask again when tool_started has come")
-	}
-	rec, err := ss.record(callID)
-	if errors.Is(err, journal.ErrNotFound) {
-		return nil, message.NotFound.Errorf("no call of yours has this tool_call_id")
-	}
-	if err != nil {
-		return nil, message.InternalError.Errorf("the journal cannot be read: %v", err)
-	}
-	return dispatch.OpenRecording(rec)
-}
-
-// record finds an ended call: an agent's own, or any client's latest.
-func (ss *session) record(callID string) (journal.Record, error) {
-	if client := ss.client(); client != "" {
-		return ss.srv.opt.Journal.Find(context.Background(), client, callID)
-	}
-	return ss.srv.opt.Journal.FindAny(context.Background(), callID)
+	return nil, message.NotRunning.Errorf("this call has not begun to run, so it has no output yet; ask again when tool_started has come")
 }
 
 func stream(name string) tools.Stream {

@@ -128,3 +128,46 @@ func TestAQueuedCallHasNoOutputYet(t *testing.T) {
 	write(t, conn, `{"message_type":"cancel","all":true}`)
 	until(t, conn, "tool_return_message")
 }
+
+// Ids are unique per agent only.
+func TestOneAgentDoesNotGetTheOutputOfAnother(t *testing.T) {
+	t.Parallel()
+	end := make(chan struct{})
+	ran := 0 // the calls run one after another
+	ts := newCallServer(t, policy.Allow, func(_ context.Context, io tools.IO) tools.Result {
+		ran++
+		n := ran
+		io.Output(tools.Stdout, fmt.Append(nil, "of agent-", n))
+		io.Started(tools.Started{})
+		if n == 3 {
+			<-end
+		}
+		return tools.Result{}
+	})
+	conn, other := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret)
+	of := func(agent string) string {
+		return strings.Replace(call("call_1"), `{`, `{"agent_id":"`+agent+`",`, 1)
+	}
+	for _, agent := range []string{"agent-1", "agent-2"} {
+		write(t, conn, of(agent))
+		until(t, conn, "tool_return_message")
+	}
+	asks := func(conn *websocket.Conn, more, want string) {
+		t.Helper()
+		write(t, conn, `{"message_type":"get_output","request_id":"q","tool_call_id":"call_1"`+more+`}`)
+		if frame, _ := until(t, conn, `"request_id":"q"`); !strings.Contains(frame, want) {
+			t.Errorf("asked with %q: %s, want %q", more, frame, want)
+		}
+	}
+	asks(conn, "", "invalid_arguments")
+	write(t, conn, of("agent-3"))
+	until(t, conn, "tool_started")
+	asks(other, "", "invalid_arguments")
+	asks(conn, "", "of agent-3")
+	for _, agent := range []string{"agent-1", "agent-2", "agent-3"} {
+		asks(conn, `,"agent_id":"`+agent+`"`, "of "+agent)
+	}
+	asks(conn, `,"agent_id":"agent-4"`, "not_found")
+	close(end)
+	until(t, conn, "tool_return_message")
+}

@@ -59,7 +59,7 @@ func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time
 			denied := e.ret.ErrorType != nil && *e.ret.ErrorType == message.Denied
 			return outcome{e.ret.Result, e.ret.Status == "success", denied}
 		case <-late:
-			return outcome{text: b.soFar(call.ID), ok: true}
+			return outcome{text: b.soFar(call), ok: true}
 		case <-done:
 			done = nil
 			b.stop(call.ID)
@@ -67,16 +67,16 @@ func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time
 	}
 }
 
-func (b *bridge) soFar(id string) string {
+func (b *bridge) soFar(call client.Call) string {
 	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
 	defer cancel()
 	printed := ""
 	if agent, err := b.daemon.Get(ctx, b.directory()); err == nil {
-		if _, text, err := agent.GetOutput(ctx, message.GetOutput{CallID: id}); err == nil {
+		if _, text, err := agent.GetOutput(ctx, message.GetOutput{CallID: call.ID, AgentID: &call.AgentID}); err == nil {
 			printed = strings.ToValidUTF8(string(text), "\ufffd") + "\n"
 		}
 	}
-	return printed + fmt.Sprintf("[The call is still running, or waits for a person, as %s. Read its output and state with bash_output, end it with bash_kill.]", id)
+	return printed + fmt.Sprintf("[The call is still running, or waits for a person, as %s. Read its output and state with bash_output, end it with bash_kill.]", call.ID)
 }
 
 func (b *bridge) stop(id string) {
