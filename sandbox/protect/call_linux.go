@@ -43,6 +43,9 @@ func (w *Watcher) Begin(granted []string, violated func()) *Call {
 	c.existing = []string{}
 	c.Covered, c.Links = map[string]bool{}, map[string]link{}
 	c.Granted = slices.DeleteFunc(slices.Clone(granted), func(path string) bool { return w.options.name(path) == "" && w.ledTo(path) == "" })
+	for _, path := range w.ways {
+		_, _ = w.lstat(path) // in a directory that a call has closed, bwrap would not find it
+	}
 	for _, path := range w.look() {
 		if !c.may(path) {
 			c.existing = append(c.existing, path)

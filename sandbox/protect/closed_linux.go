@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,27 +36,26 @@ func (w *Watcher) opened(f *directory) {
 	}
 }
 
-// openUp makes a directory and its ancestors accessible, from the top and by descriptors, if
-// changed since then.
+// openUp makes a directory and its ancestors accessible, from the top, if changed since then.
 func (f *directory) openUp(since time.Time) {
-	var names []string
-	for ; f.parent != nil; f = f.parent {
-		names = append(names, f.name)
+	root := f
+	for root.parent != nil {
+		root = root.parent
 	}
-	fd, err := nofollow.Open(f.name, unix.O_PATH|unix.O_DIRECTORY)
-	for i := len(names) - 1; err == nil; i-- {
-		if in, err := nofollow.Stat(fd, ""); err == nil && !in.Changed.Before(since) {
-			_, _ = nofollow.OpenUp(fd)
+	_ = nofollow.OpenUpTo(root.name, f.path(), since) // then it stays closed
+}
+
+// lstat examines a path. It opens the directories below the roots that calls may have closed: EACCES
+// means that one was closed again.
+func (w *Watcher) lstat(path string) (nofollow.Info, error) {
+	in, err := nofollow.Lstat(path)
+	for _, root := range w.options.Roots {
+		if _, below := inside(path, root); !below || err != unix.EACCES {
+			continue
 		}
-		if i < 0 {
-			break
+		if err = nofollow.OpenUpTo(root, filepath.Dir(path), time.Time{}); err == nil {
+			in, err = nofollow.Lstat(path)
 		}
-		var next int
-		next, err = nofollow.OpenIn(fd, names[i], unix.O_PATH|unix.O_DIRECTORY)
-		unix.Close(fd)
-		fd = next
 	}
-	if err == nil {
-		unix.Close(fd)
-	}
+	return in, err
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
@@ -19,8 +21,10 @@ func (w *Watcher) real(path string, named bool) string {
 	at, ahead := "/", parts(path)
 	for links := 0; len(ahead) > 0; {
 		next := filepath.Join(at, ahead[0])
-		in, err := nofollow.Lstat(next)
+		in, err := w.lstat(next)
 		switch {
+		case err == unix.EACCES && w.inRoot(next):
+			return filepath.Join(append([]string{next}, ahead[1:]...)...)
 		case err != nil && (links > 0 || !named):
 			w.misses(next, filepath.Join(append([]string{next}, ahead[1:]...)...))
 			return ""
@@ -136,7 +140,7 @@ func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
 	if f.kind == gitDir {
 		work = filepath.Dir(dir)
 	}
-	return append(list, configured(dir, work)...)
+	return append(list, w.configured(dir, work)...)
 }
 
 // mostIncluded bounds the configurations read for one: they may include themselves.
@@ -144,9 +148,10 @@ const mostIncluded = 50
 
 // configured lists what the configuration of a git directory names, with its includes. Hooks are
 // relative to work, or to the configured work tree.
-func configured(dir, work string) (list []string) {
+func (w *Watcher) configured(dir, work string) (list []string) {
 	configs := []string{dir + "/config"}
 	for i := 0; i < len(configs); i++ {
+		_, _ = w.lstat(configs[i])
 		text, err := readText(configs[i])
 		if err != nil {
 			continue

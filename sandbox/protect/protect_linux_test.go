@@ -1,12 +1,14 @@
 package protect_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -325,6 +327,49 @@ func TestChangesAreTold(t *testing.T) {
 			}
 		case <-t.Context().Done():
 			t.Fatal("nothing reports .envrc")
+		}
+	}
+}
+
+// asUser runs a test again as an ordinary user, if it runs as root, whom no mode of a directory stops.
+// It reports whether it did.
+func asUser(t *testing.T) (ran bool) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return false
+	}
+	const user = 65534
+	dir, err := os.MkdirTemp("/tmp", "user")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	self, err := os.ReadFile("/proc/self/exe")
+	if err := errors.Join(err, os.WriteFile(dir+"/test", self, 0o755), os.Chown(dir, user, user)); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), dir+"/test", "-test.v", "-test.run=^"+t.Name()+"$")
+	c.Dir, c.Env = dir, append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: "+t.Name()) {
+		t.Errorf("%v: %s", err, out)
+	}
+	return true
+}
+
+func TestWhatIsProtectedStaysSoInADirectoryThatACallCloses(t *testing.T) {
+	t.Parallel()
+	if asUser(t) {
+		return
+	}
+	p := newProject(t, repository+`mkdir -p a/b c d/hooks; echo x >a/b/.envrc; printf '[core]\nhooksPath = d/hooks\n' >c/cfg
+		git config include.path ../c/cfg; git init -q a/r`)
+	open := "find . -type d ! -perm -u+rwx -exec chmod 700 {} ';' ; "
+	want := p.existing()
+	for _, closed := range []string{"a", "a/b", "c", "d", ". a a/b", "a/r", "a/r/.git"} {
+		p.call("chmod 700 .; " + open + "git config user.name $RANDOM; chmod 0 $(printf '%s\n' " + closed + "| tac)") // so that all are looked for again
+		if d := cmp.Diff(want, p.existing()); d != "" {
+			t.Errorf("%s is closed: %s", closed, d)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package protect
 import (
 	"io/fs"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -89,8 +90,12 @@ func (w *Watcher) relist(f *directory) {
 	for next := []*directory{f}; len(next) > 0 && w.options.Sight != nil; next = next[1:] {
 		dir := next[0].path()
 		fd, err := nofollow.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+		if err == unix.EACCES && !next[0].unread { // a call has closed it
+			next[0].openUp(time.Time{})
+			fd, err = nofollow.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+		}
 		if err != nil {
-			continue // unreadable, also for calls; or gone
+			continue // never read, or gone
 		}
 		open := os.NewFile(uintptr(fd), dir)
 		entries, _ := open.ReadDir(-1) // a partial list counts

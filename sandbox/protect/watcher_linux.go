@@ -180,6 +180,7 @@ func (w *Watcher) look() []string {
 		if f.lost {
 			continue
 		}
+		w.opened(f)
 		dir := f.path()
 		for _, name := range w.wanted(f, dir) {
 			list = append(list, w.real(filepath.Join(dir, name), true))

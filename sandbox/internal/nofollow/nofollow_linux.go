@@ -142,6 +142,30 @@ func OpenUp(fd int) (mode uint32, err error) {
 	return in.Bits, err
 }
 
+// OpenUpTo has OpenUp open root and the directories below it down to dir, if changed since then.
+// It fails with EPERM where one of another user is closed, and with EACCES where one was closed again.
+func OpenUpTo(root, dir string, since time.Time) error {
+	names := strings.FieldsFunc(strings.TrimPrefix(dir, root), func(r rune) bool { return r == '/' })
+	fd, err := Open(root, unix.O_PATH|unix.O_DIRECTORY)
+	for err == nil {
+		in, stat := Stat(fd, "")
+		if stat == nil && !in.Changed.Before(since) {
+			_, _ = OpenUp(fd)
+		}
+		if len(names) == 0 {
+			return unix.Close(fd)
+		}
+		var next int
+		next, err = OpenIn(fd, names[0], unix.O_PATH|unix.O_DIRECTORY)
+		unix.Close(fd)
+		if err == unix.EACCES && in.UID != os.Geteuid() {
+			err = unix.EPERM
+		}
+		fd, names = next, names[1:]
+	}
+	return err
+}
+
 // Chmod changes the mode of an open file, also with O_PATH, unlike fchmod(2).
 func Chmod(fd int, mode uint32) error {
 	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)

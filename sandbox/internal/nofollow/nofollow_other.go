@@ -5,10 +5,14 @@ package nofollow
 import (
 	"errors"
 	"os"
+	"time"
 )
 
 // Lstat fails.
 func Lstat(string) (Info, error) { return Info{}, errors.ErrUnsupported }
+
+// OpenUpTo fails.
+func OpenUpTo(_, _ string, _ time.Time) error { return errors.ErrUnsupported }
 
 // OpenFile fails.
 func OpenFile(string) (*os.File, error) { return nil, errors.ErrUnsupported }
