@@ -3,7 +3,6 @@ package masks
 import (
 	"cmp"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -108,6 +107,7 @@ func (t *Tracker) findLinked(files map[string]uint32) {
 		was := t.linked[id]
 		known = known && was.links == links
 		for _, path := range was.paths {
+			_, _ = t.lstat(path)
 			known = known && stateOf(path).file == id
 		}
 	}
@@ -148,7 +148,7 @@ func (t *Tracker) restore(o protect.Options) {
 	var list []ghost
 	t.note.Load(&list)
 	for _, g := range list {
-		if info, err := os.Lstat(g.Target); err == nil && t.root(g.Target) != "" {
+		if info, err := t.lstat(g.Target); err == nil && t.root(g.Target) != "" {
 			t.ghosts[g.Target] = &name{path: g.Path, target: g.Target, link: true, dir: info.IsDir(), is: stateOf(g.Target).file}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
@@ -101,6 +102,9 @@ func (t *Tracker) renew(set *compiled) (stale bool) {
 		}
 	}
 	for target, n := range t.ghosts {
+		if _, err := t.lstat(target); errors.Is(err, syscall.EACCES) {
+			continue
+		}
 		if n.is = stateOf(target).file; n.is == "" {
 			delete(t.ghosts, target)
 			t.store()

@@ -1,13 +1,17 @@
 package masks
 
 import (
+	"errors"
 	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
+	"syscall"
+	"time"
 
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox/internal/nofollow"
 	"github.com/toold/toold/sandbox/protect"
 )
 
@@ -58,7 +62,10 @@ func (t *Tracker) Changed(path string) {
 	if filepath.Base(path) == ".git" {
 		clear(t.repos)
 	}
-	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+	switch info, err := t.lstat(path); {
+	case errors.Is(err, syscall.EACCES):
+		return
+	case err != nil || !info.IsDir():
 		for _, n := range t.names.below(path) {
 			t.forget(n.path)
 			t.lost.put(n) // the directory may be found under another path
@@ -97,10 +104,14 @@ func (t *Tracker) isWay(path string) bool {
 	return ok && t.root(path) != ""
 }
 
-// look updates a path with rules. The caller holds mu.
+// look updates a path with rules. In a directory that cannot be opened everything stays as it was
+// known: a call may have closed it, and another could open it again. The caller holds mu.
 func (t *Tracker) look(path string) {
-	fresh, was := t.see(path), t.names.at(path)
+	fresh, err := t.see(path)
+	was := t.names.at(path)
 	switch {
+	case errors.Is(err, syscall.EACCES):
+		return
 	case fresh == nil:
 		t.forget(path)
 		return
@@ -120,35 +131,71 @@ func (t *Tracker) look(path string) {
 	t.planted(fresh, was == nil)
 }
 
+// lstat examines a path. It opens the directories below the root that calls may have closed: EACCES
+// means that one was closed again.
+func (t *Tracker) lstat(path string) (fs.FileInfo, error) {
+	info, err := os.Lstat(path)
+	if !errors.Is(err, syscall.EACCES) {
+		return info, err
+	}
+	root := t.root(path)
+	if root == "" {
+		return nil, syscall.EPERM
+	}
+	if err = nofollow.OpenUpTo(root, filepath.Dir(path), time.Time{}); err != nil {
+		return nil, err
+	}
+	return os.Lstat(path)
+}
+
+// resolve is filepath.EvalSymlinks, which opens directories as lstat does.
+func (t *Tracker) resolve(path string) (target string, err error) {
+	const most = 40 // calls may close them again and again
+	for range most {
+		target, err = filepath.EvalSymlinks(path)
+		var closed *fs.PathError
+		if !errors.As(err, &closed) || closed.Err != syscall.EACCES {
+			break
+		}
+		if _, err = t.lstat(closed.Path); err != nil {
+			break
+		}
+	}
+	return target, err
+}
+
 // see returns the name of a path; nil if it is missing or has no rule.
-func (t *Tracker) see(path string) *name {
+func (t *Tracker) see(path string) (*name, error) {
 	n := &name{path: path, target: path}
 	if !n.judge(t, t.anyone) {
 		if n.way = t.isWay(path); !n.way {
-			return nil
+			return nil, nil
 		}
 	}
-	info, err := os.Lstat(path)
+	info, err := t.lstat(path)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	n.link = info.Mode()&fs.ModeSymlink != 0
 	switch {
 	case n.way && !n.link:
-		return nil
+		return nil, nil
 	case n.way:
-		return n
+		return n, nil
 	case n.link:
-		n.target, err = filepath.EvalSymlinks(path)
+		n.target, err = t.resolve(path)
+	}
+	if errors.Is(err, syscall.EACCES) {
+		return nil, err
 	}
 	if err == nil && t.root(n.target) != "" { // elsewhere the configuration hides files
-		info, err = os.Lstat(n.target)
+		info, err = t.lstat(n.target)
 		n.dir, n.is = err == nil && info.IsDir(), stateOf(n.target).file
 	}
 	if n.is == "" {
 		n.target = path
 	}
-	return n
+	return n, nil
 }
 
 // detours reports whether it leads to a directory, or is dangling.
@@ -157,10 +204,12 @@ func (n *name) detours() bool {
 	return n.way && (err != nil || info.IsDir())
 }
 
-// relink resolves the links again: their targets may have changed. The caller holds mu.
+// relink opens what calls have closed, and resolves the links again: their targets may have changed.
+// The caller holds mu.
 func (t *Tracker) relink() {
 	var links []string
 	for n := range t.names.all() {
+		_, _ = t.lstat(n.path)
 		if n.link {
 			links = append(links, n.path)
 		}
