@@ -4,7 +4,6 @@ package conformance
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,12 +65,7 @@ func BenchmarkCodexLook(b *testing.B) {
 // programs that it has made for itself.
 func codexServer(b *testing.B, program, dir string) (dial func() *codexConn, aliases string) {
 	b.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	url := "ws://" + l.Addr().String()
-	l.Close()
+	url := "ws://127.0.0.1:" + reservePort(b)
 	home, err := os.MkdirTemp(".", "codex-home-") // it refuses to have its programs below /tmp
 	if err != nil {
 		b.Fatal(err)

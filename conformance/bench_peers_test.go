@@ -4,11 +4,9 @@ package conformance
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -108,12 +106,7 @@ func sshClients(b *testing.B, n int) func(int) {
 	}
 	dir := b.TempDir()
 	b.Chdir(dir)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	l.Close()
+	port := reservePort(b)
 	must := func(name string, args ...string) {
 		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
 			b.Fatalf("%s: %v\n%s", name, err, out)

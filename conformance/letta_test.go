@@ -97,12 +97,7 @@ func (r *lettaCode) play(t *testing.T, interrupt <-chan struct{}) {
 // serve starts the App Server.
 func (r *lettaCode) serve(program string) {
 	r.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		r.Fatal(err)
-	}
-	r.url = "ws://" + l.Addr().String()
-	l.Close()
+	r.url = "ws://127.0.0.1:" + reservePort(r.T)
 	home := r.TempDir()
 	server := exec.Command(program, "server", "--listen", r.url, "--backend", "local")
 	server.Dir = r.site.workspace

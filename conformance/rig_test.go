@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -124,6 +126,28 @@ func survivors(text string) (list []string) {
 		}
 	}
 	return list
+}
+
+// reservePort returns a port of 127.0.0.1 that the kernel gives to no one else. A server can listen
+// on it: its socket and this one, which only is bound, both have SO_REUSEADDR.
+func reservePort(tb testing.TB) string {
+	tb.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { syscall.Close(fd) })
+	if err := errors.Join(
+		syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1),
+		syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
+	); err != nil {
+		tb.Fatal(err)
+	}
+	at, err := syscall.Getsockname(fd)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return strconv.Itoa(at.(*syscall.SockaddrInet4).Port)
 }
 
 // stream puts a returned stream together.

@@ -53,7 +53,7 @@ func (s *scriptedLetta) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if bytes.Contains(body, []byte(`"tool_call_id":"`+id+`"`)) {
 			s.answered = id
-			_ = os.WriteFile(filepath.Join(s.dir, "answer-"+id), body, 0o600)
+			s.note("answer-"+id, body)
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, "data: {\"message_type\":\"stop_reason\",\"stop_reason\":\"end_turn\"}\n\ndata: [DONE]\n\n")
@@ -61,5 +61,13 @@ func (s *scriptedLetta) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `[]`)
 	default:
 		fmt.Fprintf(w, `[{"message_type":"approval_request_message","id":"message-1","tool_call":{"name":"bash","tool_call_id":%q,"arguments":%q}}]`, id, fmt.Sprintf(`{"command":%q}`, command))
+	}
+}
+
+// note makes a file that is whole when it appears, since the script looks for it.
+func (s *scriptedLetta) note(name string, text []byte) {
+	path := filepath.Join(s.dir, name)
+	if os.WriteFile(path+".new", text, 0o600) == nil {
+		_ = os.Rename(path+".new", path)
 	}
 }
