@@ -98,7 +98,7 @@ var layers = []row{
 
 	{"interop/link", []string{"client", "message"}, nil},
 	{"interop/claude", []string{"client", "interop/link", "message"}, nil},
-	{"interop/hook", []string{"client", "message"}, nil},
+	{"interop/hook", []string{"client", "message", "internal/strict"}, nil},
 	{"interop/letta", []string{"interop/hook", "interop/link", "client", "message"}, []string{"websocket"}},
 	{"interop/mcp", []string{"client", "interop/link", "message"}, []string{"go-sdk"}},
 	{"interop/connect", []string{"interop/claude", "internal/edit", "internal/loopback", "internal/statedir", "internal/tokens", "tools/files"}, nil},

@@ -75,14 +75,14 @@ func cursorPermission(_, deny string) any {
 func ofCursor(event string, f fields) fields {
 	switch event {
 	case "beforeShellExecution":
-		f["tool_name"], f["tool_input"] = json.RawMessage(`"Shell"`), object("command", f["command"])
+		f["toolname"], f["toolinput"] = json.RawMessage(`"Shell"`), object("command", f["command"])
 	case "beforeReadFile":
-		f["tool_name"], f["tool_input"] = json.RawMessage(`"Read"`), object("file_path", f["file_path"])
+		f["toolname"], f["toolinput"] = json.RawMessage(`"Read"`), object("file_path", f["filepath"])
 	case "beforeMCPExecution":
-		name, _ := json.Marshal("mcp:" + f.text("tool_name")) // a string
-		f["tool_name"] = name
-		if text := f.text("tool_input"); text != "" {
-			f["tool_input"] = json.RawMessage(text)
+		name, _ := json.Marshal("mcp:" + f.text("toolname")) // a string
+		f["toolname"] = name
+		if text := f.text("toolinput"); text != "" {
+			f["toolinput"] = json.RawMessage(text)
 		}
 	}
 	return f
@@ -92,7 +92,7 @@ func object(name string, value json.RawMessage) json.RawMessage {
 	if value == nil {
 		return nil
 	}
-	text, err := json.Marshal(fields{name: value})
+	text, err := json.Marshal(map[string]json.RawMessage{name: value})
 	if err != nil {
 		return nil
 	}

@@ -86,52 +86,43 @@ func (d Dialect) write(event string, deny error) (a Answer) {
 	return a
 }
 
-type fields map[string]json.RawMessage
-
-// text returns the first named field that is a string.
-func (f fields) text(names ...string) string {
-	for _, name := range names {
-		var s *string
-		if json.Unmarshal(f[name], &s) == nil && s != nil {
-			return *s
-		}
-	}
-	return ""
-}
-
 // maxEvent bounds a call, in bytes.
 const maxEvent = 64 << 20
 
-func (d Dialect) read(dir string, in io.Reader) (event string, c Call, err error) {
+func (d Dialect) read(own string, in io.Reader) (event string, c Call, err error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxEvent+1))
 	if err == nil && len(text) > maxEvent {
 		err = errors.New("it is too long")
 	}
 	var f fields
+	if err == nil && !json.Valid(text) {
+		err = errors.New("it is no JSON")
+	}
 	if err == nil {
-		err = json.Unmarshal(text, &f)
+		f, err = split(text)
 	}
 	if err != nil {
 		return "", c, err
 	}
-	event = f.text("hook_event_name", "hookEventName", "event_type", "event")
+	event = f.text("hookeventname", "eventtype", "event")
 	if !slices.Contains(d.events, event) {
 		return event, c, fmt.Errorf("the event %q is none of %s", event, strings.Join(d.events, ", "))
 	}
 	if d.adapt != nil {
 		f = d.adapt(event, f)
 	}
+	dir, err := f.onlyText("cwd", "workingdirectory", "workingdir")
+	if err != nil {
+		return event, c, err
+	}
 	c = Call{
-		ID: f.text("tool_use_id", "tool_call_id"), Tool: f.text("tool_name"), Dir: f.text("cwd", "working_directory", "working_dir"),
-		Session: f.text("session_id", "sessionId", "conversation_id"), Input: f["tool_input"],
+		ID: f.text("tooluseid", "toolcallid"), Tool: f.text("toolname"), Dir: cmp.Or(dir, own),
+		Session: f.text("sessionid", "conversationid"), Input: f["toolinput"],
 	}
 	// toold letta may receive the same call: with the same agent and id both are one call. It
 	// changes the arguments of tools that start agents, whose calls stay apart.
 	if d.Name == "letta" && kindOf(c.Tool) != startsAgent {
-		c.Agent = f.text("agent_id")
-	}
-	if c.Dir == "" {
-		c.Dir = dir
+		c.Agent = f.text("agentid")
 	}
 	var object map[string]any
 	switch {

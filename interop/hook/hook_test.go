@@ -66,6 +66,8 @@ func TestWhatIsNotUnderstoodIsDenied(t *testing.T) {
 			`{"hook_event_name":` + quote(event) + `,"tool_name":"Bash","tool_input":{},"cwd":"here"}`,
 			`{"hook_event_name":` + quote(event) + `,"tool_name":"Bash","tool_input":{"command":"ls"}}`, // without a daemon
 			`{"hook_event_name":` + quote(event) + `,"tool_name":"Bash","tool_input":{}} {}`,
+			`{"hook_event_name":` + quote(event) + `,"tool_name":"Bash","tool_input":{"command":"ls"},"tool_input":{"command":"rm"}}`,
+			`{"hook_event_name":` + quote(event) + `,"tool_name":"Bash","tool_input":{},"cwd":"/a","working_dir":"/b"}`,
 		} {
 			a := d.Answer(t.Context(), j, "/own", strings.NewReader(text))
 			if a.Code != 2 || a.Stderr == "" || len(a.Stdout) == 0 || strings.Contains(string(a.Stdout), "allow\"") || strings.Contains(string(a.Stdout), `"ask"`) {
@@ -88,7 +90,9 @@ func TestWhatToolsDoIsKnownByTheirNames(t *testing.T) {
 		{"multi_replace_string_in_file", `{"replacements":[{"filePath":"a"},{"filePath":"b"}]}`, `{"write":["a","b"]}`},
 		{"editFiles", `{"files":["a","b"]}`, `{"write":["a","b"]}`},
 		{"Edit", `{}`, `{"other":true}`},
-		{"Edit", `{"file_path":["a"]}`, `{"other":true}`},
+		{"Edit", `{"file_path":null}`, `{"other":true}`},
+		{"Edit", `{"FilePath":"a","file_path":"a"}`, `{"write":["a"]}`},
+		{"Bash", `{"Command":"ls"}`, `{"command":"ls"}`},
 		{"NotebookEdit", `{"notebook_path":"a"}`, `{"write":["a"]}`},
 		{"Read", `{"file_path":"a"}`, `{"read":["a"]}`},
 		{"Grep", `{"pattern":"x"}`, `{"search":["/w"]}`},
@@ -97,6 +101,7 @@ func TestWhatToolsDoIsKnownByTheirNames(t *testing.T) {
 		{"developer__text_editor", `{"command":"insert","path":"a"}`, `{"write":["a"]}`},
 		{"WebFetch", `{"url":"https://user@host.test:1/x"}`, `{"hosts":["host.test"]}`},
 		{"WebFetch", `{"url":"file:///x"}`, `{"other":true}`},
+		{"fetch_webpage", `{"urls":["https://a.test","http://b.test/x"]}`, `{"hosts":["a.test","b.test"]}`},
 		{"apply_patch", `{"input":"*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@\n-x\n*** Delete File: c\n*** End Patch"}`, `{"write":["a","b","c"]}`},
 		{"apply_patch", `{"input":"nothing"}`, `{"other":true}`},
 		{"TodoWrite", `{"todos":[]}`, `{"harmless":true}`},
@@ -111,6 +116,33 @@ func TestWhatToolsDoIsKnownByTheirNames(t *testing.T) {
 		}
 		if text, err := json.Marshal(got); err != nil || string(text) != c.want {
 			t.Errorf("%s %s: got %s, %v, want %s", c.tool, c.input, text, err, c.want)
+		}
+	}
+}
+
+// Whichever of several spellings the agent reads, toold has judged no other.
+func TestWhatMayBeReadInSeveralWaysIsRefused(t *testing.T) {
+	for tool, inputs := range map[string][]string{
+		"Bash": {
+			`{"command":"ls","cmd":"rm -r ."}`, `{"command":"ls","Command":"rm -r ."}`, `{"command":"ls","command":"rm -r ."}`, `{"command":"ls","command":null}`,
+			`{"command":"ls","com\u017fcript":"x","\u017fcript":"rm"}`, `{"command":"ls","script":{"run":"rm"}}`, `{"command":"ls","cmd":["rm"]}`,
+			`{"command":"ls","workdir":"a","cwd":"b"}`, `{"command":"ls","workdir":"","cwd":"b"}`, `{"command":"ls","workdir":["a"]}`, `[]`, `null`,
+		},
+		"Write": {
+			`{"path":"a","file_path":"b"}`, `{"file_path":"a","filePath":"b"}`, `{"path":"a","path":"b"}`, `{"path":["a"]}`, `{"path":"a","file_path":{"x":"b"}}`,
+			`{"path":"a","files":"b"}`, `{"path":"a","files":[["b"]]}`, `{"path":"a","files":[7]}`, `{"edits":[{"path":"a","PATH":"b"}]}`, `{"path":"file:///a%20b"}`, `{"path":"file://host/a"}`,
+		},
+		"Read":                        {`{"path":"a","absolute_path":"b"}`},
+		"Grep":                        {`{"path":"a","directory":"b"}`},
+		"str_replace_based_edit_tool": {`{"command":"view","Command":"create","path":"a"}`, `{"command":["view"],"path":"a"}`},
+		"apply_patch":                 {`{"input":"*** Add File: a","patch":"*** Add File: b"}`, `{"input":["*** Add File: a"]}`},
+		"WebFetch":                    {`{"url":"https://a.test","uri":"https://b.test"}`, `{"url":"https://a.test","URL":"https://b.test"}`},
+	} {
+		for _, input := range inputs {
+			got := Arguments("test", Call{Tool: tool, Dir: "/w", Input: json.RawMessage(input)})
+			if got["unclear"] == nil {
+				t.Errorf("%s %s is judged as %v", tool, input, got)
+			}
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package hook
 
 import (
-	"encoding/json"
+	"fmt"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -47,74 +47,100 @@ func kindOf(tool string) int {
 	return unknown
 }
 
-// Arguments returns the arguments of the tool judge for a call of an agent.
+// Arguments returns the arguments of the tool judge for a call of an agent. A call that the agent may read in another
+// way than toold has "unclear", which the tool refuses.
 func Arguments(program string, c Call) map[string]any {
 	dir := c.Dir
 	if canonical, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = canonical // another spelling of the path is the same call
 	}
 	a := map[string]any{"program": program, "tool": c.Tool, "cwd": dir, "input": c.Input}
-	var f fields
-	known := json.Unmarshal(c.Input, &f) == nil
-	if known {
-		switch kind := kindOf(c.Tool); kind {
-		case shell:
-			known = script(a, f)
-		case fetch:
-			known = host(a, f)
-		case patch:
-			known = patched(a, f)
-		case search, names:
-			known = below(a, f, kind, dir)
-		case editor, write, read:
-			known = files(a, f, kind)
-		case startsAgent: // the agents' tools are judged, except those of Letta Code, which are separate programs
-			a["harmless"], known = true, program != "letta"
-		case harmless:
-			a["harmless"] = true
-		default:
-			known = false
-		}
-	}
-	if !known {
-		delete(a, "harmless")
+	switch kind := kindOf(c.Tool); kind {
+	case unknown:
 		a["other"] = true
+	case harmless:
+		a["harmless"] = true
+	case startsAgent: // the agents' tools are judged, except those of Letta Code, which are separate programs
+		if program == "letta" {
+			a["other"] = true
+		} else {
+			a["harmless"] = true
+		}
+	default:
+		f, err := split(c.Input)
+		known := false
+		if err == nil {
+			known, err = does(a, f, kind, dir)
+		}
+		if err != nil {
+			a["unclear"] = err.Error()
+		} else if !known {
+			a["other"] = true
+		}
 	}
 	return a
 }
 
-func script(a map[string]any, f fields) bool {
-	for _, name := range []string{"command", "cmd", "script"} {
-		if f[name] != nil && string(f[name]) != "null" {
-			a["command"] = f[name]
-			break
-		}
+func does(a map[string]any, f fields, kind int, dir string) (known bool, err error) {
+	switch kind {
+	case shell:
+		return script(a, f)
+	case fetch:
+		return hosts(a, f)
+	case patch:
+		return patched(a, f)
+	case search, names:
+		return below(a, f, kind, dir)
 	}
-	if dir := f.text("workdir", "cwd", "dir_path", "directory", "working_directory"); dir != "" {
+	return files(a, f, kind)
+}
+
+func script(a map[string]any, f fields) (bool, error) {
+	command, err := f.only("command", "cmd", "script")
+	if err != nil {
+		return false, err
+	}
+	dir, err := f.onlyText("workdir", "cwd", "dirpath", "directory", "workingdirectory")
+	if command != nil {
+		a["command"] = command
+	}
+	if dir != "" {
 		a["in"] = dir
 	}
-	return a["command"] != nil
+	return command != nil, err
 }
 
-func host(a map[string]any, f fields) bool {
-	u, err := url.Parse(f.text("url"))
-	if err != nil || u.Hostname() == "" {
-		return false
+func hosts(a map[string]any, f fields) (bool, error) {
+	address, err := f.onlyText("url", "uri")
+	if err != nil {
+		return false, err
 	}
-	a["hosts"] = []string{u.Hostname()}
-	return true
+	list, err := f.list("urls")
+	if address != "" {
+		list = append(list, address)
+	}
+	var hosts []string
+	for _, address := range list {
+		u, err := url.Parse(address)
+		if err != nil || u.Hostname() == "" {
+			return false, nil
+		}
+		hosts = append(hosts, u.Hostname())
+	}
+	return put(a, "hosts", hosts), err
 }
 
-func patched(a map[string]any, f fields) bool {
+func patched(a map[string]any, f fields) (bool, error) {
+	text, err := f.onlyText("input", "patch", "patchtext", "command")
 	var list []string
-	for line := range strings.Lines(f.text("input", "patch", "patchText", "command")) {
+	for line := range strings.Lines(text) {
 		for _, begin := range []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "} {
 			if path, ok := strings.CutPrefix(strings.TrimSpace(line), begin); ok {
 				list = append(list, strings.TrimSpace(path))
 			}
 		}
 	}
-	return put(a, "write", list)
+	return put(a, "write", list), err
 }
 
 func put(a map[string]any, name string, list []string) bool {
@@ -124,8 +150,8 @@ func put(a map[string]any, name string, list []string) bool {
 	return len(list) > 0
 }
 
-func below(a map[string]any, f fields, kind int, dir string) bool {
-	list := paths(f)
+func below(a map[string]any, f fields, kind int, dir string) (bool, error) {
+	list, err := paths(f)
 	if len(list) == 0 {
 		list = []string{dir}
 	}
@@ -133,36 +159,57 @@ func below(a map[string]any, f fields, kind int, dir string) bool {
 	if kind == names {
 		a["part"] = "names"
 	}
-	return true
+	return true, err
 }
 
-func files(a map[string]any, f fields, kind int) bool {
-	list := paths(f)
-	if kind == read || kind == editor && f.text("command") == "view" {
-		return put(a, "read", list)
+func files(a map[string]any, f fields, kind int) (bool, error) {
+	list, err := paths(f)
+	if err != nil {
+		return false, err
 	}
-	return put(a, "write", list)
+	if kind == editor {
+		command, err := f.onlyText("command")
+		if err != nil {
+			return false, err
+		}
+		if command == "view" {
+			kind = read
+		}
+	}
+	if kind == read {
+		return put(a, "read", list), nil
+	}
+	return put(a, "write", list), nil
 }
 
-func paths(f fields) (list []string) {
-	for _, name := range []string{"file_path", "filePath", "path", "notebook_path", "absolute_path", "target_file", "target_notebook", "dir_path", "dirPath", "directory", "target_directory", "relative_workspace_path"} {
-		if path := f.text(name); path != "" {
-			list = append(list, strings.TrimPrefix(path, "file://"))
+func paths(f fields) (list []string, err error) {
+	one, err := f.onlyText("filepath", "path", "notebookpath", "absolutepath", "targetfile", "targetnotebook", "dirpath", "directory", "targetdirectory", "relativeworkspacepath")
+	if err != nil {
+		return nil, err
+	}
+	if one != "" {
+		list = append(list, one)
+	}
+	for _, name := range []string{"files", "paths", "filepaths", "edits", "replacements"} {
+		more, err := f.list(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	for i, path := range list {
+		if list[i], err = local(path); err != nil {
+			return nil, err
 		}
 	}
-	for _, name := range []string{"files", "paths", "file_paths", "filePaths"} {
-		var more []string
-		if json.Unmarshal(f[name], &more) == nil {
-			list = append(list, more...)
-		}
+	return list, nil
+}
+
+// local returns the path of a file URL.
+func local(path string) (string, error) {
+	at, ok := strings.CutPrefix(path, "file://")
+	if ok && (!strings.HasPrefix(at, "/") || strings.ContainsAny(at, "%?#")) {
+		return "", fmt.Errorf("the address %q may be read as several paths; write the path", path)
 	}
-	for _, name := range []string{"files", "edits", "replacements"} {
-		var more []fields
-		if json.Unmarshal(f[name], &more) == nil {
-			for _, each := range more {
-				list = append(list, paths(each)...)
-			}
-		}
-	}
-	return list
+	return at, nil
 }

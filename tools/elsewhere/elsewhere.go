@@ -37,6 +37,8 @@ type arguments struct {
 	Other   bool            `json:"other"` // only its name is known
 	// Harmless: only rules against its name apply.
 	Harmless bool `json:"harmless"`
+	// Unclear is why the program may read Input in another way than toold.
+	Unclear string `json:"unclear"`
 }
 
 func (t tool) Definition() tools.Definition {
@@ -52,6 +54,8 @@ func decode(args json.RawMessage) (a arguments, err error) {
 		return a, &tools.ArgumentError{Problem: err.Error()}
 	case a.Program == "" || a.Tool == "":
 		return a, &tools.ArgumentError{Problem: "program and tool are missing"}
+	case a.Unclear != "":
+		return a, &tools.ArgumentError{Problem: a.Unclear}
 	case !filepath.IsAbs(a.Dir):
 		return a, &tools.ArgumentError{Field: "cwd", Problem: "expected an absolute path"}
 	}

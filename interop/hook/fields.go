@@ -1,0 +1,106 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/toold/toold/internal/strict"
+)
+
+// fields are the members of an object by their folded names. Agents differ in which spelling of a name they read, and
+// in which of two members of one name counts.
+type fields map[string]json.RawMessage
+
+func fold(name string) string {
+	return strings.ToLower(strings.ToUpper(strings.ReplaceAll(name, "_", ""))) // both: ſ is S, and K (U+212A) is k
+}
+
+// split returns the members of valid JSON. It is an error when a name has two values.
+func split(text json.RawMessage) (fields, error) {
+	const deepest = 100 // each level is read again
+	if strict.TooDeep(text, deepest) {
+		return nil, fmt.Errorf("it is nested more than %d levels deep", deepest)
+	}
+	members, err := strict.Object(text, math.MaxInt)
+	if err != nil {
+		return nil, err
+	}
+	f := make(fields, len(members))
+	for _, m := range members {
+		name := fold(m.Name)
+		if there, ok := f[name]; ok && !bytes.Equal(there, m.Value) {
+			return nil, fmt.Errorf("%q has two values", m.Name)
+		}
+		f[name] = m.Value
+	}
+	return f, nil
+}
+
+// text returns the first named field that is a string.
+func (f fields) text(names ...string) string {
+	for _, name := range names {
+		var s *string
+		if json.Unmarshal(f[name], &s) == nil && s != nil {
+			return *s
+		}
+	}
+	return ""
+}
+
+// only returns the value of the named fields, nil if there is none. It is an error when they differ: which one the
+// agent uses is not known.
+func (f fields) only(names ...string) (value json.RawMessage, err error) {
+	first := ""
+	for _, name := range names {
+		v := f[name]
+		if v == nil || string(v) == "null" {
+			continue
+		}
+		if value != nil && !bytes.Equal(v, value) {
+			return nil, fmt.Errorf("%s and %s differ, and only one of them would be used; give one", first, name)
+		}
+		first, value = name, v
+	}
+	return value, nil
+}
+
+// onlyText is only for strings.
+func (f fields) onlyText(names ...string) (text string, err error) {
+	value, err := f.only(names...)
+	if err == nil && value != nil && json.Unmarshal(value, &text) != nil {
+		err = fmt.Errorf("%s is no string", strings.Join(names, ", "))
+	}
+	return text, err
+}
+
+// list returns the elements of an array: strings, and the paths of objects.
+func (f fields) list(name string) (list []string, err error) {
+	value, err := f.only(name)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	elements, err := strict.Array(value, math.MaxInt)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for _, e := range elements {
+		var text string
+		if json.Unmarshal(e, &text) == nil && string(e) != "null" {
+			list = append(list, text)
+			continue
+		}
+		each, err := split(e)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		more, err := paths(each)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		list = append(list, more...)
+	}
+	return list, nil
+}
