@@ -108,8 +108,9 @@ func (o *Done) apply(f Format, d document, text, value string) (string, error) {
 		o.Wrote = value
 		return a.include(o.Path, value)
 	}
-	if o.Include { // there is no array yet: a new one, that Undo removes as a whole
-		o.Include, value = false, "["+value+"]"
+	if o.Include { // there is no array yet
+		o.Wrote = value
+		return d.set(o.Path, "["+value+"]", false)
 	}
 	if ok && same(f, raw, value) {
 		return text, nil
@@ -168,14 +169,7 @@ func (o *Done) undo(f Format, text string) (string, bool, error) {
 	case depth < len(o.Path):
 		return text, true, nil
 	case o.Include:
-		doc, at, err := o.findElement(f, d, o.Wrote)
-		if err != nil {
-			return text, false, nil // it is no array any more
-		}
-		if at >= 0 {
-			text, err = doc.exclude(o.Path, at)
-		}
-		return text, true, err
+		return o.exclude(f, d, text)
 	case !same(f, raw, o.Wrote):
 		return text, false, nil
 	case o.Had != nil:
@@ -187,6 +181,48 @@ func (o *Done) undo(f Format, text string) (string, bool, error) {
 	}
 	text, err = prune(f, text, o.Path, o.Depth)
 	return text, true, err
+}
+
+// exclude takes an element out, and an array that was made for it and is empty.
+func (o *Done) exclude(f Format, d document, text string) (string, bool, error) {
+	doc, at, err := o.findElement(f, d, o.Wrote)
+	if err != nil {
+		return text, false, nil // it is no array any more
+	}
+	if at < 0 {
+		return text, true, nil
+	}
+	items, err := doc.items(o.Path)
+	if err != nil {
+		return "", false, err
+	}
+	if len(items) > 1 || o.Depth == len(o.Path) {
+		text, err = doc.exclude(o.Path, at)
+		return text, true, err
+	}
+	if text, err = doc.remove(o.Path); err != nil {
+		return "", false, err
+	}
+	text, err = prune(f, text, o.Path, o.Depth)
+	return text, true, err
+}
+
+// Has reports whether changes add the element again that was added to an array.
+func (o *Done) Has(f Format, changes []Change) bool {
+	return slices.ContainsFunc(changes, func(c Change) bool {
+		value, err := json.Marshal(c.Value)
+		return err == nil && c.Include && slices.Equal(c.Path, o.Path) && same(f, string(value), o.Wrote)
+	})
+}
+
+// Present reports whether the array has the element.
+func (o *Done) Present(f Format, text string) bool {
+	d, err := parse(f, text)
+	if err != nil {
+		return false
+	}
+	_, at, err := o.findElement(f, d, o.Wrote)
+	return err == nil && at >= 0
 }
 
 // prune removes tables above p that a change created and that are empty now. depth elements of p

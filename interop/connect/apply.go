@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/toold/toold/internal/edit"
@@ -22,13 +21,19 @@ func (p Plan) Apply() error {
 		return err
 	}
 	r := record{Agent: p.Agent.Name, At: time.Now().UTC()}
-	for i, s := range p.steps {
+	for _, c := range old.Files { // of other directories, such as another CODEX_HOME
+		if !slices.ContainsFunc(p.steps, func(s step) bool { return s.target == c.Path }) {
+			r.Files = append(r.Files, c)
+		}
+	}
+	others := len(r.Files)
+	for _, s := range p.steps {
 		if before, _ := os.ReadFile(s.target); !bytes.Equal(before, s.before) {
 			return fmt.Errorf("nothing was changed: %s is another one than when the change was shown; try again", s.Path)
 		}
-		c := s.record(old)
+		c := s.record()
 		if c.Backup == "" {
-			c.Backup = fmt.Sprintf("%s.%d.before", strings.TrimSuffix(recordFile(p.setup.StateDir, r.Agent), ".json"), i)
+			c.Backup = beside(p.setup.StateDir, r.Agent, c.Path, "before")
 			if err := keep(c.Backup, s.before); err != nil {
 				return err
 			}
@@ -39,27 +44,35 @@ func (p Plan) Apply() error {
 		return err
 	}
 	for i, s := range p.steps {
-		if err := s.write(&r.Files[i]); err != nil {
-			return errors.Join(err, p.unwrite(i), restoreRecord(p.setup.StateDir, old, r))
+		if err := s.write(&r.Files[others+i]); err != nil {
+			if problem := p.unwrite(i); problem != nil { // the backups are needed still
+				return errors.Join(err, problem)
+			}
+			return errors.Join(err, restoreRecord(p.setup.StateDir, old, r))
 		}
 	}
 	return r.write(p.setup.StateDir)
 }
 
-// record describes the change of a file. It keeps the original of an earlier change.
-func (s *step) record(old record) changed {
+// record describes the change of a file. It keeps the original of an earlier change, unless that is no longer what
+// would be put back: the file was removed since, or is toold's alone and was replaced.
+func (s *step) record() changed {
 	c := changed{
 		Path: s.target, Vault: s.vault, Existed: s.existed, Mode: s.Mode, After: digest(s.after),
 		Whole: s.Format == "", Format: s.Format, Done: s.done,
 	}
-	i := slices.IndexFunc(old.Files, func(o changed) bool { return o.Path == c.Path })
-	if i < 0 {
+	if s.first == nil {
 		return c
 	}
-	first := old.Files[i]
-	c.Edited = first.Edited || first.After != digest(s.before)
-	c.Existed, c.Mode, c.Backup, c.Dirs = first.Existed, first.Mode, first.Backup, first.Dirs
-	c.Done = append(slices.Clone(first.Done), s.done...)
+	first, same := *s.first, s.first.After == digest(s.before)
+	c.Dirs = first.Dirs
+	if removed := !s.existed && !s.linked; removed || c.Whole && !same {
+		return c
+	}
+	c.Existed, c.Mode, c.Backup, c.Edited = first.Existed, first.Mode, first.Backup, s.edited
+	if s.base == nil {
+		c.Done, c.Edited = first.Done, first.Edited || !same
+	}
 	return c
 }
 
@@ -138,19 +151,27 @@ func Undo(stateDir, agent string) (list []Undone, err error) {
 		}
 		list = append(list, one)
 	}
+	if err := os.Remove(recordFile(stateDir, agent)); err != nil { // first: it is no use without the backups
+		return list, fmt.Errorf("cannot forget the record: %w", err)
+	}
 	for _, c := range r.Files {
 		c.forget()
-	}
-	if err := os.Remove(recordFile(stateDir, agent)); err != nil {
-		return list, fmt.Errorf("cannot forget the record: %w", err)
 	}
 	return list, nil
 }
 
 func (c changed) undo() (Undone, error) {
 	u := Undone{Path: c.Path}
+	at, linked, err := target(c.Path, c.Vault) // the user may have put a link there since
+	if err != nil {
+		return u, err
+	}
+	c.Path = at
 	text, err := os.ReadFile(c.Path)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && linked: // the state directory lost the content
+		u.Restored = true
+		return u, c.restore()
 	case errors.Is(err, fs.ErrNotExist) && !c.Existed:
 		u.Restored = true
 		c.removeDirs()
@@ -176,7 +197,7 @@ func (c changed) undo() (Undone, error) {
 	}
 	u.Diff = files.Diff(c.Path, c.Path, string(text), after)
 	info, err := os.Stat(c.Path)
-	if err != nil || after == string(text) {
+	if err != nil || after == string(text) && !linked {
 		return u, err
 	}
 	return u, replace(c.Path, []byte(after), info.Mode().Perm())

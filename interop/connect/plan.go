@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/toold/toold/internal/edit"
@@ -22,13 +23,16 @@ type Plan struct {
 
 type step struct {
 	File
-	target  string // of links
-	vault   string // the new target of a Secret
-	linked  bool   // to vault
+	first   *changed // what an earlier connect recorded of the file; nil: nothing
+	target  string   // of links
+	vault   string   // the new target of a Secret
+	linked  bool     // to vault
 	existed bool
 	before  []byte
 	after   []byte
 	done    []edit.Done
+	base    []byte // to which done applies, without what first wrote; nil: before
+	edited  bool   // base is not what first found
 }
 
 // Plan computes the change without making it. The error names the file that cannot be changed.
@@ -38,12 +42,12 @@ func (a Agent) Plan(s Setup) (Plan, error) {
 	if err != nil {
 		return p, err
 	}
+	old, err := readRecord(s.StateDir, a.Name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return p, err
+	}
 	for _, f := range list {
-		var vault string
-		if f.Secret {
-			vault = filepath.Join(filepath.Dir(recordFile(s.StateDir, a.Name)), a.Name+"-"+filepath.Base(f.Path))
-		}
-		one, err := plan(f, vault)
+		one, err := plan(f, s.vault(a.Name, f, old), old)
 		if err != nil {
 			return p, err
 		}
@@ -52,10 +56,31 @@ func (a Agent) Plan(s Setup) (Plan, error) {
 	return p, nil
 }
 
-func plan(f File, vault string) (s step, err error) {
+// vault returns where the content of a Secret is. Files of two directories have two.
+func (s Setup) vault(agent string, f File, old record) string {
+	if !f.Secret {
+		return ""
+	}
+	for _, c := range old.Files {
+		if at, linked, err := target(f.Path, c.Vault); err == nil && linked && at == c.Path {
+			return c.Vault
+		}
+	}
+	return beside(s.StateDir, agent, f.Path, filepath.Base(f.Path))
+}
+
+// beside returns a path of the state directory for a file of an agent.
+func beside(stateDir, agent, path, name string) string {
+	return filepath.Join(stateDir, "connect", agent+"-"+digest([]byte(path))[:16]+"-"+name)
+}
+
+func plan(f File, vault string, old record) (s step, err error) {
 	s.File, s.vault = f, vault
 	if s.target, s.linked, err = target(f.Path, vault); err != nil {
 		return s, err
+	}
+	if i := slices.IndexFunc(old.Files, func(c changed) bool { return c.Path == s.target }); i >= 0 {
+		s.first = &old.Files[i]
 	}
 	info, err := os.Stat(s.target)
 	switch {
@@ -85,11 +110,43 @@ func (s *step) work() error {
 		return nil
 	}
 	text, done, err := edit.Apply(s.Format, string(s.before), s.Changes)
+	if err == nil && s.first != nil && (text != string(s.before) || s.stale()) {
+		if err = s.rebase(); err == nil {
+			text, done, err = edit.Apply(s.Format, string(s.base), s.Changes)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("cannot change %s: %w; correct it, or set this by hand: see docs/connect.md", s.Path, err)
 	}
 	s.after, s.done = []byte(text), done
 	return nil
+}
+
+// stale reports whether the file has an element that an earlier connect added and this one does not, such as a hook
+// that starts another toold.
+func (s *step) stale() bool {
+	for _, d := range s.first.Done {
+		if d.Include && !d.Has(s.Format, s.Changes) && d.Present(s.Format, string(s.before)) {
+			return true
+		}
+	}
+	return false
+}
+
+// rebase takes out what the earlier connect wrote, so that nothing of it stays beside what this one writes.
+func (s *step) rebase() error {
+	original, err := os.ReadFile(s.first.Backup)
+	if err != nil {
+		return err
+	}
+	was := s.existed == s.first.Existed && bytes.Equal(s.before, original) // it was killed before it wrote
+	if lost := s.linked && !s.existed; lost || was || !s.first.Edited && s.first.After == digest(s.before) {
+		s.base = original
+		return nil
+	}
+	text, _, err := edit.Undo(s.Format, string(s.before), s.first.Done)
+	s.base, s.edited = []byte(text), true
+	return err
 }
 
 func (s *step) changes() bool {
