@@ -290,6 +290,9 @@ func (c *Agents) proveAgain(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if dead := a.DeadHooks(s); len(dead) > 0 {
+		return "", errors.New(strings.Join(dead, "; "))
+	}
 	if !p.Empty() || !c.hasToken(name) {
 		return "", errors.New("its configuration, its token or the address of the daemon is another one than when it was connected")
 	}

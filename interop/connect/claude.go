@@ -32,7 +32,7 @@ func claudeFiles(s Setup) ([]File, error) {
 		list = append(list, File{Path: filepath.Join(s.claudeHome(), "skills", "toold", filepath.FromSlash(name)), Content: texts[name], Mode: 0o600})
 	}
 	return append(list, File{Path: filepath.Join(s.claudeHome(), "settings.json"), Format: edit.JSON, Mode: 0o600, Changes: []edit.Change{
-		{Path: edit.Path{"hooks", "PreToolUse"}, Value: claude.Setting(s.command("claude")...), Include: true},
+		{Path: hookPath(), Value: claude.Setting(s.command("claude")...), Include: true},
 	}}), nil
 }
 

@@ -90,12 +90,12 @@ func (a Agent) program() string {
 	return ""
 }
 
-// Warnings lists the user's own settings that may bypass the change.
-func (a Agent) Warnings(s Setup) []string {
-	if a.warn == nil {
-		return nil
+// Warnings lists the user's own settings that may bypass the change, or keep the agent from running anything.
+func (a Agent) Warnings(s Setup) (list []string) {
+	if a.warn != nil {
+		list = a.warn(s)
 	}
-	return a.warn(s)
+	return append(list, a.DeadHooks(s)...)
 }
 
 // Agents returns all supported agents.

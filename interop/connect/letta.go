@@ -21,7 +21,7 @@ func lettaAgent() Agent {
 func lettaFiles(s Setup) ([]File, error) {
 	hook := fields{"type": "command", "command": claude.Line(s.command("letta")) + " hook letta", "timeout": 60_000}
 	return []File{{Path: filepath.Join(home(".letta")(s), "settings.json"), Format: edit.JSON, Mode: 0o600, Changes: []edit.Change{
-		{Path: edit.Path{"hooks", "PreToolUse"}, Value: fields{"matcher": "*", "hooks": []any{hook}}, Include: true},
+		{Path: hookPath(), Value: fields{"matcher": "*", "hooks": []any{hook}}, Include: true},
 	}}}, nil
 }
 

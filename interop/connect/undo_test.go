@@ -217,3 +217,25 @@ func TestUndoRemovesAFileThatWasMadeAgain(t *testing.T) {
 	p.undo("gemini")
 	p.expectNo(".gemini/settings.json")
 }
+
+func TestAHookWhoseProgramIsMissingIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, agent := range []string{"claude", "letta"} {
+		p := newPerson(t)
+		p.Program = p.write("it's here/toold", "")
+		if err := os.Chmod(p.Program, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		p.connect(agent)
+		a, _ := Named(agent)
+		if list := a.DeadHooks(p.Setup); len(list) > 0 {
+			t.Errorf("%s: %v", agent, list)
+		}
+		if err := os.Remove(p.Program); err != nil {
+			t.Fatal(err)
+		}
+		if list := a.Warnings(p.Setup); len(list) != 1 || !strings.Contains(list[0], p.Program+", which is missing") {
+			t.Errorf("%s: %v", agent, list)
+		}
+	}
+}
