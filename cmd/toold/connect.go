@@ -103,9 +103,19 @@ func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error)
 	if errors.Is(err, reach.ErrNone) {
 		return nil, &unservedError{reach.ErrNone}
 	}
+	p, err := c.serving(ctx, cfg)
+	var none *unservedError
+	if err != nil && !errors.As(err, &none) {
+		err = console.Exit(console.ExitNotRun, err)
+	}
+	return p, err
+}
+
+// serving reaches the running daemon. It registers nothing: a person does that.
+func (c *callRun) serving(ctx context.Context, cfg config.Config) (*peer, error) {
 	p, err := c.reach(ctx, cfg, c.output(cfg.Workspace))
 	if err != nil {
-		return nil, console.Exit(console.ExitNotRun, err)
+		return nil, err
 	}
 	if works := p.agent.Hello().Workspace; works != cfg.Workspace { // an older daemon serves one workspace
 		p.close()
@@ -115,10 +125,13 @@ func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error)
 }
 
 func (c *callRun) dialRunning(ctx context.Context, cfg config.Config, role string, o client.Options) (*client.Client, error) {
-	p, err := c.running(ctx, cfg)
+	p, err := c.serving(ctx, cfg)
 	var none *unservedError
+	var refused *message.Error
 	switch {
-	case errors.As(err, &none):
+	case errors.As(err, &refused) && refused.Type == message.InvalidArguments: // the workspace is not registered
+		return nil, console.Exit(console.ExitConfig, err)
+	case errors.As(err, &none), errors.Is(err, reach.ErrNone):
 		return nil, fmt.Errorf("%w for %s; start one with `toold up`", err, cfg.Workspace)
 	case err != nil:
 		return nil, err

@@ -58,9 +58,18 @@ func (g *global) serveMCP(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return console.Exit(console.ExitUnreachable, err)
+		return unreachable(err)
 	}
 	return nil
+}
+
+// unreachable is the end of a command that could not reach the daemon, or that knows better.
+func unreachable(err error) error {
+	var known *console.ExitError
+	if errors.As(err, &known) {
+		return console.Exit(known.Code, err)
+	}
+	return console.Exit(console.ExitUnreachable, err)
 }
 
 func (g *global) page(cfg config.Config) func(id string) string {
@@ -222,7 +231,7 @@ func (g *global) serveLetta(ctx context.Context, o letta.Options) error {
 	}
 	o.Say = func(text string) { c.say("%s", display.Short(text)) }
 	if err := letta.Run(ctx, o); err != nil && !errors.Is(err, context.Canceled) {
-		return console.Exit(console.ExitUnreachable, err)
+		return unreachable(err)
 	}
 	return nil
 }
