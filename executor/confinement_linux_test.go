@@ -297,6 +297,26 @@ func TestMemoryLimitEndsTheCall(t *testing.T) {
 	}
 }
 
+// The kernel shows the memory of a process whose main thread has ended with its other threads.
+func TestMemoryBehindAnEndedMainThreadCounts(t *testing.T) {
+	t.Parallel()
+	requireProgram(t, "python3")
+	c := in(t, executor.Off, `python3 -c '
+import ctypes, os, threading, time
+def fill():
+    while "Z (zombie)" not in open("/proc/%d/status" % os.getpid()).read():
+        pass
+    x = b"x" * 300000000
+    time.sleep(20)
+threading.Thread(target=fill).start()
+ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0) # exit(2)'`)
+	c.Sandbox.Limits.MemoryBytes = 64 << 20
+	got, e := run(t, c)
+	if diff := cmp.Diff(result{Code: 137, Signal: "SIGKILL"}, got); diff != "" || e.Limit != "memory" {
+		t.Errorf("limit %q %s", e.Limit, diff)
+	}
+}
+
 func TestFileLimitHolds(t *testing.T) {
 	t.Parallel()
 	c := in(t, executor.Off, `head -c 5000 /dev/zero >f; stat -c %s f`)

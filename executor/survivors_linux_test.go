@@ -118,6 +118,54 @@ func timesOut(t *testing.T, mark string, c executor.Command) {
 	t.Errorf("%s: the command is never ready", c.Sandbox.Mode)
 }
 
+// leaderless starts a process whose main thread ends and whose other one sleeps: the kernel
+// shows it as a zombie. It has no session of the call and holds the FIFO "life" open.
+const leaderless = `exec 9<>life
+setsid python3 -c '
+import ctypes, os, threading, time
+threading.Thread(target=time.sleep, args=(1000,)).start()
+print("ready", flush=True)
+ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)' & # exit(2)
+until grep -q '^State:.Z' /proc/$!/status; do :; done
+`
+
+func TestAProcessWithoutItsMainThreadDoesNotSurvive(t *testing.T) {
+	t.Parallel()
+	requireProgram(t, "python3")
+	for _, profile := range profiles {
+		c := inFIFO(t, executor.Off, profile, leaderless)
+		_, e := run(t, c)
+		if len(e.Leftovers) != 1 || e.Stuck {
+			t.Errorf("%s: leftovers are %v, stuck: %v", profile, e.Leftovers, e.Stuck)
+		}
+		noLife(t, c)
+		c.Script += "kill -9 $PPID; sleep 1000"
+		if profile == sandbox.FullAccess {
+			run(t, c)
+			noLife(t, c)
+		}
+	}
+}
+
+// noLife fails if a process still has the FIFO of a call.
+func noLife(t *testing.T, c executor.Command) {
+	t.Helper()
+	life, err := os.OpenFile(filepath.Join(c.Dir, "life"), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer life.Close()
+	raw, err := life.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if n, err := unix.Read(int(fd), make([]byte, 1)); n != 0 || err != nil {
+			t.Errorf("%s: a process survived: read %d, %v", c.Sandbox.Mode, n, err)
+		}
+	})
+}
+
 // Each generation forks, starts a session and exits: a killer that reads the
 // process table once never sees the one that is alive.
 func TestMovingTargetIsHit(t *testing.T) {

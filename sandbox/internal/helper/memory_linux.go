@@ -53,7 +53,7 @@ func (h *supervisor) overMemory(processes []Proc, shared *sharedMemory) bool {
 
 func privateMemory(processes []Proc) (sum uint64) {
 	for _, p := range processes {
-		sum += privateBytes(p.PID)
+		sum += privateBytes(p)
 	}
 	return sum
 }
@@ -62,8 +62,8 @@ func privateMemory(processes []Proc) (sum uint64) {
 // tables count: a process that touches few bytes of many mappings has gigabytes of them.
 func ownFields() []string { return []string{"RssAnon", "VmPTE", "VmSwap", "HugetlbPages"} }
 
-func privateBytes(pid int) (sum uint64) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+func privateBytes(p Proc) (sum uint64) {
+	b, err := p.read("status")
 	if err != nil {
 		return 0 // gone
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -28,10 +29,8 @@ func (p Proc) Busy() bool {
 	if p.Runnable() || p.Threads < 2 {
 		return p.Runnable()
 	}
-	dir := "/proc/" + strconv.Itoa(p.PID) + "/task/"
-	threads, _ := os.ReadDir(dir)
-	for _, t := range threads {
-		b, err := os.ReadFile(dir + t.Name() + "/stat")
+	for _, dir := range p.threads() {
+		b, err := os.ReadFile(dir + "/stat")
 		if err != nil {
 			continue // it has ended
 		}
@@ -42,8 +41,36 @@ func (p Proc) Busy() bool {
 	return false
 }
 
-// Ended reports whether only its exit status is left.
-func (p Proc) Ended() bool { return p.State == 'Z' || p.State == 'X' }
+// Ended reports whether only its exit status is left. If only the main thread has ended, the state
+// is 'Z' too, but there are other threads.
+func (p Proc) Ended() bool { return p.State == 'Z' && p.Threads < 2 || p.State == 'X' }
+
+// threads returns the directory of each thread in /proc.
+func (p Proc) threads() (dirs []string) {
+	dir := "/proc/" + strconv.Itoa(p.PID) + "/task/"
+	list, _ := os.ReadDir(dir)
+	for _, t := range list {
+		dirs = append(dirs, dir+t.Name())
+	}
+	return dirs
+}
+
+// read reads a file in /proc about the memory of the process, which a main thread that has ended no
+// longer shows.
+func (p Proc) read(name string) (b []byte, err error) {
+	if p.State != 'Z' {
+		return os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/" + name)
+	}
+	for _, dir := range p.threads() {
+		if filepath.Base(dir) == strconv.Itoa(p.PID) {
+			continue
+		}
+		if b, err = os.ReadFile(dir + "/" + name); err == nil {
+			break
+		}
+	}
+	return b, err
+}
 
 // Process reads the row of one process.
 func Process(pid int) (Proc, error) {
@@ -122,15 +149,15 @@ func Orphans(helper int, cookie string) []Proc {
 		if p.Ended() || p.PID == helper || p.PID == os.Getpid() {
 			continue
 		}
-		if p.Session == helper || cookie != "" && carries(p.PID, cookie) {
+		if p.Session == helper || cookie != "" && carries(p, cookie) {
 			found = append(found, p)
 		}
 	}
 	return found
 }
 
-func carries(pid int, variable string) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+func carries(p Proc, variable string) bool {
+	b, err := p.read("environ")
 	return err == nil && bytes.Contains(append([]byte{0}, b...), []byte("\x00"+variable+"\x00"))
 }
 
@@ -177,7 +204,7 @@ func Sweep(find func() []Proc) {
 
 // describe returns a process's command line, or its name in brackets.
 func describe(p Proc) string {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/cmdline")
+	b, err := p.read("cmdline")
 	s := strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
 	if err != nil || s == "" {
 		return "[" + p.Name + "]"

@@ -59,9 +59,10 @@ func TestDescendantsAreAllGenerations(t *testing.T) {
 		{PID: 6, Parent: 5, State: 'Z'}, // ended, but what it left behind counts
 		{PID: 3, Parent: 6, State: 'R'},
 		{PID: 7, Parent: 1, State: 'S'},
+		{PID: 8, Parent: 5, State: 'Z', Threads: 2}, // only its main thread has ended
 	}
 	got := descendants(all, 5)
-	if len(got) != 1 || got[0].PID != 3 {
+	if len(got) != 2 || got[0].PID != 8 || got[1].PID != 3 {
 		t.Errorf("got %v", got)
 	}
 }

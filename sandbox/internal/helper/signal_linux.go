@@ -59,7 +59,7 @@ func (h *supervisor) signalAll(sig unix.Signal) {
 // wake sends CONT to the stopped processes of the call.
 func (h *supervisor) wake() {
 	for _, p := range h.members() {
-		if p.State == 'T' {
+		if p.State == 'T' || p.State == 'Z' { // a main thread that has ended does not show that the others are stopped
 			_ = p.Signal(unix.SIGCONT) // it may have ended
 		}
 	}
