@@ -163,3 +163,33 @@ func TestACallOutlivesItsBwrapAndEnds(t *testing.T) {
 		t.Error("it is stuck")
 	}
 }
+
+// Not parallel: the descriptors that the failed start has closed must be free for the test.
+func TestWhatAReservedCallClosedIsNotClosedAgain(t *testing.T) {
+	p := tierBwrap(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: folder(t)})
+	streams := sandbox.NewStreams(t)
+	call, err := sandbox.Start(t.Context(), sandbox.Command{
+		Argv: []string{"/none"}, Dir: p.Workspace, Reserve: true,
+		Stdin: streams.Null, Stdout: streams.Out, Stderr: streams.Out, Profile: p,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := call.Release(t.Context()); !errors.Is(err, sandbox.ErrUnavailable) {
+		t.Errorf("it was released: %v", err)
+	}
+	var held []int
+	for range 30 {
+		fd, err := unix.Dup(int(streams.Null.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, fd)
+	}
+	call.End()
+	for _, fd := range held {
+		if err := unix.Close(fd); err != nil {
+			t.Errorf("descriptor %d was closed by the call: %v", fd, err)
+		}
+	}
+}

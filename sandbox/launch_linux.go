@@ -228,8 +228,9 @@ func closes(c <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// abandon ends a helper that runs no command, and reports whether it is gone.
+// abandon ends a helper that runs no command, once, and reports whether it is gone.
 func (p *Process) abandon() bool {
+	p.abandoned = true
 	p.takeBack()
 	p.destroy()
 	p.control.Close()

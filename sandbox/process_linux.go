@@ -56,6 +56,7 @@ type Process struct {
 	permit         *permit    // nil unless reserved
 	warm           *warmShell // nil if the command was complete from the start
 	command        Command
+	abandoned      bool
 	heard          bool // the helper has reported that the command runs, or waits for its script
 }
 
@@ -236,6 +237,9 @@ func (p *Process) destroy() {
 // been left. It must be called once.
 func (p *Process) End() []Member {
 	defer p.scratch.remove()
+	if p.abandoned {
+		return nil // its descriptors may be another call's by now
+	}
 	if !p.heard {
 		p.abandon() // nothing of the command has run
 		return nil
