@@ -135,7 +135,8 @@ func filter(brokered bool) []bpf.Instruction {
 	}
 	p = append(p, when(unix.SYS_PERSONALITY, append(one(argument(0)), oneOf(0, 0xffffffff, noRandomAddresses)...)...)...)
 	p = append(p, when(unix.SYS_SOCKET, sockets(brokered)...)...)
-	p = append(p, when(unix.SYS_SOCKETPAIR, append(one(argument(1)), connected()...)...)...)
+	pairs := when(unix.AF_UNIX, append(one(argument(1)), connected()...)...)
+	p = append(p, when(unix.SYS_SOCKETPAIR, append(append(one(argument(0)), pairs...), answer(unix.EPERM))...)...)
 	if brokered {
 		p = append(p, when(unix.SYS_CONNECT, bpf.RetConstant{Val: returnAsk})...)
 	}
