@@ -32,6 +32,7 @@ const (
 
 	sysOpenTreeAttr = 467 // not in x/sys yet; the same on every architecture
 	sysFchmodat2    = 452
+	setDelegation   = 1040 // F_SETDELEG (Linux 6.19), not in x/sys yet
 
 	noRandomAddresses = 0x0040000 // ADDR_NO_RANDOMIZE
 
@@ -121,9 +122,11 @@ func filter(brokered bool) []bpf.Instruction {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 3},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCLINUX, SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSETD, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
-	// A lease blocks others that open the file for writing, even if it is read-only here.
+	// A lease blocks others that open the file for writing, even if it is read-only here; a delegation
+	// also those that rename or remove it.
 	p = append(p, when(unix.SYS_FCNTL, argument(1),
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.F_SETLEASE, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.F_SETLEASE, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: setDelegation, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
 	// A setuid or setgid program in the workspace would outlive the call.
 	for nr, mode := range ofMode() {
 		p = append(p, when(nr, withoutSetID(mode)...)...)

@@ -216,7 +216,7 @@ func TestNoLeases(t *testing.T) {
 	t.Parallel()
 	run := machine(t, true)
 	for command, want := range map[uint64]uint32{
-		unix.F_SETLEASE: deny, unix.F_SETLEASE | 1<<32: deny,
+		unix.F_SETLEASE: deny, unix.F_SETLEASE | 1<<32: deny, 1040: deny, 1040 | 1<<32: deny, // F_SETDELEG
 		unix.F_GETLEASE: returnAllow, unix.F_SETFL: returnAllow, unix.F_SETLK: returnAllow, unix.F_DUPFD_CLOEXEC: returnAllow,
 	} {
 		if got := run(nativeArch, unix.SYS_FCNTL, 3, command, unix.F_RDLCK); got != want {
