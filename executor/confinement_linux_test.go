@@ -317,6 +317,54 @@ ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0) # exi
 	}
 }
 
+// Each way keeps 300 MB of shared memory where no table of open files of the call shows it.
+func TestSharedMemoryOutOfSightCounts(t *testing.T) {
+	t.Parallel()
+	requireProgram(t, "python3")
+	for name, script := range map[string]string{
+		"not dumpable": `libc.prctl(4, 0)
+fill(300)`,
+		"in a socket": `a, b = socket.socketpair()
+for n in range(60):
+    fd = fill(5)
+    socket.send_fds(a, [b"x"], [fd])
+    os.close(fd)`,
+		"of one thread": `def one():
+    libc.unshare(0x400)
+    fill(300)
+    time.sleep(20)
+threading.Thread(target=one).start()`,
+		"hardly mapped": `for n in range(60):
+    fd = fill(5)
+    libc.mmap(None, 4096, 3, 1, fd, 0)
+    os.close(fd)`,
+		"hardly left": `for n in range(30):
+    at = libc.mmap(None, 10 << 20, 3, 0x21, -1, 0)
+    ctypes.memset(at, 1, 10 << 20)
+    libc.munmap(at + 4096, (10 << 20) - 4096)`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := in(t, executor.Off, "cat >fill.py <<'END'\n"+`import ctypes, os, socket, threading, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+def fill(mib):
+    fd = os.memfd_create("x")
+    for n in range(mib):
+        os.write(fd, bytes(1 << 20))
+    return fd
+`+script+"\ntime.sleep(20)\nEND\npython3 fill.py")
+			c.Sandbox.Limits.MemoryBytes = 200 << 20
+			got, e := run(t, c)
+			if diff := cmp.Diff(result{Code: 137, Signal: "SIGKILL"}, got); diff != "" || e.Limit != "memory" {
+				t.Errorf("limit %q %s", e.Limit, diff)
+			}
+		})
+	}
+}
+
 func TestFileLimitHolds(t *testing.T) {
 	t.Parallel()
 	c := in(t, executor.Off, `head -c 5000 /dev/zero >f; stat -c %s f`)

@@ -17,7 +17,6 @@ const usageEvery = 100 * time.Millisecond
 func (h *supervisor) watchUsage() {
 	runtime.LockOSThread() // one that existed before the call: see restrictOthers
 	defer runtime.UnlockOSThread()
-	var shared sharedMemory
 	again := time.NewTicker(usageEvery)
 	defer again.Stop()
 	for {
@@ -28,14 +27,14 @@ func (h *supervisor) watchUsage() {
 		}
 		all := Processes()
 		h.noteFull(all, 0)
-		if h.spec.MemoryBytes > 0 && h.overMemory(h.pick(all), &shared) {
+		if h.spec.MemoryBytes > 0 && h.overMemory(h.pick(all)) {
 			send(Event{Kind: EventLimit, Text: LimitMemory})
 			h.kill()
 		}
 	}
 }
 
-func (h *supervisor) overMemory(processes []Proc, shared *sharedMemory) bool {
+func (h *supervisor) overMemory(processes []Proc) bool {
 	f, err := os.Open("/proc/self/statm")
 	if err != nil {
 		return true // checks are impossible: something closed the descriptors
@@ -43,12 +42,15 @@ func (h *supervisor) overMemory(processes []Proc, shared *sharedMemory) bool {
 	f.Close()
 	private := privateMemory(processes)
 	now := sharedNow()
-	growth := shared.growth(now)
+	growth := h.shared.growth(now)
 	if private+now <= h.spec.MemoryBytes {
 		return false // regardless of what is shared
 	}
-	held, mapped := heldBy(processes)
-	return private+held+min(growth, mapped) > h.spec.MemoryBytes
+	held, all := heldBy(processes)
+	if !all {
+		held = max(held, growth)
+	}
+	return private+held > h.spec.MemoryBytes
 }
 
 func privateMemory(processes []Proc) (sum uint64) {

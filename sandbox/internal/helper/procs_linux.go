@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -45,12 +44,15 @@ func (p Proc) Busy() bool {
 // is 'Z' too, but there are other threads.
 func (p Proc) Ended() bool { return p.State == 'Z' && p.Threads < 2 || p.State == 'X' }
 
-// threads returns the directory of each thread in /proc.
+// threads returns the directory in /proc of each thread, without a main thread that has ended.
 func (p Proc) threads() (dirs []string) {
-	dir := "/proc/" + strconv.Itoa(p.PID) + "/task/"
+	pid := strconv.Itoa(p.PID)
+	dir := "/proc/" + pid + "/task/"
 	list, _ := os.ReadDir(dir)
 	for _, t := range list {
-		dirs = append(dirs, dir+t.Name())
+		if p.State != 'Z' || t.Name() != pid {
+			dirs = append(dirs, dir+t.Name())
+		}
 	}
 	return dirs
 }
@@ -62,9 +64,6 @@ func (p Proc) read(name string) (b []byte, err error) {
 		return os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/" + name)
 	}
 	for _, dir := range p.threads() {
-		if filepath.Base(dir) == strconv.Itoa(p.PID) {
-			continue
-		}
 		if b, err = os.ReadFile(dir + "/" + name); err == nil {
 			break
 		}

@@ -1,9 +1,10 @@
 package helper
 
 import (
+	"errors"
 	"fmt"
-	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -12,19 +13,15 @@ import (
 
 // Shared memory (memfd_create(2), shmget(2), mmap(2) with MAP_SHARED) belongs to no process, and
 // may stay when none has it mapped. The kernel reports its total on the machine, and the usage of
-// the files that a process has open, but not of those it has only mapped: a call is charged with
-// the size of those, up to the growth of the total since it began.
+// the files that a process has open. It does not report what is only mapped, sent over a socket or
+// held by a process that cannot be read: a call that has such is charged with the growth of the
+// total since it began.
 
-type sharedMemory struct {
-	known bool
-	least uint64
-}
+type sharedMemory struct{ least uint64 }
 
 // growth returns by how much the total exceeds its minimum so far.
 func (s *sharedMemory) growth(now uint64) uint64 {
-	if !s.known || now < s.least {
-		s.known, s.least = true, now
-	}
+	s.least = min(s.least, now)
 	return now - s.least
 }
 
@@ -41,68 +38,109 @@ func sharedNow() (bytes uint64) {
 const patience = 100_000
 
 // heldBy returns the shared memory in files that processes have open, and in all shmget(2)
-// segments. mapped is the size of the others, or more than any machine has if there are too many.
-func heldBy(processes []Proc) (held, mapped uint64) {
-	opened, sizes := map[string]uint64{}, map[string]uint64{}
-	seen := 0
-	for _, p := range processes {
-		seen += openPieces(opened, p.PID) + mappedPieces(sizes, p.PID)
-		if seen > patience {
-			return 0, math.MaxUint64
+// segments. all means that they hold no other.
+func heldBy(processes []Proc) (held uint64, all bool) {
+	p := pieces{opened: map[string]uint64{}, mapped: map[string]bool{}}
+	for _, one := range processes {
+		if p.hidden || p.seen > patience {
+			break
 		}
+		p.open(one)
+		p.mappings(one)
 	}
-	for _, size := range opened {
+	all = !p.hidden && p.seen <= patience
+	for key := range p.mapped {
+		_, known := p.opened[key]
+		all = all && known
+	}
+	for _, size := range p.opened {
 		held += size
 	}
-	for key, size := range sizes {
-		if _, known := opened[key]; !known {
-			mapped += size
-		}
-	}
-	return held + systemV(), mapped
+	return held + systemV(), all
 }
 
-// openPieces adds the unlinked files that a process has open, and returns its number of
-// descriptors.
-func openPieces(pieces map[string]uint64, pid int) int {
-	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		return 0 // gone, or not dumpable
-	}
-	for _, f := range list {
-		path := dir + "/" + f.Name()
-		var st unix.Stat_t
-		if to, err := os.Readlink(path); err != nil || !strings.HasPrefix(to, "/memfd:") || unix.Stat(path, &st) != nil {
+// pieces are the unlinked files of processes, by device and inode.
+type pieces struct {
+	opened map[string]uint64 // with their size
+	mapped map[string]bool
+	seen   int  // descriptors, mappings and threads
+	hidden bool // some could not be read
+}
+
+// fails notes that something could not be read. What has ended has nothing.
+func (p *pieces) fails(err error) bool {
+	gone := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH)
+	p.hidden = p.hidden || err != nil && !gone
+	return err != nil
+}
+
+// open adds the files that a process has open. A thread may have a table of its own (unshare(2)).
+func (p *pieces) open(of Proc) {
+	first := ""
+	for _, dir := range of.threads() {
+		p.seen++
+		if p.seen > patience {
+			return
+		}
+		if first != "" && sameTable(first, dir) {
 			continue
 		}
-		// As in mappedPieces: hexadecimal devices.
-		key := fmt.Sprintf("%02x:%02x %d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
-		pieces[key] = max(pieces[key], uint64(st.Blocks)*512)
-	}
-	return len(list)
-}
-
-// mappedPieces adds the files that a process has mapped (proc_pid_maps(5)), by the size of the
-// mappings, and returns the number of mappings.
-func mappedPieces(pieces map[string]uint64, pid int) (n int) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/maps")
-	if err != nil {
-		return 0
-	}
-	sizes := map[string]uint64{}
-	for line := range strings.Lines(string(b)) {
-		n++
-		if f := strings.Fields(line); len(f) > 5 && (strings.HasPrefix(f[5], "/memfd:") || f[5] == "/dev/zero") {
-			var from, to uint64
-			_, _ = fmt.Sscanf(f[0], "%x-%x", &from, &to)
-			sizes[f[3]+" "+f[4]] += to - from
+		list, err := os.ReadDir(dir + "/fd")
+		if p.fails(err) {
+			continue
+		}
+		if first == "" {
+			first = dir
+		}
+		p.seen += len(list)
+		for _, f := range list[:min(len(list), patience)] {
+			p.descriptor(dir, f.Name())
 		}
 	}
-	for key, size := range sizes {
-		pieces[key] = max(pieces[key], size)
+}
+
+// sameTable reports whether two threads have one table of open files (kcmp(2)).
+func sameTable(a, b string) bool {
+	const files = 2 // KCMP_FILES
+	one, err := strconv.Atoi(filepath.Base(a))
+	other, err2 := strconv.Atoi(filepath.Base(b))
+	order, _, e := unix.Syscall6(unix.SYS_KCMP, uintptr(one), uintptr(other), files, 0, 0, 0)
+	return err == nil && err2 == nil && e == 0 && order == 0
+}
+
+// descriptor adds an open file, or notes that a socket holds others that were sent over it.
+func (p *pieces) descriptor(dir, fd string) {
+	path := dir + "/fd/" + fd
+	to, err := os.Readlink(path)
+	if p.fails(err) {
+		return
 	}
-	return n
+	if strings.HasPrefix(to, "socket:") {
+		info, err := os.ReadFile(dir + "/fdinfo/" + fd)
+		_, sent, _ := strings.Cut(string(info), "scm_fds: ")
+		p.hidden = p.hidden || sent != "" && !strings.HasPrefix(sent, "0\n")
+		p.fails(err)
+		return
+	}
+	var st unix.Stat_t
+	if strings.HasPrefix(to, "/memfd:") && !p.fails(unix.Stat(path, &st)) {
+		// As in mappings: hexadecimal devices.
+		key := fmt.Sprintf("%02x:%02x %d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
+		p.opened[key] = max(p.opened[key], uint64(st.Blocks)*512)
+	}
+}
+
+// mappings adds the files that a process has mapped (proc_pid_maps(5)).
+func (p *pieces) mappings(of Proc) {
+	b, err := of.read("maps")
+	p.fails(err)
+	for line := range strings.Lines(string(b)) {
+		p.seen++
+		f := strings.Fields(line)
+		if len(f) > 5 && (strings.HasPrefix(f[5], "/memfd:") || f[5] == "/dev/zero") {
+			p.mapped[f[3]+" "+f[4]] = true
+		}
+	}
 }
 
 // systemV returns the memory of all segments: column "rss" of /proc/sysvipc/shm (sysvipc(7)).

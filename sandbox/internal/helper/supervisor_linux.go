@@ -128,6 +128,7 @@ type supervisor struct {
 	tasks  sync.WaitGroup // goroutines that watch the call
 	last   uint32         // the last thread that the call cannot change
 	handed []int          // descriptors to keep until the call has ended
+	shared sharedMemory   // of the machine, since the call began
 	joined bool           // the call's network was shared with other calls
 
 	full sync.Once // reported that the call reached its process limit
@@ -172,6 +173,7 @@ func (h *supervisor) start(extra []uintptr) error {
 			return stage("receive the start order", err)
 		}
 	}
+	h.shared.least = sharedNow()
 	attr.Files = append([]uintptr{0, 1, 2}, extra...)
 	if h.shell, err = syscall.ForkExec(h.spec.Argv[0], h.spec.Argv, attr); err != nil {
 		return stage("start "+h.spec.Argv[0], err)

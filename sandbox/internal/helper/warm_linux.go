@@ -235,6 +235,7 @@ func (h *supervisor) setScript(script string) {
 func (h *supervisor) release() {
 	err := errors.New("no shell waits for a script")
 	if h.warm != nil {
+		h.shared.least = sharedNow()
 		err = h.warm.release(h.shell)
 	}
 	if err != nil {
