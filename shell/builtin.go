@@ -274,7 +274,7 @@ func (w *walker) eval(args []word, s *state, source string) {
 func (w *walker) indirect(args []word, s *state, source string) bool {
 	c := programs.Parse(policyWords(args))
 	switch {
-	case slices.ContainsFunc(c.Flags, func(f programs.Flag) bool { return f.Name == "-v" || f.Name == "-V" }):
+	case args[0].is("command") && slices.ContainsFunc(c.Flags, func(f programs.Flag) bool { return listed("-v -V", f.Name) }):
 	case c.Opaque != "" && (len(c.Runs) == 0 || !c.Runs[0].Argv[0].Dynamic):
 		w.opaque("an option of `"+args[0].text+"` is not followed", source)
 	case len(c.Runs) == 0:
