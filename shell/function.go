@@ -107,10 +107,11 @@ func (w *walker) trap(args []word, s *state, source string) {
 	} else if len(args) > 0 && args[0].known() && strings.HasPrefix(args[0].text, "-") {
 		return
 	}
-	if len(args) < 2 {
+	several := slices.ContainsFunc(args, word.several)
+	if len(args) < 2 && !several {
 		return
 	}
-	if !args[0].known() {
+	if several || !args[0].known() {
 		w.opaque("`trap` runs a text known only when it runs", source)
 		return
 	}
