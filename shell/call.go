@@ -14,6 +14,9 @@ import (
 func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state) {
 	args := w.words(c.Args, s)
 	if len(args) == 0 {
+		if w.posix && len(redirs) > 0 && len(c.Assigns) > 0 {
+			w.opaque(otherShell, w.text(c)) // dash redirects first
+		}
 		before := w.fork(s)
 		for _, as := range c.Assigns {
 			w.assign(as, s, false)
@@ -59,7 +62,7 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 // otherShell reports what other shells parse differently.
 func (w *walker) otherShell(name string, assigns bool, s *state, source string) {
 	_, function := s.funcs.get(name)
-	keeps := function || listed(": . break continue eval exec exit export readonly return set shift times trap unset", name)
+	keeps := function || listed(": . break continue eval exec exit export local readonly return set shift times trap unset", name)
 	if keeps && assigns || listed("builtin declare typeset", name) {
 		w.opaque(otherShell, source)
 	}
@@ -320,6 +323,6 @@ func (w *walker) login(s, inner *state, source string) {
 }
 
 func differsFromBash(text string) bool {
-	marks := []string{"{", "$'", "[[", "<(", ">(", "&>", ">&", "((", "<<<", "function", "=(", "=~", "+=", "|&", "$\"", "**", "alias"}
+	marks := []string{"{", "$'", "[[", "<(", ">(", "&>", ">&", "((", "<<<", "function", "=(", "=~", "+=", "|&", "$\"", "]=", "**", "alias"}
 	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(text, mark) })
 }

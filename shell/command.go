@@ -99,6 +99,9 @@ func (w *walker) command(cmd syntax.Command, s *state) {
 }
 
 func (w *walker) let(c *syntax.LetClause, s *state) {
+	if w.posix {
+		w.opaque(otherShell, w.text(c))
+	}
 	for _, x := range c.Exprs {
 		w.arithmetic(x, s)
 	}

@@ -19,7 +19,8 @@ type declaration struct {
 func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	d := declaration{builtin: c.Variant.Value}
 	if w.posix {
-		w.otherShell(d.builtin, false, s, w.text(c))
+		splits := func(as *syntax.Assign) bool { return as.Value != nil && slices.ContainsFunc(as.Value.Parts, unquoted) }
+		w.otherShell(d.builtin, slices.ContainsFunc(c.Args, splits), s, w.text(c))
 	}
 	if !listed("declare typeset local export readonly", d.builtin) {
 		w.opaque("this form of declaration is not followed", w.text(c))
@@ -36,6 +37,15 @@ func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	for _, set := range then {
 		set()
 	}
+}
+
+// unquoted reports whether a part may become several words.
+func unquoted(p syntax.WordPart) bool {
+	switch p.(type) {
+	case *syntax.SglQuoted, *syntax.DblQuoted:
+		return false
+	}
+	return strings.ContainsAny(literalOf(p), "*?[~") || literalOf(p) == ""
 }
 
 // declareArg returns a function that sets an argument: all are expanded first.

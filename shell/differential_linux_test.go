@@ -107,6 +107,30 @@ func TestBashDoesNothingThatWasNotPredicted(t *testing.T) {
 		seed, count, known.Load(), known.Load()*100/max(next.Load()-1, 1), cut.Load(), unconfirmed.Load(), &why)
 }
 
+// TestShDoesNothingThatWasNotPredicted gives the scripts to sh, which is dash on Debian.
+func TestShDoesNothingThatWasNotPredicted(t *testing.T) {
+	t.Parallel()
+	seed, count := number(t, "TOOLD_SEED", 1), number(t, "TOOLD_SCRIPTS", 3000)
+	m, g := newMachine(t, fixture()), readGrammar(t)
+	c := comparison{m, predict, strictRules(t, m.base+"/w")}
+	known := 0
+	for n := range count {
+		script := "sh -c '" + strings.ReplaceAll(g.script(seed, n+1), "'", `'\''`) + "'"
+		v, err := c.compare(script, true)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, script)
+		}
+		if !v.opaque {
+			known++
+		}
+		if v.missed != "" {
+			small, v := c.smallest(script)
+			t.Errorf("script %d of TOOLD_SEED=%d: sh %s, which was not predicted, by\n%s\npredicted %v\nshortened from\n%s", n+1, seed, v.missed, small, v.effects, script)
+		}
+	}
+	t.Logf("TOOLD_SEED=%d: %d scripts, %d of them not Opaque", seed, count, known)
+}
+
 // TestScriptsThatOnceHidSomething plays earlier findings.
 func TestScriptsThatOnceHidSomething(t *testing.T) {
 	t.Parallel()

@@ -52,13 +52,13 @@ func (w *walker) parameter(name string, s *state) value {
 	switch {
 	case name == "#" && s.params.count() >= 0:
 		return value{text: strconv.Itoa(s.params.count())}
-	case len(name) == 1 && strings.Contains("?#$!", name) || listed(numericNames, name):
+	case len(name) == 1 && strings.Contains("?#$!", name), listed(numericNames, name) && !w.posix:
 		return someNumber()
 	case name == "-":
 		return unknown()
 	case name == "PWD" && len(s.dirs) == 1:
 		return value{text: s.dirs[0]}
-	case listed(shellNames, name):
+	case setByShell(name):
 		return unknown()
 	}
 	v := s.get(name)

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -218,7 +219,7 @@ func (w *walker) matches(out []policy.Word, pattern string, s *state) []policy.W
 			dir += "/"
 		}
 		names, complete := w.glob(dir + pattern)
-		if !complete {
+		if !complete || w.posix && parents.MatchString(pattern) {
 			out = append(out, policy.Word{Dynamic: true})
 		}
 		for _, name := range slices.Concat(names, w.made(dir+pattern, s)) {
@@ -227,6 +228,9 @@ func (w *walker) matches(out []policy.Word, pattern string, s *state) []policy.W
 	}
 	return out
 }
+
+// parents matches patterns that match .. in dash.
+var parents = regexp.MustCompile(`(?:^|/)\.[.*?[]`)
 
 func (w *walker) made(pattern string, s *state) (names []string) {
 	w.steps -= len(s.disk.marks) / 8
