@@ -234,7 +234,8 @@ func (w *walker) noteWrite(e policy.Effect, s *state) {
 }
 
 func (w *walker) variableRuns(name string, v value, s *state) {
-	if policy.IsDangerousEnv(name) {
+	dangerous := policy.IsDangerousEnv(name)
+	if dangerous {
 		s.disk.runs() // programs do more
 	}
 	function := strings.HasPrefix(name, "BASH_FUNC_")
@@ -246,16 +247,10 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 	case v.text == "" && v.known():
 	case strings.HasPrefix(name, "GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && v != (value{text: "/dev/null"}):
 		w.opaque("the configuration of git is in a variable", name)
-	case v.known() && (function || holdsCommand(name)):
+	case v.known() && (function || dangerous):
 		w.scan(v.text)
 		w.mayRun(v.text, s)
 	}
-}
-
-// holdsCommand reports whether shells or git run what is in a variable.
-func holdsCommand(name string) bool {
-	_, last, _ := strings.Cut(strings.TrimPrefix(name, "GIT_"), "_")
-	return listed(scriptNames, name) || listed("EDITOR COMMAND PAGER", last)
 }
 
 // mayRun follows a text that a program may run. Only ask and deny rules see its effects. What it may
@@ -276,6 +271,3 @@ func (w *walker) mayRun(text string, s *state) {
 const parsingNames = "POSIXLY_CORRECT POSIX_PEDANTIC SHELLOPTS BASHOPTS BASH_COMPAT BASH_CMDS BASH_ALIASES PS4 GLOBIGNORE LOCPATH"
 
 var plainLocale = regexp.MustCompile(`^(?i:|C|POSIX|en_[A-Z]+|.*\.utf-?8)$`)
-
-// scriptNames are variables from which shells and git take commands.
-const scriptNames = "BASH_ENV ENV PS0 PS1 PS4 PROMPT_COMMAND VISUAL EDITOR PAGER GIT_EDITOR GIT_PAGER GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_SSH GIT_PROXY_COMMAND"

@@ -209,6 +209,8 @@ func (w *walker) scan(text string) {
 	parts := func(r rune) bool { return strings.ContainsRune(";\n|&()`{}", r) }
 	for segment := range strings.FieldsFuncSeq(text, parts) {
 		w.scanSegment(strings.TrimSpace(segment))
+		_, value, _ := strings.Cut(segment, "=")
+		w.scanSegment(strings.TrimSpace(value))
 	}
 }
 

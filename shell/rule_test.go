@@ -244,13 +244,18 @@ func TestNothingHidesInWhatLooksHarmless(t *testing.T) {
 // variables hides what git does.
 func TestRulesReachCommandsInVariables(t *testing.T) {
 	t.Parallel()
-	file := policy.File{Defaults: permissive(), Env: strings.Fields("GIT_EDITOR GIT_PAGER EDITOR PS1"), Commands: []policy.Rule{{ID: "rule", Action: policy.Deny, Run: []string{"git push **", "rm -rf **"}}}}
+	file := policy.File{Defaults: permissive(), Env: strings.Fields("GIT_EDITOR GIT_PAGER EDITOR PS1 MAKEFLAGS CFLAGS"), Commands: []policy.Rule{{ID: "rule", Action: policy.Deny, Run: []string{"git push **", "rm -rf **"}}}}
 	decide := judge(t, file)
 	for script, want := range map[string]policy.Action{
 		"BASH_ENV='$(rm -rf src)' bash -c ls": policy.Deny, "export BASH_ENV='$(rm -rf src)'; ./x.sh": policy.Deny, "env 'BASH_FUNC_ls%%=() { rm -rf src; }' bash -c ls": policy.Deny,
 		"GIT_EDITOR='rm -rf src;' git commit": policy.Deny, "env GIT_EDITOR='git push -q origin main;' git commit": policy.Deny, "export GIT_SSH_COMMAND='rm -rf src;'; git fetch": policy.Deny,
 		"export GIT_PAGER='git push -q origin main; cat'; git -p log": policy.Deny, "GIT_EXTERNAL_DIFF='timeout 5 git push' git diff": policy.Deny, "GIT_PAGER=\"sh -c 'cd src && git push'\" git log": policy.Deny,
 		"env PS4='$(rm -rf src)' bash -xc ls": policy.Deny, "GIT_EDITOR='git status' git commit; git push": policy.Deny, "GIT_EDITOR='git push' true; git push": policy.Deny,
+		"RSYNC_RSH='git push' rsync a x:b": policy.Deny, "MAKEFLAGS='--eval=$(shell git push)' make": policy.Deny, "TAR_OPTIONS=\"--to-command='git push'\" tar xf a.tar": policy.Deny, "LESSOPEN='|git push %s' less a.txt": policy.Deny,
+		"env CC='git push' make": policy.Deny, "make CC='git push'": policy.Deny, "make -C src X=1 CC='git push'": policy.Deny, "export PERL5OPT='-Mx' CCACHE_PREFIX='git push'; make": policy.Deny, "FZF_DEFAULT_COMMAND='git push' fzf": policy.Deny,
+		"GNUMAKEFLAGS=-fx make": policy.Ask, "COMPILER_PATH=. gcc a.c": policy.Ask, "GCC_EXEC_PREFIX=./ gcc a.c": policy.Ask, "ZIPOPT=-TTx zip a b": policy.Ask, "GOCACHEPROG=./x go build": policy.Ask, "shell_escape=t pdflatex a": policy.Ask, "RM=./x make clean": policy.Ask,
+		"GUNICORN_CMD_ARGS=-cx gunicorn a": policy.Ask, "APT_CONFIG=x apt list": policy.Ask, "JAVACMD=./x mvn test": policy.Ask, "ASAN_SYMBOLIZER_PATH=./x ./a.out": policy.Ask, "COMPOSE_FILE=x docker compose up": policy.Ask,
+		"MAKEFLAGS=-j4 make": policy.Allow, "CFLAGS='-O2 -g' make": policy.Allow, "make V=1 CFLAGS='-O2 -g' test": policy.Allow,
 		"GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.x GIT_CONFIG_VALUE_0='reset --hard' git x": policy.Ask, "GIT_CONFIG_GLOBAL=./a.txt git x": policy.Ask, "git -c include.path=./a x": policy.Ask, "git --config-env=alias.x=A x": policy.Ask,
 		"GIT_EDITOR=true git commit": policy.Allow, "GIT_PAGER=cat git log": policy.Allow, "EDITOR='vim -n' git commit": policy.Allow, "PS1='(venv) \\u@\\h$ '": policy.Allow,
 	} {
