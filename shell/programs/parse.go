@@ -105,7 +105,7 @@ func find(argv []Word) (*spec, []Word) {
 		if sub, ok := strings.CutPrefix(name, "git-"); ok {
 			return program("git"), append([]Word{{Text: sub}}, words...)
 		}
-		s = program(strings.TrimRight(name, "0123456789."))
+		s = program(strings.TrimSuffix(strings.TrimRight(name, "0123456789."), "-"))
 		if !s.has("script") && !s.has("versions") {
 			return nil, words
 		}
