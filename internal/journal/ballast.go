@@ -46,16 +46,13 @@ func makeBallast(path string) error {
 	return err
 }
 
-// release removes the file. It reports false if there was none.
-func (b *ballast) release() bool {
+// release removes the file.
+func (b *ballast) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := os.Remove(b.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false
+	if err := os.Remove(b.path); err == nil || errors.Is(err, fs.ErrNotExist) {
+		b.gone = syscall.ENOSPC
 	}
-	before := b.gone
-	b.gone = syscall.ENOSPC
-	return before == nil
 }
 
 // restore recreates a released file. The caller has the recorder's turn, so a failed attempt takes
@@ -75,8 +72,9 @@ func (b *ballast) restore() error {
 // recordAnyway is recorder.record for calls that run: on a full disk it uses the ballast.
 func (j *Journal) recordAnyway(d durability, do func(*batch) error) error {
 	err := j.write.record(d, do)
-	if err != nil && isFull(err) && j.ballast.release() {
-		err = j.write.record(d, do)
+	if err != nil && isFull(err) {
+		j.ballast.release()
+		err = j.write.record(d, do) // even without a ballast: another call may just have released it
 	}
 	return err
 }

@@ -18,7 +18,7 @@ func TestACallIsBegunOnce(t *testing.T) {
 	if err != nil || !fresh || rec.State != journal.Intended {
 		t.Fatalf("Begin: fresh %v, %+v, %v", fresh, rec, err)
 	}
-	stored, err := j.FindAs(t.Context(), "agent", "", "c1")
+	stored, err := j.FindAny(t.Context(), "c1")
 	if err != nil || stored.State != journal.Intended || stored.Decision != allow || stored.IntendedAt.IsZero() || stored.Key != rec.Key {
 		t.Errorf("record is %+v, %v", stored, err)
 	}
@@ -43,11 +43,11 @@ func TestACallIsAnsweredAsItIsRecorded(t *testing.T) {
 	if _, fresh, err = j.Answer(ctx, call("read"), true, journal.Outcome{Status: "success", Decision: allow}, made); err != nil || !fresh {
 		t.Fatalf("Answer: fresh %v, %v", fresh, err)
 	}
-	refused, err := j.FindAs(ctx, "agent", "", "refused")
+	refused, err := j.FindAny(ctx, "refused")
 	if err != nil || !refused.IntendedAt.IsZero() || refused.Decision.Action != "deny" || string(refused.Result) != `{"seq_id":2}` {
 		t.Errorf("the refused call is %+v, %v", refused, err)
 	}
-	read, err := j.FindAs(ctx, "agent", "", "read")
+	read, err := j.FindAny(ctx, "read")
 	if err != nil || read.IntendedAt.IsZero() || read.Decision != allow || string(read.Result) != `{"seq_id":4}` {
 		t.Errorf("the call that ran is %+v, %v", read, err)
 	}
@@ -101,7 +101,7 @@ func TestWhatNobodyWaitsForIsWrittenSoon(t *testing.T) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		seen, err := other.FindAs(t.Context(), "agent", "", "c1")
+		seen, err := other.FindAny(t.Context(), "c1")
 		must(t, err)
 		if seen.State == journal.Delivered {
 			break

@@ -104,7 +104,7 @@ func TestWhatWasRecordedOutlivesAKilledDaemon(t *testing.T) {
 		open[r.ID] = r
 	}
 	for _, id := range ids {
-		rec, err := j.FindAs(t.Context(), "agent", "", id)
+		rec, err := j.FindAny(t.Context(), id)
 		must(t, err)
 		kind, _, _ := strings.Cut(id, "-")
 		_, unfinished := open[id]

@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -143,4 +144,35 @@ func TestACallIsBegunByOneOfSeveralProcesses(t *testing.T) {
 		}
 	}
 	sound(t, dir)
+}
+
+// Those that one write was to record find that the first has made room.
+func TestReturnsThatFailTogetherOnAFullDiskAreAllRecorded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, disk := openFaulty(t, dir)
+	var keys []Key
+	for i := range 3 {
+		rec, err := begin(t, j, fmt.Sprint(i))
+		must(t, err)
+		keys = append(keys, rec.Key)
+	}
+	j.write.turn <- struct{}{} // so that they wait for one write
+	disk.ballast = j.ballast.path
+	var all sync.WaitGroup
+	for _, k := range keys {
+		all.Go(func() {
+			if err := finished(t, j, k); err != nil {
+				t.Errorf("a return on a full disk: %v", err)
+			}
+		})
+	}
+	for queued := 0; queued < len(keys); {
+		runtime.Gosched()
+		j.write.mu.Lock()
+		queued = len(j.write.queue)
+		j.write.mu.Unlock()
+	}
+	<-j.write.turn
+	all.Wait()
 }

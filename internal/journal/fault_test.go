@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"os"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 type faultyDir struct {
 	chain.Dir
 	full, broken   atomic.Bool
+	ballast        string       // the disk is full while this file is there
 	stuck          atomic.Bool  // no file can be removed
 	writes, synced atomic.Int64 // so many of the writes are on the disk
 }
@@ -66,7 +68,8 @@ func (d *faultyDir) Same(f chain.File) (int64, bool, error) {
 }
 
 func (f faultyFile) WriteAt(p []byte, off int64) (int, error) {
-	if f.of.full.Load() {
+	_, err := os.Stat(f.of.ballast)
+	if f.of.full.Load() || err == nil {
 		n, _ := f.File.WriteAt(p[:len(p)/2], off)
 		return n, syscall.ENOSPC
 	}

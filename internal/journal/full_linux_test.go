@@ -58,7 +58,7 @@ func TestAFullDiskIsAnErrorAndNotALoss(t *testing.T) {
 	must(t, os.Remove(ballast))
 	must(t, j.Intend(t.Context(), k, allow))
 	verify(t, dir)
-	if rec, err := j.FindAs(t.Context(), "agent", "", "intended"); err != nil || rec.State != journal.Intended {
+	if rec, err := j.FindAny(t.Context(), "intended"); err != nil || rec.State != journal.Intended {
 		t.Errorf("record is %+v, %v", rec, err)
 	}
 }
@@ -162,7 +162,7 @@ func TestAReadOnlyJournalIsRead(t *testing.T) {
 	verify(t, state)
 	j, err = journal.Open(t.Context(), state, journal.Self())
 	must(t, err)
-	if rec, err := j.FindAs(t.Context(), "agent", "", "recorded"); err != nil || rec.ID != "recorded" {
+	if rec, err := j.FindAny(t.Context(), "recorded"); err != nil || rec.ID != "recorded" {
 		t.Errorf("record is %+v, %v", rec, err)
 	}
 	if _, _, err := j.Receive(t.Context(), call("new")); !errors.Is(err, syscall.EROFS) {

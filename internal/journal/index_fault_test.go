@@ -130,7 +130,7 @@ func TestAnIndexThatCannotBeKeptStopsNothing(t *testing.T) {
 				}
 				lived(t, j, "more", 10)
 				j.settle()
-				if rec, err := j.FindAs(t.Context(), "agent", "", "more-9"); err != nil || rec.State != Returned {
+				if rec, err := j.FindAny(t.Context(), "more-9"); err != nil || rec.State != Returned {
 					t.Errorf("call %d: %+v, %v", at, rec, err)
 				}
 				reached = disk.left.Load() < 0

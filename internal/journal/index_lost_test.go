@@ -40,7 +40,7 @@ func unknown(t *testing.T, what string, j *Journal, id string) {
 	if fenced, err := j.Fence(t.Context(), "agent", id, 5); fenced || err == nil {
 		t.Errorf("%s: fenced %v, %v", what, fenced, err)
 	}
-	_, byID := j.FindAs(t.Context(), "agent", "", id)
+	_, byID := j.FindAny(t.Context(), id)
 	_, all := j.Calls(t.Context(), 0, 1000)
 	_, text := j.Select(t.Context(), CallQuery{Text: "success", Limit: 1000})
 	_, list := j.List(t.Context(), Query{Ascending: true})
@@ -106,7 +106,7 @@ func TestWhatWasRemovedMeanwhileIsLeftOut(t *testing.T) {
 	if !errors.Is(err, chain.ErrNoMark) {
 		t.Fatalf("before it knows: %v", err)
 	}
-	if _, err := other.FindAs(t.Context(), "agent", "", "old-0"); !errors.Is(err, ErrNotFound) {
+	if _, err := other.FindAny(t.Context(), "old-0"); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
 	if list, err := other.Calls(t.Context(), 0, 1000); err != nil || len(list) == 0 || len(list) == 100 {
@@ -268,10 +268,10 @@ func survived(t *testing.T, what, dir string) {
 	t.Helper()
 	j := small(t, dir)
 	for _, id := range []string{"a-0", "open", "b-2", "none"} {
-		_, _ = j.FindAs(t.Context(), "agent", "", id)
+		_, _ = j.FindAny(t.Context(), id)
 	}
 	for range filterAfter + 1 {
-		_, _ = j.FindAs(t.Context(), "agent", "", "none")
+		_, _ = j.FindAny(t.Context(), "none")
 	}
 	_, _ = j.Select(t.Context(), CallQuery{Text: "x", Limit: 1000})
 	_, _ = j.List(t.Context(), Query{Ascending: true, Workspace: "/x"})

@@ -96,7 +96,7 @@ func TestACallIsRecordedFromRequestToDelivery(t *testing.T) {
 	must(t, j.Close())
 
 	j = open(t, dir)
-	got, err := j.FindAs(ctx, "agent", "", "c1")
+	got, err := j.FindAny(ctx, "c1")
 	must(t, err)
 	asked := call("c1")
 	asked.MessageType, asked.Message, asked.Arguments = "", nil, nil
@@ -141,7 +141,7 @@ func TestARepeatedCallIsFoundAsItStands(t *testing.T) {
 	sibling.AgentID = "agent-2"
 	if key := receive(t, j, sibling); key == k {
 		t.Error("another agent's call with the same id is the same call")
-	} else if rec, err := j.FindAs(t.Context(), "agent", "", "c1"); err != nil || rec.Key != key {
+	} else if rec, err := j.FindAny(t.Context(), "c1"); err != nil || rec.Key != key {
 		t.Errorf("Find returned call %d, %v; want the latest of the client's agents, %d", rec.Key, err, key)
 	}
 	latest, err := j.FindAny(t.Context(), "c1")
@@ -170,7 +170,7 @@ func TestACallIsIntendedAndReturnedOnce(t *testing.T) {
 	wantErr(t, "a call that is not there", j.Intend(ctx, k+1, allow), journal.ErrNotFound)
 	_, err = j.Arguments(ctx, k+1)
 	wantErr(t, "arguments of nothing", err, journal.ErrNotFound)
-	_, err = j.FindAs(ctx, "agent", "", "c2")
+	_, err = j.FindAny(ctx, "c2")
 	wantErr(t, "finding nothing", err, journal.ErrNotFound)
 }
 
@@ -183,7 +183,7 @@ func TestARefusedCallKeepsItsDecision(t *testing.T) {
 	deny := journal.Decision{Action: "deny", By: "policy", Rule: "r"}
 	_, err := finish(t.Context(), j, k, journal.Outcome{Status: "error", ErrorType: "denied", Canonical: "bash", Decision: deny})
 	must(t, err)
-	rec, err := j.FindAs(t.Context(), "agent", "", "c1")
+	rec, err := j.FindAny(t.Context(), "c1")
 	if err != nil || rec.Decision != deny || rec.ErrorType != "denied" || rec.Canonical != "bash" || !rec.IntendedAt.IsZero() || rec.ExitCode != nil {
 		t.Errorf("record is %+v, %v", rec, err)
 	}

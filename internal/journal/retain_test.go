@@ -73,7 +73,7 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 	if n := removeAll(t, j); n == 0 {
 		t.Error("nothing was removed when the call had ended")
 	}
-	if rec, err := j.FindAs(t.Context(), "agent", "", "open"); !errors.Is(err, ErrNotFound) {
+	if rec, err := j.FindAny(t.Context(), "open"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the call that ended: %+v, %v", rec, err)
 	}
 	r, err := Verify(t.Context(), dir, Checks{})
@@ -174,7 +174,7 @@ func TestLargeTextsAreBesideTheLog(t *testing.T) {
 		t.Errorf("there are %d texts beside it", n)
 	}
 	text, err := j.Arguments(t.Context(), one.Key)
-	rec, found := j.FindAs(t.Context(), "agent", "", "one")
+	rec, found := j.FindAny(t.Context(), "one")
 	if err != nil || found != nil || len(text) < largeText || len(rec.Result) < largeText {
 		t.Errorf("%d bytes of arguments, %v; %d bytes of result, %v", len(text), err, len(rec.Result), found)
 	}
