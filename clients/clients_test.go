@@ -260,7 +260,7 @@ func runsOnce(t *testing.T, c client) {
 	d.start()
 	defer d.end(syscall.SIGTERM)
 	stdout, stderr, code := end()
-	if code != 1 || strings.Count(stdout, "one") > 1 || strings.Contains(stdout, "two") || !strings.Contains(stderr, "killed while this call ran") {
+	if code != 1 || strings.Count(stdout, "one") > 1 || strings.Contains(stdout, "two") || !strings.Contains(stderr, "before it recorded how this call ended") {
 		t.Errorf("got exit code %d, %q and %q", code, stdout, stderr)
 	}
 	if text, err := os.ReadFile(ran); err != nil || string(text) != "x\n" {

@@ -262,7 +262,7 @@ func (d *Dispatcher) CancelAll(client, reason string) {
 }
 
 // Shutdown refuses new calls, stops running ones, and waits until each has its return or is kept
-// for the next daemon, or until ctx ends.
+// for the next daemon, or until ctx ends. Then it tries once more to record unsaved returns.
 func (d *Dispatcher) Shutdown(ctx context.Context) error {
 	d.mu.Lock()
 	d.stopping = true
@@ -273,6 +273,7 @@ func (d *Dispatcher) Shutdown(ctx context.Context) error {
 	drained := make(chan struct{})
 	// Ends with the last call, within its grace.
 	go func() { d.wg.Wait(); close(drained) }()
+	defer d.saveAll(ctx)
 	select {
 	case <-drained:
 		return nil

@@ -66,9 +66,9 @@ func (d *Dispatcher) recover(ctx context.Context, rec journal.Record, alive erro
 	r := *notStarted()
 	switch {
 	case rec.State == journal.Running && alive != nil:
-		r = refusal{message.UnknownAfterCrash, "toold was killed while this call ran; how far it got is not known, and what runs of it could not be ended: " + alive.Error() + ". Ask the user to look at it, and at what it changed, before you send it again under a new id"}
+		r = refusal{message.UnknownAfterCrash, "toold ended before it recorded how this call ended; how far it got is not known, and what runs of it could not be ended: " + alive.Error() + ". Ask the user to look at it, and at what it changed, before you send it again under a new id"}
 	case rec.State == journal.Running:
-		r = refusal{message.UnknownAfterCrash, "toold was killed while this call ran; how far it got is not known, and nothing of it runs any more. Look at what it changed before you send it again under a new id"}
+		r = refusal{message.UnknownAfterCrash, "toold ended before it recorded how this call ended; how far it got is not known, and nothing of it runs any more. Look at what it changed before you send it again under a new id"}
 	case rec.BackgroundOf != "":
 		r.text = "toold was stopped before this call started; nothing of it ran. Send the call that was to begin it again"
 	}

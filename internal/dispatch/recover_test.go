@@ -121,7 +121,7 @@ func TestCallsOfACrashedDaemonAreAnswered(t *testing.T) {
 			t.Errorf("%s is answered with %q, %v; want %s", id, rec.ErrorType, err, want)
 		}
 	}
-	wantError(t, b.call(t, "started", `{}`), message.UnknownAfterCrash, "was killed while this call ran")
+	wantError(t, b.call(t, "started", `{}`), message.UnknownAfterCrash, "before it recorded how this call ended")
 	for _, id := range []string{"received", "intended"} {
 		for _, replayed := range []bool{false, true} {
 			if f := b.call(t, id, `{}`); f.Return == nil || f.Return.Status != "success" || f.Return.Replayed != replayed {

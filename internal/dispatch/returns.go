@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -238,6 +239,7 @@ func (d *Dispatcher) saveAll(ctx context.Context) {
 	d.mu.Unlock()
 	for _, k := range keys {
 		if _, ok := d.save(ctx, k); !ok {
+			d.opt.Log.Warn("returns are still not in the journal", zap.Int("returns", len(keys)))
 			return
 		}
 	}
@@ -251,7 +253,7 @@ func (d *Dispatcher) save(ctx context.Context, k journal.Key) (*message.ToolRetu
 		return nil, false
 	}
 	seq, err := d.opt.Journal.Finish(context.WithoutCancel(ctx), k, u.outcome, building(u.ret))
-	if err != nil {
+	if err != nil && !errors.Is(err, journal.ErrState) { // it has a return
 		return &u.ret, false
 	}
 	u.ret.SeqID = seq
@@ -267,6 +269,10 @@ func (d *Dispatcher) withoutReturn(c *Call, rec journal.Record) Final {
 		again := *ret
 		again.Replayed = true
 		return Final{Return: &again}
+	}
+	// SaveReturns may just have recorded it.
+	if now, err := d.opt.Journal.FindAs(context.Background(), c.key.Client, c.key.Agent, c.key.ID); err == nil && len(now.Result) > 0 {
+		return d.replay(c, now)
 	}
 	why := "is being run by another toold process on this machine; ask that one"
 	if rec.Daemon == d.opt.Journal.Daemon() {

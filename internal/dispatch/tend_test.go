@@ -40,6 +40,41 @@ func TestAReturnThatCouldNotBeJournalledIsGivenAgain(t *testing.T) {
 	}
 }
 
+// What could not be recorded while calls ran is recorded when the daemon stops.
+func TestUnsavedReturnsAreRecordedWhenTooldStops(t *testing.T) {
+	l := newLives(t)
+	b := l.next(t, policy.Allow, nil)
+	file, away := filepath.Join(b.dir, "journal", "00000001.log"), filepath.Join(b.dir, "away")
+	end := make(chan struct{})
+	begun := make(chan struct{}, 3)
+	b.tool.run = func(context.Context, tools.IO) tools.Result {
+		begun <- struct{}{}
+		<-end
+		return tools.Result{Text: "probed"}
+	}
+	firsts := map[string]Final{}
+	calls := map[string]*Watcher{}
+	wakes := map[string]<-chan struct{}{}
+	for _, id := range []string{"call_1", "call_2", "call_3"} {
+		calls[id], wakes[id] = b.submit(id, `{}`)
+		<-begun
+	}
+	must(t, os.Rename(file, away))
+	close(end)
+	for id, w := range calls {
+		firsts[id] = final(t, w, wakes[id])
+	}
+	must(t, os.Rename(away, file))
+	halt(t, b)
+	next := l.next(t, policy.Allow, nil)
+	for id, first := range firsts {
+		again := next.call(t, id, `{}`)
+		if again.Return == nil || again.Return.ID != first.Return.ID || again.Return.Result != "probed" {
+			t.Errorf("%s: got %+v, want a replay of %+v", id, again.Return, first.Return)
+		}
+	}
+}
+
 func TestWhoComesBackForACallThatNobodyKnowsIsToldSo(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
 	wake := make(chan struct{}, 1)
