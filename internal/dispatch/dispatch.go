@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -151,7 +152,7 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 	if d.stopping {
 		d.mu.Unlock()
 		w := c.Watch(s.Wake)
-		c.emit(Final{Return: d.unrecorded(c, refusal{message.Shutdown, "toold is stopping and takes no call. Send it again with the same id when toold is back: if it has run, it does not run twice"})})
+		c.emit(d.stoppingAnswer(c))
 		return w
 	}
 	d.admit(c)
@@ -166,6 +167,20 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 	// Ends when its return is journaled; Shutdown waits.
 	go d.live(ctx, c, refused)
 	return w
+}
+
+// stoppingAnswer answers a call that comes while the Dispatcher stops: one that is recorded has its own return.
+func (d *Dispatcher) stoppingAnswer(c *Call) Final {
+	rec, err := d.opt.Journal.FindAs(context.Background(), c.key.Client, c.key.Agent, c.key.ID)
+	switch {
+	case errors.Is(err, journal.ErrNotFound):
+		return Final{Return: d.unrecorded(c, refusal{message.Shutdown, "toold is stopping and takes no call. Send it again with the same id when toold is back: if it has run, it does not run twice"})}
+	case err != nil:
+		return Final{Err: about(c.ID, message.InternalError.Errorf("toold is stopping, and the journal cannot be read: %v. Send tool call %q again with the same id when toold is back: if it has run, it does not run twice", err, c.ID))}
+	case rec.ArgsHash == c.hash && waits(&rec) && d.returnOf(rec) == nil:
+		return Final{Kept: true}
+	}
+	return d.replay(c, rec)
 }
 
 func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {

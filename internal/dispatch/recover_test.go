@@ -415,3 +415,32 @@ func TestACallWhoseWorkspaceIsBeingOpenedIsKept(t *testing.T) {
 		t.Errorf("it got %+v", f.Return)
 	}
 }
+
+// TestARepeatGetsTheSameReturnWhileTooldStops: or none, if the next daemon goes on with the call.
+func TestARepeatGetsTheSameReturnWhileTooldStops(t *testing.T) {
+	l := newLives(t)
+	b := l.next(t, policy.Ask, nil)
+	leave := b.approvals.Join(decider(b, approval.Verdict{Approve: true, By: "ada"}))
+	first := b.call(t, "call_1", `{}`)
+	w, woken := b.kept("call_0")
+	ended := final(t, w, woken)
+	leave()
+	b.asks(t, "call_2")
+	b.stop(t)
+	w, woken = b.kept("call_0")
+	if f := final(t, w, woken); f.Return == nil || f.Return.ID != ended.Return.ID {
+		t.Errorf("the repeat of a call that was kept and has ended: %+v", f)
+	}
+	again := b.call(t, "call_1", `{}`)
+	if again.Return == nil || !again.Return.Replayed || again.Return.ID != first.Return.ID {
+		t.Errorf("the repeat of a call that has ended: %+v, want %+v", again, first.Return)
+	}
+	if e := b.call(t, "call_1", `{"other":1}`).Err; e == nil || e.Type != message.DuplicateToolCall {
+		t.Errorf("the same id with other arguments: %v", e)
+	}
+	w, woken = b.kept("call_2")
+	if f := final(t, w, woken); !f.Kept {
+		t.Errorf("the repeat of a call that the next daemon asks about: %+v", f)
+	}
+	wantError(t, b.call(t, "call_3", `{}`), message.Shutdown, "Send it again with the same id")
+}
