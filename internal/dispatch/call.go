@@ -106,13 +106,19 @@ func (c *Call) Client() message.Asker {
 	return message.Asker{Client: c.client, Program: c.program, AgentID: c.req.AgentID, ConversationID: c.req.ConversationID}
 }
 
-// MemoryBytes estimates an ended call's memory.
+// MemoryBytes estimates an ended call's memory; 0 before its end.
 func (c *Call) MemoryBytes() int {
+	events := c.Events(0)
+	if len(events) == 0 {
+		return 0
+	}
+	final, ended := events[len(events)-1].(Final)
+	if !ended {
+		return 0
+	}
 	n := len(c.asked.Arguments)
-	for _, e := range c.Events(0) {
-		if final, ok := e.(Final); ok && final.Return != nil {
-			n += 3 * len(final.Return.Result)
-		}
+	if final.Return != nil {
+		n += 3 * len(final.Return.Result)
 	}
 	if capture := c.Capture(); capture != nil {
 		const most = 128 << 10 // head and tail of a stream

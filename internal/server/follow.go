@@ -48,6 +48,7 @@ func (ss *session) unfollow(done *feed) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	ss.feeds = slices.DeleteFunc(ss.feeds, func(f *feed) bool { return f == done })
+	notify(ss.freed)
 }
 
 func (ss *session) following() []*feed {
@@ -56,14 +57,47 @@ func (ss *session) following() []*feed {
 	return slices.Clone(ss.feeds)
 }
 
-func (ss *session) unanswered() int {
-	n := 0
-	for _, f := range ss.following() {
-		if f.watcher.Call().BackgroundOf() == nil {
-			n++
+// Bounds of the answers that wait for a client to read them. The client is not read further.
+const (
+	maxOwed      = 256 // answers beyond calls_per_connection: refusals
+	maxOwedBytes = 32 << 20
+)
+
+// unanswered counts the calls without an answer, each part of an item, and the bytes of those that have ended.
+func (ss *session) unanswered() (calls, bytes int) {
+	ss.mu.Lock()
+	feeds := slices.Clone(ss.feeds)
+	var parts []*dispatch.Call
+	for _, it := range ss.items {
+		calls += len(it.sub.Request.Calls) - 1
+		parts = append(parts, it.calls...)
+	}
+	ss.mu.Unlock()
+	for _, f := range feeds {
+		if c := f.watcher.Call(); c.BackgroundOf() == nil {
+			calls++
+			bytes += c.MemoryBytes()
 		}
 	}
-	return n
+	for _, c := range parts {
+		bytes += c.MemoryBytes()
+	}
+	return calls, bytes
+}
+
+// awaitRoom waits until the client has read enough answers, and returns how many calls are unanswered.
+func (ss *session) awaitRoom() int {
+	for {
+		calls, bytes := ss.unanswered()
+		if calls < ss.srv.opt.CallsPerConnection+maxOwed && bytes < maxOwedBytes {
+			return calls
+		}
+		select {
+		case <-ss.freed:
+		case <-ss.written:
+			return calls
+		}
+	}
 }
 
 func (ss *session) detachAll() {

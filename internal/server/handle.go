@@ -112,7 +112,7 @@ func (ss *session) request(m *message.Request, call message.ToolCall) {
 
 func (ss *session) submission(m *message.Request) dispatch.Submission {
 	sub := dispatch.Submission{Client: ss.token.Name, Conn: ss.id, Program: ss.program, Dir: ss.dir, Request: m, Keep: ss.conn.RemoteAddr().Network() != "pipe", Wake: ss.poke}
-	if open, most := ss.unanswered(), ss.srv.opt.CallsPerConnection; open >= most {
+	if open, most := ss.awaitRoom(), ss.srv.opt.CallsPerConnection; open >= most {
 		sub.TooMany = fmt.Sprintf("%d calls of this connection are unanswered", most)
 	}
 	return sub

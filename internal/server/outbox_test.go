@@ -11,7 +11,9 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
 )
 
 // sendUntilRefused sends frames without reading the answers until the server
@@ -93,4 +95,23 @@ func TestAClosedOutboxKeepsNoReplies(t *testing.T) {
 	if len(o.queue) != 0 {
 		t.Errorf("a closed outbox holds %d replies", len(o.queue))
 	}
+}
+
+// Returns wait in memory for a client that reads none.
+func TestAClientThatReadsNoReturnsIsNotReadForever(t *testing.T) {
+	t.Parallel()
+	ts := newLimitedServer(t, policy.Allow, untilCancelled, func(*dispatch.Limits, *Options) {}, func(o *Options) { o.Idle = time.Hour })
+	conn := dialAs(t, ts, agentSecret)
+	id := strings.Repeat("x", 256)
+	write(t, conn, call(id))
+	other := strings.Replace(call(id), `{}`, `{"other":"`+strings.Repeat("y", 16<<10)+`"}`, 1)
+	for range 1 << 14 {
+		conn.SetWriteDeadline(time.Now().Add(time.Second))
+		err := conn.WriteMessage(websocket.TextMessage, []byte(other))
+		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
+			return
+		}
+		must(t, err)
+	}
+	t.Error("the server reads on though none of its answers is read")
 }

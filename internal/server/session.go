@@ -34,6 +34,8 @@ type session struct {
 	leaving atomic.Bool   // reading has ended: the session is about to end
 	over    chan struct{} // closed when the session has ended and its state is kept
 	hungUp  chan struct{} // capacity 1: another connection of the client resumes it
+	freed   chan struct{} // capacity 1: a call was answered
+	written chan struct{} // closed when the writer has ended
 
 	// Only the reader uses these.
 	charged    int64            // to the server's budget
@@ -59,7 +61,8 @@ func newSession(srv *Server, conn *websocket.Conn, token Token) *session {
 	ss := &session{
 		srv: srv, id: message.NewID("conn"), token: token, conn: conn,
 		dec:  &message.Decoder{MaxFragmentBytes: int(srv.opt.MaxFrameBytes)},
-		wake: make(chan struct{}, 1), over: make(chan struct{}), hungUp: make(chan struct{}, 1), met: make(map[dispatch.Key]bool),
+		wake: make(chan struct{}, 1), over: make(chan struct{}), hungUp: make(chan struct{}, 1),
+		freed: make(chan struct{}, 1), written: make(chan struct{}), met: make(map[dispatch.Key]bool),
 	}
 	ss.out, ss.take = newOutbox(ss.poke), ss.accept
 	ss.bye = func(code int, text string) { ss.out.push(goodbye{code, text}) }
@@ -85,11 +88,10 @@ func (ss *session) run() {
 		defer ss.srv.opt.Dispatch.Join(ss.token.Name, func(c *dispatch.Call) { ss.follow(c.Watch(ss.poke)) })()
 	}
 	gone := make(chan struct{})
-	written := make(chan struct{})
 	// Ends with gone, finish, or a failed write; then it ends the reader, which may wait for a
-	// frame or the outbox. After a close frame, the reader ends it.
+	// frame, the outbox or room. After a close frame, the reader ends it.
 	go func() {
-		defer close(written)
+		defer close(ss.written)
 		ss.write(gone)
 		ss.out.close()
 		ss.conn.Close()
@@ -98,7 +100,7 @@ func (ss *session) run() {
 	ss.leaving.Store(true)
 	close(gone)
 	ss.out.close()
-	<-written
+	<-ss.written
 	if ss.token.has(Agent) {
 		ss.srv.park(ss.resumeState())
 	}
