@@ -57,19 +57,7 @@ func (g *global) serveMCP(ctx context.Context) error {
 	if ctx.Err() != nil || errors.Is(err, link.ErrParentEnded) {
 		return nil
 	}
-	if err != nil {
-		return unreachable(err)
-	}
-	return nil
-}
-
-// unreachable is the end of a command that could not reach the daemon, or that knows better.
-func unreachable(err error) error {
-	var known *console.ExitError
-	if errors.As(err, &known) {
-		return console.Exit(known.Code, err)
-	}
-	return console.Exit(console.ExitUnreachable, err)
+	return console.Unreachable(err)
 }
 
 func (g *global) page(cfg config.Config) func(id string) string {
@@ -231,7 +219,7 @@ func (g *global) serveLetta(ctx context.Context, o letta.Options) error {
 	}
 	o.Say = func(text string) { c.say("%s", display.Short(text)) }
 	if err := letta.Run(ctx, o); err != nil && !errors.Is(err, context.Canceled) {
-		return unreachable(err)
+		return console.Unreachable(err)
 	}
 	return nil
 }

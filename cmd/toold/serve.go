@@ -21,6 +21,7 @@ import (
 	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/doctor"
+	"github.com/toold/toold/internal/service"
 	"github.com/toold/toold/internal/statedir"
 	"github.com/toold/toold/internal/tokens"
 )
@@ -60,7 +61,7 @@ func (g *global) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = lock.Publish(statedir.Daemon{PID: os.Getpid(), Version: version, URL: d.URL(), Socket: cfg.Socket, Certificate: cfg.TLS.Cert})
+	err = lock.Publish(statedir.Daemon{PID: os.Getpid(), Version: version, URL: d.URL(), Socket: cfg.Socket, Certificate: cfg.TLS.Cert, Background: os.Getenv(service.Background) != ""})
 	if err == nil {
 		err = g.ready(cfg, d)
 	}

@@ -3,6 +3,7 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -152,6 +153,18 @@ func (e *ExitError) Unwrap() error { return e.Err }
 
 // Exit returns an *ExitError.
 func Exit(code int, err error) error { return &ExitError{code, err} }
+
+// Unreachable returns err with ExitUnreachable, unless it has a code already.
+func Unreachable(err error) error {
+	var known *ExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		return Exit(known.Code, err)
+	}
+	return Exit(ExitUnreachable, err)
+}
 
 // Usage returns err with ExitUsage.
 func Usage(err error) error { return Exit(ExitUsage, err) }

@@ -59,12 +59,23 @@ func (c *Agents) releaseDaemon(ctx context.Context) error {
 	if err != nil || len(names) > 0 {
 		return err
 	}
-	if _, err := os.Stat(lentFile(c.Daemon.Config.StateDir)); err == nil {
-		_, _, err := Stop(ctx, c.Daemon.Config.StateDir)
-		return err
+	stateDir := c.Daemon.Config.StateDir
+	if _, err := os.Stat(lentFile(stateDir)); err == nil {
+		d, ok, err := statedir.Running(stateDir)
+		if err != nil {
+			return err
+		}
+		if !ok || d.Background {
+			_, _, err = Stop(ctx, stateDir)
+			return err
+		}
+		// The user has started another one since.
+		if err := errors.Join(service.Disable(ctx, stateDir), Keep(stateDir)); err != nil {
+			return err
+		}
 	}
 	if _, err := c.Daemon.Endpoint(); err == nil && len(c.results) > 0 && !c.JSON {
-		fmt.Fprintln(c.Err, "the daemon, which ran before, still runs; end it with `toold down`")
+		fmt.Fprintln(c.Err, "the daemon, which you started, still runs; end it with `toold down`")
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func (o Options) detach(_ context.Context, log string) (process, error) {
 	}
 	defer out.Close()
 	cmd := exec.Command(o.Command[0], o.Command[1:]...) // it outlives ctx
-	cmd.Dir, cmd.Stdout, cmd.Stderr = o.Dir, out, out
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = o.Dir, append(os.Environ(), Background+"=1"), out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	keepOpenFiles()
 	if err := cmd.Start(); err != nil {

@@ -26,6 +26,9 @@ type Options struct {
 	Env      []string // of a unit; a process inherits everything
 }
 
+// Background is the variable by which a daemon knows that Start began it.
+const Background = "TOOLD_BACKGROUND"
+
 // Daemon is a running daemon.
 type Daemon struct {
 	statedir.Daemon
@@ -72,7 +75,7 @@ func (o Options) start(ctx context.Context) (Daemon, error) {
 	}
 	d.Unit = p.unit
 	if d.Daemon, err = o.await(ctx, p, d.Log); err != nil {
-		err = errors.Join(err, disable(context.WithoutCancel(ctx), o.StateDir))
+		err = errors.Join(err, Disable(context.WithoutCancel(ctx), o.StateDir))
 	}
 	return d, err
 }
@@ -115,7 +118,7 @@ func Stop(ctx context.Context, stateDir string) (d statedir.Daemon, ok bool, err
 	if d, ok, err = statedir.Running(stateDir); err != nil {
 		return d, false, err
 	}
-	unit := disable(ctx, stateDir)
+	unit := Disable(ctx, stateDir)
 	if served, err := statedir.Served(stateDir); err != nil || !served || !ok {
 		return d, ok, errors.Join(err, unit)
 	}

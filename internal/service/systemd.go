@@ -35,7 +35,7 @@ func (o Options) text(log string) string {
 	var own strings.Builder
 	fmt.Fprintf(&own, "WorkingDirectory=%s\n", specifiers(o.Dir))
 	fmt.Fprintf(&own, "StandardOutput=append:%s\nStandardError=append:%[1]s\n", specifiers(log))
-	for _, entry := range o.Env {
+	for _, entry := range append(slices.Clone(o.Env), Background+"=1") {
 		fmt.Fprintf(&own, "Environment=%s\n", quoted(entry))
 	}
 	command := quoted(o.Command[0])
@@ -76,7 +76,7 @@ func (o Options) enable(ctx context.Context, log string) (process, error) {
 	}
 	if err != nil {
 		err = fmt.Errorf("cannot start the unit %s: %w\nstart the daemon in a terminal instead: toold serve", name, err)
-		return process{}, errors.Join(err, disable(context.WithoutCancel(ctx), o.StateDir))
+		return process{}, errors.Join(err, Disable(context.WithoutCancel(ctx), o.StateDir))
 	}
 	var looked time.Time
 	return process{unit: name, ended: func() (string, bool) {
@@ -91,8 +91,8 @@ func (o Options) enable(ctx context.Context, log string) (process, error) {
 	}}, nil
 }
 
-// disable ends and removes the unit of a state directory, if any.
-func disable(ctx context.Context, stateDir string) error {
+// Disable ends and removes the unit of a state directory, if any.
+func Disable(ctx context.Context, stateDir string) error {
 	file := unitFile(stateDir)
 	if _, err := os.Stat(file); err != nil {
 		return nil

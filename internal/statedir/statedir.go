@@ -34,6 +34,7 @@ type Daemon struct {
 	URL         string `json:"url"`                   // of its WebSocket, e.g. ws://127.0.0.1:7717/v1/ws
 	Socket      string `json:"socket,omitempty"`      // path of its Unix socket
 	Certificate string `json:"certificate,omitempty"` // path of the certificate of a wss URL
+	Background  bool   `json:"background,omitempty"`  // internal/service started it
 }
 
 // ServedError says that another daemon serves the directory.
