@@ -95,25 +95,34 @@ func (f *patched) change(h hunk, start int) {
 
 func (f *patched) find(h hunk) (start int, why string) {
 	from := f.at
-	for i, anchor := range h.anchors {
+	for _, anchor := range h.anchors {
 		line := slices.IndexFunc(f.lines[from:], func(l string) bool { return strings.TrimSpace(l) == anchor })
 		if line < 0 {
 			return 0, fmt.Sprintf("belongs after the line %s, which does not follow line %d; %s", quote([]string{anchor}), from, f.nearest([]string{anchor}))
 		}
-		if from += line; i < len(h.anchors)-1 {
-			from++
-		}
+		from += line + 1
 	}
 	old := h.without('+')
 	switch {
+	case len(old) > 0 && len(h.anchors) > 0 && h.lines[0][0] == ' ' && f.repeats(h, old, from):
+		return from - 1, ""
 	case len(old) > 0:
 		return f.locate(h, old, from)
 	case h.eof || len(f.lines) == 0:
 		return len(f.lines), ""
 	case len(h.anchors) > 0:
-		return from + 1, ""
+		return from, ""
 	}
 	return 0, fmt.Sprintf("does not say where to add its lines; begin it with lines of the file prefixed by a space, with \"@@ \" and a line, or end it with %q", endOfFile)
+}
+
+// repeats reports whether a hunk is not below its last anchor, but begins with it as context.
+func (f *patched) repeats(h hunk, old []string, from int) bool {
+	at, last := from-1, from-1+len(old)
+	if last > len(f.lines) || h.eof && last != len(f.lines) || !slices.Equal(f.lines[at:last], old) {
+		return false
+	}
+	return f.indexOne("\n"+strings.Join(old, "\n")+"\n", from) < 0
 }
 
 func (f *patched) locate(h hunk, old []string, from int) (start int, why string) {

@@ -29,6 +29,10 @@ func TestAPatchChangesOnlyTheLinesItNames(t *testing.T) {
 		{"several hunks", "a\nb\nc\nd\ne\n", "@@\n-a\n+A\n@@\n-e\n+E\n+f", "A\nb\nc\nd\nE\nf\n"},
 		{"adds behind a line", "func a() {\n}\n\nfunc b() {\n}\n", "@@ func b() {\n+\tx()", "func a() {\n}\n\nfunc b() {\n\tx()\n}\n"},
 		{"the place behind a line counts", "class A\n  def f\n    pass\nclass B\n  def f\n    pass\n", "@@ class B\n@@ def f\n-    pass\n+    go", "class A\n  def f\n    pass\nclass B\n  def f\n    go\n"},
+		{"the line behind @@ stays", "x\nx\n", "@@ x\n-x\n+y", "x\ny\n"},
+		{"the line behind @@ may be context", "x\na\nx\nb\n", "@@ a\n@@ x\n x\n-b\n+c", "x\na\nx\nc\n"},
+		{"context is sought below it first", "x\na\nx\na\n", "@@ x\n x\n-a\n+b", "x\na\nx\nb\n"},
+		{"the end of the file below @@", "x\nx\n", "@@ x\n-x\n+y\n*** End of File", "x\ny\n"},
 		{"the end of the file", "x\ny\nx\n", "@@\n-x\n+z\n*** End of File", "x\ny\nz\n"},
 		{"adds at the end", "x\n", "@@\n+y\n*** End of File", "x\ny\n"},
 		{"no newline at the end stays so", "x\ny", "@@\n-y\n+z\n+zz", "x\nz\nzz"},
@@ -141,6 +145,7 @@ func TestAPatchThatDoesNotApplyChangesNothing(t *testing.T) {
 	}{
 		{"*** Update File: a\n@@\n-two\n+2", []string{"hunk 1 of a", "line 9 of the patch", "line 2 and on line 4", "@@ "}},
 		{"*** Update File: a\n@@\n-three\n+3\n@@\n-one\n+1", []string{"hunk 2 of a", "is on line 1, before", "order"}},
+		{"*** Update File: a\n@@ one\n-one\n+1", []string{"is on line 1, before", `"@@"`}},
 		{"*** Update File: a\n@@\n-thre\n+3", []string{"hunk 1 of a", "does not occur", "line 3", "three"}},
 		{"*** Update File: a\n@@ four\n-two\n+2", []string{`after the line "four"`, "does not follow line 0"}},
 		{"*** Update File: a\n@@\n+2", []string{"does not say where to add", "End of File"}},
