@@ -39,10 +39,10 @@ func globDefinition() tools.Definition {
 
 func (b base) glob(a globArguments) (_ tools.Invocation, err error) {
 	s := search{o: b.o, text: "List the paths that match " + a.Pattern + " in "}
-	if s.names, err = newPathPattern("pattern", a.Pattern, false); err != nil {
+	if err := s.prepare(a.Path, a.Limit); err != nil {
 		return nil, err
 	}
-	if err := s.prepare(a.Path, a.Limit); err != nil {
+	if s.names, err = newPathPattern("pattern", a.Pattern, s.root.path, false); err != nil {
 		return nil, err
 	}
 	s.find = s.list

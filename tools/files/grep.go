@@ -84,10 +84,10 @@ func (b base) grep(a grepArguments) (_ tools.Invocation, err error) {
 		a.Glob = "**"
 	}
 	h.search = search{o: b.o, text: fmt.Sprintf("Search for %s in ", a.Pattern)}
-	if h.names, err = newPathPattern("glob", a.Glob, true); err != nil {
+	if err := h.prepare(a.Path, a.Limit); err != nil {
 		return nil, err
 	}
-	if err := h.prepare(a.Path, a.Limit); err != nil {
+	if h.names, err = newPathPattern("glob", a.Glob, h.root.path, true); err != nil {
 		return nil, err
 	}
 	s := h.search

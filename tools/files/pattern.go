@@ -16,29 +16,53 @@ type pathPattern struct {
 
 const longestPattern = 1000 // bytes; bounds the cost of compiling
 
-// newPathPattern compiles a pattern. With anywhere, one without a slash matches in any directory.
-func newPathPattern(field, text string, anywhere bool) (pathPattern, error) {
-	text = strings.TrimPrefix(text, "./")
-	switch {
-	case text == "":
-		return pathPattern{}, problem(field, "empty; expected a pattern such as **/*.go")
-	case len(text) > longestPattern:
-		return pathPattern{}, problem(field, "it has %d bytes; a pattern has at most %d", len(text), longestPattern)
-	case strings.HasPrefix(text, "/") || strings.HasPrefix(text, "~") || strings.HasPrefix(text, "../"):
-		return pathPattern{}, problem(field, "%q does not begin below the directory that is searched; name the directory in path, and the rest here", text)
+// newPathPattern compiles a pattern for paths below root, which may begin with it. With anywhere, one without a slash
+// matches in any directory.
+func newPathPattern(field, text, root string, anywhere bool) (pathPattern, error) {
+	given := text
+	if text = plain(text); root != "" {
+		text = strings.TrimPrefix(text, strings.TrimSuffix(root, "/")+"/")
 	}
-	if anywhere && !strings.Contains(text, "/") {
+	switch {
+	case given == "":
+		return pathPattern{}, problem(field, "empty; expected a pattern such as **/*.go")
+	case len(given) > longestPattern:
+		return pathPattern{}, problem(field, "it has %d bytes; a pattern has at most %d", len(given), longestPattern)
+	case text == "":
+		text = "**" // the directory itself
+	case outside.MatchString(text):
+		return pathPattern{}, problem(field, "%q does not begin below the directory that is searched; name the directory in path, and the rest here", given)
+	case anywhere && text[0] == '!':
+		return pathPattern{}, problem(field, "%q: a pattern cannot leave files out; name those to search", given)
+	}
+	if anywhere && !strings.Contains(strings.TrimSuffix(text, "/"), "/") {
 		text = "**/" + text
 	}
-	whole, err := regexp.Compile(`(?s)\A` + translate(strings.TrimSuffix(text, "/")) + `\z`)
+	whole, err := regexp.Compile(`(?s)\A(?:` + translate(text) + `)\z`)
 	if err != nil {
-		return pathPattern{}, problem(field, "%q is no pattern: expected names with *, ?, [a-z], {a,b} and **", text)
+		return pathPattern{}, problem(field, "%q is no pattern: expected names with *, ?, [a-z], {a,b} and **", given)
 	}
 	p := pathPattern{whole: whole}
 	if !strings.Contains(text, "{") {
 		p.measure(text)
 	}
 	return p, nil
+}
+
+// outside matches patterns, or alternatives of braces, that lead out of the directory.
+var outside = regexp.MustCompile(`\A[/~]|[{,][/~]|(\A|[/{,])\.\.(/|[,}]|\z)`)
+
+// plain removes what names nothing: "./" and "//".
+func plain(text string) string {
+	for was := ""; was != text; {
+		was = text
+		text = strings.ReplaceAll(strings.TrimPrefix(text, "./"), "/./", "/")
+		for _, before := range []string{"{", ","} {
+			text = strings.ReplaceAll(text, before+"./", before)
+		}
+		text = strings.ReplaceAll(text, "//", "/")
+	}
+	return text
 }
 
 func (p *pathPattern) measure(text string) {
@@ -54,7 +78,10 @@ func (p *pathPattern) measure(text string) {
 	}
 }
 
-func (p pathPattern) matches(path string) bool { return p.whole.MatchString(path) }
+// matches reports whether a path matches. A slash at the end of a pattern stands for directories.
+func (p pathPattern) matches(path string, dir bool) bool {
+	return p.whole.MatchString(path) || dir && p.whole.MatchString(path+"/")
+}
 
 // mayHold reports whether a path below dir may match.
 func (p pathPattern) mayHold(dir string) bool {
@@ -70,24 +97,40 @@ func (p pathPattern) mayHold(dir string) bool {
 	return true
 }
 
+// group is an open brace.
+type group struct {
+	starts bool // it is at the start of a name
+	slash  bool // an alternative ends one
+}
+
 func translate(text string) string {
 	var b strings.Builder
-	braces := 0
+	var open []group
+	starts := true // the next character is the first of a name
 	for i := 0; i < len(text); i++ {
+		began := starts
+		starts = text[i] == '/'
+		last := len(open) - 1
 		switch c := text[i]; {
 		case c == '*':
-			i += stars(&b, text[i:], i == 0 || text[i-1] == '/') - 1
+			n := stars(&b, text[i:], began)
+			i += n - 1
+			starts = text[i] == '/'
 		case c == '?':
 			b.WriteString(`[^/]`)
 		case c == '[':
 			i += class(&b, text[i:]) - 1
-		case c == '{':
-			braces++
+		case c == '{' && closes(text[i:]):
+			open = append(open, group{starts: began})
+			starts = began
 			b.WriteString(`(?:`)
-		case c == '}' && braces > 0:
-			braces--
+		case c == '}' && last >= 0:
+			starts = open[last].slash || began
+			open = open[:last]
 			b.WriteString(`)`)
-		case c == ',' && braces > 0:
+		case c == ',' && last >= 0:
+			open[last].slash = open[last].slash || began
+			starts = open[last].starts
 			b.WriteString(`|`)
 		case c == '\\' && i+1 < len(text):
 			i++
@@ -97,6 +140,26 @@ func translate(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// closes reports whether a leading brace has its end. One without is literal.
+func closes(text string) bool {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '[':
+			i += class(new(strings.Builder), text[i:]) - 1
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // stars writes leading asterisks, at the start of a name or within, and returns their length.
@@ -115,17 +178,17 @@ func stars(b *strings.Builder, text string, starts bool) int {
 
 // class writes a leading character class and returns its length. An unclosed bracket is literal.
 func class(b *strings.Builder, text string) int {
-	end := strings.IndexByte(text[min(2, len(text)):], ']') // the first may be a member
+	not, first := "", 1
+	if len(text) > 1 && (text[1] == '!' || text[1] == '^') {
+		not, first = "^/", 2
+	}
+	end := strings.IndexByte(text[min(first+1, len(text)):], ']') // the first may be a member
 	if end < 0 {
 		b.WriteString(`\[`)
 		return 1
 	}
-	members := text[1 : end+2]
-	not := ""
-	if members[0] == '!' || members[0] == '^' {
-		not, members = "^/", members[1:]
-	}
+	members := text[first : first+1+end]
 	members = strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `^`, `\^`, `&`, `\&`).Replace(members)
 	fmt.Fprintf(b, "[%s%s]", not, members)
-	return end + 3
+	return first + end + 2
 }

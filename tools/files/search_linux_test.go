@@ -91,6 +91,18 @@ func TestGlobListsPaths(t *testing.T) {
 		{args{"pattern": "l?b"}, "lib/\n"},
 		{args{"pattern": "**/[!l]*.{md,go}", "path": "."}, "lib/notes.md\nmain.go\n" + leftOut},
 		{args{"pattern": "**/nothing.*", "path": "lib"}, "No path matches.\n"},
+		{args{"pattern": "{**/*.go,**/*.md}"}, "lib/load.go\nlib/load_test.go\nlib/notes.md\nmain.go\n" + leftOut},
+		{args{"pattern": "{**/load.{go,md},{main,none}.go}"}, "lib/load.go\nmain.go\n" + leftOut},
+		{args{"pattern": "{lib/,}**/*.go"}, "lib/load.go\nlib/load_test.go\nmain.go\n" + leftOut},
+		{args{"pattern": "{./lib,.}/*.md"}, "lib/notes.md\n" + leftOut},
+		{args{"pattern": "./lib//./*.md"}, "lib/notes.md\n"},
+		{args{"pattern": w.root + "/lib/*.md"}, "lib/notes.md\n"},
+		{args{"pattern": w.root + "/lib/*.md", "path": "lib"}, "lib/notes.md\n"},
+		{args{"pattern": "*/"}, "lib/\nsecrets/\n" + leftOut},
+		{args{"pattern": "{main.go,lib}/"}, "lib/\n" + leftOut},
+		{args{"pattern": "[!]l]*.go"}, "main.go\n" + leftOut},
+		{args{"pattern": "lib/[!l]*"}, "lib/notes.md\n"},
+		{args{"pattern": "{main"}, "No path matches.\n" + leftOut},
 		{args{"pattern": "**/*", "path": "lib", "limit": 2}, "lib/load.go\nlib/load_test.go\n[only the first 2 results; narrow path or the pattern, or raise limit (at most 10000)]\n"},
 	} {
 		searches(t, w, "glob", tc.a, tc.want)
@@ -224,6 +236,10 @@ func TestSearchArgumentsAreChecked(t *testing.T) {
 		{"grep", args{"pattern": "x", "path": "libb"}, []string{"no such file", "did you mean lib?"}},
 		{"glob", args{"pattern": "/etc/*"}, []string{"pattern", "path"}},
 		{"glob", args{"pattern": "../*"}, []string{"pattern", "path"}},
+		{"glob", args{"pattern": "lib/../*"}, []string{"pattern", "path"}},
+		{"glob", args{"pattern": "{lib,/etc}/*"}, []string{"pattern", "path"}},
+		{"glob", args{"pattern": "{lib,..}/*"}, []string{"pattern", "path"}},
+		{"grep", args{"pattern": "x", "glob": "!*.go"}, []string{"glob", "cannot leave files out"}},
 		{"glob", args{"pattern": "[z-a]"}, []string{"pattern"}},
 		{"glob", args{"pattern": "*", "path": "main.go"}, []string{"main.go", "not a directory"}},
 	} {
@@ -305,9 +321,10 @@ func FuzzPathPattern(f *testing.F) {
 	f.Add("**/*.{go,md}", "a/b.go")
 	f.Add("[!a-c]?\\*", "d/e")
 	f.Add("a/**", "a/b/c")
+	f.Add("{a/,{**/b,c}}**/*", "a/b/c")
 	f.Fuzz(func(t *testing.T, text, path string) {
-		p, err := newPathPattern("pattern", text, false)
-		if err != nil || !p.matches(path) {
+		p, err := newPathPattern("pattern", text, "/root", false)
+		if err != nil || !p.matches(path, false) {
 			return
 		}
 		// Whatever matches is found: no directory above it is left out.

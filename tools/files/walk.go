@@ -103,7 +103,7 @@ func (w *walk) stop(why string) error {
 }
 
 func (w *walk) entry(ctx context.Context, path string, e fs.DirEntry) error {
-	inside, matches := e.IsDir() && w.want.mayHold(path), w.want.matches(path)
+	inside, matches := e.IsDir() && w.want.mayHold(path), w.want.matches(path, e.IsDir())
 	switch {
 	case !inside && !matches:
 		return nil
