@@ -233,3 +233,30 @@ func TestSeveralMakeTheSameIndex(t *testing.T) {
 		}
 	}
 }
+
+// A call whose column and record cannot be read may be the one that is sent again: it does not run.
+func TestACallWithoutItsColumnAndItsRecordIsNotNew(t *testing.T) {
+	t.Parallel()
+	made := t.TempDir()
+	_, files := indexed(t, filepath.Join(made, "state"))
+	log, err := os.ReadFile(filepath.Join(made, "state", "journal", "00000001.log"))
+	must(t, err)
+	log[bytes.Index(log, []byte("a-1"))] ^= 1 // the index is not made again from it
+	text, err := os.ReadFile(files[0])
+	must(t, err)
+	for at := 0; at < len(text); at += 5 {
+		dir := filepath.Join(t.TempDir(), "state")
+		must(t, os.CopyFS(filepath.Dir(dir), os.DirFS(made)))
+		must(t, os.Chmod(keyPath(dir), 0o600))
+		edited := bytes.Clone(text)
+		edited[at] ^= 0x10
+		must(t, os.WriteFile(filepath.Join(dir, "journal", "00000001.log"), log, 0o600))
+		must(t, os.WriteFile(filepath.Join(dir, "journal", indexName, filepath.Base(files[0])), edited, 0o600))
+		j, err := open(t.Context(), dir, Self(), smallChunks)
+		must(t, err)
+		if _, fresh, err := j.Begin(t.Context(), Call{Client: "agent", ID: "a-0", Message: []byte(`{}`)}, Decision{}); fresh {
+			t.Errorf("byte %d of %d: a recorded call is new, %v", at, len(text), err)
+		}
+		_ = j.Close() // the log is damaged
+	}
+}

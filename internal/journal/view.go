@@ -329,8 +329,11 @@ func (v *view) differs(p place) error {
 
 func (v *view) asked(k Key) (*callEvent, error) {
 	places, err := v.places(k)
-	if err != nil || len(places) == 0 {
-		return nil, errors.Join(err, ErrNotFound)
+	if err == nil && len(places) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, err
 	}
 	e, _, err := v.event(places[0])
 	call, is := e.(*callEvent)
@@ -370,9 +373,12 @@ func (x *index) call(k Key) (*Record, error) {
 	v := x.view()
 	defer v.close()
 	r, err := v.record(k)
-	if errors.Is(err, ErrNotFound) {
+	switch {
+	case errors.Is(err, ErrNotFound):
 		return nil, nil
+	case err != nil:
+		return nil, err
 	}
 	r.Arguments = nil
-	return &r, err
+	return &r, nil
 }
