@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -218,9 +219,16 @@ func (k *keeper) removeStore(s sandbox.CacheStore) (bool, error) {
 func (k *keeper) parts(ctx context.Context) (list []kept, err error) {
 	parts, err := k.journal.Parts()
 	rest := below(filepath.Join(k.cfg.StateDir, "journal"))
+	keep := k.cfg.Limits.RecordKeep
 	for _, p := range parts {
 		rest -= p.Bytes
-		list = append(list, kept{p.Bytes, p.Ended, k.cfg.Limits.RecordKeep, func() (bool, error) { return k.journal.Remove(ctx, p) }, true, false})
+		if time.Since(p.Ended) > keep {
+			old, failed := k.journal.Older(ctx, p, keep)
+			if err = errors.Join(err, failed); !old {
+				keep = math.MaxInt64 // nor are those after it
+			}
+		}
+		list = append(list, kept{p.Bytes, p.Ended, keep, func() (bool, error) { return k.journal.Remove(ctx, p) }, true, false})
 	}
 	stays := kept{bytes: max(0, rest), at: time.Now(), keep: time.Hour, remove: func() (bool, error) { return false, nil }}
 	return append(list, stays), err

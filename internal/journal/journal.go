@@ -52,12 +52,19 @@ type Journal struct {
 	filling alarm
 	ballast ballast
 
+	opened  opened
 	misses  int // failed lookups of ids; guarded by the table's lock
 	closing atomic.Bool
 	hold    atomic.Uint32  // of Hold
 	grown   chan struct{}  // of Grown; capacity 1
 	beside  sync.WaitGroup // reading the index for a filter
 	key     seal.Key
+}
+
+// opened is when a Journal was opened, by a clock that cannot be set, and the segment that grew then.
+type opened struct {
+	at      time.Time
+	segment uint32
 }
 
 type files struct {
@@ -226,6 +233,7 @@ func (j *Journal) openLog() error {
 		x.hash.id = w.log.ID()
 	}
 	end := w.end()
+	j.opened = opened{time.Now(), end.Segment}
 	x.mu.Lock()
 	x.hold(end.Segment)
 	x.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // Part is a part of a journal that can be removed as a whole.
 type Part struct {
 	Bytes int64
-	Ended time.Time
+	Ended time.Time // by the clock of that time; not before an earlier part
 
 	segment uint32
 }
@@ -25,10 +25,47 @@ func (j *Journal) Parts() (list []Part, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the parts of the journal: %w", err)
 	}
+	var ended time.Time
 	for i, s := range segments[:len(segments)-1] {
-		list = append(list, Part{s.Bytes, segments[i+1].Begun, s.Number})
+		if begun := segments[i+1].Begun; begun.After(ended) {
+			ended = begun
+		}
+		list = append(list, Part{s.Bytes, ended, s.Number})
 	}
 	return list, nil
+}
+
+// Older reports whether a part certainly ended longer than age ago. A clock may be wrong: of the steps
+// between the calls recorded since, and now, the largest does not count. The time that this process
+// has measured since it opened the journal does.
+func (j *Journal) Older(ctx context.Context, p Part, age time.Duration) (bool, error) {
+	if p.segment < j.opened.segment && time.Since(j.opened.at) > age {
+		return true, nil
+	}
+	var passed, largest time.Duration
+	err := j.query(func(v *view) error {
+		last := p.Ended
+		passed, largest = 0, 0
+		step := func(at time.Time) {
+			if d := at.Sub(last); d > 0 {
+				passed, largest, last = passed+d, max(largest, d), at
+			}
+		}
+		isBefore := func(s *summary) bool { return s.most == 0 || s.last.Segment <= p.segment }
+		err := v.each(ctx, true, isBefore, func(c *part, _ []Key) (bool, error) {
+			received := c.number(callRows, nReceived)
+			for row := range received.Len() {
+				step(time.Unix(0, int64(received.At(row))))
+			}
+			return true, c.err
+		})
+		step(time.Now())
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("cannot find how old a part of the journal is: %w", err)
+	}
+	return passed-largest > age, nil
 }
 
 // Remove removes a part and those before it, and records that. It reports false if an open call or

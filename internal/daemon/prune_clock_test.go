@@ -1,0 +1,95 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/journal"
+)
+
+func partsAfterPrune(t *testing.T, cfg config.Config, j *journal.Journal) int {
+	t.Helper()
+	if err := newKeeper(cfg, j).prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	parts, err := j.Parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(parts)
+}
+
+func filled(t *testing.T, cfg config.Config) {
+	t.Helper()
+	j, err := journal.Open(t.Context(), cfg.StateDir, journal.Self())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fillPart(t, j)
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A machine without a clock of its own may record in the year 2000, until it has asked others for the time.
+func TestAPartWrittenWithAClockBehindIsNotOld(t *testing.T) {
+	t.Parallel()
+	cfg, _ := keptCaches(t)
+	filled(t, cfg)
+	synctest.Test(t, func(t *testing.T) { // begins in the year 2000
+		j := keptJournal(t, cfg)
+		for i := 0; ; i++ {
+			if parts, err := j.Parts(); err != nil || len(parts) > 1 {
+				break
+			}
+			k, _, err := j.Begin(t.Context(), journal.Call{Client: "behind", ID: fmt.Sprint(i), Message: []byte(`{"text":"` + strings.Repeat("x ", 30<<10) + `"}`)}, journal.Decision{Action: "allow"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended(t, j, k.Key)
+		}
+	})
+	if left := partsAfterPrune(t, cfg, keptJournal(t, cfg)); left != 2 {
+		t.Errorf("%d parts are left", left)
+	}
+}
+
+// One leap of the clock makes no part old: calls of a minute ago could run again.
+func TestALeapOfTheClockMakesNoPartOld(t *testing.T) {
+	t.Parallel()
+	cfg, _ := keptCaches(t)
+	synctest.Test(t, func(t *testing.T) {
+		filled(t, cfg)
+		time.Sleep(100_000 * time.Hour)
+		j := keptJournal(t, cfg)
+		began := func(id string) {
+			rec, _, err := j.Begin(t.Context(), journal.Call{Client: "later", ID: id, Message: []byte(`{}`)}, journal.Decision{Action: "allow"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended(t, j, rec.Key)
+		}
+		if left := partsAfterPrune(t, cfg, j); left != 1 {
+			t.Errorf("%d parts are left at once", left)
+		}
+		began("first") // the log has the leap now
+		if left := partsAfterPrune(t, cfg, j); left != 1 {
+			t.Errorf("%d parts are left after a call", left)
+		}
+		for i := range 5 {
+			time.Sleep(11 * time.Minute)
+			began(fmt.Sprint(i))
+		}
+		if left := partsAfterPrune(t, cfg, j); left != 1 {
+			t.Errorf("%d parts are left before they are old", left)
+		}
+		time.Sleep(11 * time.Minute)
+		if left := partsAfterPrune(t, cfg, j); left != 0 {
+			t.Errorf("%d old parts are left", left)
+		}
+	})
+}
