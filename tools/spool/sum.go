@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 )
 
-// Sum returns the checksum of the files of a call; "" if there are none.
+// Sum returns the checksum of the files of a call; "" if their directory does not exist. A missing file
+// counts as empty.
 func Sum(dir string) (string, error) {
 	var all [3]digest
 	for i, name := range fileNames {
@@ -29,7 +30,7 @@ func Sum(dir string) (string, error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return "", nil // it may have been removed meanwhile
 	}
-	return sumOf(all), nil
+	return total(all), nil
 }
 
 // Sum returns the checksum of the files, after Close; "" if there are none.
@@ -44,6 +45,10 @@ func sumOf(files [3]digest) string {
 	if files[0].hash == nil && files[1].hash == nil {
 		return ""
 	}
+	return total(files)
+}
+
+func total(files [3]digest) string {
 	all := sha256.New()
 	for _, d := range files {
 		all.Write(d.sum())

@@ -56,6 +56,16 @@ func TestTheSumOfACaptureIsThatOfItsFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			for _, change := range []func(string) error{func(f string) error { return os.Truncate(f, 0) }, os.Remove} {
+				for _, f := range files {
+					if err := change(f); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if now, err := Sum(dir); err != nil || now == "" || now == sum {
+					t.Errorf("all files were emptied or removed: %x, %v", now, err)
+				}
+			}
 			if err := Remove(dir); err != nil {
 				t.Fatal(err)
 			}
