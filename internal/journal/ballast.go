@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	mathrand "math/rand/v2"
 	"os"
 	"sync"
@@ -24,14 +23,21 @@ const (
 	ballastBytes = 1 << 20
 )
 
-func (b *ballast) open() { b.gone = makeBallast(b.path) }
+// open replaces a sparse file, which a restored backup may have: it reserves nothing.
+func (b *ballast) open() {
+	if info, err := os.Lstat(b.path); err == nil && allocated(info) < info.Size() {
+		_ = os.Remove(b.path)
+	}
+	b.gone = makeBallast(b.path)
+}
 
 // makeBallast writes random data, which no file system compresses away.
 func makeBallast(path string) error {
-	if info, err := os.Stat(path); err == nil && info.Size() == ballastBytes {
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() == ballastBytes {
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	_ = os.Remove(path) // it may be a link, or larger
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return plain(err)
 	}
@@ -50,19 +56,15 @@ func makeBallast(path string) error {
 func (b *ballast) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := os.Remove(b.path); err == nil || errors.Is(err, fs.ErrNotExist) {
-		b.gone = syscall.ENOSPC
-	}
+	_ = os.Remove(b.path)
+	b.gone = syscall.ENOSPC
 }
 
-// restore recreates a released file. The caller has the recorder's turn, so a failed attempt takes
-// no space from others.
+// restore recreates a file that this or another process released. The caller has the recorder's
+// turn, so a failed attempt takes no space from others.
 func (b *ballast) restore() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.gone == nil {
-		return nil
-	}
 	if b.gone = makeBallast(b.path); b.gone != nil {
 		return fmt.Errorf("there is no room for the %d bytes that are kept for the returns of calls that run: %w; make room on the disk", ballastBytes, b.gone)
 	}
@@ -73,13 +75,14 @@ func (b *ballast) restore() error {
 func (j *Journal) recordAnyway(d durability, do func(*batch) error) error {
 	err := j.write.record(d, do)
 	if err != nil && isFull(err) {
-		j.ballast.release()
-		err = j.write.record(d, do) // even without a ballast: another call may just have released it
+		j.ballast.release() // another return that failed may have done it
+		err = j.write.record(d, do)
 	}
 	return err
 }
 
 func isFull(err error) bool {
 	var unsynced *unsyncedError
-	return errors.Is(err, syscall.ENOSPC) && !errors.As(err, &unsynced)
+	noRoom := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	return noRoom && !errors.As(err, &unsynced)
 }

@@ -15,9 +15,10 @@ import (
 type faultyDir struct {
 	chain.Dir
 	full, broken   atomic.Bool
-	ballast        string       // the disk is full while this file is there
-	stuck          atomic.Bool  // no file can be removed
-	writes, synced atomic.Int64 // so many of the writes are on the disk
+	ballast        string                       // the disk is full while this file is there
+	stuck          atomic.Bool                  // no file can be removed
+	noRoom         atomic.Pointer[func() error] // of a write; may be nil
+	writes, synced atomic.Int64                 // so many of the writes are on the disk
 }
 
 type faultyFile struct {
@@ -72,6 +73,11 @@ func (f faultyFile) WriteAt(p []byte, off int64) (int, error) {
 	if f.of.full.Load() || err == nil {
 		n, _ := f.File.WriteAt(p[:len(p)/2], off)
 		return n, syscall.ENOSPC
+	}
+	if no := f.of.noRoom.Load(); no != nil {
+		if err := (*no)(); err != nil {
+			return 0, err
+		}
 	}
 	f.of.writes.Add(1)
 	return f.File.WriteAt(p, off)

@@ -1,0 +1,73 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// Returns that fail together, of which one releases the ballast, are all recorded, also beyond a quota.
+func TestReturnsThatFailTogetherHaveTheRoomOfTheBallast(t *testing.T) {
+	t.Parallel()
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		dir := t.TempDir()
+		j, disk := openFaulty(t, dir)
+		var running []Key
+		for i := range 3 {
+			rec, err := begin(t, j, fmt.Sprint(i))
+			must(t, err)
+			running = append(running, rec.Key)
+		}
+		noRoom := func() error {
+			if _, err := os.Lstat(filepath.Join(dir, "journal", ballastName)); err == nil {
+				return full
+			}
+			return nil
+		}
+		disk.noRoom.Store(&noRoom)
+		j.write.turn <- struct{}{}
+		var all sync.WaitGroup
+		for _, k := range running {
+			all.Go(func() {
+				if err := finished(t, j, k); err != nil {
+					t.Errorf("%v: %v", full, err)
+				}
+			})
+		}
+		for queued := 0; queued < len(running); {
+			runtime.Gosched()
+			j.write.mu.Lock()
+			queued = len(j.write.queue)
+			j.write.mu.Unlock()
+		}
+		<-j.write.turn
+		all.Wait()
+		disk.noRoom.Store(nil)
+	}
+}
+
+// No call begins without a ballast, whoever has removed it; a sparse file, as a restored backup has, is none.
+func TestTheBallastIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "journal", ballastName)
+	j, _ := openFaulty(t, dir)
+	is := func(when string) {
+		info, err := os.Stat(path)
+		if err != nil || info.Size() != ballastBytes || info.Sys().(*syscall.Stat_t).Blocks*512 < ballastBytes {
+			t.Errorf("%s: the ballast is %+v, %v", when, info, err)
+		}
+	}
+	must(t, os.Remove(path)) // by another process
+	_, err := begin(t, j, "a")
+	must(t, err)
+	is("after a call")
+	must(t, errors.Join(os.Truncate(path, 0), os.Truncate(path, ballastBytes)))
+	openFaulty(t, dir)
+	is("after a start")
+}
