@@ -3,10 +3,12 @@ package journal
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/toold/toold/internal/journal/chain"
 )
@@ -64,16 +66,11 @@ func (q *CallQuery) scan(x *index) callScan {
 
 type textSearch struct {
 	text  string
-	forms [][]byte        // plain and JSON-escaped
 	names map[uint32]bool // of tools whose name is in text
 }
 
 func newTextSearch(text string, hash hasher) *textSearch {
-	quoted, _ := json.Marshal(text) // a string can always be encoded
-	s := &textSearch{text, [][]byte{[]byte(text)}, map[uint32]bool{hash.name(""): true}}
-	if in := quoted[1 : len(quoted)-1]; string(in) != text {
-		s.forms = append(s.forms, in)
-	}
+	s := &textSearch{text, map[uint32]bool{hash.name(""): true}}
 	for i := range len(text) {
 		for end := i + 1; end <= min(len(text), i+longName); end++ {
 			s.names[hash.name(text[i:end])] = true
@@ -85,13 +82,52 @@ func newTextSearch(text string, hash hasher) *textSearch {
 	return s
 }
 
-func (s *textSearch) in(text []byte) bool {
-	for _, f := range s.forms {
-		if bytes.Contains(text, f) {
-			return true
+func (s *textSearch) in(text []byte) bool { return Contains(text, s.text) }
+
+// Contains reports whether a text is in JSON, as it is or in a string with any escapes.
+func Contains(body []byte, text string) bool {
+	return bytes.Contains(body, []byte(text)) || bytes.IndexByte(body, '\\') >= 0 && bytes.Contains(unescaped(body), []byte(text))
+}
+
+// unescaped replaces the escapes of JSON strings by what they stand for.
+func unescaped(text []byte) []byte {
+	plain := make([]byte, 0, len(text))
+	for {
+		at := bytes.IndexByte(text, '\\')
+		if at < 0 || at+1 == len(text) {
+			return append(plain, text...)
 		}
+		plain, text = append(plain, text[:at]...), text[at:]
+		size := 2
+		switch c := text[1]; c {
+		case 'b', 'f', 'n', 'r', 't':
+			plain = append(plain, "\b\f\n\r\t"[strings.IndexByte("bfnrt", c)])
+		case 'u':
+			r := unit(text)
+			if pair := utf16.DecodeRune(r, unit(text[min(6, len(text)):])); pair != utf8.RuneError {
+				plain, size = utf8.AppendRune(plain, pair), 12
+			} else if r >= 0 {
+				plain, size = utf8.AppendRune(plain, r), 6
+			} else {
+				plain = append(plain, text[:2]...)
+			}
+		default:
+			plain = append(plain, c)
+		}
+		text = text[size:]
 	}
-	return false
+}
+
+// unit returns the UTF-16 code unit that a text begins with as an escape, or -1.
+func unit(text []byte) rune {
+	if len(text) < 6 || string(text[:2]) != `\u` {
+		return -1
+	}
+	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(n)
 }
 
 func (s *textSearch) fits(r *Record) bool {
