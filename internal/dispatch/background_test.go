@@ -176,7 +176,7 @@ func TestWhoWaitsForTheBeginningOfACallFindsHowItBegan(t *testing.T) {
 			began, _ := c.start()
 			missed <- began == nil
 		}()
-		c.started(tools.Started{PID: 42, Terminal: "split"})
+		b.started(c, tools.Started{PID: 42, Terminal: "split"})
 		if <-missed {
 			t.Fatal("it has begun, and nothing says how")
 		}

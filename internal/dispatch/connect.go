@@ -207,8 +207,8 @@ func (n *connections) recordOf(key decisionKey) *decisionRecord {
 func (n *connections) record(about []policy.Decision, said message.Decision) error {
 	c := n.call
 	e := message.ConnectionDecision{
-		MessageType: "connection_decision", CallID: c.ID, Host: about[0].Effect.Host, Port: about[0].Effect.Port,
-		Action: said.Action, By: said.By, Rule: said.Rule, Source: said.Source, Reason: said.Reason,
+		MessageType: "connection_decision", CallID: c.ID, Host: n.d.hidden(about[0].Effect.Host), Port: about[0].Effect.Port,
+		Action: said.Action, By: said.By, Rule: said.Rule, Source: said.Source, Reason: n.d.hidden(said.Reason),
 	}
 	for _, v := range about {
 		if len(about) > 1 {

@@ -3,6 +3,8 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
 )
 
@@ -432,6 +435,50 @@ func TestSecretsLeaveNoCall(t *testing.T) {
 	must(t, err)
 	if strings.Contains(string(body), "s3cret") || !strings.Contains(string(body), "[redacted]") {
 		t.Errorf("the return is %s", body)
+	}
+}
+
+// What a program names its processes and asks hosts for leaves the call like its output.
+func TestSecretsLeaveNoCallInNamesOfProcessesAndHosts(t *testing.T) {
+	token := "gh" + "p_" + strings.Repeat("aB3dE6", 6)
+	b := newBench(t, policy.Allow, &probe{run: func(ctx context.Context, io tools.IO) tools.Result {
+		io.Started(tools.Started{PID: 7, Sandbox: sandbox.Report{Unwatched: "/nowhere/s3cret is not watched"}})
+		io.Waiting(tools.Waiting{Waits: true, Kind: "line", Process: tools.Process{PID: 7, Command: "login s3cret " + token}})
+		refused := io.Connect(ctx, "s3cret.example.com", []uint16{443})
+		var denied *sandbox.Denial
+		if !errors.As(refused, &denied) {
+			return tools.Result{Text: fmt.Sprint(refused)}
+		}
+		return tools.Result{
+			Text: "it ran", Denials: []sandbox.Denial{*denied}, Leftovers: []tools.Process{{PID: 8, Command: "serve s3cret " + token}},
+			Sandbox: &sandbox.Report{Unwatched: "/nowhere/s3cret is not watched"},
+		}
+	}})
+	w, wake := b.submit("call_1", `{}`)
+	ret := final(t, w, wake).Return
+	told := []any{ret}
+	for _, e := range w.Call().Events(0) {
+		if _, is := e.(Final); !is {
+			told = append(told, e)
+		}
+	}
+	page, err := b.journal.List(t.Context(), journal.Query{})
+	must(t, err)
+	rec, err := b.journal.Find(t.Context(), "agent", "call_1")
+	must(t, err)
+	told = append(told, page, rec.Sandbox)
+	for _, m := range page.Messages {
+		told = append(told, json.RawMessage(m.Body))
+	}
+	if len(ret.Leftovers) != 1 || len(ret.Denials) != 1 {
+		t.Errorf("the return is %+v", ret)
+	}
+	for _, e := range told {
+		text, err := json.Marshal(e)
+		must(t, err)
+		if strings.Contains(string(text), "s3cret") || strings.Contains(string(text), token) {
+			t.Errorf("told is %T %s", e, text)
+		}
 	}
 }
 

@@ -272,11 +272,11 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 		c.wakeAll()
 	}
 	io.Starting = func(process string) error { return d.starting(c, process, dir) }
-	io.Started = c.started
+	io.Started = func(s tools.Started) { d.started(c, s) }
 	io.Waiting = func(w tools.Waiting) {
 		c.emit(message.WaitingForInput{
 			MessageType: "waiting_for_input", CallID: c.ID, Waiting: w.Waits, Kind: w.Kind,
-			Since: w.Since.UTC().Format(time.RFC3339Nano), PID: w.Process.PID, Command: w.Process.Command,
+			Since: w.Since.UTC().Format(time.RFC3339Nano), PID: w.Process.PID, Command: d.hidden(w.Process.Command),
 		})
 	}
 	io.Input = c.input.pieces
@@ -313,7 +313,7 @@ func (d *Dispatcher) starting(c *Call, process, dir string) error {
 	return d.opt.Journal.Start(c.rec, process, dir)
 }
 
-func (c *Call) started(s tools.Started) {
+func (d *Dispatcher) started(c *Call, s tools.Started) {
 	c.proceed(message.CallRunning, func(p *progress) { p.pid = s.PID })
-	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, PID: s.PID, Terminal: s.Terminal, Sandbox: c.sandboxOf(s.Sandbox)})
+	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, PID: s.PID, Terminal: s.Terminal, Sandbox: d.sandboxOf(c, s.Sandbox)})
 }

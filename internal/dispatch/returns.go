@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
@@ -73,7 +74,7 @@ func (d *Dispatcher) makeReturn(c *Call, out outcome) message.ToolReturn {
 	kind := message.ErrorType(out.result.Failure)
 	if out.refused != nil {
 		kind = out.refused.kind
-		ret.Result = "Error: " + out.refused.text
+		ret.Result = "Error: " + spool.Redact(out.refused.text, d.opt.Redact)
 	} else {
 		d.addResult(&ret, c, out.result)
 		d.addOutput(&ret, out)
@@ -99,6 +100,7 @@ func (d *Dispatcher) addResult(ret *message.ToolReturn, c *Call, res tools.Resul
 	ret.TimedOut = res.Failure == tools.Timeout
 	ret.Terminal, ret.Order = optional(res.Terminal), string(res.Order)
 	for _, p := range res.Leftovers {
+		p.Command = d.hidden(p.Command)
 		ret.Leftovers = append(ret.Leftovers, message.Leftover(p))
 	}
 	for _, denial := range res.Denials {
@@ -113,7 +115,7 @@ func (d *Dispatcher) addResult(ret *message.ToolReturn, c *Call, res tools.Resul
 		ret.Files = append(ret.Files, d.wireFile(f))
 	}
 	if res.Sandbox != nil {
-		held := c.sandboxOf(*res.Sandbox)
+		held := d.sandboxOf(c, *res.Sandbox)
 		ret.Sandbox = &held
 	}
 	if res.Exit != nil {
@@ -175,17 +177,22 @@ func (d *Dispatcher) logReturn(c *Call, out outcome, ret *message.ToolReturn) {
 	d.opt.Log.Info("call returned", fields...)
 }
 
+// hidden masks the secrets in a text that a running program chose, as in its output.
+func (d *Dispatcher) hidden(text string) string {
+	return string(redact.Mask([]byte(spool.Redact(text, d.opt.Redact))))
+}
+
 func (d *Dispatcher) wireFile(f tools.File) message.File {
 	f.Path, f.From = spool.Redact(f.Path, d.opt.Redact), spool.Redact(f.From, d.opt.Redact)
 	return message.File(f)
 }
 
-func (c *Call) sandboxOf(r sandbox.Report) message.Sandbox {
+func (d *Dispatcher) sandboxOf(c *Call, r sandbox.Report) message.Sandbox {
 	enforced := r.Enforced
 	if enforced == nil {
 		enforced = []string{}
 	}
-	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Degraded: r.Degraded, Caches: r.Caches, Unwatched: r.Unwatched, Proxy: r.Proxy, Widened: c.added()}
+	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Degraded: r.Degraded, Caches: r.Caches, Unwatched: d.hidden(r.Unwatched), Proxy: r.Proxy, Widened: c.added()}
 }
 
 const maxDenialText = 1024
@@ -193,7 +200,7 @@ const maxDenialText = 1024
 // wireDenial redacts a denial: its target may be a program's output.
 func (d *Dispatcher) wireDenial(n sandbox.Denial) message.Denial {
 	show := func(text string) string {
-		return shortened(display.Line(spool.Redact(text, d.opt.Redact)), maxDenialText)
+		return shortened(display.Line(d.hidden(text)), maxDenialText)
 	}
 	return message.Denial{
 		Kind: string(n.Kind), Op: n.Op, Target: show(n.Target), Exact: n.Exact, Setting: show(n.Setting), Hint: show(n.Hint),

@@ -13,7 +13,13 @@ func (j *Journal) Redact(replace func(text string) string) {
 // redacted masks, in place, the secrets in what others wrote of an event.
 func redacted(e event, replace func(string) string) {
 	mask := func(body *[]byte) { *body = redact.JSON(*body, replace) }
+	text := func(s *string) {
+		if *s != "" {
+			*s = string(redact.JSON([]byte(*s), replace))
+		}
+	}
 	reason := func(d *Decision) {
+		text(&d.Widened)
 		if d.Reason == "" {
 			return
 		}
@@ -34,6 +40,7 @@ func redacted(e event, replace func(string) string) {
 		reason(&e.decision)
 	case *returnEvent:
 		mask(&e.body)
+		text(&e.outcome.Sandbox)
 		reason(&e.outcome.Decision)
 	case *messageEvent:
 		mask(&e.m.Body)
