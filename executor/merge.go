@@ -65,7 +65,7 @@ func newMerger(watched bool, emit func(stream int, p []byte)) *merger {
 	m := &merger{emit: emit, watched: watched, last: -1}
 	for s := range m.in {
 		m.in[s].mem = make([]byte, mergeBuffer)
-		m.in[s].buf = m.in[s].mem[:0]
+		m.in[s].buf, m.in[s].heard = m.in[s].mem[:0], -reportWait
 	}
 	return m
 }
@@ -219,11 +219,12 @@ func (m *merger) resolve(final bool) {
 	}
 }
 
-// noteStray sets unsure if bytes of a stray write may be among the others. Otherwise it went to
-// an unrelated terminal.
+// noteStray sets unsure if bytes of a stray write may be among the others, or were, if its report
+// is late. Otherwise it went to an unrelated terminal.
 func (m *merger) noteStray() {
 	in := &m.in[0]
-	if m.stray && (len(in.buf) > in.old || in.owed) {
+	mine := len(in.buf) > in.old || in.owed || m.now < in.heard+reportWait
+	if m.stray && mine {
 		m.unsure = true
 	}
 	m.stray = false

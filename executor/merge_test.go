@@ -109,6 +109,42 @@ func FuzzMerger(f *testing.F) {
 	})
 }
 
+// The first line went to /dev/tty. Its bytes were taken for the write of the third, which was
+// reported first.
+func TestALateReportOfAnotherNameMakesTheOrderUnsure(t *testing.T) {
+	t.Parallel()
+	for delay, want := range map[time.Duration]bool{0: true, reportWait - 1: true, 10 * reportWait: false} { // of a terminal elsewhere
+		var out tape
+		k := kernel{m: newMerger(true, out.emit)}
+		k.insert(0, "1\n")
+		k.insert(1, "2\n")
+		k.report(1)
+		k.insert(0, "3\n")
+		k.report(0)
+		k.read(time.Second)
+		if got := out.all.String(); got != "2\n1\n3\n" || k.m.unsure {
+			t.Fatalf("merged %q, unsure: %v", got, k.m.unsure)
+		}
+		k.m.strayed()
+		k.m.settle(time.Second + delay)
+		if k.m.close(time.Second + delay); k.m.unsure != want {
+			t.Errorf("a report after %v: unsure is %v", delay, k.m.unsure)
+		}
+	}
+}
+
+// A terminal elsewhere says nothing of a command that has printed nothing yet.
+func TestAnEarlyReportOfAnotherNameLeavesTheOrderSure(t *testing.T) {
+	t.Parallel()
+	var out tape
+	k := kernel{m: newMerger(true, out.emit)}
+	k.m.strayed()
+	k.m.settle(0)
+	if k.m.close(0); k.m.unsure {
+		t.Error("it is unsure")
+	}
+}
+
 // FuzzMergerKeepsStreams gives a merger writes without line ends, bytes without reports,
 // reports without bytes, and time that passes.
 func FuzzMergerKeepsStreams(f *testing.F) {
