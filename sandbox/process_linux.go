@@ -266,7 +266,7 @@ func (p *Process) End() []Member {
 		p.stuck = true
 	}
 	p.letGo()
-	if p.left == nil && p.cookie != "" && !sweepOrphans(p.PID(), p.cookie) {
+	if !p.empty && p.cookie != "" && !sweepOrphans(p.PID(), p.cookie) {
 		p.stuck = true
 	}
 	if p.left == nil {

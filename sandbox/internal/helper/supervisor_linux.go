@@ -256,10 +256,10 @@ func (h *supervisor) reap() {
 			sent = alone
 		}
 		if alone {
-			close(h.alone)
 			if !sent {
 				send(Event{Kind: EventAlone})
 			}
+			close(h.alone) // then the helper may end
 			return
 		}
 	}
