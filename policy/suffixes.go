@@ -71,7 +71,7 @@ func (s *search) suffixes(words []Word) {
 }
 
 func (s *search) text(text string) {
-	if strings.ContainsAny(text, " \t\n;|&") {
+	if strings.ContainsAny(text, " \t\n;|&,") {
 		s.suffixes(wordsIn(text))
 	}
 }

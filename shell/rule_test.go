@@ -265,6 +265,19 @@ func TestRulesReachCommandsInVariables(t *testing.T) {
 	}
 }
 
+func TestRulesReachCommandsInOtherLanguages(t *testing.T) {
+	t.Parallel()
+	decide := judge(t, policy.File{Defaults: permissive(), Commands: []policy.Rule{{ID: "rule", Action: policy.Deny, Run: []string{"git push **"}}}})
+	for _, script := range []string{
+		"sed '1e git push' a.txt", "sed --expr 'e git push' a.txt", "sed -e p -ne 's/a/b/;e git push' a.txt", "gcc -wrapper git,push a.c", `ruby -e 'system("git","push")'`,
+		`node -e 'require("child_process").spawnSync("git",["push"])'`, `python3 -c 'import os; os.system("git push")'`, `perl -e 'exec qw(git push)'`, `php -r 'system("git push");'`, `awk 'BEGIN{system("git push")}'`, `find . -exec sed '1e git push' {} +`,
+	} {
+		if d := decide(script); d.Action != policy.Deny {
+			t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
+		}
+	}
+}
+
 // What is known of a name decides, and a directory entered by pushd is one.
 func TestRulesReachNamesThatAreKnownInPart(t *testing.T) {
 	t.Parallel()

@@ -75,8 +75,15 @@ func (c *Command) MayRun(argv []Word) (words []Word) {
 		}
 		return words
 	}
-	if len(root.code)+len(c.spec.code)+len(root.inline) == 0 || root.special == "sed" || root.has("shell") {
+	if len(root.code)+len(c.spec.code)+len(root.inline) == 0 || root.has("shell") {
 		return nil
+	}
+	if root.special == "sed" {
+		var script Command
+		if script.sed(argv[1:]); script.Code {
+			words = argv[1:]
+		}
+		return words
 	}
 	for i, w := range argv[1:] {
 		if root.isUnsafe(root.code, w.Text, "") || c.spec.isUnsafe(c.spec.code, w.Text, "") || root.isCodeFlag(w.Text) {
