@@ -301,7 +301,7 @@ func (w *walker) child(s *state, args []word) *state {
 		}
 	}
 	inner.funcs = newTable[function]()
-	inner.params, inner.split = params{known: true}, s.split
+	inner.params, inner.jobless = params{known: true}, true
 	if len(args) > 0 {
 		inner.params.words = args[1:]
 		inner.params.known = !args[0].several()

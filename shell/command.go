@@ -21,6 +21,7 @@ func (w *walker) stmt(stmt *syntax.Stmt, s *state) {
 	defer w.leave()
 	if stmt.Background || stmt.Coprocess || stmt.Disown {
 		w.alongside(s, func(sub *state) { w.foreground(stmt, sub) })
+		s.jobless = s.jobless && !stmt.Background
 		return
 	}
 	w.foreground(stmt, s)

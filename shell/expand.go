@@ -52,6 +52,8 @@ func (w *walker) parameter(name string, s *state) value {
 	switch {
 	case name == "#" && s.params.count() >= 0:
 		return value{text: strconv.Itoa(s.params.count())}
+	case name == "!" && s.jobless:
+		return value{dynamic: true, number: true, orEmpty: true}
 	case len(name) == 1 && strings.Contains("?#$!", name), listed(numericNames, name) && !w.posix:
 		return someNumber()
 	case name == "-":

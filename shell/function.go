@@ -138,7 +138,7 @@ func (w *walker) runTraps(s *state) {
 // runTrap follows a trap in all possible states.
 func (w *walker) runTrap(text string, s *state) {
 	now := w.fork(s)
-	now.dead = false
+	now.dead, now.jobless = false, true
 	for name := range w.touched.names {
 		if f, ok := strings.CutSuffix(name, "()"); ok {
 			now.funcs.put(f, function{})

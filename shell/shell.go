@@ -77,7 +77,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 		}
 	}()
 	s := &state{
-		vars: a.vars, funcs: newTable[function](), locals: newTable[local](), dirs: []string{dir}, shown: true, params: params{known: true},
+		vars: a.vars, funcs: newTable[function](), locals: newTable[local](), dirs: []string{dir}, shown: true, jobless: true, params: params{known: true},
 		disk: &disk{},
 	}
 	if _, set := a.env["OLDPWD"]; !set {

@@ -22,6 +22,7 @@ type state struct {
 	noglobs    bool               // nullglob may be set
 	closed     bool               // a descriptor may have been closed
 	strange    bool               // unknown variables may be set
+	jobless    bool               // $! may be empty
 	input      string             // known standard input of the next command
 	shown      bool               // standard output may be a terminal
 	pipedNames []programs.Operand // trees whose names are on standard input
@@ -81,7 +82,7 @@ func (w *walker) join(s, o *state) (changed bool) {
 	}
 	for _, c := range []bool{
 		s.input != input, joinDirs(&s.dirs, o.dirs), joinDirs(&s.left, o.left), joinFlag(&s.split, o.split), joinFlag(&s.noglobs, o.noglobs),
-		joinFlag(&s.closed, o.closed), joinFlag(&s.strange, o.strange), joinFlag(&s.shown, o.shown), joinList(&s.pipedNames, o.pipedNames), joinList(&s.traps, o.traps), s.disk.join(o.disk),
+		joinFlag(&s.closed, o.closed), joinFlag(&s.strange, o.strange), joinFlag(&s.shown, o.shown), joinFlag(&s.jobless, o.jobless), joinList(&s.pipedNames, o.pipedNames), joinList(&s.traps, o.traps), s.disk.join(o.disk),
 	} {
 		changed = changed || c
 	}

@@ -24,6 +24,7 @@ func others() map[string]func(s *state) {
 		"noglobs":    func(s *state) { s.noglobs = true },
 		"closed":     func(s *state) { s.closed = true },
 		"strange":    func(s *state) { s.strange = true },
+		"jobless":    func(s *state) { s.jobless = true },
 		"input":      func(s *state) { s.input = "other" },
 		"pipedNames": func(s *state) { s.pipedNames = []programs.Operand{{Kind: programs.Write}} },
 		"traps":      func(s *state) { s.traps = []string{"other"} },
