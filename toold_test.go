@@ -88,7 +88,7 @@ var layers = []row{
 	{"tools/files", []string{"internal/redact", "internal/paths", "internal/display", "internal/spell", "tools", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/escalation"}, []string{"gotextdiff", "go-udiff"}},
 	{"tools/spool", []string{"internal/redact", "tools"}, nil},
 	{"tools/calls", []string{"internal/redact", "internal/display", "tools", "policy", "sandbox"}, nil},
-	{"tools/elsewhere", []string{"internal/display", "tools", "policy"}, nil},
+	{"tools/elsewhere", []string{"internal/display", "tools", "policy", "shell/programs"}, nil},
 	{"internal/dispatch", []string{"internal/redact", "internal/paths", "internal/display", "message", "policy", "policy/check", "tools", "tools/spool", "internal/approval", "internal/workspaces", "internal/journal", "sandbox", "sandbox/escalation"}, []string{"zap"}},
 
 	{"internal/metrics", []string{"message", "internal/dispatch"}, []string{"prometheus"}},

@@ -288,10 +288,12 @@ func (c *compiler) network(r Rule) {
 func (c *compiler) hosts(r Rule, names []string) []string {
 	out := make([]string, len(names))
 	for i, h := range names {
-		if h == "" || strings.Contains(strings.TrimPrefix(h, "*."), "*") || strings.ContainsAny(h, "/ \x00") {
-			c.fail(r, h, `host %q: expected a name, an address, or "*." and a name`, h)
+		name, below := strings.CutPrefix(h, "*.")
+		if out[i] = programs.CleanHost(name); out[i] == "" {
+			c.fail(r, h, `host %q: expected an address, a name in ASCII (xn--…), or "*." and a name; ports and schemes have keys of their own`, h)
+		} else if below {
+			out[i] = "*." + out[i]
 		}
-		out[i] = strings.ToLower(h)
 	}
 	return out
 }

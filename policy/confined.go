@@ -1,10 +1,5 @@
 package policy
 
-import (
-	"net/netip"
-	"strings"
-)
-
 // Confinement is how a sandbox confines a call. The zero value does not.
 type Confinement struct {
 	// View means that the call can change only what the sandbox lets it write.
@@ -49,13 +44,4 @@ func (p *Policy) excuses(m match, e Effect) bool {
 		return m.result == Ask
 	}
 	return e.Kind == Write && (e.Possible || !m.whole)
-}
-
-// isLoopback reports whether a host is the machine itself: in a sandbox without network only the call.
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && address.IsLoopback()
 }

@@ -1,6 +1,10 @@
 package policy
 
-import "fmt"
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
 
 // Decide judges a call: the strictest verdict on an effect decides. A call without effects is denied. The order of
 // rules and effects does not matter.
@@ -146,7 +150,14 @@ func (p *Policy) judgeNet(e Effect) verdict {
 		}
 	}
 	v := verdict{action: p.defaults.Net, id: "defaults.net"}
-	if isLoopback(e.Host) {
+	for _, s := range p.sets {
+		i := slices.IndexFunc(s.net.list, func(r *rule) bool { return r.Action != Allow })
+		if i >= 0 && e.Host == "" && v.action == Allow { // it may be this rule's
+			return verdict{action: Ask, rule: s.net.list[i], id: s.net.list[i].ID}
+		}
+	}
+	// Loopback is the machine itself: in a sandbox without network only the call.
+	if address, err := netip.ParseAddr(e.Host); e.Host == "localhost" || err == nil && address.IsLoopback() {
 		return p.raised(v)
 	}
 	return v

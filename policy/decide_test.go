@@ -204,6 +204,37 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+func TestAHostInARuleIsOneInAnySpelling(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ written, host string }{
+		{"Example.COM", "example.com"},
+		{"example.com.", "example.com"},
+		{"*.Example.com.", "a.example.com"},
+		{"[::1]", "::1"},
+		{"::1", "::1"},
+		{"0:0:0:0:0:0:0:1", "::1"},
+		{"2001:DB8::0:1", "2001:db8::1"},
+		{"::ffff:127.0.0.1", "127.0.0.1"},
+		{"my_service", "my_service"},
+		{"xn--bcher-kva.example", "xn--bcher-kva.example"},
+	} {
+		p := compile(t, File{Defaults: Defaults{Net: Allow}, Net: []Rule{{ID: "no", Action: Deny, Hosts: []string{c.written}}}})
+		if d := p.Decide([]Effect{{Kind: Net, Host: c.host}}); d.Action != Deny {
+			t.Errorf("%s does not deny %s: %v", c.written, c.host, d.Action)
+		}
+		if d := p.Decide([]Effect{{Kind: Net}}); d.Action != Ask || !strings.Contains(d.Reason, `contact an unknown host, which may be what rule "no" denies`) {
+			t.Errorf("an unknown host: %v: %s", d.Action, d.Reason)
+		}
+	}
+	// No effect has such a host, so the rule could never match.
+	for _, host := range []string{"0x7f.1", "127.1", "2130706433", "example.com:80", "[::1]:80", "u@example.com", "bücher.example", "https://example.com", "[example.com]", "fe80::1%eth0", "*.", "*.127.0.0.1:80"} {
+		_, err := Compile(Options{Workspace: "/w"}, File{Name: "p.yaml", Net: []Rule{{ID: "no", Action: Deny, Hosts: []string{host}}}})
+		if err == nil {
+			t.Errorf("a rule for %q, which matches nothing, compiles", host)
+		}
+	}
+}
+
 func TestTheNamesOfEffectsAndActionsAreReadBack(t *testing.T) {
 	t.Parallel()
 	for kind := Opaque; kind <= Env; kind++ {

@@ -26,10 +26,10 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 	switch {
 	case e.Kind == Opaque:
 		d.Reason = fmt.Sprintf("The command cannot be analysed, because %s.", shorten(e.Why))
-	case v.rule != nil && v.rule.Action < v.action && e.Kind == Exec: // a word is unknown
-		d.Reason = fmt.Sprintf("It would %s, which may be what rule %q denies%s.", what, v.rule.ID, why)
-	case v.rule != nil && v.rule.Action < v.action: // for a part of what is read
+	case v.rule != nil && v.rule.Action < v.action && e.Tree: // for a part of what is read
 		d.Reason = fmt.Sprintf("It would %s and all in it, and rule %q denies part of that%s. Search a narrower directory, or files of some names, to avoid the question.", what, v.rule.ID, why)
+	case v.rule != nil && v.rule.Action < v.action: // a word or the host is unknown
+		d.Reason = fmt.Sprintf("It would %s, which may be what rule %q denies%s.", what, v.rule.ID, why)
 	case v.rule != nil && v.action == Ask:
 		d.Reason = fmt.Sprintf("It would %s%s.", what, why)
 	case v.rule != nil:

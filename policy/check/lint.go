@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -133,22 +132,10 @@ func (l *linter) lintHosts(r policy.Rule) {
 	l.warnUnknown(r, "scheme", strings.ToLower, r.Schemes, "http https ftp ftps sftp ssh git git+ssh git+https scp rsync ws wss tcp udp svn svn+ssh s3 gs oci docker redis rediss postgres postgresql mysql mongodb amqp amqps ldap ldaps smtp smtps imap imaps pop3 telnet grpc nats mqtt")
 	l.warnUnknown(r, "method", strings.ToUpper, r.Methods, "GET HEAD POST PUT PATCH DELETE OPTIONS TRACE CONNECT")
 	for _, pattern := range r.Hosts {
-		name := strings.ToLower(strings.Replace(pattern, "*.", "sample.", 1))
-		subject := fmt.Sprintf("%q", pattern)
-		switch {
-		case strings.Contains(name, ":") && net.ParseIP(name) == nil:
-			l.warn(r, pattern, subject, "no host is called {}: the port stands under ports, the scheme under schemes, an IPv6 address without brackets")
-		case strings.HasSuffix(name, "."):
-			l.warn(r, pattern, subject, "no host is called {}: names are compared without the dot at the end")
-		default:
-			l.warnIfOverruled(r, pattern, "contact "+name, exampleOf(r, name))
-		}
+		name := programs.CleanHost(strings.Replace(pattern, "*.", "sample.", 1))
+		scheme := strings.ToLower(firstOf(r.Schemes, "https"))
+		l.warnIfOverruled(r, pattern, "contact "+name, policy.Effect{Kind: policy.Net, Host: name, Port: firstOf(r.Ports, 443), Scheme: scheme, Method: firstOf(r.Methods, "GET")})
 	}
-}
-
-func exampleOf(r policy.Rule, host string) policy.Effect {
-	scheme := strings.ToLower(firstOf(r.Schemes, "https"))
-	return policy.Effect{Kind: policy.Net, Host: host, Port: firstOf(r.Ports, 443), Scheme: scheme, Method: firstOf(r.Methods, "GET")}
 }
 
 func firstOf[T any](list []T, otherwise T) T { return append(slices.Clip(list), otherwise)[0] }

@@ -268,12 +268,13 @@ func hostOfURL(text string) (string, int) {
 var plainUser = regexp.MustCompile(`^[^:]*://[\w.~%+=!*,:-]*@[^@?#/]*(?:/|$)`)
 
 // plainHost excludes 0x7f.1 and 2130706433.
-var plainHost = regexp.MustCompile(`^(?:[a-z0-9-]*\.)*[a-z-][a-z0-9-]*$`)
+var plainHost = regexp.MustCompile(`^(?:[a-z0-9_-]*\.)*[a-z_-][a-z0-9_-]*$`)
 
-// CleanHost normalises a host; "" if it is not in plain notation.
+// CleanHost normalises a host; "" if it is not in plain notation: programs may read it differently.
 func CleanHost(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if ip := net.ParseIP(host); ip != nil {
+	inner, _ := strings.CutPrefix(host, "[")
+	if ip := net.ParseIP(strings.TrimSuffix(inner, "]")); ip != nil {
 		return ip.String()
 	}
 	if !plainHost.MatchString(host) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 	"github.com/toold/toold/tools"
 )
 
@@ -81,7 +82,7 @@ func (t tool) Build(args json.RawMessage) (tools.Invocation, error) {
 		v.effects = append(v.effects, policy.Effect{Kind: policy.Exec, Argv: name, Dirs: []string{a.Dir}, Possible: !a.Other})
 	}
 	for _, host := range a.Hosts {
-		v.effects = append(v.effects, policy.Effect{Kind: policy.Net, Host: host})
+		v.effects = append(v.effects, policy.Effect{Kind: policy.Net, Host: programs.CleanHost(host)})
 	}
 	for _, path := range slices.Concat(a.Read, a.Write, a.Search) {
 		if strings.HasPrefix(path, "~") && path != "~" && !strings.HasPrefix(path, "~/") {
