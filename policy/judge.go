@@ -76,7 +76,7 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 		if form == "" || i > 0 && form == e.Path {
 			continue
 		}
-		if matchesGlob(r.globs, form) && !matchesGlob(r.except, form) {
+		if r.selects(form, e) && !matchesGlob(r.except, form) {
 			return r.Action, true, true
 		}
 		if e.Tree && r.reaches(form, e) && !r.excepts(form) {
@@ -90,6 +90,12 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 		}
 	}
 	return action, false, ok
+}
+
+// selects reports whether a pattern matches path. One for the path alone protects its content, not its attributes.
+func (r *rule) selects(path string, e Effect) bool {
+	attributes := e.Part == PartAttributes && e.Kind == Read && !e.Tree
+	return slices.ContainsFunc(r.globs, func(g glob) bool { return g.match(path) && (!attributes || g.covers(path)) })
 }
 
 func (r *rule) reaches(path string, e Effect) bool {

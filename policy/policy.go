@@ -15,8 +15,8 @@ import (
 // Word is a word of a command as far as it is known.
 type Word = programs.Word
 
-// PartNames is the Part of a tree whose names are read, not the files.
-const PartNames = programs.PartNames
+// PartNames is the Part of a tree whose names are read, not the files; PartAttributes of a file whose content is not read.
+const PartNames, PartAttributes = programs.PartNames, programs.PartAttributes
 
 // Action is the result of a decision. The zero value denies.
 type Action int
@@ -98,7 +98,7 @@ type Effect struct {
 	Canonical string `json:"canonical,omitempty"` // with every symbolic link resolved
 	Unknown   bool   `json:"unknown,omitempty"`   // the path is known only at run time
 	Tree      bool   `json:"tree,omitempty"`      // and everything below
-	// Part narrows Tree: PartNames, programs.PartSome, or the end of file names such as ".go". "": everything.
+	// Part narrows Tree: PartNames, PartAttributes (of one file), programs.PartSome, or the end of file names such as ".go". "": everything.
 	Part string `json:"part,omitempty"`
 
 	Host   string `json:"host,omitempty"`   // Net; empty = unknown

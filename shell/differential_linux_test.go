@@ -321,6 +321,8 @@ func may(words []policy.Word, call []string) bool {
 
 func covers(e policy.Effect, path string) bool {
 	switch {
+	case e.Part == policy.PartAttributes:
+		return false
 	case e.Unknown, e.Path == path, e.Canonical == path:
 		return true
 	case !e.Tree || e.Part == policy.PartNames || !strings.HasSuffix(path, e.Part):

@@ -180,3 +180,10 @@ func (w *walker) isDir(path string) bool {
 	mode, err := w.resolver.Mode(w.resolve(path))
 	return err == nil && mode.IsDir()
 }
+
+// isFile reports whether a canonical path is certainly no directory.
+func (w *walker) isFile(path string) bool {
+	mode, err := w.resolver.Mode(path)
+	missing := path != "" && errors.Is(err, fs.ErrNotExist)
+	return missing || err == nil && mode&(fs.ModeDir|fs.ModeSymlink) == 0
+}

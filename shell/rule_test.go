@@ -98,6 +98,36 @@ func TestNoPathThroughProcAvoidsARule(t *testing.T) {
 	}
 }
 
+// To look whether a file is there, and at its attributes, reads nothing of it.
+func TestARuleForAFileIsNotAboutItsAttributes(t *testing.T) {
+	t.Parallel()
+	f := open()
+	f.Paths = append(f.Paths, policy.Rule{ID: "sources", Action: policy.Deny, Paths: []string{"${workspace}/src"}})
+	decide := judge(t, f)
+	for script, want := range map[string]policy.Action{
+		"ls -l .env": policy.Allow, "ls .env a.txt": policy.Allow, "/bin/ls -la -- ./.env": policy.Allow, "dir .env": policy.Allow, "ls -l .e*": policy.Allow,
+		"test -f .env": policy.Allow, "[ -e .env ]": policy.Allow, "[ -s .env -a ! -L .env ] && echo yes": policy.Allow, "[[ -f .env ]]": policy.Allow, "if [ ! -r .env ]; then echo no; fi": policy.Allow,
+		"stat .env": policy.Allow, "stat -c %s .env": policy.Allow, "readlink -f .env": policy.Allow, "realpath .env": policy.Allow, "git check-ignore .env": policy.Allow, "git check-ignore -v .env a.txt": policy.Allow,
+		"ln -s .env other; stat a.txt": policy.Deny, "stat src": policy.Allow, "test -d src": policy.Allow,
+		// The content is read, or a directory listed.
+		"[ -f .env ] && cat .env": policy.Deny, "stat a.txt < .env": policy.Deny, "file .env": policy.Deny, "wc -c .env": policy.Deny, "touch .env": policy.Deny, "test -f a.txt -a -s .env; source .env": policy.Deny,
+		"ls src": policy.Deny, "ls -l inside": policy.Deny, "ls -R src": policy.Deny, "readlink -f .env | xargs cat .env": policy.Deny, "ls -l .env | xargs cat": policy.Deny, "mkdir .env; ls .env": policy.Deny,
+		// A rule about all below a directory holds for the attributes too.
+		"ls -l vault/key": policy.Deny, "test -f vault/key": policy.Deny, "[ -d vault ]": policy.Deny, "stat vault/key": policy.Deny, "readlink -f vault": policy.Deny, "ls vault": policy.Deny,
+	} {
+		if d := decide(script); d.Action != want {
+			t.Errorf("%s: %v by %s (%s), want %v", script, d.Action, d.Rule, d.Reason, want)
+		}
+	}
+	f.Paths[0].Ops, f.Paths[1].Ops = []policy.Kind{policy.Read}, []policy.Kind{policy.Read}
+	decide = judge(t, f)
+	for _, script := range []string{"rm .env; mkdir .env; ls .env", "mkdir -p new/x; mv new .env; ls .env", "cp -r new .env; ls .env/"} {
+		if d := decide(script); d.Action != policy.Deny {
+			t.Errorf("%s: %v by %s: a listing of what the script made", script, d.Action, d.Rule)
+		}
+	}
+}
+
 func TestALinkIntoProcIsResolvedForTheScript(t *testing.T) {
 	t.Parallel()
 	ws, _ := workspace(t)

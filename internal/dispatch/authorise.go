@@ -180,12 +180,12 @@ func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Dec
 	return said, nil
 }
 
-// saw stores what a person who approves these effects has seen by name: in opened the paths read and
-// written, in approved the written files, without whole trees.
+// saw stores what a person who approves these effects has seen by name: in opened the paths read, but
+// for attributes alone, and written, in approved the written files, without whole trees.
 func (c *Call) saw(effects []policy.Effect) {
 	c.approved, c.opened = nil, nil
 	for _, e := range effects {
-		path := e.Kind == policy.Read || e.Kind == policy.Write
+		path := e.Kind == policy.Read && e.Part != policy.PartAttributes || e.Kind == policy.Write
 		if !path || e.Unknown || e.Canonical == "" {
 			continue
 		}

@@ -76,6 +76,26 @@ func TestAnAnswerForAConversationIsAboutOneContent(t *testing.T) {
 	}
 }
 
+// A yes to a call that also looks at the attributes of a file does not open the file to its programs.
+func TestAnApprovalDoesNotOpenWhatIsOnlyLookedAt(t *testing.T) {
+	t.Parallel()
+	var opened []policy.Effect
+	tool := &probe{run: func(_ context.Context, io tools.IO) tools.Result {
+		opened = io.Opened
+		return tools.Result{}
+	}}
+	b := newBench(t, policy.Ask, tool)
+	defer b.stop(t)
+	asked := willing(t, b)
+	for i, part := range []string{"", policy.PartAttributes} {
+		tool.does = policy.Effect{Kind: policy.Read, Path: "/nowhere/.env", Canonical: "/nowhere/.env", Part: part}
+		b.call(t, "call_"+part, `{}`)
+		if len(*asked) != i+1 || (len(opened) == 1) != (part == "") {
+			t.Errorf("part %q: asked %d times, opened %v", part, len(*asked), opened)
+		}
+	}
+}
+
 // newMaking is a bench whose calls run "make all", for which the policy asks.
 func newMaking(t *testing.T) *bench {
 	t.Helper()

@@ -197,7 +197,7 @@ func (r *reader) withoutParser(c *Command, s *spec, own []Word) {
 // printed returns the trees that a command lists.
 func printed(operands []Operand) (out []Operand) {
 	for _, o := range operands {
-		if o.Kind != Read || !o.Tree && o.Part == "" {
+		if o.Kind != Read || !o.Tree && o.Part != PartNames {
 			continue
 		}
 		o.Tree = true

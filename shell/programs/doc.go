@@ -37,6 +37,9 @@ const (
 // PartNames is the Part of a tree of which only names are read.
 const PartNames = "names"
 
+// PartAttributes is the Part of a file of which nothing but its attributes is read.
+const PartAttributes = "attributes"
+
 // PartSome is the Part of a tree of which some files are changed.
 const PartSome = "*"
 
@@ -45,7 +48,7 @@ type Operand struct {
 	Word Word
 	Kind Kind
 	Tree bool   // with everything below
-	Part string // PartNames, PartSome, or a file name ending; "" = everything
+	Part string // PartNames, PartAttributes, PartSome, or a file name ending; "" = everything
 	Link bool   // not its target
 	Role string // "variable" for an assignment of env, "script" for a file that is run
 }

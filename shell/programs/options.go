@@ -6,7 +6,7 @@ import (
 
 const (
 	traitMarks = "/%^~=?!\""
-	flagMarks  = traitMarks + ":<>@#$|;'()[+&*"
+	flagMarks  = traitMarks + ":<.>@#$|;'()[+&*"
 )
 
 type traits byte

@@ -59,7 +59,7 @@ func (r *parseState) unknownWord(w Word) {
 	}
 	for _, v := range r.form.flags {
 		r.traits |= v.traits & tree
-		r.unlistedRead = r.unlistedRead || !r.form.describe && strings.Contains(v.values, "<")
+		r.unlistedRead = r.unlistedRead || !r.form.describe && strings.ContainsAny(v.values, "<.")
 	}
 }
 
@@ -282,6 +282,8 @@ func (r *parseState) files(kind byte, w Word) {
 		for _, text := range alternatives(w.Text) { // as curl expands them
 			r.add(Word{Text: text, Dynamic: w.Dynamic, Many: w.Many}, Operand{Kind: Read})
 		}
+	case '.':
+		r.add(w, Operand{Kind: Read, Part: PartAttributes})
 	case '>':
 		// It may be a directory for all sources.
 		if w != (Word{Text: "-"}) {

@@ -96,6 +96,7 @@ var roleOperands = map[string][]Operand{
 	"read":   {{Kind: Read}},
 	"tree":   {{Kind: Read, Tree: true}},
 	"list":   {{Kind: Read, Part: PartNames}},
+	"look":   {{Kind: Read, Part: PartAttributes}},
 	"names":  {{Kind: Read, Tree: true, Part: PartNames}},
 	"gotree": {{Kind: Read, Tree: true, Part: ".go"}},
 	"write":  {{Kind: Write}},
