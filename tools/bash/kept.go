@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell"
 	"github.com/toold/toold/shell/programs"
@@ -216,46 +217,79 @@ func (l *removal) file(path string, info fs.FileInfo) bool {
 
 func (l *removal) isMade(path string) bool {
 	name := filepath.Base(path)
-	return programs.MadeAgain(name) || strings.Contains(maybeMade, " "+name+" ") && l.ignored(path)
+	always := programs.MadeAgain(name)
+	if !always && !strings.Contains(maybeMade, " "+name+" ") {
+		return false
+	}
+	listed, included := l.ignored(path)
+	return (always || listed) && !included
 }
 
-// ignored reports whether a .gitignore that git holds lists the directory without wildcards. An
-// earlier call may have changed another one.
-func (l *removal) ignored(path string) bool {
-	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+// ignored reports whether a .gitignore lists the directory without wildcards, and whether one includes
+// it again, in whatever order. Nothing is listed if git does not hold one of the files: an earlier call
+// may have changed it.
+func (l *removal) ignored(path string) (listed, included bool) {
+	held := true
+	for dir := range paths.Up(filepath.Dir(path)) {
 		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return false
+		text, known := l.ignoreFile(dir + "/.gitignore")
+		included = included || err != nil
+		held = held && known
+		for line := range bytes.Lines(text) {
+			pattern := strings.TrimSuffix(strings.TrimRight(string(line), " \r\n"), "/")
+			if again, ok := strings.CutPrefix(pattern, "!"); ok {
+				included = included || includes(again, rel)
+			} else if strings.TrimPrefix(pattern, "/") == rel || pattern == filepath.Base(path) {
+				listed = true
+			}
 		}
-		text := l.ignoreFile(dir + "/.gitignore")
-		if slices.ContainsFunc(bytes.Split(text, []byte("\n")), func(line []byte) bool {
-			pattern := strings.TrimSuffix(strings.TrimRight(string(line), " \r"), "/")
-			return pattern == "/"+rel || pattern == rel || pattern == filepath.Base(path)
-		}) {
-			return true
-		}
-		if _, err := os.Lstat(dir + "/.git"); err == nil || dir == "/" {
-			return false
+		if _, err := os.Lstat(dir + "/.git"); err == nil {
+			break
 		}
 	}
+	return listed && held, included
 }
 
-// ignoreFile reads the beginning of a .gitignore that git holds, if it is a regular file: a call can
-// create others.
-func (l *removal) ignoreFile(path string) []byte {
+// includes reports whether a pattern of a .gitignore may match a path, or names something below it.
+func includes(pattern, path string) bool {
+	if !strings.Contains(pattern, "/") {
+		pattern = "**/" + pattern
+	}
+	names := strings.Split(path, "/")
+	slow := len(names) > 64 || strings.Count(pattern, "**") > 2
+	return slow || matches(strings.Split(strings.TrimPrefix(pattern, "/"), "/"), names)
+}
+
+func matches(pattern, names []string) bool {
+	switch {
+	case len(names) == 0 || len(pattern) == 0:
+		return len(names) == 0
+	case pattern[0] == "**":
+		deeper := len(names) > 1 && matches(pattern, names[1:])
+		return deeper || len(pattern) == 1 || matches(pattern[1:], names)
+	}
+	// Go has no classes of characters.
+	ok, err := filepath.Match(strings.ReplaceAll(pattern[0], "[!", "[^"), names[0])
+	ok = ok || err != nil || strings.Contains(pattern[0], "[:")
+	return ok && matches(pattern[1:], names[1:])
+}
+
+const maxIgnore = 64 << 10
+
+// ignoreFile reads a .gitignore if it is a regular file: a call can create others. known: there is
+// none, or it was read whole and git holds it.
+func (l *removal) ignoreFile(path string) (text []byte, known bool) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil
+		return nil, errors.Is(err, fs.ErrNotExist)
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil
+		return nil, false
 	}
-	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
-	if err != nil || !l.tool.options.Masks.HeldByGit(path, &l.unpacked) {
-		return nil
-	}
-	return text
+	text, err = io.ReadAll(io.LimitReader(f, maxIgnore+1))
+	known = err == nil && len(text) <= maxIgnore
+	return text, known && l.tool.options.Masks.HeldByGit(path, &l.unpacked)
 }
 
 func isSource(o programs.Operand) bool { return o.Kind == programs.Read || o.Link }

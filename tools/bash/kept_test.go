@@ -103,6 +103,90 @@ func TestRemovingWhatCanBeHadAgainIsMarked(t *testing.T) {
 	}
 }
 
+// A .gitignore that includes a path again says that it is work, in whatever order, and so does one that is not git's own.
+func TestWhatAGitignoreIncludesAgainIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	const only = "only here"
+	for _, c := range []struct {
+		ignores map[string]string // by directory
+		path    string
+		kept    bool
+	}{
+		{map[string]string{".": "build"}, "build", true},
+		{map[string]string{".": "build\n!build"}, "build", false},
+		{map[string]string{".": "!/build/\n/build/"}, "build", false},
+		{map[string]string{".": "build\n!b*d  \r"}, "build", false},
+		{map[string]string{".": "build\n![ab]uild"}, "build", false},
+		{map[string]string{".": "build\n![!x]uild"}, "build", false},
+		{map[string]string{".": "build\n![[:lower:]]uild"}, "build", false},
+		{map[string]string{".": "build\n!\\build"}, "build", false},
+		{map[string]string{".": "build/\n!build/keep"}, "build", false},
+		{map[string]string{".": "build/\n!/build/**"}, "build", false},
+		{map[string]string{".": "build/\n!**"}, "build", false},
+		{map[string]string{".": "build\n!/sub/build"}, "sub/build", false},
+		{map[string]string{".": "build\n!/sub/build"}, "build", true},
+		{map[string]string{".": "build", "sub": "!build"}, "sub/build", false},
+		{map[string]string{".": "!sub/build", "sub": "build"}, "sub/build", false},
+		{map[string]string{".": "build\n!a/**/build"}, "a/b/c/build", false},
+		{map[string]string{".": "build\n!a/**/build"}, "a/build", false},
+		{map[string]string{".": "build\n" + strings.Repeat("# a long file\n", 8<<10) + "!build"}, "build", false},
+		{map[string]string{".": "!node_modules"}, "node_modules", false},
+		{map[string]string{".": "!node_modules/ours"}, "web/../node_modules", false},
+		{map[string]string{".": "node_modules\n!.env.example"}, "node_modules", true},
+		// Of Gradle, Visual Studio and others: nothing of the build itself.
+		{map[string]string{".": "build/\n!gradle/wrapper/gradle-wrapper.jar\n!**/src/main/**/build/\n!**/src/test/**/build/\n!.env.example\n!*.md"}, "build", true},
+		{map[string]string{".": "build/\n!**/src/main/**/build/"}, "src/main/java/build", false},
+		{map[string]string{".": "bin\n!src/bin\n!?*.[Cc]ache/"}, "bin", true},
+	} {
+		ws := t.TempDir()
+		for dir, text := range c.ignores {
+			if err := os.MkdirAll(filepath.Join(ws, dir), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(ws, dir, ".gitignore"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}} {
+			cmd := exec.Command("git", append([]string{"-C", ws}, args...)...)
+			cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Skipf("git %v: %v %s", args, err, out)
+			}
+		}
+		if err := os.MkdirAll(filepath.Join(ws, c.path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(ws, c.path, "keep"), []byte(only), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := keeps(t, ws, "rm -rf "+c.path); got != c.kept {
+			t.Errorf("%.80q: rm -rf %s: kept is %v", c.ignores, c.path, got)
+		}
+		for dir := range c.ignores {
+			if err := os.WriteFile(filepath.Join(ws, dir, ".gitignore"), []byte("build\n# by an earlier call\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if base := filepath.Base(c.path); base == "build" && keeps(t, ws, "rm -rf "+c.path) {
+				t.Errorf("%.80q: rm -rf %s: kept by a .gitignore that git does not hold", c.ignores, c.path)
+			}
+		}
+	}
+}
+
+func keeps(t *testing.T, ws, script string) (kept bool) {
+	t.Helper()
+	tool := New(Options{Workspace: ws, Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws}})
+	inv, err := tool.Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, script)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range inv.Effects() {
+		kept = kept || e.Kept
+	}
+	return kept
+}
+
 // Of a program that is in no directory of PATH nothing is asked that only the program could
 // do, unless a call may put one there.
 func TestAProgramThatIsNowhereIsMarked(t *testing.T) {
