@@ -6,11 +6,16 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox/internal/helper"
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
 // masking: see Profile.Masking.
@@ -82,7 +87,7 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 		return spec, nil, nil
 	}
 	p.confine(&spec)
-	spec.Hide, spec.Sockets, spec.TmpBytes = p.Hide, p.Sockets, p.Limits.TmpBytes
+	spec.Hide, spec.Sockets, spec.TmpBytes = p.hidden(), p.Sockets, p.Limits.TmpBytes
 	spec.Ports = p.ports()
 	if p.Tier == TierC {
 		spec.Roots = p.listedRoots()
@@ -97,6 +102,22 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 		spec.Roots = []helper.Root{{Path: p.Workspace}}
 	}
 	return spec, handed, nil
+}
+
+// hidden returns the paths to hide. It opens the directories on the way that calls may have closed:
+// the helper fails where it cannot cover a path below a root. One that another user has closed, calls
+// cannot open.
+func (p Profile) hidden() []string {
+	closed := func(path string) bool {
+		_, err := nofollow.Lstat(path)
+		return err == unix.EACCES && slices.ContainsFunc(p.roots(), func(root string) bool {
+			return paths.Below(path, root) && nofollow.OpenUpTo(root, filepath.Dir(path), time.Time{}) == unix.EPERM
+		})
+	}
+	if p.Mode != WorkspaceWrite {
+		return p.Hide
+	}
+	return slices.DeleteFunc(slices.Clone(p.Hide), closed)
 }
 
 // confine selects the layers of the profile's tier.

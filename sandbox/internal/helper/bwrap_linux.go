@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,7 +107,11 @@ func (s *Spec) bwrapContents() (a []string) {
 // them.
 func (s *Spec) bwrapHidden(cover func() (int, error)) ([]string, error) {
 	var a, dirs []string
-	for _, path := range s.hiddenHere() {
+	here, err := s.hiddenHere()
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range here {
 		if slices.ContainsFunc(dirs, func(f string) bool { return paths.Below(path, f) }) {
 			continue
 		}
@@ -126,10 +131,12 @@ func (s *Spec) bwrapHidden(cover func() (int, error)) ([]string, error) {
 
 // hiddenHere returns the hidden paths that exist in the view, without links, directories before
 // their contents.
-func (s *Spec) hiddenHere() []string {
-	var list []string
+func (s *Spec) hiddenHere() (list []string, err error) {
 	for _, path := range s.Hide {
 		real, err := filepath.EvalSymlinks(path)
+		if errors.Is(s.unreachable(path, err), unix.EACCES) {
+			return nil, stage("hide "+path, err)
+		}
 		if err != nil { // missing or unreachable, also for calls
 			continue
 		}
@@ -145,7 +152,7 @@ func (s *Spec) hiddenHere() []string {
 		}
 	}
 	slices.Sort(list)
-	return slices.Compact(list)
+	return slices.Compact(list), nil
 }
 
 // lookAtRoots records the identity of the roots, and of the pinned and the protected paths below

@@ -2,8 +2,11 @@ package helper
 
 import (
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // coverFile covers hidden files. Its mode lets no one open it.
@@ -13,9 +16,9 @@ const coverFile = "/dev/.cover"
 // would put it into its archive instead of failing.
 const Cover = "\n"
 
-func hideAll(paths []string) error {
+func (v *View) hideAll(paths []string) error {
 	for _, path := range paths {
-		if err := hide(path); err != nil {
+		if err := v.hide(path); err != nil {
 			return stage("hide "+path, err)
 		}
 	}
@@ -23,13 +26,24 @@ func hideAll(paths []string) error {
 }
 
 // hide covers a file or directory. An unreachable path needs no cover.
-func hide(path string) error {
+func (v *View) hide(path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return except(err, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP)
+		return v.unreachable(path, err)
 	}
 	defer unix.Close(fd)
 	return cover(fd)
+}
+
+// unreachable returns nil if err says that calls cannot open a hidden path either. Below a root
+// that they write, they can open a directory that is closed and not covered.
+func (v *View) unreachable(path string, err error) error {
+	open := func(r Root) bool { return r.Writable && paths.Below(path, r.Path) }
+	covered := func(dir string) bool { return paths.Below(path, dir) }
+	if !slices.ContainsFunc(v.Roots, open) || slices.ContainsFunc(slices.Concat(v.Hide, v.Masks), covered) {
+		err = except(err, unix.EACCES)
+	}
+	return except(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP)
 }
 
 // maskAll covers paths below the roots. A path that is gone needs no cover; one that became a link,

@@ -135,7 +135,7 @@ func (m mountTable) checkCovers(s *Spec) error {
 		if err == nil {
 			err = m.checkHidden(fd)
 		}
-		if except(err, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP) != nil {
+		if err = s.unreachable(path, err); err != nil {
 			return stage("hide "+path, err)
 		}
 	}

@@ -247,7 +247,7 @@ func (b *base) fill(s *Spec, terminal []tree) error {
 			return err
 		}
 	}
-	return hideAll(b.hidden)
+	return s.hideAll(b.hidden)
 }
 
 // hiddenOf returns the directories that are among the hidden paths.
@@ -263,11 +263,12 @@ func hiddenOf(dirs, hide []string) (hidden []string) {
 // isClosed reports whether each path that must be covered, and exists, is a mount point. It must be
 // called in the view. A mount on a file that is renamed moves with it; a hard link to the same file
 // under the old name is not covered.
-func (v View) isClosed() bool {
+func (v *View) isClosed() bool {
 	for _, path := range slices.Concat(v.Hide, v.Masks, v.Protect) {
 		var st unix.Statx_t
 		err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, 0, &st)
-		if err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0 {
+		isOpen := err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0
+		if isOpen || v.unreachable(path, err) != nil {
 			return false
 		}
 	}

@@ -107,7 +107,7 @@ func (s *Spec) close() error {
 	if err := maskAll(s.Masks); err != nil {
 		return err
 	}
-	if err := hideAll(s.Hide); err != nil {
+	if err := s.hideAll(s.Hide); err != nil {
 		return err
 	}
 	return stage("make /dev read-only", setAttr(unix.AT_FDCWD, "/dev", 0, unix.MOUNT_ATTR_RDONLY))
