@@ -464,7 +464,7 @@ func TestSecretsLeaveNoCallInNamesOfProcessesAndHosts(t *testing.T) {
 	}
 	page, err := b.journal.List(t.Context(), journal.Query{})
 	must(t, err)
-	rec, err := b.journal.Find(t.Context(), "agent", "call_1")
+	rec, err := b.journal.FindAny(t.Context(), "call_1")
 	must(t, err)
 	told = append(told, page, rec.Sandbox)
 	for _, m := range page.Messages {
