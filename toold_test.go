@@ -48,6 +48,7 @@ var layers = []row{
 	{"internal/spell", nil, nil},
 	{"internal/strict", nil, nil},
 	{"internal/race", nil, nil},
+	{"internal/rerun", nil, nil},
 	{"internal/redact", nil, nil},
 	{"message", []string{"internal/spell", "internal/strict"}, []string{"jsonschema-go"}},
 	{"shell/programs", []string{"internal/spell"}, nil},

@@ -1,49 +1,17 @@
 package sandbox_test
 
 import (
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/toold/toold/internal/rerun"
 	"github.com/toold/toold/sandbox"
 )
 
-// asUser runs a test again as an ordinary user, if it runs as root, whom no mode of a directory stops.
-// It reports whether it did.
-func asUser(t *testing.T) (ran bool) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		return false
-	}
-	const user = 65534
-	dir, err := os.MkdirTemp("/tmp", "user")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	self, err := os.ReadFile("/proc/self/exe")
-	if err := errors.Join(err, os.WriteFile(dir+"/test", self, 0o755), os.Chown(dir, user, user)); err != nil {
-		t.Fatal(err)
-	}
-	c := exec.CommandContext(t.Context(), dir+"/test", "-test.v", "-test.run=^"+t.Name()+"$")
-	c.Dir, c.Env = dir, append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
-	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
-	out, err := c.CombinedOutput()
-	switch {
-	case strings.Contains(string(out), "SKIP: "+t.Name()):
-		t.Skipf("%s", out)
-	case err != nil || !strings.Contains(string(out), "PASS: "+t.Name()):
-		t.Errorf("%v: %s", err, out)
-	}
-	return true
-}
-
 func TestAHiddenFileStaysHiddenInADirectoryThatACallHasClosed(t *testing.T) {
-	if asUser(t) {
+	if rerun.AsUser(t) {
 		return
 	}
 	for _, launcher := range []string{"", "bwrap"} {

@@ -1,18 +1,17 @@
 package protect_test
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/rerun"
 	"github.com/toold/toold/sandbox/protect"
 )
 
@@ -331,35 +330,9 @@ func TestChangesAreTold(t *testing.T) {
 	}
 }
 
-// asUser runs a test again as an ordinary user, if it runs as root, whom no mode of a directory stops.
-// It reports whether it did.
-func asUser(t *testing.T) (ran bool) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		return false
-	}
-	const user = 65534
-	dir, err := os.MkdirTemp("/tmp", "user")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	self, err := os.ReadFile("/proc/self/exe")
-	if err := errors.Join(err, os.WriteFile(dir+"/test", self, 0o755), os.Chown(dir, user, user)); err != nil {
-		t.Fatal(err)
-	}
-	c := exec.CommandContext(t.Context(), dir+"/test", "-test.v", "-test.run=^"+t.Name()+"$")
-	c.Dir, c.Env = dir, append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
-	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
-	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: "+t.Name()) {
-		t.Errorf("%v: %s", err, out)
-	}
-	return true
-}
-
 func TestWhatIsProtectedStaysSoInADirectoryThatACallCloses(t *testing.T) {
 	t.Parallel()
-	if asUser(t) {
+	if rerun.AsUser(t) {
 		return
 	}
 	p := newProject(t, repository+`mkdir -p a/b c d/hooks; echo x >a/b/.envrc; printf '[core]\nhooksPath = d/hooks\n' >c/cfg

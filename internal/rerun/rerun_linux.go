@@ -1,0 +1,46 @@
+// Package rerun runs tests again in other conditions. It is for tests only.
+package rerun
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// AsUser runs a test again as an ordinary user if it runs as root, who may open every directory
+// whatever its mode. It reports whether it did.
+func AsUser(t *testing.T) (ran bool) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return false
+	}
+	const user = 65534
+	dir, err := os.MkdirTemp("/tmp", "user")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chown(dir, user, user); err != nil {
+		t.Fatal(err)
+	}
+	// Another process writes the copy: what this one has open to write, a command that starts meanwhile
+	// may inherit, and then the copy cannot be run.
+	self := "/proc/" + strconv.Itoa(os.Getpid()) + "/exe"
+	if out, err := exec.CommandContext(t.Context(), "cp", self, dir+"/test").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	c := exec.CommandContext(t.Context(), dir+"/test", "-test.v", "-test.run=^"+t.Name()+"$")
+	c.Dir, c.Env = dir, append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	out, err := c.CombinedOutput()
+	switch {
+	case strings.Contains(string(out), "SKIP: "+t.Name()):
+		t.Skipf("%s", out)
+	case err != nil || !strings.Contains(string(out), "PASS: "+t.Name()):
+		t.Errorf("%v: %s", err, out)
+	}
+	return true
+}
