@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,6 +76,12 @@ func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Inv
 		out.refused = refused
 		return out
 	}
+	// A cancel of the parent holds until the parent has ended.
+	context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+			c.stop(cause)
+		}
+	})
 	// Ends when its return is journaled; Shutdown waits.
 	go d.liveOn(life, c, inv, out.decision)
 	<-c.begun

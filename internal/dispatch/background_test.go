@@ -182,3 +182,18 @@ func TestWhoWaitsForTheBeginningOfACallFindsHowItBegan(t *testing.T) {
 		}
 	}
 }
+
+// The cancel names the call that begins it: no other id is known yet.
+func TestACancelDuringTheStartOfABackgroundCallStopsIt(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{})
+	b := newBench(t, policy.Allow, &probe{background: true, run: func(ctx context.Context, io tools.IO) tools.Result {
+		close(begun)
+		return untilStopped(ctx, io)
+	}})
+	w, woken := b.submit("call_1", `{}`)
+	<-begun
+	w.Call().Cancel("enough")
+	wantError(t, final(t, w, woken), message.Cancelled, "enough")
+	b.stop(t)
+}
