@@ -253,20 +253,22 @@ func (d *Dispatcher) notWaiting() {
 	d.waiting--
 }
 
-// Find returns unanswered calls, the oldest first. Empty client or id: any.
+// Find returns unanswered calls, the oldest first. Empty client or id: any. The id of an item finds its running part.
 func (d *Dispatcher) Find(client, id string) []*Call {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var found []*Call
 	for _, c := range d.calls {
 		ofClient := client == "" || c.client == client
-		if ofClient && (id == "" || c.ID == id) {
+		if ofClient && (id == "" || c.named(id)) {
 			found = append(found, c)
 		}
 	}
 	slices.SortFunc(found, func(a, b *Call) int { return a.born.Compare(b.born) })
 	return found
 }
+
+func (c *Call) named(id string) bool { return c.ID == id || c.req.Item == id }
 
 // CancelAll stops every unanswered call of a client, background calls included; "" means all
 // clients.

@@ -128,7 +128,7 @@ func (d *Dispatcher) CancelEarly(ctx context.Context, client, id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.calls {
-		if c.ID == id && c.client == client {
+		if c.named(id) && c.client == client {
 			c.Cancel("") // it was received meanwhile
 			return true
 		}

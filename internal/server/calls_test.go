@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,7 @@ import (
 // shout is a tool that prints what its test says. What is tested here is what
 // clients see of a call, not what runs.
 type shout struct {
+	name string // "": shout
 	run  func(context.Context, tools.IO) tools.Result
 	does policy.Effect
 
@@ -33,7 +35,7 @@ type shout struct {
 }
 
 func (s *shout) Definition() tools.Definition {
-	return tools.Definition{Name: "shout", Description: "for tests", Parameters: json.RawMessage(`{"type":"object"}`)}
+	return tools.Definition{Name: cmp.Or(s.name, "shout"), Description: "for tests", Parameters: json.RawMessage(`{"type":"object"}`)}
 }
 
 func (s *shout) Build(args json.RawMessage) (tools.Invocation, error) {
@@ -84,7 +86,8 @@ func newLimitedServer(t testing.TB, action policy.Action, run func(context.Conte
 	rules, err2 := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
 		Name: "test", Defaults: policy.Defaults{Read: action, Net: policy.Ask},
 	})
-	registry, err3 := tools.NewRegistry(&shout{run: run, does: policy.Effect{Kind: policy.Read, Path: "/nowhere/x", Canonical: "/nowhere/x"}})
+	does := policy.Effect{Kind: policy.Read, Path: "/nowhere/x", Canonical: "/nowhere/x"}
+	registry, err3 := tools.NewRegistry(&shout{run: run, does: does}, &shout{name: "bash", run: run, does: does})
 	must(t, errors.Join(err, err2, err3))
 	t.Cleanup(func() { j.Close() })
 	approvals := approval.New[message.ApprovalRequest]()
@@ -419,5 +422,30 @@ func TestTheRecordIsReadOverBothTransports(t *testing.T) {
 		if res := get(t, ts.URL+path, nil); res.StatusCode != http.StatusOK {
 			t.Errorf("GET %s: %s", path, res.Status)
 		}
+	}
+}
+
+// Another connection knows a shell_call by its own id, as the model does.
+func TestAShellCallIsReachedFromAnotherConnection(t *testing.T) {
+	t.Parallel()
+	ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
+		io.Output(tools.Stdout, []byte("running"))
+		io.Started(tools.Started{})
+		<-ctx.Done()
+		return tools.Result{IsError: true, Failure: tools.Cancelled}
+	})
+	conn, other := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret)
+	write(t, conn, `{"type":"shell_call","call_id":"sh_1","action":{"commands":["one","two"]}}`)
+	until(t, conn, "tool_started")
+	for _, id := range []string{"sh_1", "sh_1#1"} {
+		write(t, other, `{"message_type":"get_output","request_id":"`+id+`","tool_call_id":"`+id+`"}`)
+		if frame, _ := until(t, other, `"request_id":"`+id+`"`); !strings.Contains(frame, `"running"`) {
+			t.Errorf("the output of %s: %s", id, frame)
+		}
+	}
+	write(t, other, `{"message_type":"cancel","tool_call_id":"sh_1"}`)
+	frame, _ := until(t, conn, "shell_call_output")
+	if !strings.Contains(frame, "not run, since command 1 did not run to its end") {
+		t.Errorf("it ended with %s", frame)
 	}
 }

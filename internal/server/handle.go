@@ -178,9 +178,6 @@ func (s *Server) question(a message.ApprovalAnswer) (id string, refused *message
 // named returns the live calls of a client, "": any, that a frame names: those that this connection follows,
 // otherwise every one with the id, since agents may choose the same.
 func (ss *session) named(client, callID string) []*dispatch.Call {
-	if it := ss.findItem(func(it *item) bool { return it.sub.Request.Item == callID }); it != nil {
-		callID = it.key().ID
-	}
 	if callID == "" {
 		return nil
 	}

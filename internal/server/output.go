@@ -94,7 +94,7 @@ func (ss *session) recording(m *message.GetOutput) (dispatch.Recording, *message
 	}
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
-		return nil, message.NotFound.Errorf("no call of yours has this tool_call_id")
+		return nil, message.NotFound.Errorf("no call of yours has this tool_call_id; each command of a shell_call that has ended has its own, which ends in #1, #2 and so on")
 	case err != nil:
 		return nil, message.InternalError.Errorf("the journal cannot be read: %v", err)
 	case len(agents) > 1 && ss.client() != "":
