@@ -57,6 +57,9 @@ func TestABackgroundCallIsACallOfItsOwn(t *testing.T) {
 	if again.Background != c || !again.Return.Replayed || b.tool.ran.Load() != 1 {
 		t.Errorf("the repeat got %+v after %d runs", again, b.tool.ran.Load())
 	}
+	if end := endOf(again.Return); !strings.Contains(end, c.ID) {
+		t.Errorf("a model that asks about call_1 is answered %q", end)
+	}
 	end := c.cancelled(t, "enough")
 	if *end.Return.ErrorType != message.Cancelled || *end.Return.Cause != message.ByCancel || !strings.Contains(end.Return.Result, "enough") {
 		t.Errorf("it ended with %+v", end.Return)

@@ -161,6 +161,8 @@ func endOf(ret *message.ToolReturn) string {
 	switch {
 	case ret == nil:
 		return "no return of its own"
+	case ret.Background != nil:
+		return "it goes on in the background as " + ret.Background.CallID
 	case ret.ExitCode != nil && ret.ErrorType != nil:
 		return fmt.Sprintf("%s, exit code %d", *ret.ErrorType, *ret.ExitCode)
 	case ret.ExitCode != nil:

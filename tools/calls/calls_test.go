@@ -46,6 +46,62 @@ func (o one) ReadAt(s tools.Stream, offset int64, most int) ([]byte, int64) {
 
 func (one) Stop(string) <-chan struct{} { panic("it has ended") }
 
+// partly is a call of which only the first bytes are kept.
+type partly struct {
+	one
+	total   int64
+	running bool
+}
+
+func (p partly) Find(context.Context, string) (tools.OtherCall, error) { return p, nil }
+
+func (p partly) Status() tools.CallStatus {
+	s := tools.CallStatus{ID: "call_1", State: "ended", End: "exit code 0", Bytes: [3]int64{p.total, 0, p.total}}
+	if p.running {
+		s.State, s.End = "running", ""
+	}
+	return s
+}
+
+func (p partly) ReadAt(s tools.Stream, offset int64, most int) ([]byte, int64) {
+	if offset >= int64(len(p.output)) {
+		return nil, offset
+	}
+	return p.one.ReadAt(s, offset, most)
+}
+
+// A model that does as the first line says comes to an end, whatever is kept.
+func TestReadingOnFromTheNextOffsetEnds(t *testing.T) {
+	t.Parallel()
+	for _, kept := range []string{"", "0123456789\n0123\n"} {
+		of := partly{one{kept}, 100, false}
+		for _, begin := range []string{"", `,"offset":0`, `,"offset":99`} {
+			args, last := begin, ""
+			for range 20 {
+				last, _ = run(t, "bash_output", `{"call_id":"call_1","limit":12`+args+`}`, of)
+				_, next, more := strings.Cut(last, "next offset ")
+				if !more {
+					break
+				}
+				next, _, _ = strings.Cut(next, "]")
+				args = `,"offset":` + next
+			}
+			if strings.Contains(last, "next offset") || !strings.Contains(last, "Do not ask for them again") {
+				t.Errorf("%q is kept, from %q: it ends with %q", kept, begin, last)
+			}
+		}
+	}
+	if got, _ := run(t, "bash_output", `{"call_id":"call_1","offset":5}`, partly{total: 100, running: true}); !strings.Contains(got, "next offset 100]") {
+		t.Errorf("of a running call: %q", got)
+	}
+	if got, _ := run(t, "bash_output", `{"call_id":"call_1","offset":101}`, partly{total: 100, running: true}); !strings.Contains(got, "read on from offset 100") {
+		t.Errorf("of a running call, beyond its end: %q", got)
+	}
+	if got, _ := run(t, "bash_output", `{"call_id":"call_1","offset":101}`, partly{total: 100}); !strings.Contains(got, "no more will come") {
+		t.Errorf("beyond the end: %q", got)
+	}
+}
+
 // run makes a call of a tool.
 func run(t *testing.T, name, args string, all tools.Calls) (text string, failure tools.Failure) {
 	t.Helper()

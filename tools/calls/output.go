@@ -36,7 +36,7 @@ func outputDefinition() tools.Definition {
 		Parameters: tools.Schema(`"call_id"`, `"call_id":{"type":"string","description":"The id of the call, as bash or list_calls returned it."},`+
 			`"offset":{"type":"integer","minimum":0,"description":"First byte to return. Default: the end of the output."},`+
 			`"limit":{"type":"integer","minimum":1,"maximum":%d,"description":"Number of bytes to return."},`+
-			`"wait":{"type":"integer","minimum":0,"maximum":%d,"description":"Milliseconds to wait for output from offset on, or for the end of the call."},`+
+			`"wait":{"type":"integer","minimum":0,"maximum":%d,"description":"Milliseconds to wait for output from offset on (without offset, for any), or for the end of the call."},`+
 			`"stream":{"type":"string","enum":["combined","stdout","stderr"],"description":"Default: combined."}`, mostBytes, mostWait.Milliseconds()),
 	}
 }
@@ -81,18 +81,31 @@ func (p piece) run(ctx context.Context, io tools.IO) (tools.Result, error) {
 	total := s.Bytes[p.stream]
 	begin := p.offset
 	switch {
+	case begin > total && s.End != "":
+		return tools.Result{}, fault("offset", "offset %d is beyond the end: %s of %s has %d bytes, and no more will come: it ended (%s)", begin, p.stream, s.ID, total, s.End)
 	case begin > total:
-		return tools.Result{}, fault("offset", "offset %d is beyond the end: %s of %s has %d bytes so far", begin, p.stream, s.ID, total)
+		return tools.Result{}, fault("offset", "offset %d is beyond the end: %s of %s has %d bytes so far; read on from offset %d", begin, p.stream, s.ID, total, total)
 	case begin < 0:
 		begin = max(0, total-p.limit)
 	}
 	data, from := call.ReadAt(p.stream, begin, int(p.limit))
+	if len(data) == 0 && from < total {
+		return tools.Result{Text: p.header(s, from, total) + "\n" + notKept(s)}, nil
+	}
 	data = whole(data, from, total)
 	if p.offset < 0 && from > 0 {
 		data, from = fromLine(data, from)
 	}
 	data = p.recordable(call, data, from)
 	return tools.Result{Text: p.header(s, from, from+int64(len(data))) + "\n" + display.Clean(data)}, nil
+}
+
+// notKept says that a part of the output is lost, so that the model does not ask for it again.
+func notKept(s tools.CallStatus) string {
+	if s.End != "" {
+		return "These bytes are not kept any more, or never were (limits.spool_bytes, limits.spool_keep). Do not ask for them again: the return of the call has the beginning and the end of its output."
+	}
+	return "These bytes are not kept. Read on from the next offset."
 }
 
 // recordable masks secrets that are cut by the ends of data.
