@@ -66,11 +66,6 @@ func (d *Dispatcher) unnotified(client string, followed []*Call) (list []*Call) 
 
 // background starts an invocation as a separate call, and returns when it runs or failed.
 func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Invocation, out outcome) outcome {
-	if ctx.Err() != nil {
-		out.refused = stopped(ctx)
-		out.cause = causeOf(ctx, out.refused.kind)
-		return out
-	}
 	c, life, refused := d.spawn(parent, out.decision)
 	if refused != nil {
 		out.refused = refused

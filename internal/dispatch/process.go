@@ -94,7 +94,9 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 			ready, drop := d.prepare(c, inv)
 			defer drop()
 			refused = d.begin(c, inv, out.decision)
-			ready()
+			if ready(); refused == nil && ctx.Err() != nil {
+				refused = stopped(ctx)
+			}
 		}
 	}
 	switch {

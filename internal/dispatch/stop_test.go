@@ -35,6 +35,38 @@ func TestACallThatWasCancelledBeforeItCameDoesNotRun(t *testing.T) {
 	}
 }
 
+// No record says yet that the call has come.
+func TestAnEarlyCancelStopsACallThatIsBeingJudged(t *testing.T) {
+	t.Parallel()
+	slow := &slowBuild{entered: make(chan struct{}, 1), release: make(chan struct{})}
+	b := newBench(t, policy.Allow, &slow.probe)
+	registry, err := tools.NewRegistry(slow)
+	must(t, err)
+	b.workspace.opt.Registry = registry
+	w, wake := b.submit("call_1", `{}`)
+	<-slow.entered
+	if !b.CancelEarly(t.Context(), "agent", "call_1") {
+		t.Error("the cancel was refused")
+	}
+	close(slow.release)
+	wantError(t, final(t, w, wake), message.Cancelled, "the call was cancelled")
+	b.stop(t)
+	if n := slow.ran.Load(); n != 0 {
+		t.Errorf("the tool ran %d times", n)
+	}
+}
+
+func TestACallThatIsCancelledBeforeItStartsDoesNotRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Allow, &probe{steps: []string{}})
+	b.tool.prepare = func() { b.Find("agent", "call_1")[0].Cancel("enough") } // while its intent is recorded
+	wantError(t, b.call(t, "call_1", `{}`), message.Cancelled, "enough")
+	b.stop(t)
+	if n := b.tool.ran.Load(); n != 0 {
+		t.Errorf("the tool ran %d times", n)
+	}
+}
+
 // again is another daemon on the journal of a bench, after the first one died.
 func (b *bench) again(t *testing.T) *bench {
 	t.Helper()
