@@ -5,6 +5,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/internal/nofollow"
 	"github.com/toold/toold/sandbox/protect"
 )
 
@@ -13,6 +14,7 @@ type Call struct {
 	tracker  *Tracker
 	set      *compiled
 	makes    bool             // guarded by Tracker.mu
+	since    int64            // when it began
 	began    map[string]state // of readable names with rules, and of links on the way to others
 	violated func()
 	replaced []sandbox.Mask // guarded by Tracker.mu
@@ -33,9 +35,11 @@ func (t *Tracker) Begin(p *policy.Policy, opened []policy.Effect, makes bool, vi
 	if err != nil {
 		return nil, err
 	}
-	c := &Call{tracker: t, set: set, makes: makes && !set.lifted, violated: violated, began: map[string]state{}}
-	for path := range set.open {
-		c.began[path] = stateOf(path)
+	c := &Call{tracker: t, set: set, makes: makes && !set.lifted, violated: violated, began: map[string]state{}, since: nofollow.Stamp().UnixNano()}
+	for path, open := range set.open {
+		if open {
+			c.began[path] = stateOf(path)
+		}
 	}
 	for n := range t.names.all() {
 		if n.detours() {
@@ -87,11 +91,11 @@ func (c *Call) End() (replaced []sandbox.Mask, removed []protect.Incident) {
 // take records what a call has made, or changed of what it could read. The caller holds mu.
 func (t *Tracker) take(c *Call) {
 	for n := range t.names.all() {
-		isFile, closed := !n.dir && !n.link, c.set.known[n.path] && !c.set.open[n.path]
-		if !isFile || closed || c.isMasked(n.path) {
+		now := stateOf(n.path)
+		isFile, could := !n.dir && !n.link, c.set.open[n.path] || c.made(n, now)
+		if !isFile || !could || c.isMasked(n.path) {
 			continue
 		}
-		now := stateOf(n.path)
 		if was, open := c.began[n.path]; open && was == now && n.made == (state{}) {
 			continue // readable for another reason
 		}
@@ -99,6 +103,16 @@ func (t *Tracker) take(c *Call) {
 			n.made, t.last = now, nil
 		}
 	}
+}
+
+// made reports whether the call may have made a name.
+func (c *Call) made(n *name, now state) bool { return !c.set.known[n.path] && c.brought(n, now) }
+
+// brought reports whether the call may have made, or replaced, a name that has changed. What was found
+// in a directory, because of another policy for example, was there before unless it, or the directory,
+// was born since.
+func (c *Call) brought(n *name, now state) bool {
+	return n.came || now.born >= c.since || stateOf(filepath.Dir(n.path)).born >= c.since
 }
 
 func (c *Call) isMasked(path string) bool {

@@ -21,6 +21,7 @@ type held struct {
 // state identifies a file and its content; zero = missing.
 type state struct {
 	file    string // the file's identity
+	born    int64  // birth time in nanoseconds
 	changed int64  // ctime in nanoseconds
 	size    int64
 	links   uint32
@@ -34,8 +35,8 @@ func stateOf(path string) state {
 		return state{}
 	}
 	return state{
-		file:    fmt.Sprintf("%x:%x:%d", in.Device, in.Inode, in.Born.UnixNano()),
-		changed: in.Changed.UnixNano(), size: in.Size,
+		file: fmt.Sprintf("%x:%x:%d", in.Device, in.Inode, in.Born.UnixNano()),
+		born: in.Born.UnixNano(), changed: in.Changed.UnixNano(), size: in.Size,
 		links: in.Links, special: !in.Mode.IsRegular() && !in.Mode.IsDir(),
 	}
 }

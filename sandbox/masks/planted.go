@@ -26,14 +26,15 @@ func (t *Tracker) planted(n *name, fresh bool) {
 	if n.way {
 		return
 	}
-	many := false
+	many, brought, now := false, false, stateOf(n.path)
 	for c := range t.active {
-		if fresh {
+		brought = brought || c.brought(n, now)
+		if fresh && c.made(n, now) {
 			c.fresh++
 			many = many || c.fresh >= Most && c.fresh%often == 0
 		}
 	}
-	special := n.reads && !n.link && stateOf(n.path).special
+	special := brought && n.reads && !n.link && now.special
 	if special || many && !t.fits() {
 		for c := range t.active {
 			c.violated()
@@ -57,9 +58,9 @@ func (t *Tracker) fits() bool {
 func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 	all := c.fresh > 0 && !t.fits()
 	for n := range t.names.all() {
-		now, known := stateOf(n.path), c.set.known[n.path]
-		was := c.began[n.path]
-		own := !known || n.made.file != "" && n.made.file == now.file
+		now, was := stateOf(n.path), c.began[n.path]
+		made := c.made(n, now)
+		own := made || n.made.file != "" && n.made.file == now.file
 		replaced := was.file != "" && was.file != now.file
 		if c.isMasked(n.path) || !own && !replaced {
 			continue
@@ -68,7 +69,7 @@ func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 		if n.way {
 			by, _ = t.anyone.BlocksBelow(n.path)
 		}
-		isNew := !known && !n.way
+		isNew := made && !n.way
 		if why == "" && all && isNew {
 			why = tooMany
 		}

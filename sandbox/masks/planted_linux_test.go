@@ -1,13 +1,20 @@
 package masks_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox/internal/nofollow"
+	"github.com/toold/toold/sandbox/masks"
 )
 
 // A link that a call puts where a rule expects a directory would have the user write what the
@@ -69,5 +76,77 @@ func (p project) link(to, name string) {
 	}
 	if err := os.Symlink(filepath.Join(p.ws, to), path); err != nil {
 		p.t.Fatal(err)
+	}
+}
+
+// What lies under the rules of another client, or of a policy that comes while a call runs, was not
+// made by the call: no mask over it is lifted, and no link or FIFO of the user's is removed.
+func TestACallMakesNothingThatWasThereBefore(t *testing.T) {
+	t.Parallel()
+	rules := []policy.Rule{
+		rule("own", policy.Deny, nil, "**/*.key"), rule("way", policy.Deny, nil, "${workspace}/conf/deep/secret"), rule("tree", policy.Deny, nil, "${workspace}/many/**/x*"),
+	}
+	all := policy.File{Paths: []policy.Rule{rule("all", policy.Deny, nil, "**/*.pem")}}
+	guests := all
+	guests.Clients = []policy.Client{{Name: "guest", File: policy.File{Name: "guests", Paths: rules}}}
+	both := policy.File{Paths: append(slices.Clone(all.Paths), rules...)}
+	for name, before := range map[string]policy.File{"another client": guests, "a new policy": all} {
+		p := newProject(t, before, "a.key", "b.key", "d/c.key", "m/e.key", "other/x", "public")
+		do := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		do(os.Link(p.ws+"/b.key", p.ws+"/mine"))
+		do(unix.Mkfifo(p.ws+"/d/fifo.key", 0o600))
+		do(os.MkdirAll(p.ws+"/conf", 0o700))
+		p.link("other", "conf/deep")
+		for i := range masks.Most + 10 {
+			do(os.MkdirAll(fmt.Sprintf("%s/many/%d", p.ws, i), 0o700))
+			do(os.WriteFile(fmt.Sprintf("%s/many/%d/x", p.ws, i), nil, 0o600))
+			do(os.WriteFile(fmt.Sprintf("%s/many/%d/y", p.ws, i), nil, 0o600))
+		}
+		after, err := policy.Compile(policy.Options{Workspace: p.ws, Home: "/nowhere", Tmp: "/tmp"}, both)
+		do(err)
+		if name == "another client" {
+			after = p.policy.For("guest", "")
+		}
+		for born := time.Now(); !nofollow.Stamp().After(born); {
+			runtime.Gosched()
+		}
+		ended := false
+		c, err := p.Begin(p.policy, nil, true, func() { ended = true })
+		do(err)
+		do(os.WriteFile(p.ws+"/made.key", []byte("x"), 0o600))
+		do(os.Mkdir(p.ws+"/new", 0o700))
+		do(os.WriteFile(p.ws+"/new/made.key", []byte("x"), 0o600))
+		do(os.Link(p.ws+"/public", p.ws+"/new/link.key"))
+		do(os.Rename(p.ws+"/m", p.ws+"/moved"))
+		p.Use(after)
+		_, removed := c.End()
+		var gone []string
+		for _, i := range removed {
+			gone = append(gone, strings.TrimPrefix(i.Path, p.ws+"/"))
+		}
+		p.equal(gone, "new/link.key")
+		if ended {
+			t.Errorf("%s ends the call", name)
+		}
+		set, err := p.Begin(after, nil, false, func() {})
+		do(err)
+		var got []string
+		for _, m := range set.Masks().Hidden {
+			got = append(got, strings.TrimPrefix(m.Path, p.ws+"/"))
+		}
+		set.End()
+		for _, want := range []string{"a.key", "b.key", "mine", "d", "moved/e.key"} {
+			under := func(path string) bool {
+				return path == want || strings.HasPrefix(path, want+"/") || strings.HasPrefix(want, path+"/")
+			}
+			if !slices.ContainsFunc(got, under) {
+				t.Errorf("%s: %s is not masked in %d", name, want, len(got))
+			}
+		}
 	}
 }

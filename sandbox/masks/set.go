@@ -25,7 +25,7 @@ type compiled struct {
 	masks  *sandbox.MaskSet  // nil = none
 	is     map[string]string // identity of each hidden path
 	lifted bool              // an approved effect lifted something
-	known  map[string]bool   // names with rules
+	known  map[string]bool   // names with rules for any client
 	open   map[string]bool   // those that a call can read and change anyway
 }
 
@@ -98,7 +98,7 @@ func (t *Tracker) renew(set *compiled) (stale bool) {
 	}
 	for n := range t.names.all() {
 		if old[n.target] {
-			t.look(n.path)
+			t.look(n.path, true)
 		}
 	}
 	for target, n := range t.ghosts {
@@ -203,6 +203,11 @@ func (b *builder) build() (*compiled, error) {
 	slices.SortFunc(b.list, func(x, y *name) int { return cmp.Compare(x.target, y.target) })
 	c := &compiled{by: b.by, is: map[string]string{}, known: map[string]bool{}, open: map[string]bool{}}
 	hidden, fixed := map[string]bool{}, map[string]bool{}
+	for n := range b.t.names.all() { // also those under rules of other clients
+		if n.is != "" {
+			c.known[n.path], c.open[n.path] = true, n.made != (state{})
+		}
+	}
 	for _, n := range b.list {
 		root := b.t.root(n.target)
 		c.known[n.path] = true

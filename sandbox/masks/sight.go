@@ -24,7 +24,7 @@ func (t *Tracker) Listed(dir string, entries []fs.DirEntry) (matters bool) {
 		path := dir + "/" + e.Name()
 		if t.wants(path) || e.Type()&fs.ModeSymlink != 0 && t.isWay(path) {
 			there[path] = true
-			t.look(path)
+			t.look(path, false)
 		}
 	}
 	for path := range t.names[dir] {
@@ -71,7 +71,7 @@ func (t *Tracker) Changed(path string) {
 			t.lost.put(n) // the directory may be found under another path
 		}
 	}
-	t.look(path)
+	t.look(path, true)
 }
 
 // mostLost bounds the kept names of moved or removed directories.
@@ -89,13 +89,13 @@ func (t *Tracker) Moved(from, to string) bool {
 		t.forget(was.path)
 		t.lost.remove(was.path)
 		path := to + was.path[len(from):]
-		t.look(path)
+		t.look(path, false)
 		if n := t.names.at(path); n != nil {
 			n.made = was.made
 		}
-		t.look(was.path) // another directory may have the old name by now
+		t.look(was.path, false) // another directory may have the old name by now
 	}
-	t.look(to)
+	t.look(to, true)
 	return more || t.isWay(to)
 }
 
@@ -105,8 +105,9 @@ func (t *Tracker) isWay(path string) bool {
 }
 
 // look updates a path with rules. In a directory that cannot be opened everything stays as it was
-// known: a call may have closed it, and another could open it again. The caller holds mu.
-func (t *Tracker) look(path string) {
+// known: a call may have closed it, and another could open it again. came: the name has just appeared.
+// The caller holds mu.
+func (t *Tracker) look(path string, came bool) {
 	fresh, err := t.see(path)
 	was := t.names.at(path)
 	switch {
@@ -116,10 +117,11 @@ func (t *Tracker) look(path string) {
 		t.forget(path)
 		return
 	case was == nil:
+		fresh.came = came
 	case was.is == fresh.is && was.target == fresh.target:
 		return
 	default:
-		fresh.made = was.made
+		fresh.made, fresh.came = was.made, was.came || came
 		t.haunt(was)
 	}
 	if fresh.target != path && t.making() {
@@ -215,7 +217,7 @@ func (t *Tracker) relink() {
 		}
 	}
 	for _, path := range links {
-		t.look(path)
+		t.look(path, false)
 	}
 }
 
@@ -252,6 +254,7 @@ type name struct {
 	writes      bool
 
 	held        held
+	came        bool  // it appeared while the Watcher ran; otherwise it was found in a directory
 	made        state // as a call made it; zero = none did
 	targetState state // when a call made the link; zero = none did
 }

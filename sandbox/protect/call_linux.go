@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
 // A Call lasts from before the first process of a call starts until after the last has ended.
@@ -30,7 +32,7 @@ func (w *Watcher) Begin(granted []string, violated func()) *Call {
 	if violated == nil {
 		violated = func() {}
 	}
-	c := &Call{watcher: w, trusted: granted != nil, violated: violated, reach: reach{Since: stamp()}}
+	c := &Call{watcher: w, trusted: granted != nil, violated: violated, reach: reach{Since: nofollow.Stamp()}}
 	if w == nil {
 		return c
 	}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
@@ -42,17 +40,6 @@ func timesOf(path string) (changed, born time.Time, ok bool) {
 		in.Born = in.Changed
 	}
 	return in.Changed, in.Born, err == nil
-}
-
-// stamp returns the time that a file changed now would get, or an earlier one: file system
-// clocks advance in ticks, behind time.Now (CLOCK_REALTIME_COARSE, clock_gettime(2)). It returns
-// the zero time if it cannot be read.
-func stamp() time.Time {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
-		return time.Time{}
-	}
-	return time.Unix(now.Unix())
 }
 
 func (w *Watcher) leave(c *Call) {

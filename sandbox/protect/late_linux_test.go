@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
 // scarce is a watcher that can watch one directory, and look through none before a call
@@ -71,7 +73,7 @@ func project(t *testing.T) (dir, ws string) {
 
 // tick waits until what is made has a later time than what is there.
 func tick() {
-	for now := time.Now(); !stamp().After(now); {
+	for now := time.Now(); !nofollow.Stamp().After(now); {
 		runtime.Gosched()
 	}
 }

@@ -35,6 +35,17 @@ func Stat(dir int, name string) (Info, error) {
 	return in, nil
 }
 
+// Stamp returns the time that a file changed now would get, or an earlier one: file system
+// clocks advance in ticks, behind time.Now (CLOCK_REALTIME_COARSE, clock_gettime(2)). It returns
+// the zero time if it cannot be read.
+func Stamp() time.Time {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
+		return time.Time{}
+	}
+	return time.Unix(now.Unix())
+}
+
 func typeOf(mode uint32) fs.FileMode {
 	switch mode & unix.S_IFMT {
 	case unix.S_IFDIR:

@@ -11,6 +11,9 @@ import (
 // Lstat fails.
 func Lstat(string) (Info, error) { return Info{}, errors.ErrUnsupported }
 
+// Stamp returns the time.
+func Stamp() time.Time { return time.Now() }
+
 // OpenUpTo fails.
 func OpenUpTo(_, _ string, _ time.Time) error { return errors.ErrUnsupported }
 
