@@ -112,3 +112,44 @@ func TestRulesForAClientMaskForThatClientAlone(t *testing.T) {
 	p.equal(p.masked(p.policy.For("guest", "")), "a.key", "b.txt")
 	p.equal(p.masked(p.policy), "a.key")
 }
+
+func TestAYesLiftsOnlyTheRuleThatAsked(t *testing.T) {
+	t.Parallel()
+	read, write := []policy.Kind{policy.Read}, []policy.Kind{policy.Write}
+	p := newProject(t, policy.File{Paths: []policy.Rule{
+		rule("read", policy.Ask, read, "**/.env"), rule("write", policy.Ask, write, "**/.env"), rule("both", policy.Ask, nil, "**/both"),
+		rule("links", policy.Ask, nil, "**/links/*"), rule("tree", policy.Ask, read, "${workspace}/tree/**"), rule("fixed", policy.Ask, write, "${workspace}/tree/fixed"),
+	}}, ".env", "both", "data", "tree/fixed", "tree/b")
+	if err := os.Mkdir(filepath.Join(p.ws, "links"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p.link("data", "links/a")
+	yes := func(kind policy.Kind, name string) policy.Effect {
+		path := filepath.Join(p.ws, name)
+		canonical, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return policy.Effect{Kind: kind, Path: path, Canonical: canonical, Tree: name == "tree"}
+	}
+	all := []string{".env", "both", "data", "tree"}
+	for _, c := range []struct {
+		kind policy.Kind
+		name string
+		want []string
+	}{
+		{policy.Read, ".env", []string{"+.env", "both", "data", "tree"}},
+		{policy.Write, ".env", all},
+		{policy.Read, "both", []string{"+both", ".env", "data", "tree"}},
+		{policy.Write, "both", []string{".env", "data", "tree"}},
+		{policy.Read, "data", all}, // which asks nothing by this name
+		{policy.Read, "links/a", []string{"+data", ".env", "both", "tree"}},
+		{policy.Read, "tree", []string{"+tree/fixed", ".env", "both", "data"}},
+		{policy.Write, "tree", all},
+		{policy.Write, "tree/fixed", all},
+	} {
+		if d := cmp.Diff(c.want, p.masked(p.policy, yes(c.kind, c.name))); d != "" {
+			t.Errorf("%s %s: %s", c.kind, c.name, d)
+		}
+	}
+}

@@ -164,8 +164,8 @@ func (b *builder) exempt(n *name) {
 	}
 	held := n.held.yes && n.reads && n.read.Action == policy.Ask // and so is what the same rule forbids to write
 	heldToo := held && n.write.Rule == n.read.Rule
-	n.reads = n.reads && !held && !b.lifts(n, n.read)
-	n.writes = n.writes && !heldToo && !b.lifts(n, n.write)
+	n.reads = n.reads && !held && !b.lifts(n, policy.Read, n.read)
+	n.writes = n.writes && !heldToo && !b.lifts(n, policy.Write, n.write)
 }
 
 func (b *builder) add(n *name) {
@@ -177,25 +177,31 @@ func (b *builder) add(n *name) {
 	b.list = append(b.list, n)
 }
 
-// lifts reports whether an approved effect lifts a rule for a name.
-func (b *builder) lifts(n *name, by policy.Block) bool {
+// lifts reports whether an approved effect lifts a rule about a kind of access to a name. A yes to
+// reading leaves it read-only; one to writing has to uncover it.
+func (b *builder) lifts(n *name, kind policy.Kind, by policy.Block) bool {
 	if by.Action != policy.Ask {
 		return false
 	}
 	for _, e := range b.opened {
-		if n.path == e.Path || n.path == e.Canonical || n.target == e.Canonical {
-			b.lifted = true
-			return true
-		}
-		if !e.Tree || !paths.Below(n.path, e.Canonical) {
-			continue
-		}
-		if asked, ok := b.by.Blocks(e.Kind, e.Canonical, true); ok && asked.Tree && asked.Action == policy.Ask {
+		if (kind == policy.Read || e.Kind == kind) && b.asked(e, n, by.Rule) {
 			b.lifted = true
 			return true
 		}
 	}
 	return false
+}
+
+// asked reports whether a rule asked about an effect on a name.
+func (b *builder) asked(e policy.Effect, n *name, rule string) bool {
+	is := n.path == e.Path || n.path == e.Canonical || n.target == e.Canonical
+	return slices.ContainsFunc([]string{e.Path, e.Canonical}, func(path string) bool {
+		asked, ok := b.by.Blocks(e.Kind, path, true)
+		if !ok || asked.Action != policy.Ask || asked.Rule != rule {
+			return false
+		}
+		return is || e.Tree && asked.Tree && paths.Below(n.path, path)
+	})
 }
 
 // build makes the masks. A directory whose contents are all masked is one mask.

@@ -207,7 +207,9 @@ func TestAYesTakesTheMaskAwayForOneCall(t *testing.T) {
 	if out := v.succeeds("cat .env; ! cat sub/.env; ! cat key.pem"); !strings.HasPrefix(out, "SECRET\n") || strings.Contains(out, "KEY") {
 		t.Errorf("with a yes: %q", out)
 	}
-	v.succeeds("cp .env sub/copy.pem; echo more >>.env")
+	v.succeeds("cp .env sub/copy.pem; ! echo more >>.env")
+	v.opened[0].Kind = policy.Write
+	v.succeeds("echo more >>.env")
 	v.opened = nil
 	v.fails("cat .env")
 	v.fails("cat sub/copy.pem")
