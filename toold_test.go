@@ -85,7 +85,7 @@ var layers = []row{
 	{"internal/config", []string{"internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/escalation"}, []string{"go-yaml"}},
 
 	{"shell", []string{"internal/gitconfig", "internal/paths", "policy", "shell/programs"}, []string{"sh"}},
-	{"tools/bash", []string{"internal/paths", "internal/display", "shell", "tools", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/escalation"}, nil},
+	{"tools/bash", []string{"internal/redact", "internal/paths", "internal/display", "shell", "tools", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/escalation"}, nil},
 	{"tools/files", []string{"internal/redact", "internal/paths", "internal/display", "internal/spell", "tools", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/escalation"}, []string{"gotextdiff", "go-udiff"}},
 	{"tools/spool", []string{"internal/redact", "tools"}, nil},
 	{"tools/calls", []string{"internal/redact", "internal/display", "tools", "policy", "sandbox"}, nil},

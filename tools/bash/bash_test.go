@@ -280,6 +280,15 @@ func TestBackgroundProcessesAreReported(t *testing.T) {
 	}
 }
 
+func TestATokenIsMaskedInTheNamesOfBackgroundProcesses(t *testing.T) {
+	t.Parallel()
+	token := "gh" + "p_" + strings.Repeat("aB3dE6", 6)
+	r, _ := execute(t, `{"command":"bash -c 'sleep 1235; : `+token+`' & echo started"}`)
+	if !strings.Contains(r.Text, "stopped: bash -c") || strings.Contains(r.Text, token) {
+		t.Errorf("%s", r.Text)
+	}
+}
+
 func TestABackgroundCallLastsAsLongAsItsProcesses(t *testing.T) {
 	t.Parallel()
 	r, out := execute(t, `{"command":"(sleep 1; echo late) & echo now","background":true}`)

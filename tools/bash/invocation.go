@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/escalation"
@@ -160,14 +161,19 @@ func (v *invocation) longest() time.Duration {
 
 func waitedFor(w executor.Waiting) string {
 	what := cmp.Or(map[string]string{"password": "a password or another secret", "tui": "keys"}[w.Kind], "a line")
-	return fmt.Sprintf("%s waits for %s at the terminal", display.Visible(w.Process.Command), what)
+	return fmt.Sprintf("%s waits for %s at the terminal", shownCommand(w.Process), what)
+}
+
+// shownCommand masks secrets as in output: a program chose the text.
+func shownCommand(p tools.Process) string {
+	return display.Visible(string(redact.Mask([]byte(p.Command))))
 }
 
 func leftoverNotice(left []tools.Process) string {
 	const shown = 5
 	var list []string
 	for _, p := range left[:min(len(left), shown)] {
-		list = append(list, display.Visible(p.Command))
+		list = append(list, shownCommand(p))
 	}
 	more := ""
 	if len(left) > shown {
