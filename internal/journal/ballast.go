@@ -52,6 +52,13 @@ func makeBallast(path string) error {
 	return err
 }
 
+// made reports whether the last attempt to create the file succeeded.
+func (b *ballast) made() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.gone == nil
+}
+
 // release removes the file.
 func (b *ballast) release() {
 	b.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Returns that fail together, of which one releases the ballast, are all recorded, also beyond a quota.
@@ -67,6 +68,20 @@ func TestTheBallastIsMadeAgain(t *testing.T) {
 	_, err := begin(t, j, "a")
 	must(t, err)
 	is("after a call")
+	must(t, errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o700))) // it cannot be made
+	if _, err := begin(t, j, "b"); err == nil {
+		t.Error("a call began without a ballast")
+	}
+	ready := func() error {
+		j.write.health.looked = time.Time{}
+		return j.Ready()
+	}
+	if err := ready(); err == nil {
+		t.Error("it is ready for calls that it refuses")
+	}
+	must(t, os.RemoveAll(path))
+	must(t, ready())
+	is("when it can be made")
 	must(t, errors.Join(os.Truncate(path, 0), os.Truncate(path, ballastBytes)))
 	openFaulty(t, dir)
 	is("after a start")

@@ -51,6 +51,9 @@ func (j *Journal) Ready() error {
 	if found == nil && failed != nil {
 		_ = j.write.record(synced, func(b *batch) error { return b.append(kindTrial, &trialEvent{}) }) // health has the error
 	}
+	if found == nil && !j.ballast.made() {
+		found = j.write.record(soon, func(*batch) error { return j.ballast.restore() })
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.found = found
