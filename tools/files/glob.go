@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,6 +126,7 @@ func (s search) shown(path string) string {
 }
 
 type findings struct {
+	none  string // in place of the search's
 	most  int
 	lines []string
 	bytes int
@@ -133,6 +135,10 @@ type findings struct {
 
 // add adds a result, or returns errEnough if it does not fit.
 func (f *findings) add(line string) error {
+	if len(f.lines) == 0 && len(line) > usualBytes { // of much context: at least the beginning is returned
+		f.lines, f.full = []string{string(beginning([]byte(line), usualBytes)) + "…"}, true
+		return errEnough
+	}
 	if len(f.lines) >= f.most || f.bytes+len(line) > usualBytes {
 		f.full = true
 		return errEnough
@@ -145,7 +151,7 @@ func (f *findings) add(line string) error {
 func (f *findings) text(none string, notes []string) string {
 	lines := f.lines
 	if len(lines) == 0 {
-		lines = []string{none}
+		lines = []string{cmp.Or(f.none, none)}
 	}
 	if f.full {
 		notes = append([]string{fmt.Sprintf("[only the first %d results; narrow path or the pattern, or raise limit (at most %d)]", len(f.lines), mostFound)}, notes...)

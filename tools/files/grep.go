@@ -57,7 +57,7 @@ func grepDefinition() tools.Definition {
 }
 
 func (b base) grep(a grepArguments) (_ tools.Invocation, err error) {
-	h := hunt{mode: a.Mode}
+	h := hunt{mode: a.Mode, some: a.Glob != "", cr: carriageReturn.MatchString(a.Pattern)}
 	if h.match, err = compileSearch(a.Pattern, a.IgnoreCase); err != nil {
 		return nil, err
 	}
@@ -92,8 +92,17 @@ func (b base) grep(a grepArguments) (_ tools.Invocation, err error) {
 	}
 	s := h.search
 	s.none, s.find = "No line matches.", h.files
+	if lineEnd.MatchString(a.Pattern) {
+		s.none = "No line matches. Each line is matched alone, without its end: a line end in the pattern matches nothing."
+	}
 	return s, nil
 }
+
+// What a pattern has for the ends of lines.
+var (
+	carriageReturn = regexp.MustCompile(`\r|\\r|\\x0[dD]`)
+	lineEnd        = regexp.MustCompile(`\n|\\n|\\x0[aA]`)
+)
 
 func compileSearch(text string, ignoreCase bool) (*regexp.Regexp, error) {
 	switch {
@@ -138,6 +147,8 @@ func states(re *syntax.Regexp) int {
 type hunt struct {
 	search
 	match         *regexp.Regexp
+	some          bool // a glob was given
+	cr            bool // the pattern has a carriage return, which others do not see at the end of a line
 	mode          string
 	before, after int
 }
@@ -155,6 +166,10 @@ func (h hunt) files(ctx context.Context, w *walk, found *findings) error {
 		return err
 	}
 	err := w.run(ctx)
+	none := w.opened == 0 && len(w.omitted) == 0
+	if err == nil && h.some && none {
+		found.none = "No line matches: no file was searched, since glob fits none."
+	}
 	if err == nil || ctx.Err() != nil || w.entries > 0 {
 		return err
 	}
@@ -201,8 +216,13 @@ func (h hunt) text(ctx context.Context, w *walk, name string, data []byte, found
 			}
 			unseen = 0
 		}
-		number++
+		if number++; number == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
 		hit := h.matches(line)
+		if !hit && len(line) > longestLine {
+			w.omitted[longLine]++
+		}
 		if hit {
 			count++
 		}
@@ -224,7 +244,9 @@ func (h hunt) text(ctx context.Context, w *walk, name string, data []byte, found
 
 // matches reports whether a line matches within its first longestLine bytes.
 func (h hunt) matches(line []byte) bool {
-	line = bytes.TrimRight(line, "\r\n")
+	if line = bytes.TrimSuffix(line, []byte("\n")); !h.cr {
+		line = bytes.TrimRight(line, "\r")
+	}
 	return h.match.Match(line[:min(len(line), longestLine)])
 }
 

@@ -294,11 +294,49 @@ func TestTheNamesThatASearchKeepsAreBounded(t *testing.T) {
 	}
 }
 
+// "No line matches" is said of what was searched, and of nothing else.
+func TestGrepSaysWhatItDidNotSearch(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t)
+	w.put("crlf", "one\r\ntwo\r\n")
+	w.put("open", "one\nlast")
+	w.put("latin", "caf\xe9 au lait\n")
+	w.put("bom", "\ufeffpackage x\n")
+	w.put("greek", "ΣΊΣΥΦΟΣ\n")
+	w.put("late", strings.Repeat("x", 9000)+"\x00key\n")
+	w.put("long", strings.Repeat("x", longestLine)+"key\n")
+	w.put("limit", strings.Repeat("y\n", mostFile/2-2)+"key\n")
+	w.put("large", strings.Repeat("y\n", mostFile/2)+"key\n")
+	w.put("around", strings.Repeat(strings.Repeat("\x1b", 600)+"\n", 100)+"key\n"+strings.Repeat(strings.Repeat("\x1b", 600)+"\n", 100))
+	for _, tc := range []struct {
+		a    args
+		want string
+	}{
+		{args{"pattern": "two$", "path": "crlf"}, "crlf:2:two\n"},
+		{args{"pattern": `two\r$`, "path": "crlf"}, "crlf:2:two\n"},
+		{args{"pattern": "^last$", "path": "open"}, "open:2:last\n"},
+		{args{"pattern": "^caf. au", "path": "latin", "mode": "files"}, "latin\n"},
+		{args{"pattern": "^package", "path": "bom", "mode": "files"}, "bom\n"},
+		{args{"pattern": "σίσυφος", "path": "greek", "ignore_case": true}, "greek:1:ΣΊΣΥΦΟΣ\n"},
+		{args{"pattern": "key", "path": "late", "mode": "count"}, "late:1\n"},
+		{args{"pattern": "key", "path": "long"}, "No line matches.\n[1 line longer than 64 KiB searched only to there; use bash]\n"},
+		{args{"pattern": "key", "path": "limit", "mode": "count"}, "limit:1\n"},
+		{args{"pattern": "key", "path": "large"}, "No line matches.\n[1 file not searched: larger than 10 MiB; use bash]\n"},
+		{args{"pattern": `one\ntwo`, "path": "crlf"}, "No line matches. Each line is matched alone, without its end: a line end in the pattern matches nothing.\n"},
+		{args{"pattern": "one", "glob": "*.txt,*.md"}, "No line matches: no file was searched, since glob fits none.\n"},
+	} {
+		searches(t, w, "grep", tc.a, tc.want)
+	}
+	if got := w.search("grep", args{"pattern": "key", "path": "around", "context": 50, "limit": 1}, allowAll()); !strings.HasPrefix(got, "around") {
+		t.Errorf("of a match with much context there is %.200q", got)
+	}
+}
+
 func TestALongLineIsSearchedAtItsBeginning(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
 	w.put("f", strings.Repeat("x", longestLine)+"key\n"+strings.Repeat("x", longestLine-3)+"key\n")
-	if got := w.search("grep", args{"pattern": "key", "mode": "count"}, allowAll()); got != "f:1\n" {
+	if got := w.search("grep", args{"pattern": "key", "mode": "count"}, allowAll()); got != "f:1\n[1 line longer than 64 KiB searched only to there; use bash]\n" {
 		t.Errorf("got %q", got)
 	}
 }

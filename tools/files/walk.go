@@ -57,6 +57,7 @@ var (
 	hidden    = omission{1, "path", "not searched: hidden by the sandbox"}
 	unread    = omission{3, "path", "not searched: cannot be read"}
 	irregular = omission{4, "path", "not searched: not a regular file"}
+	longLine  = omission{2, "line", fmt.Sprintf("longer than %d KiB searched only to there; use bash", longestLine>>10)}
 	link      = omission{5, "symbolic link", "not followed"}
 )
 
@@ -176,6 +177,9 @@ func (w *walk) list(ctx context.Context, rel string) ([]fs.DirEntry, error) {
 	failed := err != nil && len(entries) == 0 && !errors.Is(err, io.EOF)
 	if failed && rel == "" {
 		return nil, fmt.Errorf("cannot list %s: %w", w.root.asked, err)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.fault(err)
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, nil
