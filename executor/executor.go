@@ -94,9 +94,9 @@ type Input struct {
 	ToShell    bool   // Signal goes to the shell alone
 	Rows, Cols uint16 // the window size, if both are set
 
-	// Taken, if set, is called when Data was written or no longer can be, never after Run
-	// returned.
-	Taken func()
+	// Taken, if set, is called when Data was written, or with false when it no longer can be, never
+	// after Run returned.
+	Taken func(taken bool)
 }
 
 // Reason is what ended a command.

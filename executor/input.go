@@ -5,15 +5,15 @@ import "sync"
 // feed passes each input to control, and those for which control returns false to write, in
 // order, until input is closed and all is written, or done is closed. A blocked write does not
 // delay control. When it closes done, the caller must also end a blocked write.
-func feed(input <-chan Input, done <-chan struct{}, control func(Input) bool, write func(Input)) {
+func feed(input <-chan Input, done <-chan struct{}, control func(Input) bool, write func(Input) bool) {
 	data := make(chan Input)
 	var writer sync.WaitGroup
 	// Ends with feed.
 	writer.Go(func() {
 		for in := range data {
-			write(in)
+			taken := write(in)
 			if in.Taken != nil {
-				in.Taken()
+				in.Taken(taken)
 			}
 		}
 	})

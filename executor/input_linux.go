@@ -12,7 +12,7 @@ import (
 // write.
 func (r *running) feed(done <-chan struct{}) {
 	tty := &ttyWriter{master: r.streams.ctty}
-	feed(r.Input, done, r.control, func(in Input) { r.write(in, tty, done) })
+	feed(r.Input, done, r.control, func(in Input) bool { return r.write(in, tty, done) })
 }
 
 // control carries out a signal or a window size, and reports whether in was one. It has taken
@@ -40,26 +40,28 @@ func (r *running) control(in Input) bool {
 	return false
 }
 
-// write writes data or EOF. Writes after EOF have no effect.
-func (r *running) write(in Input, t *ttyWriter, done <-chan struct{}) {
+// write writes data or EOF, and reports whether all of it was written. Writes after EOF have no effect.
+func (r *running) write(in Input, t *ttyWriter, done <-chan struct{}) bool {
 	s := r.streams
 	if r.ended() {
-		return
+		return false
 	}
+	defer func() { s.lastInput.Store(time.Now().UnixNano()) }()
 	if in.EOF {
 		s.atEnd.Store(true)
 	}
+	var err error
 	switch {
 	case in.EOF && s.ctty != nil:
-		_, _ = s.ctty.Write(endOfInput())
+		_, err = s.ctty.Write(endOfInput())
 	case in.EOF:
-		_ = s.input.Close()
+		err = s.input.Close()
 	case s.ctty != nil:
-		t.write(in.Data, done)
+		return t.write(in.Data, done)
 	default:
-		_, _ = s.input.Write(in.Data)
+		_, err = s.input.Write(in.Data)
 	}
-	s.lastInput.Store(time.Now().UnixNano())
+	return err == nil
 }
 
 // signalName accepts "INT" and "sigint" for SIGINT.

@@ -198,7 +198,11 @@ func TestInputThatIsNotReadIsNotTaken(t *testing.T) {
 		sender.Go(func() {
 			<-out.come
 			for range 100 {
-				input <- executor.Input{Data: make([]byte, 64<<10), Taken: func() { taken.Add(1) }}
+				input <- executor.Input{Data: make([]byte, 64<<10), Taken: func(was bool) {
+					if was {
+						taken.Add(1)
+					}
+				}}
 			}
 			before.Store(taken.Load())
 			input <- executor.Input{Signal: "usr1"}
@@ -208,6 +212,42 @@ func TestInputThatIsNotReadIsNotTaken(t *testing.T) {
 		if got.Code != 6 || before.Load() > 2 {
 			t.Errorf("%s: %d pieces were taken; got %+v", mode, before.Load(), got)
 		}
+	}
+}
+
+// What is thrown away is not taken, and its sender need not wait for the end to be told.
+func TestInputThatIsThrownAwayIsNotTaken(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		mode   executor.Terminal
+		script string
+		stdin  bool
+		first  []executor.Input
+	}{
+		"none":               {executor.Off, "echo ready; sleep 1000", false, nil},
+		"none on a terminal": {executor.Split, "echo ready; sleep 1000", false, nil},
+		"after its end":      {executor.Off, "echo ready; sleep 1000", true, []executor.Input{{EOF: true}}},
+		"after ^D":           {executor.Split, "echo ready; sleep 1000", true, []executor.Input{{EOF: true}}},
+		"closed":             {executor.Off, "exec <&-; echo ready; exec sleep 1000", true, nil},
+	} {
+		c := in(t, tc.mode, tc.script)
+		out, input, taken := listenFor("ready\n"), make(chan executor.Input), make(chan bool)
+		c.Stdout, c.Input, c.Stdin = out, input, tc.stdin
+		var sender sync.WaitGroup
+		// Ends when the command has been stopped.
+		sender.Go(func() {
+			<-out.come
+			for _, one := range tc.first {
+				input <- one
+			}
+			input <- executor.Input{Data: []byte("lost\n"), Taken: func(was bool) { taken <- was }}
+			if <-taken {
+				t.Errorf("%s: the input was taken", name)
+			}
+			input <- executor.Input{Signal: "KILL", ToShell: true}
+		})
+		run(t, c)
+		sender.Wait()
 	}
 }
 

@@ -285,16 +285,15 @@ func (p *plain) control(in Input) bool {
 	return len(in.Data) == 0 && !in.EOF
 }
 
-func (p *plain) write(in Input) {
+func (p *plain) write(in Input) (taken bool) {
 	if p.input == nil {
-		return
+		return false
 	}
-	if len(in.Data) > 0 {
-		_, _ = p.input.Write(in.Data) // an error means that it ended or closed its input
-	}
+	_, err := p.input.Write(in.Data) // an error means that it ended or closed its input
 	if in.EOF {
 		p.input.Close()
 	}
+	return err == nil
 }
 
 func (p *plain) exit(reason Reason, left []Process) Exit {

@@ -20,9 +20,10 @@ type ttyWriter struct {
 
 // write writes p. A line that is too long bypasses the line editor in pieces, so that it arrives
 // whole; control characters have no effect in it. write returns when p is written and such a line
-// is read, or when done is closed.
-func (t *ttyWriter) write(p []byte, done <-chan struct{}) {
-	for ok := true; ok && len(p) > 0; {
+// is read, or false when done is closed before.
+func (t *ttyWriter) write(p []byte, done <-chan struct{}) bool {
+	ok := true
+	for ok && len(p) > 0 {
 		n := t.fitting(p)
 		if n > 0 {
 			ok = t.put(p[:n], done)
@@ -32,6 +33,7 @@ func (t *ttyWriter) write(p []byte, done <-chan struct{}) {
 		}
 		p = p[n:]
 	}
+	return ok
 }
 
 // fitting returns how much of p can be written as it is: some lines, or the start of one; 0 if

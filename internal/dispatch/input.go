@@ -35,7 +35,7 @@ func newInbox() *inbox {
 }
 
 // Input passes input to the running command without blocking. notify, which may be nil and must not
-// block, is called when the command has the data, or with false when the call has ended.
+// block, is called when the command has the data, or with false when it will not have it.
 func (c *Call) Input(in tools.Input, notify func(taken bool)) *message.Error {
 	c.mu.Lock()
 	running := c.capture != nil && !c.done
@@ -47,7 +47,7 @@ func (c *Call) Input(in tools.Input, notify func(taken bool)) *message.Error {
 	if e := c.input.add(c.ID, p); e != nil {
 		return e
 	}
-	in.Taken = func() { c.input.drop(p, true) }
+	in.Taken = func(taken bool) { c.input.drop(p, taken) }
 	select {
 	case c.input.pieces <- in:
 	default:

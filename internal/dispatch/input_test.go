@@ -21,8 +21,8 @@ func TestInputReachesARunningCallAndIsAcknowledged(t *testing.T) {
 		for range 2 {
 			in := <-io.Input
 			if len(in.Data) > 0 {
-				in.Taken()
-				in.Taken()
+				in.Taken(true)
+				in.Taken(true)
 			}
 			read <- in
 		}

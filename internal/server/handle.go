@@ -241,7 +241,7 @@ func (ss *session) taken(m *message.ToolInput) func(taken bool) {
 			ss.out.push(m.Taken())
 			return
 		}
-		e := message.NotRunning.Errorf("tool call %q ended before it read this input", m.CallID)
+		e := message.NotRunning.Errorf("tool call %q ended, or closed its input, before it read this", m.CallID)
 		e.RequestID, e.CallID = m.RequestID, m.CallID
 		ss.out.push(e)
 	}

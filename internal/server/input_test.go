@@ -31,7 +31,7 @@ func (r *reader) run(ctx context.Context, io tools.IO) tools.Result {
 	for {
 		if wanted > 0 && len(kept) > 0 {
 			r.got = append(r.got, string(kept[0].Data))
-			kept[0].Taken()
+			kept[0].Taken(true)
 			kept = kept[1:]
 			wanted--
 		}
@@ -72,7 +72,7 @@ func TestInputIsAnsweredWhenItIsTaken(t *testing.T) {
 	}
 	write(t, conn, `{"message_type":"cancel","tool_call_id":"c1"}`)
 	frame, before = until(t, conn, `"q2"`)
-	if !strings.Contains(frame, `"not_running"`) || !strings.Contains(frame, "ended before it read") {
+	if !strings.Contains(frame, `"not_running"`) || !strings.Contains(frame, "before it read") {
 		t.Errorf("got %s", frame)
 	}
 	// The return and the answer about input may come in either order.
