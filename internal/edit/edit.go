@@ -210,8 +210,11 @@ func (o *Done) exclude(f Format, d document, text string) (string, bool, error) 
 // Has reports whether changes add the element again that was added to an array.
 func (o *Done) Has(f Format, changes []Change) bool {
 	return slices.ContainsFunc(changes, func(c Change) bool {
+		if !c.Include || !slices.Equal(c.Path, o.Path) {
+			return false
+		}
 		value, err := json.Marshal(c.Value)
-		return err == nil && c.Include && slices.Equal(c.Path, o.Path) && same(f, string(value), o.Wrote)
+		return err == nil && same(f, string(value), o.Wrote)
 	})
 }
 

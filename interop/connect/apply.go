@@ -66,7 +66,8 @@ func (s *step) record() changed {
 	}
 	first, same := *s.first, s.first.After == digest(s.before)
 	c.Dirs = first.Dirs
-	if removed := !s.existed && !s.linked; removed || c.Whole && !same {
+	removed, replaced := !s.existed && !s.linked, c.Whole && !same
+	if removed || replaced {
 		return c
 	}
 	c.Existed, c.Mode, c.Backup, c.Edited = first.Existed, first.Mode, first.Backup, s.edited
@@ -168,36 +169,39 @@ func (c changed) undo() (Undone, error) {
 	}
 	c.Path = at
 	text, err := os.ReadFile(c.Path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && linked: // the state directory lost the content
+	lost := errors.Is(err, fs.ErrNotExist)
+	switch same := digest(text) == c.After && !c.Edited; {
+	case lost && linked, err == nil && same: // lost by the state directory
 		u.Restored = true
 		return u, c.restore()
-	case errors.Is(err, fs.ErrNotExist) && !c.Existed:
+	case lost && !c.Existed:
 		u.Restored = true
 		c.removeDirs()
 		return u, nil
-	case errors.Is(err, fs.ErrNotExist):
+	case lost:
 		u.Kept = []string{"all of it: the file was removed since"}
 		return u, nil
 	case err != nil:
 		return u, err
-	case digest(text) == c.After && !c.Edited:
-		u.Restored = true
-		return u, c.restore()
 	case c.Whole:
 		u.Kept = []string{"all of it: the file was changed since"}
 		return u, nil
 	}
-	after, kept, err := edit.Undo(c.Format, string(text), c.Done)
+	return c.takeOut(u, string(text), linked)
+}
+
+// takeOut removes what was written from a text that others have changed.
+func (c changed) takeOut(u Undone, text string, linked bool) (Undone, error) {
+	after, kept, err := edit.Undo(c.Format, text, c.Done)
 	if err != nil {
 		return u, err
 	}
 	for _, k := range kept {
 		u.Kept = append(u.Kept, k.String())
 	}
-	u.Diff = files.Diff(c.Path, c.Path, string(text), after)
+	u.Diff = files.Diff(c.Path, c.Path, text, after)
 	info, err := os.Stat(c.Path)
-	if err != nil || after == string(text) && !linked {
+	if same := after == text && !linked; err != nil || same {
 		return u, err
 	}
 	return u, replace(c.Path, []byte(after), info.Mode().Perm())

@@ -110,7 +110,8 @@ func (s *step) work() error {
 		return nil
 	}
 	text, done, err := edit.Apply(s.Format, string(s.before), s.Changes)
-	if err == nil && s.first != nil && (text != string(s.before) || s.stale()) {
+	again := s.first != nil && (text != string(s.before) || s.stale())
+	if err == nil && again {
 		if err = s.rebase(); err == nil {
 			text, done, err = edit.Apply(s.Format, string(s.base), s.Changes)
 		}
@@ -139,8 +140,9 @@ func (s *step) rebase() error {
 	if err != nil {
 		return err
 	}
-	was := s.existed == s.first.Existed && bytes.Equal(s.before, original) // it was killed before it wrote
-	if lost := s.linked && !s.existed; lost || was || !s.first.Edited && s.first.After == digest(s.before) {
+	unwritten := s.existed == s.first.Existed && bytes.Equal(s.before, original) // it was killed before
+	lost, same := s.linked && !s.existed, !s.first.Edited && s.first.After == digest(s.before)
+	if unwritten || lost || same {
 		s.base = original
 		return nil
 	}
