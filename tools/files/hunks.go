@@ -104,7 +104,7 @@ func (f *patched) find(h hunk) (start int, why string) {
 	}
 	old := h.without('+')
 	switch {
-	case len(old) > 0 && len(h.anchors) > 0 && h.lines[0][0] == ' ' && f.repeats(h, old, from):
+	case len(old) > 0 && f.repeats(h, old, from):
 		return from - 1, ""
 	case len(old) > 0:
 		return f.locate(h, old, from)
@@ -118,9 +118,15 @@ func (f *patched) find(h hunk) (start int, why string) {
 
 // repeats reports whether a hunk is not below its last anchor, but begins with it as context.
 func (f *patched) repeats(h hunk, old []string, from int) bool {
-	at, last := from-1, from-1+len(old)
-	if last > len(f.lines) || h.eof && last != len(f.lines) || !slices.Equal(f.lines[at:last], old) {
+	if len(h.anchors) == 0 || h.lines[0][0] != ' ' {
 		return false
+	}
+	at, last := from-1, from-1+len(old)
+	if last > len(f.lines) || !slices.Equal(f.lines[at:last], old) {
+		return false
+	}
+	if h.eof {
+		return last == len(f.lines)
 	}
 	return f.indexOne("\n"+strings.Join(old, "\n")+"\n", from) < 0
 }
