@@ -89,18 +89,21 @@ func (d Dialect) write(event string, deny error) (a Answer) {
 // maxEvent bounds a call, in bytes.
 const maxEvent = 64 << 20
 
-func (d Dialect) read(own string, in io.Reader) (event string, c Call, err error) {
+func members(in io.Reader) (fields, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxEvent+1))
-	if err == nil && len(text) > maxEvent {
-		err = errors.New("it is too long")
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > maxEvent:
+		return nil, errors.New("it is too long")
+	case !json.Valid(text):
+		return nil, errors.New("it is no JSON")
 	}
-	var f fields
-	if err == nil && !json.Valid(text) {
-		err = errors.New("it is no JSON")
-	}
-	if err == nil {
-		f, err = split(text)
-	}
+	return split(text)
+}
+
+func (d Dialect) read(own string, in io.Reader) (event string, c Call, err error) {
+	f, err := members(in)
 	if err != nil {
 		return "", c, err
 	}
