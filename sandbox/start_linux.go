@@ -81,7 +81,7 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 	spec = helper.Spec{
 		View: helper.View{Terminal: c.Terminal}, Dir: c.Dir, DirIs: c.DirIs, Argv: c.Argv, Env: c.Env, Reserve: c.Reserve && c.Room == 0,
 		Room: uint64(c.Room), OpenFiles: p.Limits.OpenFiles, FileBytes: p.Limits.FileBytes,
-		MemoryBytes: p.Limits.MemoryBytes, Processes: p.Limits.Processes, Counted: p.Groups != nil,
+		MemoryBytes: p.Limits.MemoryBytes, Processes: p.Limits.Processes, Counted: p.Groups != nil, Bounded: p.Groups.Memory(),
 	}
 	if p.Mode == FullAccess {
 		return spec, nil, nil

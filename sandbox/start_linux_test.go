@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -52,6 +53,25 @@ func TestFilterHoldsWithoutTheView(t *testing.T) {
 	got := alone(t, "/", `grep Seccomp: /proc/self/status; unshare -U true 2>&1 | grep -o 'not permitted'`, helper.Spec{Seccomp: true})
 	if diff := cmp.Diff("Seccomp:\t2\nnot permitted\n", got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a control group counts need not be guessed.
+func TestSharedMemoryOutOfSightIsGuessedOnlyWithoutAControlGroup(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	const script = `python3 -c '
+import mmap, time
+m = mmap.mmap(-1, 100 << 20)
+m.write(bytes(100 << 20))
+time.sleep(%d)'; echo end`
+	for bounded, want := range map[bool]string{false: "", true: "end\n"} {
+		hold := map[bool]int{false: 60, true: 1}[bounded]
+		if got := alone(t, "/", fmt.Sprintf(script, hold), helper.Spec{MemoryBytes: 80 << 20, Bounded: bounded}); got != want {
+			t.Errorf("bounded %v: it printed %q", bounded, got)
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ func (h *supervisor) overMemory(processes []Proc) bool {
 		return false // regardless of what is shared
 	}
 	held, all := heldBy(processes)
-	if !all {
+	if !all && !h.spec.Bounded {
 		held = max(held, growth)
 	}
 	return private+held > h.spec.MemoryBytes

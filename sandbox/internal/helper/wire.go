@@ -15,6 +15,7 @@ type Spec struct {
 	Listed     bool // without a view: Landlock allows reading Roots only. With Shared, without Namespaces
 	Offline    bool // with Listed: no sockets but pairs
 	Counted    bool // a control group limits its processes
+	Bounded    bool // a control group limits its memory
 	External   bool // with Namespaces: bwrap has made them and the view: verify them. The command's streams come first in Handed
 	Loopback   bool // it has its own network namespace: bring up loopback
 	Landlock   bool

@@ -10,7 +10,7 @@ import (
 
 func fullSpec() Spec {
 	return Spec{
-		Namespaces: true, External: true, Shared: true, Listed: true, Offline: true, Counted: true, Loopback: true, Landlock: true, Seccomp: true, Probe: true, Again: true, Kept: true, Reserve: true,
+		Namespaces: true, External: true, Shared: true, Listed: true, Offline: true, Counted: true, Bounded: true, Loopback: true, Landlock: true, Seccomp: true, Probe: true, Again: true, Kept: true, Reserve: true,
 		View: View{
 			Terminal: true, TmpBytes: 1,
 			Roots: []Root{{"/work space", true, ""}, {"/tmp/x\xff", false, "8:1"}},
