@@ -115,12 +115,9 @@ func patternOf(argv []Word) (text string, ok bool) {
 	}
 	var tokens []string
 	for _, w := range argv {
-		token := tokenOf(w)
-		if token == "**" && len(tokens) > 0 && tokens[len(tokens)-1] == "**" {
-			continue
-		}
-		tokens = append(tokens, token)
+		tokens = append(tokens, tokenOf(w))
 	}
+	tokens = slices.CompactFunc(tokens, func(a, b string) bool { return a == "**" && a == b })
 	text = strings.Join(tokens, " ")
 	return text, len(text) <= maxPattern && !strings.Contains(tokens[0], "*")
 }

@@ -194,7 +194,7 @@ func (w *walker) cdTo(args []word, s *state) (next []string, certain bool) {
 		}
 	}
 	exists := w.beside == 0 && !s.disk.ran && !strings.Contains(target.text, "/..")
-	certain = exists && len(next) > 0 && !slices.ContainsFunc(next, func(dir string) bool { return !w.enterable(dir) })
+	certain = exists && len(next) > 0 && !slices.ContainsFunc(next, func(dir string) bool { return !w.isDir(dir, 0o111) })
 	return next, certain
 }
 
@@ -211,12 +211,6 @@ func (s *state) cdTarget(args []word) (target word, physical, plain bool) {
 	_, elsewhere := s.vars.get("CDPATH")
 	elsewhere = elsewhere || s.strange && !target.beginsWith("/.")
 	return target, physical, !elsewhere && target.known() && len(args) <= 1
-}
-
-// enterable reports whether a directory exists that everyone may enter.
-func (w *walker) enterable(dir string) bool {
-	mode, err := w.resolver.Mode(w.resolve(dir))
-	return err == nil && mode.IsDir() && mode.Perm()&0o111 == 0o111
 }
 
 var flagOfCd = regexp.MustCompile(`^-(?:-|[PLe@]+)$`)

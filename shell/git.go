@@ -137,7 +137,7 @@ func (w *walker) foreign(dir string) bool {
 			return true
 		}
 		asked = append(asked, d)
-		bare := w.exists(d+"/HEAD") && w.isDir(d+"/objects")
+		bare := w.exists(d+"/HEAD") && w.isDir(d+"/objects", 0)
 		top := d == "" || d == "/"
 		found = top || bare || w.exists(d+"/.git")
 	}
@@ -196,7 +196,7 @@ func (w *walker) configured(c *programs.Command, s *state, source string) {
 // pushesTo reports that git runs the hooks of a local repository.
 func (w *walker) pushesTo(a policy.Word, s *state, source string) {
 	for _, path := range w.fromDirs(a.Text, s) {
-		other := !a.Dynamic && w.isDir(path) && w.foreign(path)
+		other := !a.Dynamic && w.isDir(path, 0) && w.foreign(path)
 		if other || !a.Dynamic && s.disk.mayBeRepository(path) {
 			w.code("`git` would run the hooks of another repository than the workspace's", source)
 		}

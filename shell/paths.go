@@ -68,7 +68,7 @@ func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 	}
 	all := o.Kind == programs.Write && o.Tree && strings.HasSuffix(text, "*")
 	for e := range w.pathEffects(kindOf(o.Kind), text, s) {
-		e.Tree, e.Part, e.Source = o.Tree, o.Part, source
+		e.Tree, e.Part, e.Source = o.Tree, w.listing(o, e, s), source
 		if o.Link && !strings.HasSuffix(text, "/") && !inProc(w.resolve(filepath.Dir(e.Path))) {
 			e.Canonical = w.linkItself(e.Path)
 		}
@@ -82,6 +82,15 @@ func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 		w.noteWrite(e, s)
 		w.add(e)
 	}
+}
+
+// listing returns the Part of an operand: of what is certainly no directory there are only attributes to list.
+func (w *walker) listing(o programs.Operand, e policy.Effect, s *state) string {
+	whole := o.Tree || s.disk.wrote(e.Path) || s.disk.wrote(e.Canonical)
+	if o.Part == policy.PartNames && !whole && w.isFile(e.Canonical) {
+		return policy.PartAttributes
+	}
+	return o.Part
 }
 
 func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq[policy.Effect] {

@@ -176,9 +176,17 @@ func (w *walker) exists(path string) bool {
 	return err == nil
 }
 
-func (w *walker) isDir(path string) bool {
+// isDir reports whether a path is a directory with these permissions.
+func (w *walker) isDir(path string, permitted fs.FileMode) bool {
 	mode, err := w.resolver.Mode(w.resolve(path))
-	return err == nil && mode.IsDir()
+	return err == nil && mode.IsDir() && mode&permitted == permitted
+}
+
+// isFile reports whether a canonical path is certainly no directory.
+func (w *walker) isFile(path string) bool {
+	mode, err := w.resolver.Mode(path)
+	missing := path != "" && errors.Is(err, fs.ErrNotExist)
+	return missing || err == nil && mode&(fs.ModeDir|fs.ModeSymlink) == 0
 }
 
 // isFile reports whether a canonical path is certainly no directory.

@@ -133,8 +133,8 @@ func (l *linter) lintHosts(r policy.Rule) {
 	l.warnUnknown(r, "method", strings.ToUpper, r.Methods, "GET HEAD POST PUT PATCH DELETE OPTIONS TRACE CONNECT")
 	for _, pattern := range r.Hosts {
 		name := programs.CleanHost(strings.Replace(pattern, "*.", "sample.", 1))
-		scheme := strings.ToLower(firstOf(r.Schemes, "https"))
-		l.warnIfOverruled(r, pattern, "contact "+name, policy.Effect{Kind: policy.Net, Host: name, Port: firstOf(r.Ports, 443), Scheme: scheme, Method: firstOf(r.Methods, "GET")})
+		e := policy.Effect{Kind: policy.Net, Host: name, Port: firstOf(r.Ports, 443), Scheme: firstOf(r.Schemes, "https"), Method: firstOf(r.Methods, "GET")}
+		l.warnIfOverruled(r, pattern, "contact "+name, e)
 	}
 }
 
