@@ -36,7 +36,7 @@ const (
 // A Server contains the sessions.
 type Server struct {
 	opt    Options
-	joined sync.WaitGroup // one per pump
+	pumps sync.WaitGroup // one per pump
 
 	mu       sync.Mutex
 	sessions map[string]*session
@@ -57,11 +57,11 @@ func (s *Server) Close() {
 	for _, ss := range all {
 		s.drop(ss)
 	}
-	s.joined.Wait()
+	s.pumps.Wait()
 }
 
-// session returns the session to resume, or a new one for "".
-func (s *Server) session(client, resume string) (*session, *rpcError) {
+// openSession returns the session to resume, or a new one for "".
+func (s *Server) openSession(client, resume string) (*session, *rpcError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -74,16 +74,16 @@ func (s *Server) session(client, resume string) (*session, *rpcError) {
 		return nil, refuse("no session %q: it has ended, or toold was restarted; its commands were stopped", resume)
 	}
 	if len(s.sessions) >= maxSessions {
-		if waits := oldest(s.sessions, (*session).leftAt); waits != nil {
-			delete(s.sessions, waits.id)
-			waits.end()
+		if idle := oldest(s.sessions, (*session).detachedAt); idle != nil {
+			delete(s.sessions, idle.id)
+			idle.end()
 		}
 	}
 	ss := &session{
-		srv: s, id: message.NewID("codex"), client: client, gone: make(chan struct{}),
-		processes: make(map[string]*process), calls: make(map[string]int), reading: make(chan *dispatch.Look, 1),
+		srv: s, id: message.NewID("codex"), client: client, dropped: make(chan struct{}),
+		processes: make(map[string]*process), calls: make(map[string]int), series: make(chan *dispatch.Look, 1),
 	}
-	ss.reading <- nil
+	ss.series <- nil
 	s.sessions[ss.id] = ss
 	return ss, nil
 }
@@ -91,9 +91,9 @@ func (s *Server) session(client, resume string) (*session, *rpcError) {
 // oldest returns the item with the earliest time, without zero times; or the zero T.
 func oldest[T any](all map[string]T, at func(T) time.Time) (first T) {
 	var since time.Time
-	for _, one := range all {
-		if t := at(one); !t.IsZero() && (since.IsZero() || t.Before(since)) {
-			first, since = one, t
+	for _, item := range all {
+		if t := at(item); !t.IsZero() && (since.IsZero() || t.Before(since)) {
+			first, since = item, t
 		}
 	}
 	return first

@@ -16,15 +16,15 @@ type Connection struct {
 	srv    *Server
 	client string
 	write  func(frame []byte) error
-	gone   chan struct{} // closed by Close
-	ended  sync.Once
+	closed   chan struct{} // closed by Close
+	closeOnce  sync.Once
 	wake   chan struct{} // capacity 1: there may be something to write
-	slots  chan struct{} // one per request whose answer is not written
-	large  chan struct{} // one per unwritten answer with content of a file
-	asked  sync.WaitGroup
+	requestSlots  chan struct{} // one per request whose answer is not written
+	contentSlots  chan struct{} // one per unwritten answer with content of a file
+	handlers  sync.WaitGroup
 
 	session *session                // nil until initialize; set by the reader
-	of      atomic.Pointer[session] // the same, for the writer
+	attached      atomic.Pointer[session] // the same, for the writer
 
 	mu      sync.Mutex
 	queue   []response      // at most one for each request
@@ -34,16 +34,16 @@ type Connection struct {
 // Connect starts a connection of the client with this token name. Only Run calls write, which sends a text frame.
 func (s *Server) Connect(client string, write func(frame []byte) error) *Connection {
 	return &Connection{
-		srv: s, client: client, write: write, gone: make(chan struct{}), handles: make(map[string]file),
-		wake: make(chan struct{}, 1), slots: make(chan struct{}, maxRequests), large: make(chan struct{}, maxLarge),
+		srv: s, client: client, write: write, closed: make(chan struct{}), handles: make(map[string]file),
+		wake: make(chan struct{}, 1), requestSlots: make(chan struct{}, maxRequests), contentSlots: make(chan struct{}, maxLarge),
 	}
 }
 
 // Close ends the connection and drops waiting requests: Codex considers their commands failed. It may be called twice.
-func (c *Connection) Close() { c.ended.Do(func() { close(c.gone) }) }
+func (c *Connection) Close() { c.closeOnce.Do(func() { close(c.closed) }) }
 
-// poke wakes the writer. It never blocks.
-func (c *Connection) poke() { notify(c.wake) }
+// wakeWriter wakes the writer. It never blocks.
+func (c *Connection) wakeWriter() { notify(c.wake) }
 
 func notify(wake chan<- struct{}) {
 	select {
@@ -58,20 +58,20 @@ func (c *Connection) Run(ending <-chan struct{}) {
 	defer c.leave()
 	last := false
 	for {
-		busy, err := c.turn()
+		busy, err := c.writePending()
 		switch {
 		case err != nil:
 			return
 		case busy:
 			continue
-		case last && c.owesNothing():
+		case last && c.drained():
 			return
 		}
 		select {
 		case <-c.wake:
 		case <-ending:
 			last, ending = true, nil
-		case <-c.gone:
+		case <-c.closed:
 			return
 		}
 	}
@@ -79,16 +79,16 @@ func (c *Connection) Run(ending <-chan struct{}) {
 
 func (c *Connection) leave() {
 	c.Close()
-	c.asked.Wait()
-	if s := c.of.Load(); s != nil {
+	c.handlers.Wait()
+	if s := c.attached.Load(); s != nil {
 		s.detach(c)
 	}
 }
 
-// turn writes waiting answers and one piece of each process. busy: there may be more.
-func (c *Connection) turn() (busy bool, err error) {
+// writePending writes waiting answers and one piece of each process. busy: there may be more.
+func (c *Connection) writePending() (busy bool, err error) {
 	// Before the queue: a process announced later has its answer in the next one.
-	shown := slices.DeleteFunc(c.of.Load().shown(c), func(p *process) bool { return !p.announced.Load() })
+	processes := slices.DeleteFunc(c.attached.Load().processesOf(c), func(p *process) bool { return !p.announced.Load() })
 	c.mu.Lock()
 	queue := c.queue
 	c.queue = nil
@@ -103,13 +103,13 @@ func (c *Connection) turn() (busy bool, err error) {
 			return false, err
 		}
 		if _, ok := answer.Result.(content); ok {
-			c.unload()
+			c.releaseContent()
 		}
-		<-c.slots
+		<-c.requestSlots
 		busy = true
 	}
-	for _, p := range shown {
-		frame := p.next()
+	for _, p := range processes {
+		frame := p.nextFrame()
 		if frame == nil {
 			continue
 		}
@@ -121,12 +121,12 @@ func (c *Connection) turn() (busy bool, err error) {
 	return busy, nil
 }
 
-func (c *Connection) owesNothing() bool {
-	if len(c.slots) > 0 {
+func (c *Connection) drained() bool {
+	if len(c.requestSlots) > 0 {
 		return false
 	}
-	for _, p := range c.of.Load().shown(c) {
-		if p.writtenAt().IsZero() {
+	for _, p := range c.attached.Load().processesOf(c) {
+		if p.endWrittenAt().IsZero() {
 			return false
 		}
 	}
@@ -142,13 +142,13 @@ func (c *Connection) reply(id json.RawMessage, result any, e *rpcError) {
 	c.mu.Lock()
 	c.queue = append(c.queue, answer)
 	c.mu.Unlock()
-	c.poke()
+	c.wakeWriter()
 }
 
 // method carries out a request. Without an error, the result is not nil.
 type method func(c *Connection, params json.RawMessage) (any, *rpcError)
 
-func with[P any](do func(*Connection, P) (any, *rpcError)) method {
+func withParams[P any](do func(*Connection, P) (any, *rpcError)) method {
 	return func(c *Connection, params json.RawMessage) (any, *rpcError) {
 		var p P
 		if e := decode(params, &p); e != nil {
@@ -158,8 +158,8 @@ func with[P any](do func(*Connection, P) (any, *rpcError)) method {
 	}
 }
 
-func onFile[P interface{ file() (file, *rpcError) }](do func(*Connection, file, P) (any, *rpcError)) method {
-	return with(func(c *Connection, p P) (any, *rpcError) {
+func withFile[P interface{ file() (file, *rpcError) }](do func(*Connection, file, P) (any, *rpcError)) method {
+	return withParams(func(c *Connection, p P) (any, *rpcError) {
 		f, e := p.file()
 		if e != nil {
 			return nil, e
@@ -168,28 +168,28 @@ func onFile[P interface{ file() (file, *rpcError) }](do func(*Connection, file, 
 	})
 }
 
-// atOnce are the methods that never block. They are carried out in order.
-var atOnce = map[string]method{
+// immediate are the methods that never block. They are carried out in order.
+var immediate = map[string]method{
 	"environment/info":  (*Connection).info,
-	"process/write":     with((*Connection).writeInput),
-	"process/signal":    with((*Connection).signal),
-	"process/terminate": with((*Connection).terminate),
+	"process/write":     withParams((*Connection).writeInput),
+	"process/signal":    withParams((*Connection).signal),
+	"process/terminate": withParams((*Connection).terminate),
 }
 
-var waiting = map[string]method{
-	"process/read":       with((*Connection).readOutput),
-	"fs/getMetadata":     onFile((*Connection).getMetadata),
-	"fs/readFile":        onFile((*Connection).readFile),
-	"fs/readDirectory":   onFile((*Connection).readDirectory),
-	"fs/canonicalize":    onFile((*Connection).canonicalize),
-	"fs/walk":            onFile((*Connection).walk),
-	"fs/open":            onFile((*Connection).open),
-	"fs/readBlock":       with((*Connection).readBlock),
-	"fs/close":           with((*Connection).closeFile),
-	"fs/writeFile":       onFile((*Connection).writeFile),
-	"fs/createDirectory": onFile((*Connection).createDirectory),
-	"fs/remove":          onFile((*Connection).remove),
-	"fs/copy":            with((*Connection).copy),
+var blocking = map[string]method{
+	"process/read":       withParams((*Connection).readOutput),
+	"fs/getMetadata":     withFile((*Connection).getMetadata),
+	"fs/readFile":        withFile((*Connection).readFile),
+	"fs/readDirectory":   withFile((*Connection).readDirectory),
+	"fs/canonicalize":    withFile((*Connection).canonicalize),
+	"fs/walk":            withFile((*Connection).walk),
+	"fs/open":            withFile((*Connection).open),
+	"fs/readBlock":       withParams((*Connection).readBlock),
+	"fs/close":           withParams((*Connection).closeFile),
+	"fs/writeFile":       withFile((*Connection).writeFile),
+	"fs/createDirectory": withFile((*Connection).createDirectory),
+	"fs/remove":          withFile((*Connection).remove),
+	"fs/copy":            withParams((*Connection).copy),
 }
 
 // Accept handles one frame. It blocks while too many answers are unwritten.
@@ -201,8 +201,8 @@ func (c *Connection) Accept(frame []byte) {
 		return
 	}
 	select {
-	case c.slots <- struct{}{}:
-	case <-c.gone:
+	case c.requestSlots <- struct{}{}:
+	case <-c.closed:
 		return
 	}
 	switch unknown := json.RawMessage("-1"); {
@@ -216,22 +216,22 @@ func (c *Connection) Accept(frame []byte) {
 }
 
 func (c *Connection) handle(r request) {
-	switch do := atOnce[r.Method]; {
+	switch do := immediate[r.Method]; {
 	case r.Method == "initialize":
-		c.answer(r, with((*Connection).initialize))
+		c.answer(r, withParams((*Connection).initialize))
 	case c.session == nil:
 		c.reply(r.ID, nil, refuse("send initialize first; nothing was done"))
 	case do != nil:
 		c.answer(r, do)
 	case r.Method == "process/start":
 		// Ends when the command runs, or will not, or the connection ends; leave waits.
-		c.asked.Go(func() {
+		c.handlers.Go(func() {
 			defer c.recovered(r)
 			c.start(r)
 		})
-	case waiting[r.Method] != nil:
+	case blocking[r.Method] != nil:
 		// Ends when the request is answered or the connection ends; leave waits.
-		c.asked.Go(func() { c.answer(r, waiting[r.Method]) })
+		c.handlers.Go(func() { c.answer(r, blocking[r.Method]) })
 	default:
 		c.reply(r.ID, nil, &rpcError{codeMethodNotFound, "toold does not serve the method " + r.Method + "; nothing was done"})
 	}
@@ -254,7 +254,7 @@ func (c *Connection) initialize(p initializeParams) (any, *rpcError) {
 	if c.session != nil {
 		return nil, refuse("initialize was sent before")
 	}
-	s, e := c.srv.session(c.client, p.ResumeSessionID)
+	s, e := c.srv.openSession(c.client, p.ResumeSessionID)
 	if e == nil {
 		e = s.attach(c)
 	}
@@ -262,7 +262,7 @@ func (c *Connection) initialize(p initializeParams) (any, *rpcError) {
 		return nil, e
 	}
 	c.session = s
-	c.of.Store(s)
+	c.attached.Store(s)
 	return object{"sessionId": s.id, "environmentInfo": c.environment()}, nil
 }
 
@@ -284,37 +284,37 @@ func (c *Connection) environment() object {
 // content is an answer with content of a file. It takes an element of large until it is written.
 type content map[string]any
 
-// load reads a part of a file. It blocks while too much content is unwritten. The caller returns a content or calls
+// readContent reads a part of a file. It blocks while too much content is unwritten. The caller returns a content or calls
 // unload.
-func (c *Connection) load(f file, part map[string]any) (s files.Sight, e *rpcError) {
+func (c *Connection) readContent(f file, part map[string]any) (s files.Sight, e *rpcError) {
 	select {
-	case c.large <- struct{}{}:
-	case <-c.gone:
+	case c.contentSlots <- struct{}{}:
+	case <-c.closed:
 		return s, refuse("the connection has ended")
 	}
-	if s, e = c.look(f, "read", part); e != nil {
-		c.unload()
+	if s, e = c.fileOp(f, "read", part); e != nil {
+		c.releaseContent()
 	}
 	return s, e
 }
 
-func (c *Connection) unload() {
+func (c *Connection) releaseContent() {
 	select {
-	case <-c.large:
+	case <-c.contentSlots:
 	default: // see askToRead
 	}
 }
 
-// askToRead reads a file for which a person decides. The caller holds an element of large.
-func (c *Connection) askToRead(f file) (s files.Sight, e *rpcError) {
-	c.unload() // a person may take long
+// readWithApproval reads a file for which a person decides. The caller holds an element of large.
+func (c *Connection) readWithApproval(f file) (s files.Sight, e *rpcError) {
+	c.releaseContent() // a person may take long
 	defer func() {
 		select {
-		case c.large <- struct{}{}:
-		case <-c.gone:
+		case c.contentSlots <- struct{}{}:
+		case <-c.closed:
 		}
 	}()
-	ret, e := c.call(f.limit, "read_file", map[string]any{"file_path": f.path, "encoding": "base64"})
+	ret, e := c.runCall(f.limit, "read_file", map[string]any{"file_path": f.path, "encoding": "base64"})
 	if e != nil || ret.File == nil || ret.File.Bytes == 0 {
 		return files.Sight{EOF: true}, e
 	}

@@ -34,21 +34,21 @@ func (p pathParams) file() (f file, e *rpcError) {
 	return f, e
 }
 
-func (c *Connection) look(f file, op string, more map[string]any) (s files.Sight, e *rpcError) {
+func (c *Connection) fileOp(f file, op string, more map[string]any) (s files.Sight, e *rpcError) {
 	arguments := map[string]any{"op": op, "file_path": f.path}
 	maps.Copy(arguments, more)
 	sub := c.submission(f.limit, message.NewID("codex-file"), "look", arguments)
 	for {
-		series, err := c.session.series(sub)
+		series, err := c.session.readSeries(sub)
 		if err == nil {
-			s, err = at(series, sub)
+			s, err = runLook(series, sub)
 		}
 		var why *dispatch.LookError
 		switch {
 		case errors.Is(err, dispatch.ErrLookOver):
 			continue
 		case errors.Is(err, dispatch.ErrAsks) && op == "read":
-			return c.askToRead(f)
+			return c.readWithApproval(f)
 		case err == nil && s.Missing:
 			return s, missing()
 		case err == nil:
@@ -61,7 +61,7 @@ func (c *Connection) look(f file, op string, more map[string]any) (s files.Sight
 	}
 }
 
-func at(series *dispatch.Look, sub dispatch.Submission) (s files.Sight, err error) {
+func runLook(series *dispatch.Look, sub dispatch.Submission) (s files.Sight, err error) {
 	result, err := series.At(sub)
 	if err != nil {
 		return s, err
@@ -69,14 +69,14 @@ func at(series *dispatch.Look, sub dispatch.Submission) (s files.Sight, err erro
 	return s, json.Unmarshal([]byte(result.Text), &s)
 }
 
-func (c *Connection) call(limit sandbox.Limit, tool string, arguments map[string]any) (*message.ToolReturn, *rpcError) {
+func (c *Connection) runCall(limit sandbox.Limit, tool string, arguments map[string]any) (*message.ToolReturn, *rpcError) {
 	sub := c.submission(limit, message.NewID("codex-file"), tool, arguments)
 	c.session.endSeries()
 	wake := make(chan struct{}, 1)
 	sub.Wake = func() { notify(wake) }
 	w := c.srv.opt.Dispatch.Submit(sub)
 	defer w.Detach()
-	seen, gone := 0, c.gone
+	seen, gone := 0, c.closed
 	for {
 		select {
 		case <-wake:
@@ -107,7 +107,7 @@ func outcome(f dispatch.Final) (*message.ToolReturn, *rpcError) {
 }
 
 func (c *Connection) getMetadata(f file, _ pathParams) (any, *rpcError) {
-	s, e := c.look(f, "stat", nil)
+	s, e := c.fileOp(f, "stat", nil)
 	if e != nil {
 		return nil, e
 	}
@@ -118,12 +118,12 @@ func (c *Connection) getMetadata(f file, _ pathParams) (any, *rpcError) {
 }
 
 func (c *Connection) canonicalize(f file, _ pathParams) (any, *rpcError) {
-	s, e := c.look(f, "stat", nil)
+	s, e := c.fileOp(f, "stat", nil)
 	return object{"path": uriOf(s.Path)}, e
 }
 
 func (c *Connection) readFile(f file, _ pathParams) (any, *rpcError) {
-	s, e := c.load(f, nil)
+	s, e := c.readContent(f, nil)
 	if e != nil {
 		return nil, e
 	}
@@ -131,7 +131,7 @@ func (c *Connection) readFile(f file, _ pathParams) (any, *rpcError) {
 }
 
 func (c *Connection) readDirectory(f file, _ pathParams) (any, *rpcError) {
-	s, e := c.look(f, "list", nil)
+	s, e := c.fileOp(f, "list", nil)
 	entries := []object{}
 	for _, n := range s.Entries {
 		entries = append(entries, object{"fileName": n.Name, "isDirectory": n.Kind == "directory", "isFile": n.Kind == "file"})
@@ -150,22 +150,22 @@ type walkParams struct {
 }
 
 const (
-	mostDirectories = 10_000
-	mostEntries     = 100_000
+	maxDirectories = 10_000
+	maxEntries     = 100_000
 )
 
 // walk lists the files below a directory, level by level, without following links.
 func (c *Connection) walk(root file, a walkParams) (any, *rpcError) {
-	most, left := min(max(a.Options.MaxEntries, 0), mostEntries), min(max(a.Options.MaxDirectories, 0), mostDirectories)
+	entryLimit, dirsLeft := min(max(a.Options.MaxEntries, 0), maxEntries), min(max(a.Options.MaxDirectories, 0), maxDirectories)
 	entries, failed, truncated := []object{}, []object{}, false
 	for level, depth := []string{root.path}, 0; len(level) > 0 && depth < a.Options.MaxDepth; depth++ {
 		var below []string
 		for _, dir := range level {
-			if left--; left < 0 {
+			if dirsLeft--; dirsLeft < 0 {
 				truncated = true
 				break
 			}
-			s, e := c.look(file{dir, root.limit}, "list", nil)
+			s, e := c.fileOp(file{dir, root.limit}, "list", nil)
 			if e != nil && dir == root.path {
 				return nil, e
 			}
@@ -173,7 +173,7 @@ func (c *Connection) walk(root file, a walkParams) (any, *rpcError) {
 				failed = append(failed, object{"path": uriOf(dir), "message": e.Message})
 			}
 			for _, n := range s.Entries {
-				if truncated = len(entries) == most; truncated {
+				if truncated = len(entries) == entryLimit; truncated {
 					break
 				}
 				entries = append(entries, object{"path": uriOf(dir + "/" + n.Name), "kind": n.Kind})
@@ -206,10 +206,10 @@ const maxHandles = 128
 
 // open opens a file for readBlock. A handle is a path: each block is judged and read separately.
 func (c *Connection) open(f file, a openParams) (any, *rpcError) {
-	if _, e := c.load(f, map[string]any{"limit": 0}); e != nil {
+	if _, e := c.readContent(f, map[string]any{"limit": 0}); e != nil {
 		return nil, e
 	}
-	c.unload()
+	c.releaseContent()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, taken := c.handles[a.HandleID]
@@ -230,7 +230,7 @@ func (c *Connection) readBlock(a blockParams) (any, *rpcError) {
 	if !ok {
 		return nil, refuse("unknown file handle %q", a.HandleID)
 	}
-	s, e := c.load(f, map[string]any{"offset": max(a.Offset, 0), "limit": min(max(a.Len, 0), readBytes)})
+	s, e := c.readContent(f, map[string]any{"offset": max(a.Offset, 0), "limit": min(max(a.Len, 0), readBytes)})
 	if e != nil {
 		return nil, e
 	}
@@ -253,12 +253,12 @@ func (c *Connection) writeFile(f file, a contentParams) (any, *rpcError) {
 	if !utf8.Valid(a.DataBase64) {
 		return nil, refuse("%s was not written: its content is no text; write such a file with a command", f.path)
 	}
-	_, e := c.call(f.limit, "write_file", map[string]any{"file_path": f.path, "content": string(a.DataBase64)})
+	_, e := c.runCall(f.limit, "write_file", map[string]any{"file_path": f.path, "content": string(a.DataBase64)})
 	return struct{}{}, e
 }
 
 func (c *Connection) script(limit sandbox.Limit, argv ...string) (any, *rpcError) {
-	_, e := c.call(limit, "bash", map[string]any{"command": script(argv), "terminal": "off"})
+	_, e := c.runCall(limit, "bash", map[string]any{"command": script(argv), "terminal": "off"})
 	return struct{}{}, e
 }
 

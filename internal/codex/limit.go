@@ -60,15 +60,15 @@ func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 		return l, refuse("toold does not know a file system that is %q; nothing was done", files.Type)
 	}
 	l.Write = []string{}
-	everything := false
+	readsAll := false
 	for _, n := range files.Entries {
 		if e := s.apply(n, &l); e != nil {
 			return l, e
 		}
 		isRoot := n.Path.Type == "special" && n.Path.Value.Kind == "root"
-		everything = everything || isRoot && n.Path.Value.Subpath == ""
+		readsAll = readsAll || isRoot && n.Path.Value.Subpath == ""
 	}
-	if !everything {
+	if !readsAll {
 		return l, refuse("this sandbox of Codex lets commands read only some directories, which toold cannot keep; nothing was done. Let it read everything, and say in toold's policy and sandbox.hide what may not be read")
 	}
 	if len(l.Write) == 0 {

@@ -17,7 +17,7 @@ import (
 const (
 	chunkBytes = 32 << 10 // of one chunk
 	readBytes  = 4 << 20  // of one answer to process/read
-	keptChunks = 8 << 10  // of a process; also the most unwritten ones
+	maxChunks = 8 << 10  // of a process; also the most unwritten ones
 )
 
 // chunk is the position of output in the record of the call, or text of toold itself.
@@ -34,7 +34,7 @@ type process struct {
 	id       string
 	terminal bool          // the command has a terminal
 	input    bool          // it receives input
-	news     chan struct{} // capacity 1: the call may have changed
+	updates     chan struct{} // capacity 1: the call may have changed
 	decided  chan struct{} // closed when the command runs or never will
 
 	call      atomic.Pointer[dispatch.Call] // nil until it is submitted
@@ -49,11 +49,11 @@ type process struct {
 	refused *rpcError       // why it did not run
 	offsets [2]int64        // bytes of each stream in chunks
 	chunks  []chunk
-	last    uint64 // of a chunk or event
-	exit    uint64 // 0: none yet. The close is the next number
-	code    int
-	sent    uint64 // the last number written
-	written time.Time
+	lastSeq    uint64 // of a chunk or event
+	exitSeq    uint64 // 0: none yet. The close is the next number
+	exitCode    int
+	sentSeq    uint64 // the last number written
+	endWritten time.Time
 	changed chan struct{}   // closed and replaced when there is more
 	writes  map[string]bool // ids that were accepted
 }
@@ -76,26 +76,26 @@ func (p *process) unwatch() {
 	}
 }
 
-func (p *process) wake() { notify(p.news) }
+func (p *process) wake() { notify(p.updates) }
 
 func (p *process) pump() {
 	for {
 		select {
-		case <-p.news:
-		case <-p.session.gone:
+		case <-p.updates:
+		case <-p.session.dropped:
 			p.abandon()
 			return
 		}
-		over := p.advance()
-		p.session.poke()
-		if over {
+		done := p.handleEvents()
+		p.session.wakeWriter()
+		if done {
 			return
 		}
 	}
 }
 
-// advance handles what is new and reports whether that was the last.
-func (p *process) advance() (over bool) {
+// handleEvents handles what is new and reports whether that was the last.
+func (p *process) handleEvents() (done bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// The events are read first: the output is complete by the time the return is read.
@@ -113,9 +113,9 @@ func (p *process) advance() (over bool) {
 	if p.running = p.running || began; p.running {
 		p.capture = p.call.Load().Capture()
 	}
-	p.number()
+	p.assignNumbers()
 	if began || p.final != nil {
-		p.decide()
+		p.closeDecided()
 	}
 	return p.final != nil
 }
@@ -127,11 +127,11 @@ func (p *process) abandon() {
 	if !p.running && p.refused == nil {
 		p.refused = refuse("the session has ended")
 	}
-	p.decide()
+	p.closeDecided()
 }
 
-// decide closes decided once. The caller holds mu.
-func (p *process) decide() {
+// closeDecided closes decided once. The caller holds mu.
+func (p *process) closeDecided() {
 	select {
 	case <-p.decided:
 	default:
@@ -139,43 +139,43 @@ func (p *process) decide() {
 	}
 }
 
-// number numbers new output, then the end. It pauses while too much is unwritten, for a client that does not read. The
+// assignNumbers numbers new output, then the end. It pauses while too much is unwritten, for a client that does not read. The
 // caller holds mu.
-func (p *process) number() {
-	before := p.last
+func (p *process) assignNumbers() {
+	before := p.lastSeq
 	defer func() {
-		if p.last > before {
+		if p.lastSeq > before {
 			close(p.changed)
 			p.changed = make(chan struct{})
 		}
 	}()
 	numbered := p.capture == nil || p.numberOutput()
-	if !numbered || p.final == nil || p.exit > 0 {
+	if !numbered || p.final == nil || p.exitSeq > 0 {
 		return
 	}
-	p.conclude(*p.final)
+	p.numberEnd(*p.final)
 }
 
 // numberOutput reports whether it numbered all output. The caller holds mu.
 func (p *process) numberOutput() (all bool) {
-	for p.after(p.sent) < keptChunks {
+	for p.chunksAfter(p.sentSeq) < maxChunks {
 		s, n := p.capture.Turn(p.offsets)
 		if n = min(n, chunkBytes); n == 0 {
 			all = true
 			break
 		}
-		p.last++
-		p.chunks = append(p.chunks, chunk{seq: p.last, stream: s, from: p.offsets[s], size: n})
+		p.lastSeq++
+		p.chunks = append(p.chunks, chunk{seq: p.lastSeq, stream: s, from: p.offsets[s], size: n})
 		p.offsets[s] += n
 	}
-	if len(p.chunks) > 2*keptChunks {
-		p.chunks = append([]chunk(nil), p.chunks[len(p.chunks)-keptChunks:]...)
+	if len(p.chunks) > 2*maxChunks {
+		p.chunks = append([]chunk(nil), p.chunks[len(p.chunks)-maxChunks:]...)
 	}
 	return all
 }
 
-// conclude numbers the end. The caller holds mu.
-func (p *process) conclude(f dispatch.Final) {
+// numberEnd numbers the end. The caller holds mu.
+func (p *process) numberEnd(f dispatch.Final) {
 	switch {
 	case f.Return == nil:
 		p.refused = refuse("%s", f.Err.Message)
@@ -189,15 +189,15 @@ func (p *process) conclude(f dispatch.Final) {
 		return
 	}
 	if text := epilogue(*f.Return); text != "" {
-		p.last++
-		p.chunks = append(p.chunks, chunk{seq: p.last, stream: tools.Stderr, text: text})
+		p.lastSeq++
+		p.chunks = append(p.chunks, chunk{seq: p.lastSeq, stream: tools.Stderr, text: text})
 	}
-	p.code = 1
+	p.exitCode = 1
 	if f.Return.ExitCode != nil {
-		p.code = *f.Return.ExitCode
+		p.exitCode = *f.Return.ExitCode
 	}
-	p.exit = p.last + 1
-	p.last += 2
+	p.exitSeq = p.lastSeq + 1
+	p.lastSeq += 2
 }
 
 func epilogue(r message.ToolReturn) string {
@@ -219,16 +219,16 @@ func epilogue(r message.ToolReturn) string {
 	return "\n[toold] " + strings.Join(lines, "\n[toold] ") + "\n"
 }
 
-func (p *process) name(s tools.Stream) string {
+func (p *process) streamName(s tools.Stream) string {
 	if p.terminal {
 		return "pty"
 	}
 	return s.String()
 }
 
-// output reads a chunk. The caller holds mu.
-func (p *process) output(k chunk) outputChunk {
-	out := outputChunk{Seq: k.seq, Stream: p.name(k.stream), Chunk: []byte(k.text)}
+// readChunk reads a chunk. The caller holds mu.
+func (p *process) readChunk(k chunk) outputChunk {
+	out := outputChunk{Seq: k.seq, Stream: p.streamName(k.stream), Chunk: []byte(k.text)}
 	if k.text != "" {
 		return out
 	}
@@ -241,34 +241,34 @@ func (p *process) output(k chunk) outputChunk {
 	return out
 }
 
-// next returns the next frame to write, or nil.
-func (p *process) next() []byte {
+// nextFrame returns the next frame to write, or nil.
+func (p *process) nextFrame() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.announced.Load() {
 		return nil
 	}
-	if p.sent == p.last && p.exit == 0 {
-		p.number() // after a pause
+	if p.sentSeq == p.lastSeq && p.exitSeq == 0 {
+		p.assignNumbers() // after a pause
 	}
-	if p.sent == p.last {
+	if p.sentSeq == p.lastSeq {
 		return nil
 	}
 	n := notification{}
-	switch seq := p.sent + 1; {
-	case p.exit > 0 && seq == p.exit:
+	switch seq := p.sentSeq + 1; {
+	case p.exitSeq > 0 && seq == p.exitSeq:
 		n = notification{"process/exited", object{
-			"processId": p.id, "seq": seq, "exitCode": p.code,
+			"processId": p.id, "seq": seq, "exitCode": p.exitCode,
 			"sandboxDenied": false, // on true Codex asks to run the command without a sandbox
 		}}
-	case p.exit > 0 && seq > p.exit:
+	case p.exitSeq > 0 && seq > p.exitSeq:
 		n = notification{"process/closed", object{"processId": p.id, "seq": seq}}
-		p.written = time.Now()
+		p.endWritten = time.Now()
 		p.session.srv.opt.Dispatch.Delivered(p.call.Load())
 	default:
-		n = notification{"process/output", outputParams{p.id, p.output(p.chunks[len(p.chunks)-p.after(p.sent)])}}
+		n = notification{"process/output", outputParams{p.id, p.readChunk(p.chunks[len(p.chunks)-p.chunksAfter(p.sentSeq)])}}
 	}
-	p.sent++
+	p.sentSeq++
 	frame, err := json.Marshal(n)
 	if err != nil { // cannot happen: the types of wire.go marshal
 		return nil
@@ -276,8 +276,8 @@ func (p *process) next() []byte {
 	return frame
 }
 
-// after counts the chunks after seq. The caller holds mu.
-func (p *process) after(seq uint64) int {
+// chunksAfter counts the chunks after seq. The caller holds mu.
+func (p *process) chunksAfter(seq uint64) int {
 	n := len(p.chunks)
 	if n == 0 || p.chunks[n-1].seq <= seq {
 		return 0
@@ -285,11 +285,11 @@ func (p *process) after(seq uint64) int {
 	return int(min(uint64(n), p.chunks[n-1].seq-seq))
 }
 
-// writtenAt returns when the end was written; zero until then, and for a process that did not run.
-func (p *process) writtenAt() time.Time {
+// endWrittenAt returns when the end was written; zero until then, and for a process that did not run.
+func (p *process) endWrittenAt() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.written
+	return p.endWritten
 }
 
 func (p *process) ended() bool {
@@ -298,39 +298,39 @@ func (p *process) ended() bool {
 	return p.final != nil || p.refused != nil
 }
 
-// has reports whether there is something after seq. more is closed when there is more.
-func (p *process) has(seq uint64) (something bool, more <-chan struct{}) {
+// hasOutput reports whether there is something after seq. more is closed when there is more.
+func (p *process) hasOutput(seq uint64) (ready bool, more <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.after(seq) > 0 || p.exit > 0, p.changed
+	return p.chunksAfter(seq) > 0 || p.exitSeq > 0, p.changed
 }
 
-// outputAfter answers process/read with at most most bytes but at least one chunk. It is read from the record when it
+// pendingRead answers process/read with at most most bytes but at least one chunk. It is read from the record when it
 // is written.
-type outputAfter struct {
+type pendingRead struct {
 	process *process
 	seq     uint64
-	most    int64
+	limit    int64
 }
 
-func (o outputAfter) MarshalJSON() ([]byte, error) {
-	return json.Marshal(o.process.read(o.seq, o.most))
+func (o pendingRead) MarshalJSON() ([]byte, error) {
+	return json.Marshal(o.process.read(o.seq, o.limit))
 }
 
-func (p *process) read(seq uint64, most int64) readResult {
+func (p *process) read(seq uint64, limit int64) readResult {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := readResult{Chunks: []outputChunk{}, NextSeq: p.last + 1}
-	for _, k := range p.chunks[len(p.chunks)-p.after(seq):] {
+	r := readResult{Chunks: []outputChunk{}, NextSeq: p.lastSeq + 1}
+	for _, k := range p.chunks[len(p.chunks)-p.chunksAfter(seq):] {
 		size := max(k.size, int64(len(k.text)))
-		if most -= size; most < 0 && len(r.Chunks) > 0 {
+		if limit -= size; limit < 0 && len(r.Chunks) > 0 {
 			r.NextSeq = k.seq
 			break
 		}
-		r.Chunks = append(r.Chunks, p.output(k))
+		r.Chunks = append(r.Chunks, p.readChunk(k))
 	}
-	if p.exit > 0 && r.NextSeq > p.exit {
-		code := p.code
+	if p.exitSeq > 0 && r.NextSeq > p.exitSeq {
+		code := p.exitCode
 		r.Exited, r.ExitCode, r.Closed = true, &code, true
 	}
 	return r

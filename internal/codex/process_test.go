@@ -20,21 +20,21 @@ func TestOutputThatIsNotReadIsNotRemembered(t *testing.T) {
 	}
 	p.announced.Store(true)
 	var want [2]bytes.Buffer
-	for i := range 20 * keptChunks {
+	for i := range 20 * maxChunks {
 		s := tools.Stream(i % 2)
 		capture.Write(s, []byte{byte('a' + i%26)})
 		want[s].WriteByte(byte('a' + i%26))
 		if i%1000 == 0 {
-			p.number()
+			p.assignNumbers()
 		}
 	}
-	p.number()
-	if n := len(p.chunks); n > 2*keptChunks {
+	p.assignNumbers()
+	if n := len(p.chunks); n > 2*maxChunks {
 		t.Errorf("%d chunks are remembered", n)
 	}
 	var got [2]bytes.Buffer
 	for seq := uint64(1); ; seq++ {
-		frame := p.next()
+		frame := p.nextFrame()
 		if frame == nil {
 			break
 		}
@@ -48,7 +48,7 @@ func TestOutputThatIsNotReadIsNotRemembered(t *testing.T) {
 		}
 		got[s].Write(f.Params.Chunk)
 	}
-	if n := len(p.chunks); n > 2*keptChunks {
+	if n := len(p.chunks); n > 2*maxChunks {
 		t.Errorf("%d chunks are remembered in the end", n)
 	}
 	for s := range got {

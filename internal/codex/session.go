@@ -13,23 +13,23 @@ type session struct {
 	srv    *Server
 	id     string
 	client string
-	gone   chan struct{} // closed when the session is dropped
+	dropped   chan struct{} // closed when the session is dropped
 
-	// reading contains the current series of reads, or nil. It is taken out while it is used.
-	reading chan *dispatch.Look
+	// series contains the current series of reads, or nil. It is taken out while it is used.
+	series chan *dispatch.Look
 
 	mu        sync.Mutex
 	conn      *Connection // nil while none is attached
-	left      time.Time   // when the last one ended; zero while one is attached
-	leaving   *time.Timer
-	over      bool
+	detached      time.Time   // when the last one ended; zero while one is attached
+	linger   *time.Timer
+	ended      bool
 	processes map[string]*process
 	calls     map[string]int // processes started by each tool call
 }
 
-func (s *session) series(first dispatch.Submission) (*dispatch.Look, error) {
-	current := <-s.reading
-	defer func() { s.reading <- current }()
+func (s *session) readSeries(first dispatch.Submission) (*dispatch.Look, error) {
+	current := <-s.series
+	defer func() { s.series <- current }()
 	if current != nil && !current.Over() {
 		return current, nil
 	}
@@ -39,24 +39,24 @@ func (s *session) series(first dispatch.Submission) (*dispatch.Look, error) {
 }
 
 func (s *session) endSeries() {
-	if current := <-s.reading; current != nil {
+	if current := <-s.series; current != nil {
 		current.Close()
 	}
-	s.reading <- nil
+	s.series <- nil
 }
 
 // attach closes an earlier connection, which Codex has given up.
 func (s *session) attach(c *Connection) *rpcError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.ended {
 		return refuse("the session has ended")
 	}
-	if s.leaving != nil {
-		s.leaving.Stop()
+	if s.linger != nil {
+		s.linger.Stop()
 	}
 	earlier := s.conn
-	s.conn, s.left = c, time.Time{}
+	s.conn, s.detached = c, time.Time{}
 	if earlier != nil {
 		earlier.Close()
 	}
@@ -72,44 +72,44 @@ func (s *session) detach(c *Connection) {
 	if s.conn != c {
 		return
 	}
-	s.conn, s.left = nil, time.Now()
+	s.conn, s.detached = nil, time.Now()
 	for _, p := range s.processes {
 		p.unwatch()
 	}
-	if s.srv.opt.Linger >= 0 && !s.over {
-		s.leaving = time.AfterFunc(s.srv.opt.Linger, func() {
-			if !s.leftAt().IsZero() {
+	if s.srv.opt.Linger >= 0 && !s.ended {
+		s.linger = time.AfterFunc(s.srv.opt.Linger, func() {
+			if !s.detachedAt().IsZero() {
 				s.srv.drop(s)
 			}
 		})
 	}
 }
 
-// leftAt returns since when no connection is attached; zero while one is.
-func (s *session) leftAt() time.Time {
+// detachedAt returns since when no connection is attached; zero while one is.
+func (s *session) detachedAt() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.left
+	return s.detached
 }
 
 func (s *session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.ended {
 		return
 	}
-	s.over = true
-	close(s.gone)
+	s.ended = true
+	close(s.dropped)
 	for _, p := range s.processes {
 		p.unwatch()
 	}
 }
 
-func (s *session) poke() {
+func (s *session) wakeWriter() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil {
-		s.conn.poke()
+		s.conn.wakeWriter()
 	}
 }
 
@@ -119,8 +119,8 @@ func (s *session) find(id string) *process {
 	return s.processes[id]
 }
 
-// shown returns the processes whose output c writes. s may be nil.
-func (s *session) shown(c *Connection) []*process {
+// processesOf returns the processes whose output c writes. s may be nil.
+func (s *session) processesOf(c *Connection) []*process {
 	if s == nil {
 		return nil
 	}
@@ -132,18 +132,18 @@ func (s *session) shown(c *Connection) []*process {
 	return slices.Collect(maps.Values(s.processes))
 }
 
-// enter adds a process. If there are too many it removes the oldest ended one that was read.
-func (s *session) enter(p *process) *rpcError {
+// add adds a process. If there are too many it removes the oldest ended one that was read.
+func (s *session) add(p *process) *rpcError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.ended {
 		return refuse("the session has ended")
 	}
 	if s.processes[p.id] != nil {
 		return refuse("process %s already exists", p.id)
 	}
 	if len(s.processes) >= maxProcesses {
-		ended := oldest(s.processes, (*process).writtenAt)
+		ended := oldest(s.processes, (*process).endWrittenAt)
 		if ended == nil {
 			return refuse("%d processes of this session run already; nothing ran", maxProcesses)
 		}
@@ -161,7 +161,7 @@ func (s *session) remove(p *process) {
 	}
 }
 
-func (s *session) begun(call string) int {
+func (s *session) countStart(call string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls[call]++

@@ -19,14 +19,14 @@ import (
 const dialect message.Dialect = "codex"
 
 func (c *Connection) start(r request) {
-	p, e := c.begin(r.Params)
+	p, e := c.submit(r.Params)
 	if e != nil {
 		c.reply(r.ID, nil, e)
 		return
 	}
 	select {
 	case <-p.decided:
-	case <-c.gone:
+	case <-c.closed:
 		p.call.Load().Cancel("Codex went away before the command was let run")
 		<-p.decided
 	}
@@ -41,27 +41,27 @@ func (c *Connection) start(r request) {
 	}
 	c.reply(r.ID, processParams{p.id}, nil)
 	p.announced.Store(true) // not before: its output follows the answer
-	c.poke()
+	c.wakeWriter()
 }
 
-func (c *Connection) begin(params json.RawMessage) (*process, *rpcError) {
+func (c *Connection) submit(params json.RawMessage) (*process, *rpcError) {
 	var a startParams
 	if e := decode(params, &a); e != nil {
 		return nil, e
 	}
-	sub, e := c.starting(a)
+	sub, e := c.submissionOf(a)
 	if e != nil {
 		return nil, e
 	}
 	s := c.session
 	p := &process{
 		session: s, id: a.ProcessID, terminal: a.TTY, input: a.TTY || a.PipeStdin,
-		news: make(chan struct{}, 1), decided: make(chan struct{}), changed: make(chan struct{}), writes: make(map[string]bool),
+		updates: make(chan struct{}, 1), decided: make(chan struct{}), changed: make(chan struct{}), writes: make(map[string]bool),
 	}
-	if e := s.enter(p); e != nil {
+	if e := s.add(p); e != nil {
 		return nil, e
 	}
-	if n := s.begun(sub.Call.ID); n > 1 {
+	if n := s.countStart(sub.Call.ID); n > 1 {
 		sub.Call.ID = fmt.Sprintf("%s.%d", sub.Call.ID, n)
 	}
 	s.endSeries()
@@ -71,11 +71,11 @@ func (c *Connection) begin(params json.RawMessage) (*process, *rpcError) {
 	p.call.Store(p.watcher.Call())
 	p.mu.Unlock()
 	// Ends when the call has ended or the session is dropped; Server.Close waits.
-	c.srv.joined.Go(p.pump)
+	c.srv.pumps.Go(p.pump)
 	return p, nil
 }
 
-func (c *Connection) starting(a startParams) (dispatch.Submission, *rpcError) {
+func (c *Connection) submissionOf(a startParams) (dispatch.Submission, *rpcError) {
 	none := dispatch.Submission{}
 	switch {
 	case a.ProcessID == "":
@@ -156,23 +156,23 @@ func (c *Connection) readOutput(a readParams) (any, *rpcError) {
 	if e != nil {
 		return nil, e
 	}
-	most := int64(readBytes)
+	limit := int64(readBytes)
 	if a.MaxBytes != nil {
-		most = min(max(*a.MaxBytes, 0), most)
+		limit = min(max(*a.MaxBytes, 0), limit)
 	}
-	answer := outputAfter{p, a.AfterSeq, most}
-	late := time.NewTimer(time.Duration(min(max(a.WaitMS, 0), time.Hour.Milliseconds())) * time.Millisecond)
-	defer late.Stop()
+	answer := pendingRead{p, a.AfterSeq, limit}
+	timeout := time.NewTimer(time.Duration(min(max(a.WaitMS, 0), time.Hour.Milliseconds())) * time.Millisecond)
+	defer timeout.Stop()
 	for {
-		something, more := p.has(a.AfterSeq)
-		if something {
+		ready, more := p.hasOutput(a.AfterSeq)
+		if ready {
 			return answer, nil
 		}
 		select {
 		case <-more:
-		case <-late.C:
+		case <-timeout.C:
 			return answer, nil
-		case <-c.gone:
+		case <-c.closed:
 			return answer, nil
 		}
 	}
@@ -187,11 +187,11 @@ func (c *Connection) writeInput(a writeParams) (any, *rpcError) {
 		return object{"status": "starting"}, nil
 	case !p.input || p.ended():
 		return object{"status": "stdinClosed"}, nil
-	case !p.once(a.WriteID):
+	case !p.acceptWrite(a.WriteID):
 		return object{"status": "accepted"}, nil
 	}
 	if e := p.call.Load().Input(tools.Input{Data: a.Chunk}, nil); e != nil {
-		p.again(a.WriteID)
+		p.forgetWrite(a.WriteID)
 		return nil, refuse("%s", e.Message)
 	}
 	return object{"status": "accepted"}, nil
@@ -199,8 +199,8 @@ func (c *Connection) writeInput(a writeParams) (any, *rpcError) {
 
 const maxWrites = 4096
 
-// once reports whether a write is new: Codex repeats one whose answer was lost.
-func (p *process) once(id string) bool {
+// acceptWrite reports whether a write is new: Codex repeats one whose answer was lost.
+func (p *process) acceptWrite(id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if id == "" {
@@ -216,7 +216,7 @@ func (p *process) once(id string) bool {
 	return true
 }
 
-func (p *process) again(id string) {
+func (p *process) forgetWrite(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.writes, id)
