@@ -35,7 +35,7 @@ const (
 
 // A Server contains the sessions.
 type Server struct {
-	opt    Options
+	opt   Options
 	pumps sync.WaitGroup // one per pump
 
 	mu       sync.Mutex
@@ -60,7 +60,7 @@ func (s *Server) Close() {
 	s.pumps.Wait()
 }
 
-// openSession returns the session to resume, or a new one for "".
+// openSession returns the session with the id resume, or a new one if it is "".
 func (s *Server) openSession(client, resume string) (*session, *rpcError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ func oldest[T any](all map[string]T, at func(T) time.Time) (first T) {
 	return first
 }
 
-// drop removes a session. Its calls have their linger time.
+// drop removes a session. Its calls continue for their linger time.
 func (s *Server) drop(ss *session) {
 	s.mu.Lock()
 	delete(s.sessions, ss.id)

@@ -13,18 +13,18 @@ import (
 
 // A Connection is one client. A reader calls Accept and finally Close, a writer calls Run.
 type Connection struct {
-	srv    *Server
-	client string
-	write  func(frame []byte) error
-	closed   chan struct{} // closed by Close
-	closeOnce  sync.Once
-	wake   chan struct{} // capacity 1: there may be something to write
-	requestSlots  chan struct{} // one per request whose answer is not written
-	contentSlots  chan struct{} // one per unwritten answer with content of a file
-	handlers  sync.WaitGroup
+	srv          *Server
+	client       string
+	write        func(frame []byte) error
+	closed       chan struct{} // closed by Close
+	closeOnce    sync.Once
+	wake         chan struct{} // capacity 1: there may be something to write
+	requestSlots chan struct{} // one per request whose answer is not written
+	contentSlots chan struct{} // one per unwritten answer with content of a file
+	handlers     sync.WaitGroup
 
-	session *session                // nil until initialize; set by the reader
-	attached      atomic.Pointer[session] // the same, for the writer
+	session  *session                // nil until initialize; set by the reader
+	attached atomic.Pointer[session] // the same, for the writer
 
 	mu      sync.Mutex
 	queue   []response      // at most one for each request
@@ -52,7 +52,7 @@ func notify(wake chan<- struct{}) {
 	}
 }
 
-// Run writes until the connection ends, a write fails, or ending is ready and nothing is owed. It waits for the
+// Run writes until the connection ends, a write fails, or ending is ready and everything is written. It waits for the
 // connection's goroutines.
 func (c *Connection) Run(ending <-chan struct{}) {
 	defer c.leave()
@@ -85,7 +85,7 @@ func (c *Connection) leave() {
 	}
 }
 
-// writePending writes waiting answers and one piece of each process. busy: there may be more.
+// writePending writes the queued answers and one frame of each process. busy reports whether there may be more.
 func (c *Connection) writePending() (busy bool, err error) {
 	// Before the queue: a process announced later has its answer in the next one.
 	processes := slices.DeleteFunc(c.attached.Load().processesOf(c), func(p *process) bool { return !p.announced.Load() })
@@ -121,6 +121,7 @@ func (c *Connection) writePending() (busy bool, err error) {
 	return busy, nil
 }
 
+// drained reports whether every request is answered and the end of every process is written.
 func (c *Connection) drained() bool {
 	if len(c.requestSlots) > 0 {
 		return false
@@ -148,6 +149,7 @@ func (c *Connection) reply(id json.RawMessage, result any, e *rpcError) {
 // method carries out a request. Without an error, the result is not nil.
 type method func(c *Connection, params json.RawMessage) (any, *rpcError)
 
+// withParams returns a method that decodes its params for do.
 func withParams[P any](do func(*Connection, P) (any, *rpcError)) method {
 	return func(c *Connection, params json.RawMessage) (any, *rpcError) {
 		var p P
@@ -168,7 +170,7 @@ func withFile[P interface{ file() (file, *rpcError) }](do func(*Connection, file
 	})
 }
 
-// immediate are the methods that never block. They are carried out in order.
+// immediate lists the methods that never block. They are carried out in order.
 var immediate = map[string]method{
 	"environment/info":  (*Connection).info,
 	"process/write":     withParams((*Connection).writeInput),
@@ -176,6 +178,7 @@ var immediate = map[string]method{
 	"process/terminate": withParams((*Connection).terminate),
 }
 
+// blocking lists those that may block. Each request has a goroutine.
 var blocking = map[string]method{
 	"process/read":       withParams((*Connection).readOutput),
 	"fs/getMetadata":     withFile((*Connection).getMetadata),
@@ -281,11 +284,11 @@ func (c *Connection) environment() object {
 	return e
 }
 
-// content is an answer with content of a file. It takes an element of large until it is written.
+// content is an answer with content of a file. It occupies a content slot until it is written.
 type content map[string]any
 
-// readContent reads a part of a file. It blocks while too much content is unwritten. The caller returns a content or calls
-// unload.
+// readContent reads a part of a file. It blocks while too much content is unwritten. Unless it fails, the caller returns
+// a content or calls releaseContent.
 func (c *Connection) readContent(f file, part map[string]any) (s files.Sight, e *rpcError) {
 	select {
 	case c.contentSlots <- struct{}{}:
@@ -301,11 +304,11 @@ func (c *Connection) readContent(f file, part map[string]any) (s files.Sight, e 
 func (c *Connection) releaseContent() {
 	select {
 	case <-c.contentSlots:
-	default: // see askToRead
+	default: // see readWithApproval
 	}
 }
 
-// readWithApproval reads a file for which a person decides. The caller holds an element of large.
+// readWithApproval reads a file for which a person decides. The caller occupies a content slot.
 func (c *Connection) readWithApproval(f file) (s files.Sight, e *rpcError) {
 	c.releaseContent() // a person may take long
 	defer func() {

@@ -41,9 +41,9 @@ func (c *Connection) fileOp(f file, op string, more map[string]any) (s files.Sig
 	for {
 		series, err := c.session.readSeries(sub)
 		if err == nil {
-			s, err = runLook(series, sub)
+			s, err = lookIn(series, sub)
 		}
-		var why *dispatch.LookError
+		lookErr, judged := errors.AsType[*dispatch.LookError](err)
 		switch {
 		case errors.Is(err, dispatch.ErrLookOver):
 			continue
@@ -53,15 +53,15 @@ func (c *Connection) fileOp(f file, op string, more map[string]any) (s files.Sig
 			return s, missing()
 		case err == nil:
 			return s, nil
-		case errors.As(err, &why) && op == "read":
-			return s, refuse("%s", why.Text)
+		case judged && op == "read":
+			return s, refuse("%s", lookErr.Text)
 		}
 		// Codex looks for its files in all parent directories: denied ones count as missing, and no one is asked.
 		return s, missing()
 	}
 }
 
-func runLook(series *dispatch.Look, sub dispatch.Submission) (s files.Sight, err error) {
+func lookIn(series *dispatch.Look, sub dispatch.Submission) (s files.Sight, err error) {
 	result, err := series.At(sub)
 	if err != nil {
 		return s, err
@@ -69,6 +69,7 @@ func runLook(series *dispatch.Look, sub dispatch.Submission) (s files.Sight, err
 	return s, json.Unmarshal([]byte(result.Text), &s)
 }
 
+// runCall submits a call and waits for its return.
 func (c *Connection) runCall(limit sandbox.Limit, tool string, arguments map[string]any) (*message.ToolReturn, *rpcError) {
 	sub := c.submission(limit, message.NewID("codex-file"), tool, arguments)
 	c.session.endSeries()

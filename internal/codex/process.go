@@ -3,6 +3,7 @@ package codex
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,7 +18,7 @@ import (
 const (
 	chunkBytes = 32 << 10 // of one chunk
 	readBytes  = 4 << 20  // of one answer to process/read
-	maxChunks = 8 << 10  // of a process; also the most unwritten ones
+	maxChunks  = 8 << 10  // kept of a process, and unwritten
 )
 
 // chunk is the position of output in the record of the call, or text of toold itself.
@@ -34,28 +35,28 @@ type process struct {
 	id       string
 	terminal bool          // the command has a terminal
 	input    bool          // it receives input
-	updates     chan struct{} // capacity 1: the call may have changed
+	updates  chan struct{} // capacity 1: the call may have changed
 	decided  chan struct{} // closed when the command runs or never will
 
 	call      atomic.Pointer[dispatch.Call] // nil until it is submitted
 	announced atomic.Bool                   // the client knows that it runs
 
-	mu      sync.Mutex
-	watcher *dispatch.Watcher // nil while no connection is attached
-	seen    int               // events handled
-	running bool
-	capture *spool.Capture  // nil until it runs
-	final   *dispatch.Final // the end, numbered after all output
-	refused *rpcError       // why it did not run
-	offsets [2]int64        // bytes of each stream in chunks
-	chunks  []chunk
+	mu         sync.Mutex
+	watcher    *dispatch.Watcher // nil while no connection is attached
+	seen       int               // events handled
+	running    bool
+	capture    *spool.Capture  // nil until it runs
+	final      *dispatch.Final // the end, numbered after all output
+	refused    *rpcError       // why it did not run
+	offsets    [2]int64        // bytes of each stream in chunks
+	chunks     []chunk
 	lastSeq    uint64 // of a chunk or event
 	exitSeq    uint64 // 0: none yet. The close is the next number
-	exitCode    int
+	exitCode   int
 	sentSeq    uint64 // the last number written
 	endWritten time.Time
-	changed chan struct{}   // closed and replaced when there is more
-	writes  map[string]bool // ids that were accepted
+	changed    chan struct{}   // closed and replaced when there is more
+	writes     map[string]bool // ids that were accepted
 }
 
 func (p *process) watch() {
@@ -94,7 +95,7 @@ func (p *process) pump() {
 	}
 }
 
-// handleEvents handles what is new and reports whether that was the last.
+// handleEvents handles new events and output, and reports whether the call has ended.
 func (p *process) handleEvents() (done bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +121,7 @@ func (p *process) handleEvents() (done bool) {
 	return p.final != nil
 }
 
-// abandon cancels a pending decision.
+// abandon refuses a process that has not started.
 func (p *process) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,8 +140,8 @@ func (p *process) closeDecided() {
 	}
 }
 
-// assignNumbers numbers new output, then the end. It pauses while too much is unwritten, for a client that does not read. The
-// caller holds mu.
+// assignNumbers numbers new output, then the end. It pauses while a client that does not read leaves too much unwritten.
+// The caller holds mu.
 func (p *process) assignNumbers() {
 	before := p.lastSeq
 	defer func() {
@@ -169,12 +170,12 @@ func (p *process) numberOutput() (all bool) {
 		p.offsets[s] += n
 	}
 	if len(p.chunks) > 2*maxChunks {
-		p.chunks = append([]chunk(nil), p.chunks[len(p.chunks)-maxChunks:]...)
+		p.chunks = slices.Clone(p.chunks[len(p.chunks)-maxChunks:])
 	}
 	return all
 }
 
-// numberEnd numbers the end. The caller holds mu.
+// numberEnd numbers the exit and the close, or sets refused for a process that did not run. The caller holds mu.
 func (p *process) numberEnd(f dispatch.Final) {
 	switch {
 	case f.Return == nil:
@@ -298,19 +299,19 @@ func (p *process) ended() bool {
 	return p.final != nil || p.refused != nil
 }
 
-// hasOutput reports whether there is something after seq. more is closed when there is more.
+// hasOutput reports whether output after seq or the end exists. more is closed when more arrives.
 func (p *process) hasOutput(seq uint64) (ready bool, more <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.chunksAfter(seq) > 0 || p.exitSeq > 0, p.changed
 }
 
-// pendingRead answers process/read with at most most bytes but at least one chunk. It is read from the record when it
+// pendingRead answers process/read with at most limit bytes but at least one chunk, read from the record when the answer
 // is written.
 type pendingRead struct {
 	process *process
 	seq     uint64
-	limit    int64
+	limit   int64
 }
 
 func (o pendingRead) MarshalJSON() ([]byte, error) {
@@ -330,8 +331,7 @@ func (p *process) read(seq uint64, limit int64) readResult {
 		r.Chunks = append(r.Chunks, p.readChunk(k))
 	}
 	if p.exitSeq > 0 && r.NextSeq > p.exitSeq {
-		code := p.exitCode
-		r.Exited, r.ExitCode, r.Closed = true, &code, true
+		r.Exited, r.ExitCode, r.Closed = true, new(p.exitCode), true
 	}
 	return r
 }

@@ -10,19 +10,19 @@ import (
 )
 
 type session struct {
-	srv    *Server
-	id     string
-	client string
-	dropped   chan struct{} // closed when the session is dropped
+	srv     *Server
+	id      string
+	client  string
+	dropped chan struct{} // closed when the session is dropped
 
 	// series contains the current series of reads, or nil. It is taken out while it is used.
 	series chan *dispatch.Look
 
 	mu        sync.Mutex
 	conn      *Connection // nil while none is attached
-	detached      time.Time   // when the last one ended; zero while one is attached
-	linger   *time.Timer
-	ended      bool
+	detached  time.Time   // when the last one ended; zero while one is attached
+	linger    *time.Timer
+	ended     bool
 	processes map[string]*process
 	calls     map[string]int // processes started by each tool call
 }

@@ -75,25 +75,24 @@ func (c *Connection) submit(params json.RawMessage) (*process, *rpcError) {
 	return p, nil
 }
 
-func (c *Connection) submissionOf(a startParams) (dispatch.Submission, *rpcError) {
-	none := dispatch.Submission{}
+func (c *Connection) submissionOf(a startParams) (sub dispatch.Submission, e *rpcError) {
 	switch {
 	case a.ProcessID == "":
-		return none, badParams("processId is empty")
+		return sub, badParams("processId is empty")
 	case len(a.Argv) == 0 || a.Argv[0] == "":
-		return none, badParams("argv is empty")
+		return sub, badParams("argv is empty")
 	case a.Arg0 != nil:
-		return none, badParams("toold runs no program under another name (arg0); nothing ran")
+		return sub, badParams("toold runs no program under another name (arg0); nothing ran")
 	case a.EnforceManagedNetwork || !isNull(a.ManagedNetwork):
-		return none, refuse("this Codex wants its own network proxy for commands (managed network), which toold does not run; nothing ran. Switch it off in Codex: toold's policy decides which hosts commands reach")
+		return sub, refuse("this Codex wants its own network proxy for commands (managed network), which toold does not run; nothing ran. Switch it off in Codex: toold's policy decides which hosts commands reach")
 	}
 	dir, e := pathOf(a.Cwd)
 	if e != nil {
-		return none, e
+		return sub, e
 	}
 	limit, e := limitOf(a.Sandbox)
 	if e != nil {
-		return none, e
+		return sub, e
 	}
 	arguments := map[string]any{"command": script(a.Argv), "cwd": dir, "timeout": 0, "terminal": "off", "stdin": "closed"}
 	if a.TTY {
@@ -106,7 +105,7 @@ func (c *Connection) submissionOf(a startParams) (dispatch.Submission, *rpcError
 	if a.Metadata != nil {
 		id, thread = cmp.Or(a.Metadata.ToolCallID, id), a.Metadata.ThreadID
 	}
-	sub := c.submission(limit, id, "bash", arguments)
+	sub = c.submission(limit, id, "bash", arguments)
 	sub.Dir, sub.Request.Origin = dir, message.Origin{AgentID: thread, ConversationID: thread}
 	return sub, nil
 }
