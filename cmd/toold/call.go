@@ -134,7 +134,7 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 				c.say("%s", describe.Waits(w, c.stdin))
 			}
 		},
-		Output: c.live.Take,
+		Output: c.live.Receive,
 	}
 	stopCancel := context.AfterFunc(ctx, func() { peer.agent.Cancel(c.id, "interrupted at the terminal") })
 	defer stopCancel()
@@ -188,7 +188,7 @@ func (c *callRun) printResult(ret message.ToolReturn) {
 		_ = console.Show(c.Err, "toold: "+display.Visible(c.failure(ret))+"\n")
 		return
 	}
-	if c.live.Mid && executor.IsTerminal(c.Out) {
+	if c.live.MidLine && executor.IsTerminal(c.Out) {
 		fmt.Fprintln(c.Err)
 	}
 	if ret.ExitCode != nil {

@@ -24,24 +24,24 @@ import (
 // input is a no.
 func AskPerson(in *bufio.Reader, out io.Writer, r message.ApprovalRequest) client.Decision {
 	flags := describe.WideningFlags(r.MayWiden)
-	wider := ""
+	escalate := ""
 	if len(flags) > 0 {
-		wider = "[w]iden its sandbox for this once, "
+		escalate = "[w]iden its sandbox for this once, "
 	}
 	for {
-		fmt.Fprintf(out, "Run it? [y]es once, %s%s[n]o; words after it go to the agent as the reason: ", choices(r), wider)
+		fmt.Fprintf(out, "Run it? [y]es once, %s%s[n]o; words after it go to the agent as the reason: ", choices(r), escalate)
 		line, err := in.ReadString('\n')
 		if err != nil {
 			return client.Decision{Reason: "the terminal was closed"}
 		}
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if d, ok := remembering(word, rest, r); ok {
+		if d, ok := parseRemember(word, rest, r); ok {
 			return d
 		}
 		d := client.Decision{Reason: strings.TrimSpace(rest)}
-		yes, clear := yesOrNo(word)
+		yes, ok := yesOrNo(word)
 		switch word = strings.ToLower(word); {
-		case clear:
+		case ok:
 			d.Approve = yes
 			return d
 		case len(flags) == 0 || word != "w" && word != "widen":
@@ -54,7 +54,7 @@ func AskPerson(in *bufio.Reader, out io.Writer, r message.ApprovalRequest) clien
 	}
 }
 
-func yesOrNo(word string) (yes, clear bool) {
+func yesOrNo(word string) (yes, ok bool) {
 	switch strings.ToLower(word) {
 	case "y", "yes", "a", "allow":
 		return true, true
@@ -65,7 +65,7 @@ func yesOrNo(word string) (yes, clear bool) {
 }
 
 // askWidening reads an escalation, which needs a yes of its own.
-func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Widening, sure bool) {
+func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Widening, confirmed bool) {
 	for {
 		fmt.Fprintf(out, "  It may be given %s.\n  Give it (nothing goes back): ", strings.Join(flags, ", "))
 		line, err := in.ReadString('\n')
@@ -80,11 +80,11 @@ func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Wid
 	for {
 		fmt.Fprintf(out, "  Then, for this one call:\n%s  Sure? [y]es, [n]o: ", describe.Bullets(w.Lines()))
 		line, err := in.ReadString('\n')
-		yes, clear := yesOrNo(strings.TrimSpace(line))
-		if clear && yes {
+		yes, ok := yesOrNo(strings.TrimSpace(line))
+		if ok && yes {
 			return w, true
 		}
-		if clear || err != nil {
+		if ok || err != nil {
 			return message.Widening{}, false
 		}
 	}
@@ -98,9 +98,9 @@ var scopes = map[string]string{
 	"r": "rule", "rule": "rule",
 }
 
-// remembering reads an answer for more than one call or with a change; ok is false for others and for what is not
+// parseRemember reads an answer for more than one call or with a change; ok is false for others and for what is not
 // offered.
-func remembering(word, rest string, r message.ApprovalRequest) (d client.Decision, ok bool) {
+func parseRemember(word, rest string, r message.ApprovalRequest) (d client.Decision, ok bool) {
 	word, rest = strings.ToLower(word), strings.TrimSpace(rest)
 	if word == "e" || word == "edit" {
 		d.Arguments, ok = editedArguments(r, rest)

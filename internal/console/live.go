@@ -10,8 +10,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// livePieces of up to 32 KiB wait to be printed. Further ones are read from the record.
-const livePieces = 128
+// maxPending of up to 32 KiB wait to be printed. Further ones are read from the record.
+const maxPending = 128
 
 type piece struct {
 	stream string
@@ -32,15 +32,15 @@ type Live struct {
 	printing  sync.WaitGroup
 
 	// Owned by the printing goroutine until Close returns.
-	at      map[string]int64 // printed or missing, by stream
+	printed map[string]int64 // printed or missing, by stream
 	missing int64            // bytes that the record did not have
 	err     error            // of printing; nothing is printed after it
-	Mid     bool             // standard output is within a line
+	MidLine bool             // standard output is within a line
 }
 
 // Start prints what Take receives, until Close. When ctx ends, it reads no more from Record.
 func (l *Live) Start(ctx context.Context) {
-	l.pieces, l.at = make(chan piece, livePieces), map[string]int64{}
+	l.pieces, l.printed = make(chan piece, maxPending), map[string]int64{}
 	l.out, l.errs = NewPrinter(l.Out, l.Raw), NewPrinter(l.Err, l.Raw)
 	// Ends when Close was called and all is printed.
 	l.printing.Go(func() {
@@ -51,8 +51,8 @@ func (l *Live) Start(ctx context.Context) {
 	})
 }
 
-// Take takes a piece of output, for client.Events. It never waits.
-func (l *Live) Take(d message.OutputDelta, data []byte) {
+// Receive takes a piece of output, for client.Events. It never waits.
+func (l *Live) Receive(d message.OutputDelta, data []byte) {
 	select {
 	case l.pieces <- piece{d.Stream, d.Offset, data}:
 	default: // Fill reads it
@@ -73,30 +73,30 @@ func (l *Live) Finish() {
 
 // Fill prints a stream up to an offset, from the record.
 func (l *Live) Fill(ctx context.Context, stream string, to int64) {
-	for l.at[stream] < to && l.err == nil && ctx.Err() == nil {
-		from := l.at[stream]
+	for l.printed[stream] < to && l.err == nil && ctx.Err() == nil {
+		from := l.printed[stream]
 		out, data, err := l.Record(ctx, message.GetOutput{Stream: stream, Offset: from, Limit: to - from})
 		if err != nil || out.Offset >= to || len(data) == 0 {
 			break
 		}
 		l.missing += out.Offset - from
-		l.at[stream] = out.Offset
+		l.printed[stream] = out.Offset
 		l.Print(stream, data[:min(int64(len(data)), to-out.Offset)])
 	}
-	if rest := to - l.at[stream]; rest > 0 {
+	if rest := to - l.printed[stream]; rest > 0 {
 		l.missing += rest
-		l.at[stream] = to
+		l.printed[stream] = to
 	}
 }
 
 // Print prints a piece of a stream.
 func (l *Live) Print(stream string, data []byte) {
-	l.at[stream] += int64(len(data))
+	l.printed[stream] += int64(len(data))
 	out := l.out
 	if stream == "stderr" {
 		out = l.errs
 	} else if len(data) > 0 {
-		l.Mid = data[len(data)-1] != '\n'
+		l.MidLine = data[len(data)-1] != '\n'
 	}
 	if l.err != nil {
 		return
@@ -119,19 +119,19 @@ func (l *Live) Problem() error {
 
 // How often Output looks at a running call.
 const (
-	lookSoon = 50 * time.Millisecond
-	lookLate = time.Second
+	minPoll = 50 * time.Millisecond
+	maxPoll = time.Second
 )
 
 // Output prints the recorded output of a call up to its present end or, with follow, the end of the call.
 func (c Console) Output(ctx context.Context, conn *client.Client, q message.GetOutput, follow, raw bool) error {
 	out := NewPrinter(c.Out, raw)
 	defer out.Close()
-	pause := lookSoon
+	pause := minPoll
 	for {
 		answer, data, err := conn.GetOutput(ctx, q)
 		if err == nil {
-			err = c.piece(answer, data, out)
+			err = c.printPiece(answer, data, out)
 		}
 		if err != nil {
 			return err
@@ -141,19 +141,19 @@ func (c Console) Output(ctx context.Context, conn *client.Client, q message.GetO
 		case answer.EOF || !follow && len(data) == 0:
 			return nil
 		case len(data) > 0:
-			pause = lookSoon
+			pause = minPoll
 			continue
 		}
 		select {
 		case <-time.After(pause):
-			pause = min(2*pause, lookLate)
+			pause = min(2*pause, maxPoll)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-func (c Console) piece(answer message.Output, data []byte, out Printer) error {
+func (c Console) printPiece(answer message.Output, data []byte, out Printer) error {
 	if c.JSON {
 		if len(data) == 0 && !answer.EOF && answer.Gap == nil {
 			return nil

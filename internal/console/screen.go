@@ -17,56 +17,56 @@ import (
 
 // callScreen turns the events of calls into lines for people. Each call has a letter. watcher.mu guards it.
 type callScreen struct {
-	calls map[callName]*watchedCall
-	last  int
-	from  string // the caller that was shown last
+	calls      map[callKey]*watchedCall
+	lastNumber int
+	lastCaller string // the caller that was shown last
 
-	asking bool // output would scroll the question away
-	since  time.Time
-	lines  int // shown since then
+	paused        bool // output would scroll the question away
+	windowStart   time.Time
+	linesInWindow int // shown since then
 }
 
-// mostLines of output are shown per second.
-const mostLines = 100
+// maxLinesPerSecond of output are shown per second.
+const maxLinesPerSecond = 100
 
-// room counts a line of output, and reports whether it may be shown now.
-func (s *callScreen) room() bool {
-	if now := time.Now(); now.Sub(s.since) >= time.Second {
-		s.since, s.lines = now, 0
+// allowLine counts a line of output, and reports whether it may be shown now.
+func (s *callScreen) allowLine() bool {
+	if now := time.Now(); now.Sub(s.windowStart) >= time.Second {
+		s.windowStart, s.linesInWindow = now, 0
 	}
-	s.lines++
-	return !s.asking && s.lines <= mostLines
+	s.linesInWindow++
+	return !s.paused && s.linesInWindow <= maxLinesPerSecond
 }
 
-type callName struct{ client, agent, id string }
+type callKey struct{ client, agent, id string }
 
 type watchedCall struct {
 	screen  *callScreen
 	id      string
 	letter  string
 	decided bool              // the decision was shown
-	rest    map[string][]byte // an unfinished line, by stream
-	left    int               // hidden lines
+	partial map[string][]byte // an unfinished line, by stream
+	hidden  int               // hidden lines
 }
 
-// mostRest bounds an unfinished line.
-const mostRest = 8 << 10
+// maxPartialLine bounds an unfinished line.
+const maxPartialLine = 8 << 10
 
-func (w *watcher) event(e message.SubscriptionEvent) {
+func (w *watcher) handleEvent(e message.SubscriptionEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e.Seq > 0 {
-		w.wants.After = &e.Seq
+		w.subscription.After = &e.Seq
 	}
 	switch {
 	case e.Topic == message.TopicQuestion:
-		withEvent(e, w.requested)
+		withEvent(e, w.showRequest)
 	case e.Topic == message.TopicAnswer:
-		withEvent(e, w.resolved)
+		withEvent(e, w.showResolution)
 	case w.JSON:
 		_ = w.Emit(e)
 	default:
-		_ = w.Show(w.calls.text(e))
+		_ = w.Show(w.calls.render(e))
 	}
 }
 
@@ -78,12 +78,12 @@ func withEvent[T any](e message.SubscriptionEvent, show func(T)) {
 	}
 }
 
-func (s *callScreen) text(e message.SubscriptionEvent) (text string) {
-	var about askedCall
+func (s *callScreen) render(e message.SubscriptionEvent) (text string) {
+	var about callFrame
 	if json.Unmarshal(e.Event, &about) != nil {
 		return ""
 	}
-	name := callName{e.Client, e.AgentID, cmp.Or(about.CallID, about.ToolCall.ID)}
+	name := callKey{e.Client, e.AgentID, cmp.Or(about.CallID, about.ToolCall.ID)}
 	c := s.calls[name]
 	switch {
 	case c != nil:
@@ -91,47 +91,47 @@ func (s *callScreen) text(e message.SubscriptionEvent) (text string) {
 		return "" // its call has ended, and was shown with its return
 	default:
 		c = s.add(name)
-		text = c.letter + "  " + about.line() + "\n" + s.asker(e)
+		text = c.letter + "  " + about.commandLine() + "\n" + s.callerLine(e)
 	}
 	switch e.Topic {
 	case message.TopicDecision:
-		withEvent(e, func(d message.PolicyDecision) { text += c.decision(d.Action, d.Rule, d.Reason) })
+		withEvent(e, func(d message.PolicyDecision) { text += c.decisionLine(d.Action, d.Rule, d.Reason) })
 	case message.TopicWaiting:
-		text += c.flush() + c.line("waits for input")
+		text += c.flush() + c.labelled("waits for input")
 	case message.TopicOutput:
-		withEvent(e, func(d message.OutputDelta) { text += c.output(d) })
+		withEvent(e, func(d message.OutputDelta) { text += c.outputLines(d) })
 	case message.TopicReturn:
 		delete(s.calls, name)
 		withEvent(e, func(r message.ToolReturn) {
 			if d := r.Decision; d != nil && !c.decided {
-				text += c.decision(d.Action, d.Rule, d.Reason)
+				text += c.decisionLine(d.Action, d.Rule, d.Reason)
 			}
-			text += c.flush() + c.line("%s", returned(r))
+			text += c.flush() + c.labelled("%s", returnText(r))
 		})
 	}
 	return text
 }
 
-// asker names the caller, unless it is the last one.
-func (s *callScreen) asker(e message.SubscriptionEvent) string {
+// callerLine names the caller, unless it is the last one.
+func (s *callScreen) callerLine(e message.SubscriptionEvent) string {
 	from := describe.Asker(message.Asker{Client: e.Client, AgentID: e.AgentID, ConversationID: e.ConversationID}, "   ")
-	if from == s.from {
+	if from == s.lastCaller {
 		return ""
 	}
-	s.from = from
+	s.lastCaller = from
 	return from
 }
 
-func (c *watchedCall) decision(action, rule, reason string) string {
+func (c *watchedCall) decisionLine(action, rule, reason string) string {
 	c.decided = true
 	if action == "allow" || reason == "" {
-		return c.line("%s, rule %s", action, rule)
+		return c.labelled("%s, rule %s", action, rule)
 	}
-	return c.line("%s: %s", action, reason)
+	return c.labelled("%s: %s", action, reason)
 }
 
-// askedCall is what every frame about a call may have.
-type askedCall struct {
+// callFrame is what every frame about a call may have.
+type callFrame struct {
 	CallID   string `json:"tool_call_id"`
 	ToolName string `json:"tool_name"`
 	ToolCall struct {
@@ -142,7 +142,7 @@ type askedCall struct {
 	} `json:"tool_call"`
 }
 
-func (a askedCall) line() string {
+func (a callFrame) commandLine() string {
 	tool := cmp.Or(a.ToolCall.ToolName, a.ToolCall.Name)
 	if tool == "" {
 		return display.Short(strings.TrimSpace(a.ToolName + " " + a.CallID))
@@ -156,72 +156,72 @@ func (a askedCall) line() string {
 }
 
 // add assigns the next letter: A to Z, then AA.
-func (s *callScreen) add(name callName) *watchedCall {
+func (s *callScreen) add(name callKey) *watchedCall {
 	if s.calls == nil {
-		s.calls = map[callName]*watchedCall{}
+		s.calls = map[callKey]*watchedCall{}
 	}
-	s.last++
+	s.lastNumber++
 	letter := ""
-	for n := s.last; n > 0; n = (n - 1) / 26 {
+	for n := s.lastNumber; n > 0; n = (n - 1) / 26 {
 		letter = string(rune('A'+(n-1)%26)) + letter
 	}
-	c := &watchedCall{screen: s, id: name.id, letter: letter, rest: map[string][]byte{}}
+	c := &watchedCall{screen: s, id: name.id, letter: letter, partial: map[string][]byte{}}
 	s.calls[name] = c
 	return c
 }
 
-func (c *watchedCall) line(format string, args ...any) string {
+func (c *watchedCall) labelled(format string, args ...any) string {
 	return c.letter + "  " + display.Short(fmt.Sprintf(format, args...)) + "\n"
 }
 
-func (c *watchedCall) output(d message.OutputDelta) (text string) {
+func (c *watchedCall) outputLines(d message.OutputDelta) (text string) {
 	data := []byte(d.Data)
 	if d.DataB64 != "" {
 		data, _ = base64.StdEncoding.DecodeString(d.DataB64)
 	}
 	if d.Gap != nil {
-		text = c.flush() + c.line("(%d bytes came too fast to be shown; toold output prints them)", d.Gap.To-d.Gap.From)
+		text = c.flush() + c.labelled("(%d bytes came too fast to be shown; toold output prints them)", d.Gap.To-d.Gap.From)
 	}
-	data = append(c.rest[d.Stream], data...)
+	data = append(c.partial[d.Stream], data...)
 	for {
 		end := bytes.IndexByte(data, '\n') + 1
-		if end == 0 && len(data) < mostRest {
-			c.rest[d.Stream] = data
+		if end == 0 && len(data) < maxPartialLine {
+			c.partial[d.Stream] = data
 			return text
 		}
 		if end == 0 {
-			end = mostRest
+			end = maxPartialLine
 		}
-		text += c.printed(d.Stream, data[:end])
+		text += c.outputLine(d.Stream, data[:end])
 		data = data[end:]
 	}
 }
 
 func (c *watchedCall) flush() (text string) {
 	for _, stream := range []string{"stdout", "stderr"} {
-		if len(c.rest[stream]) > 0 {
-			text += c.printed(stream, c.rest[stream])
+		if len(c.partial[stream]) > 0 {
+			text += c.outputLine(stream, c.partial[stream])
 		}
 	}
-	clear(c.rest)
-	return text + c.leftOut()
+	clear(c.partial)
+	return text + c.hiddenNotice()
 }
 
-func (c *watchedCall) leftOut() string {
-	left := c.left
-	if c.left = 0; left == 0 {
+func (c *watchedCall) hiddenNotice() string {
+	left := c.hidden
+	if c.hidden = 0; left == 0 {
 		return ""
 	}
-	return c.line("(%d lines are not shown; toold output %s prints them)", left, c.id)
+	return c.labelled("(%d lines are not shown; toold output %s prints them)", left, c.id)
 }
 
-// printed is a line of output without control sequences but colours. Of a progress bar the last state is left.
-func (c *watchedCall) printed(stream string, line []byte) string {
-	if !c.screen.room() {
-		c.left++
+// outputLine is a line of output without control sequences but colours. Of a progress bar the last state is left.
+func (c *watchedCall) outputLine(stream string, line []byte) string {
+	if !c.screen.allowLine() {
+		c.hidden++
 		return ""
 	}
-	before := c.leftOut()
+	before := c.hiddenNotice()
 	line = bytes.TrimRight(line, "\r\n")
 	if i := bytes.LastIndexByte(line, '\r'); i >= 0 {
 		line = line[i+1:]
@@ -237,7 +237,7 @@ func (c *watchedCall) printed(stream string, line []byte) string {
 	return before + c.letter + mark + display.Mark(shown.String()) + "\n"
 }
 
-func returned(r message.ToolReturn) string {
+func returnText(r message.ToolReturn) string {
 	first, _, _ := strings.Cut(r.Result, "\n")
 	took := (time.Duration(r.DurationMS) * time.Millisecond).Round(100 * time.Millisecond)
 	switch {

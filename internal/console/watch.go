@@ -20,33 +20,33 @@ import (
 	"github.com/toold/toold/message"
 )
 
-var watched = []string{"request", "decision", "question", "answer", "waiting", "output", "return"}
+var watchTopics = []string{"request", "decision", "question", "answer", "waiting", "output", "return"}
 
 // watcher shows calls and takes answers. Each answer names its question, so that nothing typed earlier decides it.
 type watcher struct {
 	Console
-	dial  func(context.Context) (*client.Client, error)
-	wants message.Subscribe // After: the last event seen
+	dial         func(context.Context) (*client.Client, error)
+	subscription message.Subscribe // After: the last event seen
 
-	mu     sync.Mutex
-	client *client.Client // the current connection
-	calls  callScreen
-	open   map[int]message.ApprovalRequest // by number
-	unsure map[string]bool                 // open ones of the last connection, not listed by this one yet
-	number map[string]int                  // of each approval that was shown
-	ended  map[string]bool                 // approvals that were answered
+	mu          sync.Mutex
+	client      *client.Client // the current connection
+	calls       callScreen
+	pending     map[int]message.ApprovalRequest // by number
+	unconfirmed map[string]bool                 // open ones of the last connection, not listed by this one yet
+	numbers     map[string]int                  // of each approval that was shown
+	resolvedIDs map[string]bool                 // approvals that were answered
 }
 
 // Watch shows what calls do and takes answers to their questions until ctx ends. dial connects an approver.
-func (c Console) Watch(ctx context.Context, dial func(context.Context) (*client.Client, error), wants message.Subscribe) error {
+func (c Console) Watch(ctx context.Context, dial func(context.Context) (*client.Client, error), subscription message.Subscribe) error {
 	conn, err := dial(ctx)
 	if err != nil {
 		return err
 	}
-	wants.Topics = watched
-	w := &watcher{Console: c, dial: dial, wants: wants, client: conn, open: map[int]message.ApprovalRequest{}, number: map[string]int{}, ended: map[string]bool{}}
+	subscription.Topics = watchTopics
+	w := &watcher{Console: c, dial: dial, subscription: subscription, client: conn, pending: map[int]message.ApprovalRequest{}, numbers: map[string]int{}, resolvedIDs: map[string]bool{}}
 	// Ends at the end of standard input, or with the program.
-	go w.answers(ctx)
+	go w.readAnswers(ctx)
 	for conn != nil {
 		err := w.follow(ctx, conn)
 		conn.Close()
@@ -54,10 +54,10 @@ func (c Console) Watch(ctx context.Context, dial func(context.Context) (*client.
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.As(err, &refused) && w.wants.After == nil:
+		case errors.As(err, &refused) && w.subscription.After == nil:
 			return errors.New(display.Short(refused.Message))
 		case refused != nil:
-			w.wants.After = nil // another journal
+			w.subscription.After = nil // another journal
 		default:
 			fmt.Fprintln(c.Err, "toold: the connection to the daemon was lost; it is awaited")
 		}
@@ -86,89 +86,89 @@ func (w *watcher) redial(ctx context.Context) *client.Client {
 
 func (w *watcher) follow(ctx context.Context, c *client.Client) error {
 	w.mu.Lock()
-	w.unsure = map[string]bool{}
-	for _, r := range w.open {
-		w.unsure[r.ID] = true
+	w.unconfirmed = map[string]bool{}
+	for _, r := range w.pending {
+		w.unconfirmed[r.ID] = true
 	}
 	w.mu.Unlock()
 	var listing sync.WaitGroup
 	defer listing.Wait()
-	return c.Subscribe(ctx, w.wants, client.SubscriptionEvents{
+	return c.Subscribe(ctx, w.subscription, client.SubscriptionEvents{
 		Subscribed: func(after int64) {
-			if w.wants.After == nil {
+			if w.subscription.After == nil {
 				fmt.Fprintf(w.Err, "toold: waiting for calls in %s; answer questions with: yes NUMBER, or: no NUMBER WHY; Ctrl-C ends\n", c.Hello().Workspace)
 			}
-			w.wants.After = &after
+			w.subscription.After = &after
 			// Ends with its answer or the connection.
-			listing.Go(func() { w.waiting(ctx, c) })
+			listing.Go(func() { w.listPending(ctx, c) })
 		},
-		Event: w.event,
+		Event: w.handleEvent,
 		Gap: func(g message.SubscriptionGap) {
 			fmt.Fprintf(w.Err, "toold: %d events came too fast to be shown\n", g.Skipped)
 		},
 	})
 }
 
-func (w *watcher) waiting(ctx context.Context, c *client.Client) {
+func (w *watcher) listPending(ctx context.Context, c *client.Client) {
 	list, err := c.ListApprovals(ctx)
 	if err != nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.listed(list)
+	w.reconcile(list)
 }
 
-// listed closes what is not in the list of waiting questions and was not asked again. The caller holds mu.
-func (w *watcher) listed(list []message.ApprovalRequest) {
+// reconcile closes what is not in the list of waiting questions and was not asked again. The caller holds mu.
+func (w *watcher) reconcile(list []message.ApprovalRequest) {
 	for _, r := range list {
-		agent, conversation := w.wants.AgentID, w.wants.ConversationID
+		agent, conversation := w.subscription.AgentID, w.subscription.ConversationID
 		ofAgent := agent == "" || agent == r.AgentID
 		if ofAgent && (conversation == "" || conversation == r.ConversationID) {
-			w.requested(r)
+			w.showRequest(r)
 		}
 	}
-	for id := range w.unsure {
-		w.close(message.ApprovalResolved{MessageType: "approval_resolved", ID: id, Reason: "it waits no longer"})
+	for id := range w.unconfirmed {
+		w.closeRequest(message.ApprovalResolved{MessageType: "approval_resolved", ID: id, Reason: "it waits no longer"})
 	}
 }
 
-// requested shows a question, once while it waits. The caller holds mu.
-func (w *watcher) requested(r message.ApprovalRequest) {
-	delete(w.unsure, r.ID)
-	number, shown := w.number[r.ID]
-	if w.ended[r.ID] || w.open[number].ID != "" {
+// showRequest shows a question, once while it waits. The caller holds mu.
+func (w *watcher) showRequest(r message.ApprovalRequest) {
+	delete(w.unconfirmed, r.ID)
+	number, shown := w.numbers[r.ID]
+	if w.resolvedIDs[r.ID] || w.pending[number].ID != "" {
 		return
 	}
 	if !shown {
-		number = len(w.number) + 1
-		w.number[r.ID] = number
+		number = len(w.numbers) + 1
+		w.numbers[r.ID] = number
 	}
-	w.open[number], w.calls.asking = r, true
+	w.pending[number], w.calls.paused = r, true
 	w.Print(r, fmt.Sprintf("[%d] %s  %s", number, r.ID, describe.Asked(r)))
 }
 
-// resolved shows the answer to a question. The caller holds mu.
-func (w *watcher) resolved(r message.ApprovalResolved) {
-	w.ended[r.ID] = true
-	w.close(r)
+// showResolution shows the answer to a question. The caller holds mu.
+func (w *watcher) showResolution(r message.ApprovalResolved) {
+	w.resolvedIDs[r.ID] = true
+	w.closeRequest(r)
 }
 
-// close shows why a question cannot be answered. The caller holds mu.
-func (w *watcher) close(r message.ApprovalResolved) {
-	number := w.number[r.ID]
-	if w.open[number].ID == "" {
+// closeRequest shows why a question cannot be answered. The caller holds mu.
+func (w *watcher) closeRequest(r message.ApprovalResolved) {
+	number := w.numbers[r.ID]
+	if w.pending[number].ID == "" {
 		return
 	}
-	delete(w.open, number)
-	w.calls.asking = len(w.open) > 0
+	delete(w.pending, number)
+	w.calls.paused = len(w.pending) > 0
 	w.Print(r, fmt.Sprintf("[%d] %s  %s\n", number, r.ID, display.Short(describe.Resolved(r))))
 }
 
-const mostTyped = 64 << 10
+const maxTypedLine = 64 << 10
 
-func (w *watcher) answers(ctx context.Context) {
-	in := bufio.NewReaderSize(w.In, mostTyped)
+func (w *watcher) readAnswers(ctx context.Context) {
+	in := bufio.NewReaderSize(w.In, maxTypedLine)
 	for {
 		line, more, err := in.ReadLine()
 		long := more
@@ -177,9 +177,9 @@ func (w *watcher) answers(ctx context.Context) {
 		}
 		switch {
 		case long:
-			fmt.Fprintf(w.Err, "toold: a line of more than %d bytes answers nothing; type a shorter one\n", mostTyped)
+			fmt.Fprintf(w.Err, "toold: a line of more than %d bytes answers nothing; type a shorter one\n", maxTypedLine)
 		case err == nil && len(bytes.TrimSpace(line)) > 0:
-			w.answered(ctx, string(line))
+			w.handleAnswer(ctx, string(line))
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			fmt.Fprintf(w.Err, "toold: cannot read what is typed, and takes no more answers: %v\n", err)
@@ -190,8 +190,8 @@ func (w *watcher) answers(ctx context.Context) {
 	}
 }
 
-func (w *watcher) answered(ctx context.Context, line string) {
-	d, err := w.answer(line)
+func (w *watcher) handleAnswer(ctx context.Context, line string) {
+	d, err := w.parseAnswer(line)
 	if err == nil {
 		w.mu.Lock()
 		c := w.client
@@ -207,15 +207,15 @@ func (w *watcher) answered(ctx context.Context, line string) {
 	}
 }
 
-// answer parses a line. Only a clear yes to an open question approves.
-func (w *watcher) answer(line string) (d client.Decision, err error) {
+// parseAnswer parses a line. Only a clear yes to an open question approves.
+func (w *watcher) parseAnswer(line string) (d client.Decision, err error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	which, rest, _ := strings.Cut(strings.TrimSpace(rest), " ")
-	r, waiting := w.named(which)
+	r, waiting := w.findRequest(which)
 	if r.ID == "" {
 		return d, fmt.Errorf("no question has the number %q; those that wait: %v", which, waiting)
 	}
-	if d, ok := remembering(word, rest, r); ok {
+	if d, ok := parseRemember(word, rest, r); ok {
 		d.ApprovalID = r.ID
 		return d, nil
 	}
@@ -235,14 +235,14 @@ func (w *watcher) answer(line string) (d client.Decision, err error) {
 	return d, err
 }
 
-// named returns the question with a number or id, and all numbers.
-func (w *watcher) named(which string) (r message.ApprovalRequest, waiting []int) {
+// findRequest returns the question with a number or id, and all numbers.
+func (w *watcher) findRequest(which string) (r message.ApprovalRequest, waiting []int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for number, open := range w.open {
+	for number, open := range w.pending {
 		if which == strconv.Itoa(number) || which == open.ID {
 			r = open
 		}
 	}
-	return r, slices.Sorted(maps.Keys(w.open))
+	return r, slices.Sorted(maps.Keys(w.pending))
 }

@@ -14,7 +14,7 @@ import (
 
 func TestAnAnswerNamesItsQuestion(t *testing.T) {
 	t.Parallel()
-	w := &watcher{open: map[int]message.ApprovalRequest{1: {ID: "approval-a"}, 12: {ID: "approval-b"}}}
+	w := &watcher{pending: map[int]message.ApprovalRequest{1: {ID: "approval-a"}, 12: {ID: "approval-b"}}}
 	for line, want := range map[string]client.Decision{
 		"yes 1":                      {ApprovalID: "approval-a", Approve: true},
 		"  Y  12   it is fine  ":     {ApprovalID: "approval-b", Approve: true, Reason: "it is fine"},
@@ -24,7 +24,7 @@ func TestAnAnswerNamesItsQuestion(t *testing.T) {
 		"no 1 --network full":        {ApprovalID: "approval-a", Reason: "--network full"},
 		"yes 1 --network full":       {ApprovalID: "approval-a", Approve: true, Widen: message.Widening{Network: "full"}},
 	} {
-		got, err := w.answer(line)
+		got, err := w.parseAnswer(line)
 		if err != nil {
 			t.Errorf("%q: %v", line, err)
 		}
@@ -33,7 +33,7 @@ func TestAnAnswerNamesItsQuestion(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"y", "yes", "yes 2", "1", "1 yes", "yes1", "maybe 1", "yes approval", "yes 01", "yes 1 --netwerk full", "yes 1 --network full more"} {
-		if got, err := w.answer(line); err == nil {
+		if got, err := w.parseAnswer(line); err == nil {
 			t.Errorf("%q was taken for %+v", line, got)
 		}
 	}
@@ -56,7 +56,7 @@ func TestALineThatIsTooLongIsRefusedAndTheNextOneTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	(&watcher{Console: Console{In: in, Err: out}}).answers(t.Context())
+	(&watcher{Console: Console{In: in, Err: out}}).readAnswers(t.Context())
 	text, err := os.ReadFile(said)
 	if lines := strings.Split(string(text), "\n"); err != nil || len(lines) != 4 || !strings.Contains(lines[0], "more than 65536 bytes") ||
 		!strings.Contains(lines[1], `number "7"`) || !strings.Contains(lines[2], `number "8"`) {
@@ -75,36 +75,36 @@ func TestAQuestionThatIsAskedAgainKeepsItsNumber(t *testing.T) {
 	defer out.Close()
 	w := &watcher{
 		Console: Console{Out: out},
-		open:    map[int]message.ApprovalRequest{}, number: map[string]int{}, ended: map[string]bool{},
+		pending: map[int]message.ApprovalRequest{}, numbers: map[string]int{}, resolvedIDs: map[string]bool{},
 	}
 	first, second := message.ApprovalRequest{ID: "approval-a"}, message.ApprovalRequest{ID: "approval-b"}
-	w.requested(first)
-	w.close(message.ApprovalResolved{ID: "approval-a", Reason: "it waits no longer"})
-	if got, err := w.answer("yes 1"); err == nil {
+	w.showRequest(first)
+	w.closeRequest(message.ApprovalResolved{ID: "approval-a", Reason: "it waits no longer"})
+	if got, err := w.parseAnswer("yes 1"); err == nil {
 		t.Errorf("a question that waits no longer was answered: %+v", got)
 	}
-	w.requested(second)
-	w.requested(first)
-	w.requested(first)
-	if got, err := w.answer("yes 1"); err != nil || got.ApprovalID != "approval-a" {
+	w.showRequest(second)
+	w.showRequest(first)
+	w.showRequest(first)
+	if got, err := w.parseAnswer("yes 1"); err != nil || got.ApprovalID != "approval-a" {
 		t.Errorf("the question that was asked again: %+v, %v", got, err)
 	}
 	shown, err := os.ReadFile(out.Name())
 	if n := strings.Count(string(shown), "[1] approval-a"); err != nil || n != 3 {
 		t.Errorf("it was shown %d times (%v), want asked, gone and asked again:\n%s", n, err, shown)
 	}
-	w.unsure = map[string]bool{"approval-a": true, "approval-b": true}
-	w.requested(first)
-	w.listed(nil)
-	if got, err := w.answer("yes 1"); err != nil || got.ApprovalID != "approval-a" {
+	w.unconfirmed = map[string]bool{"approval-a": true, "approval-b": true}
+	w.showRequest(first)
+	w.reconcile(nil)
+	if got, err := w.parseAnswer("yes 1"); err != nil || got.ApprovalID != "approval-a" {
 		t.Errorf("a question that was asked again before the list came: %+v, %v", got, err)
 	}
-	if got, err := w.answer("yes 2"); err == nil {
+	if got, err := w.parseAnswer("yes 2"); err == nil {
 		t.Errorf("a question that waits no longer was answered: %+v", got)
 	}
-	w.resolved(message.ApprovalResolved{ID: "approval-a"})
-	w.requested(first)
-	if got, err := w.answer("yes 1"); err == nil {
+	w.showResolution(message.ApprovalResolved{ID: "approval-a"})
+	w.showRequest(first)
+	if got, err := w.parseAnswer("yes 1"); err == nil {
 		t.Errorf("a question that was answered is open again: %+v", got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-const mostEffects = 50
+const maxEffects = 50
 
 // Question describes a waiting call. An agent wrote it: nothing imitates toold or moves the cursor.
 func Question(r message.ApprovalRequest, indent string) string {
@@ -20,7 +20,7 @@ func Question(r message.ApprovalRequest, indent string) string {
 		}
 	}
 	for n, e := range r.Effects {
-		if n == mostEffects {
+		if n == maxEffects {
 			fmt.Fprintf(&b, "%s(%d more effects are not shown)\n", indent, len(r.Effects)-n)
 			break
 		}

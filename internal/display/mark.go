@@ -13,9 +13,9 @@ func Mark(text string) string {
 	last := rune(-1)
 	done := 0
 	for i, r := range text {
-		if r >= 0xad && hidden(r) && !needed(last, r, text[i+utf8.RuneLen(r):]) {
+		if r >= 0xad && isInvisible(r) && !isNeeded(last, r, text[i+utf8.RuneLen(r):]) {
 			b.WriteString(text[done:i])
-			b.WriteString(visible(r))
+			b.WriteString(codePoint(r))
 			done = i + utf8.RuneLen(r)
 		}
 		last = r
@@ -33,7 +33,7 @@ const invisible = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\
 // prepended contains the visible characters of the category Cf.
 const prepended = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 
-func hidden(r rune) bool {
+func isInvisible(r rune) bool {
 	switch {
 	case r == utf8.RuneError:
 		return false
@@ -45,13 +45,13 @@ func hidden(r rune) bool {
 	return strings.ContainsRune(invisible, r)
 }
 
-func needed(before, r rune, after string) bool {
+func isNeeded(before, r rune, after string) bool {
 	next, _ := utf8.DecodeRuneInString(after)
 	switch r {
 	case '\ufeff':
 		return before == -1
 	case '\u200d':
-		if pictures(before) && pictures(next) {
+		if isPictograph(before) && isPictograph(next) {
 			return true
 		}
 		return unicode.In(before, joining...) && (unicode.In(next, joining...) || !unicode.IsLetter(next))
@@ -67,7 +67,7 @@ func needed(before, r rune, after string) bool {
 	return false
 }
 
-func pictures(r rune) bool {
+func isPictograph(r rune) bool {
 	isSkin := r >= 0x1f3fb && r <= 0x1f3ff
 	return unicode.Is(unicode.So, r) || r == '\ufe0f' || isSkin
 }

@@ -20,13 +20,13 @@ type Screen struct {
 	// so that no part of one looks like another line.
 	Width int
 
-	to    io.Writer
-	at    int // columns in use, at most
-	state screenState
-	seq   []byte // the unfinished CSI sequence or character
-	out   []byte
-	dyed  bool
-	back  bool // after a carriage return
+	w       io.Writer
+	column  int // columns in use, at most
+	state   screenState
+	seq     []byte // the unfinished CSI sequence or character
+	out     []byte
+	colored bool
+	rewrite bool // after a carriage return
 }
 
 type screenState int
@@ -40,18 +40,18 @@ const (
 	inStringEscape
 )
 
-const longestSGR = 128
+const maxSGR = 128
 
 // NewScreen returns a Screen on a terminal.
-func NewScreen(to io.Writer) *Screen { return &Screen{to: to} }
+func NewScreen(to io.Writer) *Screen { return &Screen{w: to} }
 
 // Write passes on the safe part of p.
 func (s *Screen) Write(p []byte) (int, error) {
 	s.out = s.out[:0]
 	for _, b := range p {
-		s.next(b)
+		s.putByte(b)
 	}
-	if _, err := s.to.Write(s.out); err != nil {
+	if _, err := s.w.Write(s.out); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -64,15 +64,15 @@ func (s *Screen) Close() error {
 		s.text("\ufffd")
 	}
 	s.seq, s.state = nil, inText
-	if s.dyed {
+	if s.colored {
 		s.out = append(s.out, "\x1b[0m"...)
 	}
-	s.dyed = false
-	_, err := s.to.Write(s.out)
+	s.colored = false
+	_, err := s.w.Write(s.out)
 	return err
 }
 
-func (s *Screen) next(b byte) {
+func (s *Screen) putByte(b byte) {
 	switch {
 	case b == '\n' || b == 0x18 || b == 0x1a: // the last two cancel a sequence
 		s.begin(inText)
@@ -132,7 +132,7 @@ func (s *Screen) escape(b byte) {
 func (s *Screen) csi(b byte) {
 	switch {
 	case b >= 0x20 && b <= 0x3f:
-		if len(s.seq) <= longestSGR {
+		if len(s.seq) <= maxSGR {
 			s.seq = append(s.seq, b)
 		}
 	case b < 0x20 || b >= 0x7f:
@@ -141,7 +141,7 @@ func (s *Screen) csi(b byte) {
 	default:
 		if b == 'm' && isSGR(s.seq) {
 			s.out = append(append(append(s.out, "\x1b["...), s.seq...), 'm')
-			s.dyed = true
+			s.colored = true
 		}
 		s.begin(inText)
 	}
@@ -149,7 +149,7 @@ func (s *Screen) csi(b byte) {
 
 // isSGR reports whether the parameters of a CSI m have no private or intermediate bytes.
 func isSGR(params []byte) bool {
-	return len(params) <= longestSGR && len(bytes.TrimLeft(params, "0123456789;:")) == 0
+	return len(params) <= maxSGR && len(bytes.TrimLeft(params, "0123456789;:")) == 0
 }
 
 func (s *Screen) char(b byte) {
@@ -172,7 +172,7 @@ func (s *Screen) char(b byte) {
 			s.text("\ufffd")
 		}
 	case r < 0xa0:
-		s.text(visible(r))
+		s.text(codePoint(r))
 	default:
 		s.text(string(s.seq))
 	}
@@ -182,9 +182,9 @@ func (s *Screen) char(b byte) {
 func (s *Screen) control(b byte) {
 	switch {
 	case b == '\n':
-		s.out, s.back, s.at = append(s.out, '\n'), false, 0
+		s.out, s.rewrite, s.column = append(s.out, '\n'), false, 0
 	case b == '\r':
-		s.back = true
+		s.rewrite = true
 	case strings.IndexByte("\a\b\x0e\x0f\x18\x1a", b) >= 0:
 	case b < 0x20 && b != '\t' || b == 0x7f:
 		s.text("^" + string(rune(b^0x40)))
@@ -194,12 +194,12 @@ func (s *Screen) control(b byte) {
 }
 
 func (s *Screen) text(t string) {
-	if s.back {
-		s.out, s.back, s.at = append(s.out, "\r\x1b[K"...), false, 0
+	if s.rewrite {
+		s.out, s.rewrite, s.column = append(s.out, "\r\x1b[K"...), false, 0
 	}
-	if s.at += columns(t); s.Width > 0 && s.at > s.Width {
+	if s.column += columns(t); s.Width > 0 && s.column > s.Width {
 		s.out = append(s.out, "\x1b[0m\n"+continued...)
-		s.at = len(continued) + columns(t)
+		s.column = len(continued) + columns(t)
 	}
 	s.out = append(s.out, t...)
 }
@@ -221,7 +221,7 @@ func columns(t string) (n int) {
 	return n
 }
 
-func visible(r rune) string { return fmt.Sprintf("⟨U+%04X⟩", r) }
+func codePoint(r rune) string { return fmt.Sprintf("⟨U+%04X⟩", r) }
 
 // Columns returns the width of a terminal; 0 for other files.
 func Columns(f *os.File) int {

@@ -137,13 +137,13 @@ func FuzzMark(f *testing.F) {
 		}
 		back := regexp.MustCompile(`⟨U\+[0-9A-F]+⟩`).ReplaceAllString(out, "")
 		kept := strings.Map(func(r rune) rune {
-			if hidden(r) {
+			if isInvisible(r) {
 				return -1
 			}
 			return r
 		}, back)
 		if want := strings.Map(func(r rune) rune {
-			if hidden(r) {
+			if isInvisible(r) {
 				return -1
 			}
 			return r

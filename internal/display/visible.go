@@ -18,7 +18,7 @@ func Visible(text string) string {
 			b.WriteRune(r)
 		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd"):
 			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case unseen(r):
+		case isUnprintable(r):
 			fmt.Fprintf(&b, `\u{%04x}`, r)
 		default:
 			b.WriteRune(r)
@@ -31,18 +31,18 @@ func Visible(text string) string {
 func Line(text string) string { return strings.ReplaceAll(Visible(text), "\n", `\n`) }
 
 const (
-	shownLine  = 1000 // characters of a line
-	shownLines = 100  // lines of a quotation
-	shownText  = 8000 // characters of a quotation
+	maxLineRunes = 1000 // characters of a line
+	maxLines     = 100  // lines of a quotation
+	maxTextRunes = 8000 // characters of a quotation
 )
 
 // Short is Line, cut after 1000 characters with a notice.
-func Short(text string) string { return shortened(Line(text), shownLine) }
+func Short(text string) string { return truncate(Line(text), maxLineRunes) }
 
-func shortened(line string, most int) string {
+func truncate(line string, limit int) string {
 	n := 0
 	for i := range line {
-		if n++; n > most {
+		if n++; n > limit {
 			return fmt.Sprintf("%s… (%d more characters)", line[:i], utf8.RuneCountInString(line[i:]))
 		}
 	}
@@ -51,13 +51,13 @@ func shortened(line string, most int) string {
 
 // Quote prefixes each line of text by indent and "| ", so that none looks like a line of toold. It
 // shortens a long text; the notice contains all, which says how to see the rest.
-func Quote(text, indent, all string) string {
+func Quote(text, indent, notice string) string {
 	lines := strings.Split(Visible(text), "\n")
 	var b strings.Builder
-	quote := func(lines []string, most int) (shown int) {
+	quote := func(lines []string, limit int) (shown int) {
 		for _, line := range lines {
-			line = shortened(line, shownLine)
-			if most -= utf8.RuneCountInString(line); most < 0 && shown > 0 {
+			line = truncate(line, maxLineRunes)
+			if limit -= utf8.RuneCountInString(line); limit < 0 && shown > 0 {
 				return shown
 			}
 			fmt.Fprintf(&b, "%s| %s\n", indent, line)
@@ -65,18 +65,18 @@ func Quote(text, indent, all string) string {
 		}
 		return shown
 	}
-	last := lines[max(len(lines)-shownLines/5, 0):]
-	if len(lines) <= shownLines && utf8.RuneCountInString(strings.Join(lines, "")) <= shownText {
-		quote(lines, shownText)
+	last := lines[max(len(lines)-maxLines/5, 0):]
+	if len(lines) <= maxLines && utf8.RuneCountInString(strings.Join(lines, "")) <= maxTextRunes {
+		quote(lines, maxTextRunes)
 		return b.String()
 	}
-	shown := quote(lines[:min(len(lines)-len(last), shownLines-len(last))], shownText/2)
+	shown := quote(lines[:min(len(lines)-len(last), maxLines-len(last))], maxTextRunes/2)
 	last = lines[max(len(lines)-len(last), shown):]
 	if left := len(lines) - len(last) - shown; left > 0 {
-		fmt.Fprintf(&b, "%s(%d lines are not shown; %s)\n", indent, left, all)
+		fmt.Fprintf(&b, "%s(%d lines are not shown; %s)\n", indent, left, notice)
 	}
-	if more := len(last) - quote(last, shownText/2); more > 0 {
-		fmt.Fprintf(&b, "%s(%d more lines are not shown; %s)\n", indent, more, all)
+	if more := len(last) - quote(last, maxTextRunes/2); more > 0 {
+		fmt.Fprintf(&b, "%s(%d more lines are not shown; %s)\n", indent, more, notice)
 	}
 	return b.String()
 }
@@ -87,7 +87,7 @@ func JSON(text string) string {
 	for _, r := range text {
 		plain := r == '\n' || r == '\t' || r == utf8.RuneError
 		switch {
-		case plain || !unseen(r):
+		case plain || !isUnprintable(r):
 			b.WriteRune(r)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)
@@ -99,8 +99,8 @@ func JSON(text string) string {
 	return b.String()
 }
 
-// unseen reports whether a character is invisible.
-func unseen(r rune) bool {
+// isUnprintable reports whether a character is invisible.
+func isUnprintable(r rune) bool {
 	return !unicode.IsPrint(r) || unicode.Is(unicode.Variation_Selector, r) || strings.ContainsRune(emptyLetters, r)
 }
 
