@@ -220,8 +220,8 @@ const (
 	ReachDaemon                // they are ignored, and Config has no workspace
 )
 
-// unsafe reports what would make running calls unsafe, as the purpose demands.
-func (l *loader) unsafe(at scalar, format string, args ...any) {
+// failUnsafe reports what would make running calls unsafe, as the purpose demands.
+func (l *loader) failUnsafe(at scalar, format string, args ...any) {
 	switch l.purpose {
 	case ReachDaemon:
 	case JudgeCalls:

@@ -17,9 +17,9 @@ const DefaultListen = "127.0.0.1:7717"
 
 func (l *loader) build() Config {
 	c := Config{File: l.file, Text: l.src}
-	l.version(l.one("version"))
+	l.version(l.scalar("version"))
 	l.fields(&c)
-	if runtime.GOOS != "linux" && !l.one("terminal").set {
+	if runtime.GOOS != "linux" && !l.scalar("terminal").set {
 		c.Terminal = "off" // commands have pipes only
 	}
 	l.network(&c)
@@ -31,8 +31,8 @@ func (l *loader) build() Config {
 	l.egress(&c)
 	l.environment(&c.Env)
 	c.Redact = l.redact(l.list("redact"))
-	l.store(&c.Store, l.one("audit.store"))
-	l.endpoint(&c.Traces, l.one("telemetry.otlp_endpoint"))
+	l.store(&c.Store, l.scalar("audit.store"))
+	l.endpoint(&c.Traces, l.scalar("telemetry.otlp_endpoint"))
 	c.Warnings = l.warnings
 	return c
 }
@@ -43,27 +43,27 @@ func (l *loader) version(s scalar) {
 	case s.set && s.text != "1":
 		l.fail(s, "version cannot be %q: this toold reads version 1", s.text)
 	case !s.set && len(bytes.TrimSpace(comment.ReplaceAll(bytes.TrimPrefix(l.src, []byte("\ufeff")), nil))) > 0:
-		l.fail(scalar{At: place{1, 1}}, "version is missing: begin the file with \"version: 1\"")
+		l.fail(scalar{At: position{1, 1}}, "version is missing: begin the file with \"version: 1\"")
 	}
 }
 
 var comment = regexp.MustCompile(`(?m)^\s*#.*$|^---\s*$`)
 
 func (l *loader) network(c *Config) {
-	cert, key, listen := l.one("tls.cert"), l.one("tls.key"), l.one("listen")
+	cert, key, listen := l.scalar("tls.cert"), l.scalar("tls.key"), l.scalar("listen")
 	if cert.set != key.set {
-		l.fail(written(key, cert), "tls needs both cert and key")
+		l.fail(firstSet(key, cert), "tls needs both cert and key")
 	}
 	l.namedFile(&c.TLS.Cert, cert, "tls.cert")
 	l.namedFile(&c.TLS.Key, key, "tls.key")
 	if why := checkListen(c.Listen, cert.set); why != "" {
 		l.fail(listen, "listen cannot be %q: %s", c.Listen, why)
 	}
-	c.AllowedHosts = l.checked("allowed_hosts", "a host name without scheme and path, such as box.example", isHost)
-	c.AllowedOrigins = l.checked("allowed_origins", "an origin, such as https://box.example:8443", isOrigin)
+	c.AllowedHosts = l.textsMatching("allowed_hosts", "a host name without scheme and path, such as box.example", isHost)
+	c.AllowedOrigins = l.textsMatching("allowed_origins", "an origin, such as https://box.example:8443", isOrigin)
 }
 
-func written(first, second scalar) scalar {
+func firstSet(first, second scalar) scalar {
 	if first.set {
 		return first
 	}
@@ -90,7 +90,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (l *loader) checked(key, expected string, ok func(string) bool) []string {
+func (l *loader) textsMatching(key, expected string, ok func(string) bool) []string {
 	list := l.list(key)
 	out := l.texts(list, key)
 	for i, v := range out {
@@ -183,7 +183,7 @@ func (l *loader) roles(list []scalar, name scalar, key string) []string {
 	var roles []string
 	for _, s := range list {
 		var role string
-		l.word(&role, s, key, "agent", "approver", "observer", "admin")
+		l.oneOf(&role, s, key, "agent", "approver", "observer", "admin")
 		roles = append(roles, role)
 	}
 	for _, decides := range []string{"approver", "admin"} {
@@ -196,14 +196,14 @@ func (l *loader) roles(list []scalar, name scalar, key string) []string {
 
 func (l *loader) limits(d Limits) {
 	if d.Idle <= d.Ping {
-		l.fail(written(l.one("limits.idle"), l.one("limits.ping")), "limits.idle (%s) must be longer than limits.ping (%s): a client answers once a ping", d.Idle, d.Ping)
+		l.fail(firstSet(l.scalar("limits.idle"), l.scalar("limits.ping")), "limits.idle (%s) must be longer than limits.ping (%s): a client answers once a ping", d.Idle, d.Ping)
 	}
-	switch timeout := l.one("limits.timeout"); {
+	switch timeout := l.scalar("limits.timeout"); {
 	case d.Timeout <= d.MaxTimeout:
 	case timeout.set:
 		l.fail(timeout, "limits.timeout is %s: expected at most %s", d.Timeout, d.MaxTimeout)
 	default:
-		l.fail(l.one("limits.max_timeout"), "limits.max_timeout (%s) must not be shorter than limits.timeout (%s)", d.MaxTimeout, d.Timeout)
+		l.fail(l.scalar("limits.max_timeout"), "limits.max_timeout (%s) must not be shorter than limits.timeout (%s)", d.MaxTimeout, d.Timeout)
 	}
 }
 
@@ -213,7 +213,7 @@ var (
 )
 
 func (l *loader) environment(e *Env) {
-	e.Pass = l.checked("env.pass", "a variable's name, or the beginning of names followed by *", envPattern.MatchString)
+	e.Pass = l.textsMatching("env.pass", "a variable's name, or the beginning of names followed by *", envPattern.MatchString)
 	for name, s := range *l.raw["env.set"].(*map[string]scalar) {
 		key := "env.set." + name
 		if !envName.MatchString(name) {

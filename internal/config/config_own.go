@@ -26,62 +26,62 @@ type ownFile struct {
 
 func (l *loader) ownFiles(c *Config) []ownFile {
 	files := []ownFile{
-		{"the state directory", c.StateDir, l.one("state_dir")},
-		{"the directory of the journal's head", c.HeadDir(), l.one("state_dir")},
+		{"the state directory", c.StateDir, l.scalar("state_dir")},
+		{"the directory of the journal's head", c.HeadDir(), l.scalar("state_dir")},
 		{"the configuration", c.File, scalar{}},
 		{"toold's configuration folder", l.configDir, scalar{}},
-		{"the socket", c.Socket, l.one("socket")},
-		{"the key of the TLS certificate", c.TLS.Key, l.one("tls.key")},
-		{"the TLS certificate", c.TLS.Cert, l.one("tls.cert")},
+		{"the socket", c.Socket, l.scalar("socket")},
+		{"the key of the TLS certificate", c.TLS.Key, l.scalar("tls.key")},
+		{"the TLS certificate", c.TLS.Cert, l.scalar("tls.cert")},
 	}
 	for _, path := range PolicyFiles(c.Policy) {
-		files = append(files, ownFile{"the policy", path, l.one("policy")})
+		files = append(files, ownFile{"the policy", path, l.scalar("policy")})
 	}
 	return files
 }
 
-// apart refuses files of the daemon in directories that calls may write. Links count too: whoever can write there
+// checkOwnFiles refuses files of the daemon in directories that calls may write. Links count too: whoever can write there
 // can change their target.
-func (l *loader) apart(c *Config) {
+func (l *loader) checkOwnFiles(c *Config) {
 	mounts := readMounts()
 	for _, own := range l.ownFiles(c) {
 		if own.path == "" {
 			continue
 		}
-		places, err := places(own.path)
+		places, err := withLinks(own.path)
 		if err != nil {
 			l.fail(own.at, "%s: %v", own.what, err)
 			continue
 		}
 		for _, root := range slices.Concat([]string{c.Workspace}, c.Sandbox.Write, c.Escalation.Write) {
 			if root != "" {
-				l.notIn(own, places, root, mounts)
+				l.checkOwnFile(own, places, root, mounts)
 			}
 		}
 	}
 }
 
-func (l *loader) notIn(own ownFile, places []string, root string, mounts []mount) {
+func (l *loader) checkOwnFile(own ownFile, places []string, root string, mounts []mount) {
 	for _, place := range places {
 		why := ""
 		switch {
 		case paths.Within(place, root):
 			why = "lies inside"
 		case paths.Within(root, place):
-			l.unsafe(own.at, "%s lies inside %s %s, which is hidden from calls; choose another one (--state-dir)", root, own.what, place)
+			l.failUnsafe(own.at, "%s lies inside %s %s, which is hidden from calls; choose another one (--state-dir)", root, own.what, place)
 			return
-		case shows(mounts, root, place):
+		case visibleThrough(mounts, root, place):
 			why = "can be seen through a mount in"
 		default:
 			continue
 		}
-		l.unsafe(own.at, "%s %s %s %s, which calls may write: they could alter what binds them, or the record of what they did; "+
+		l.failUnsafe(own.at, "%s %s %s %s, which calls may write: they could alter what binds them, or the record of what they did; "+
 			"work in a project folder (--workspace), or keep it elsewhere (--state-dir, --config, --policy)", own.what, own.path, why, root)
 		return
 	}
 }
 
-func places(path string) ([]string, error) {
+func withLinks(path string) ([]string, error) {
 	canonical, links, err := paths.ResolveLinks(path)
 	return append(links, canonical), err
 }
@@ -89,9 +89,9 @@ func places(path string) ([]string, error) {
 // mount is a line of mountinfo: at shows the directory root of the device.
 type mount struct{ device, root, at string }
 
-// shows reports whether a mount below root shows what is at path.
-func shows(mounts []mount, root, path string) bool {
-	device, place := origin(mounts, path)
+// visibleThrough reports whether a mount below root shows what is at path.
+func visibleThrough(mounts []mount, root, path string) bool {
+	device, place := deviceOf(mounts, path)
 	if device == "" {
 		return false
 	}
@@ -101,13 +101,13 @@ func shows(mounts []mount, root, path string) bool {
 		}
 	}
 	// The root itself may be a bind mount.
-	other, above := origin(mounts, root)
+	other, above := deviceOf(mounts, root)
 	return other == device && paths.Within(place, above)
 }
 
-// elsewhere returns the other paths at which mounts show path or a part of it.
-func elsewhere(mounts []mount, path string) (list []string) {
-	device, place := origin(mounts, path)
+// otherPaths returns the other paths at which mounts show path or a part of it.
+func otherPaths(mounts []mount, path string) (list []string) {
+	device, place := deviceOf(mounts, path)
 	for _, m := range mounts {
 		at, shown := m.at, m.root
 		switch {
@@ -119,15 +119,15 @@ func elsewhere(mounts []mount, path string) (list []string) {
 			continue
 		}
 		// Another mount may cover it.
-		if d, p := origin(mounts, at); !paths.Within(at, path) && d == device && p == shown {
+		if d, p := deviceOf(mounts, at); !paths.Within(at, path) && d == device && p == shown {
 			list = append(list, at)
 		}
 	}
 	return list
 }
 
-// origin returns the device of a path, and the path on it.
-func origin(mounts []mount, path string) (device, place string) {
+// deviceOf returns the device of a path, and the path on it.
+func deviceOf(mounts []mount, path string) (device, place string) {
 	best := -1
 	for _, m := range mounts {
 		if paths.Within(path, m.at) && len(m.at) >= best { // the last of equal ones covers the others

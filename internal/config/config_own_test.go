@@ -72,7 +72,7 @@ func TestAMountShowsWhatLiesElsewhere(t *testing.T) {
 		"/other":           {state: false},
 	} {
 		for path, shown := range want {
-			if got := shows(mounts, root, path); got != shown {
+			if got := visibleThrough(mounts, root, path); got != shown {
 				t.Errorf("%s seen in %s: %t", path, root, got)
 			}
 		}
@@ -142,15 +142,15 @@ func TestWhatIsHiddenIsHiddenAtEveryMount(t *testing.T) {
 35 21 254:0 /home/bob /bob rw - ext4 /dev/vda rw
 36 21 254:1 /home /other rw - ext4 /dev/vdb rw
 `)
-	got := elsewhere(mounts, "/home/ada/.ssh")
+	got := otherPaths(mounts, "/home/ada/.ssh")
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"/host/home/ada/.ssh", "/mnt/homes/ada/.ssh", "/srv/keys"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if got := elsewhere(mounts, "/proc/1"); len(got) > 0 {
+	if got := otherPaths(mounts, "/proc/1"); len(got) > 0 {
 		t.Errorf("a path that is mounted once is also at %q", got)
 	}
-	if got := elsewhere(nil, "/home/ada/.ssh"); len(got) > 0 {
+	if got := otherPaths(nil, "/home/ada/.ssh"); len(got) > 0 {
 		t.Errorf("without mounts: %q", got)
 	}
 }

@@ -36,13 +36,13 @@ func secrets() []string {
 }
 
 func (l *loader) paths(c *Config) {
-	c.StateDir = l.stateDir(l.one("state_dir"))
-	c.Workspace = l.workspace(l.one("workspace"), c.StateDir)
-	socket := l.one("socket")
+	c.StateDir = l.stateDir(l.scalar("state_dir"))
+	c.Workspace = l.workspace(l.scalar("workspace"), c.StateDir)
+	socket := l.scalar("socket")
 	if l.text(&c.Socket, socket, "socket"); c.Socket != "" {
 		c.Socket = l.absolute(socket)
 	}
-	c.Policy = l.policy(l.one("policy"))
+	c.Policy = l.policy(l.scalar("policy"))
 }
 
 func (l *loader) workspace(s scalar, stateDir string) string {
@@ -141,13 +141,13 @@ func (l *loader) sandbox(c *Config) {
 	p.Workspace = c.Workspace
 	p.Mode, _ = sandbox.ParseMode(l.choice("sandbox.profile"))
 	if understood := l.choice("sandbox.i_understand_full_access"); p.Mode == sandbox.FullAccess && understood != "true" {
-		l.fail(l.one("sandbox.profile"), "sandbox.profile danger-full-access confines nothing: write i_understand_full_access: true beside it to say that you want this")
+		l.fail(l.scalar("sandbox.profile"), "sandbox.profile danger-full-access confines nothing: write i_understand_full_access: true beside it to say that you want this")
 	}
 	p.Network = l.choice("sandbox.network") == "full"
 	p.Write = l.writeRoots("sandbox.write")
 	c.Escalation.Write = l.writeRoots("approval.widen.write")
 	p.Read = l.readRoots(l.list("sandbox.read"))
-	l.apart(c)
+	l.checkOwnFiles(c)
 	p.Hide = l.hidden(c, l.list("sandbox.hide"))
 	p.Sockets = l.sockets(c, l.list("sandbox.unix_sockets"))
 	c.Lowest = map[string]sandbox.Tier{"tier-b": sandbox.TierB, "tier-c": sandbox.TierC}[l.choice("sandbox.allow_degraded")]
@@ -178,13 +178,13 @@ func (l *loader) writeRoots(setting string) []string {
 	return out
 }
 
-// readable is what git reads in a home.
-func readable() []string { return []string{"~/.gitconfig", "~/.config/git"} }
+// defaultReadable is what git reads in a home.
+func defaultReadable() []string { return []string{"~/.gitconfig", "~/.config/git"} }
 
 // readRoots resolves the directories that can be read in tier C.
 func (l *loader) readRoots(list []scalar) []string {
 	if list == nil {
-		for _, path := range readable() {
+		for _, path := range defaultReadable() {
 			list = append(list, scalar{text: path, set: l.home != ""})
 		}
 	}
@@ -195,7 +195,7 @@ func (l *loader) readRoots(list []scalar) []string {
 		}
 		real, err := filepath.EvalSymlinks(l.absolute(s))
 		switch {
-		case err != nil && slices.Contains(readable(), s.text):
+		case err != nil && slices.Contains(defaultReadable(), s.text):
 			continue
 		case err != nil:
 			l.warn("sandbox.read[%d]: %s does not exist: nothing can be read there", i, l.absolute(s))
@@ -215,7 +215,7 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 	mounts := readMounts()
 	add := func(at scalar, path string) {
 		path = canonical(path)
-		for _, path := range append([]string{path}, elsewhere(mounts, path)...) {
+		for _, path := range append([]string{path}, otherPaths(mounts, path)...) {
 			if c.Workspace != "" && paths.Within(c.Workspace, path) {
 				l.fail(at, "the workspace %s lies in %s, which is hidden from calls", c.Workspace, path)
 			}
@@ -225,12 +225,12 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 		}
 	}
 	for _, p := range secrets() {
-		for _, path := range l.placesOf(p) {
+		for _, path := range l.secretPaths(p) {
 			add(scalar{}, path)
 		}
 	}
 	for _, s := range list {
-		if s.set && l.hideable(c, s) {
+		if s.set && l.checkHidden(c, s) {
 			add(s, l.absolute(s))
 		}
 	}
@@ -252,8 +252,8 @@ func Homes() map[string]string {
 	}
 }
 
-// placesOf returns the locations of a secret, including those that variables set.
-func (l *loader) placesOf(secret string) (paths []string) {
+// secretPaths returns the locations of a secret, including those that variables set.
+func (l *loader) secretPaths(secret string) (paths []string) {
 	if path := l.expand(secret); path != "" {
 		paths = append(paths, path)
 	}
@@ -269,8 +269,8 @@ func (l *loader) placesOf(secret string) (paths []string) {
 	return paths
 }
 
-// hideable refuses patterns and warns of missing files: both would hide nothing.
-func (l *loader) hideable(c *Config, s scalar) bool {
+// checkHidden refuses patterns and warns of missing files: both would hide nothing.
+func (l *loader) checkHidden(c *Config, s scalar) bool {
 	path := l.absolute(s)
 	_, err := os.Lstat(path)
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)

@@ -44,7 +44,7 @@ func (l *loader) egress(c *Config) {
 	ports := l.ports(l.list("sandbox.egress.ports"))
 	c.Escalation.Ports = ports
 	widens := c.Escalation.Network >= escalation.Proxy || len(c.Escalation.Hosts) > 0
-	if l.one("sandbox.network").text == "proxy" {
+	if l.scalar("sandbox.network").text == "proxy" {
 		c.Sandbox.Ports = ports
 	} else if !widens && (len(c.Egress.Allow)+len(private) > 0 || c.Egress.OtherNames) {
 		l.warn("sandbox.egress has no effect: sandbox.network is not proxy")
@@ -122,8 +122,8 @@ func (l *loader) widen(c *Config) {
 	if mode := l.choice("approval.widen.profile"); mode != "none" {
 		w.Mode, _ = sandbox.ParseMode(mode)
 	}
-	if w.Mode == sandbox.FullAccess && l.one("sandbox.i_understand_full_access").text != "true" {
-		l.fail(l.one("approval.widen.profile"), "approval.widen.profile danger-full-access lets a person run a call that nothing confines: write i_understand_full_access: true under sandbox to say that you want this")
+	if w.Mode == sandbox.FullAccess && l.scalar("sandbox.i_understand_full_access").text != "true" {
+		l.fail(l.scalar("approval.widen.profile"), "approval.widen.profile danger-full-access lets a person run a call that nothing confines: write i_understand_full_access: true under sandbox to say that you want this")
 	}
 	w.Network, _ = escalation.ParseNetwork(l.choice("approval.widen.network"))
 	w.Hosts, _ = l.hosts("approval.widen.hosts")
@@ -201,7 +201,7 @@ func (l *loader) caches(c *Config, list []scalar) []sandbox.Cache {
 		}
 	}
 	if list == nil {
-		return slices.DeleteFunc(known, func(k sandbox.Cache) bool { return l.unfit(c, k.Path) != "" })
+		return slices.DeleteFunc(known, func(k sandbox.Cache) bool { return l.cacheProblem(c, k.Path) != "" })
 	}
 	for i, s := range list {
 		if !s.set {
@@ -213,7 +213,7 @@ func (l *loader) caches(c *Config, list []scalar) []sandbox.Cache {
 		if k >= 0 {
 			cache.Env = known[k].Env
 		}
-		if why := l.unfit(c, cache.Path); why != "" {
+		if why := l.cacheProblem(c, cache.Path); why != "" {
 			l.fail(s, "%s cannot be %s: %s", key, cache.Path, why)
 			continue
 		}
@@ -225,8 +225,8 @@ func (l *loader) caches(c *Config, list []scalar) []sandbox.Cache {
 	return out
 }
 
-// unfit returns why a directory cannot be a cache. Calls share caches, so none may be in PATH.
-func (l *loader) unfit(c *Config, path string) string {
+// cacheProblem returns why a directory cannot be a cache. Calls share caches, so none may be in PATH.
+func (l *loader) cacheProblem(c *Config, path string) string {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		return "it is not a folder"
 	}

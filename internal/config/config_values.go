@@ -14,7 +14,7 @@ import (
 
 // scalar is a single value and its position.
 type scalar struct {
-	At     place
+	At     position
 	text   string
 	set    bool
 	origin string // a flag or variable; "" = the file
@@ -31,7 +31,7 @@ func (l *loader) fail(s scalar, format string, args ...any) {
 	switch {
 	case s.origin != "":
 		l.faults = append(l.faults, fmt.Errorf("%s: %s", s.origin, message))
-	case s.At == place{}: // a default does not fit this machine
+	case s.At == position{}: // a default does not fit this machine
 		l.faults = append(l.faults, errors.New(message))
 	default:
 		l.faults = append(l.faults, newError(l.file, strings.Split(string(l.src), "\n"), s.At, message))
@@ -59,8 +59,8 @@ func (l *loader) texts(list []scalar, key string) []string {
 	return out
 }
 
-// word reads a setting that is one of words.
-func (l *loader) word(dst *string, s scalar, key string, words ...string) {
+// oneOf reads a setting that is one of words.
+func (l *loader) oneOf(dst *string, s scalar, key string, words ...string) {
 	if !s.set {
 		return
 	}
@@ -86,22 +86,22 @@ func (l *loader) number(dst *int64, v scalar, s setting) {
 		n, ok = parseSize(v.text)
 		expected = "bytes as a whole number, or a size such as 64KiB, 16MiB, 4GiB"
 	}
-	low, high, _ := strings.Cut(s.check, " ")
-	least, _ := parseSize(low)
-	most, _ := parseSize(high)
+	lowText, highText, _ := strings.Cut(s.check, " ")
+	low, _ := parseSize(lowText)
+	high, _ := parseSize(highText)
 	switch {
 	case !ok:
 		l.fail(v, "%s cannot be %q: expected %s", s.key, v.text, expected)
-	case n < least:
-		l.fail(v, "%s is %d: expected at least %d", s.key, n, least)
-	case most > 0 && n > most:
-		l.fail(v, "%s is %d: expected at most %d", s.key, n, most)
+	case n < low:
+		l.fail(v, "%s is %d: expected at least %d", s.key, n, low)
+	case high > 0 && n > high:
+		l.fail(v, "%s is %d: expected at most %d", s.key, n, high)
 	default:
 		*dst = n
 	}
 }
 
-func (l *loader) duration(dst *time.Duration, s scalar, key string, least, most time.Duration) {
+func (l *loader) duration(dst *time.Duration, s scalar, key string, low, high time.Duration) {
 	if !s.set {
 		return
 	}
@@ -109,10 +109,10 @@ func (l *loader) duration(dst *time.Duration, s scalar, key string, least, most 
 	switch {
 	case err != nil:
 		l.fail(s, "%s cannot be %q: expected a duration with a unit, such as 500ms, 120s or 10m", key, s.text)
-	case d < least:
-		l.fail(s, "%s is %s: expected at least %s", key, d, least)
-	case d > most:
-		l.fail(s, "%s is %s: expected at most %s", key, d, most)
+	case d < low:
+		l.fail(s, "%s is %s: expected at least %s", key, d, low)
+	case d > high:
+		l.fail(s, "%s is %s: expected at most %s", key, d, high)
 	default:
 		*dst = d
 	}

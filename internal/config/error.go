@@ -28,7 +28,7 @@ func (e *Error) Error() string {
 
 const maxExcerpt = 200
 
-func newError(file string, lines []string, at place, message string) *Error {
+func newError(file string, lines []string, at position, message string) *Error {
 	e := &Error{File: file, Line: at.line, Column: at.column, Message: message}
 	if at.line < 1 || at.line > len(lines) {
 		return e

@@ -46,7 +46,7 @@ func LoadPolicy(path string, o policy.Options) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return this().compile(user, o)
+	return thisSystem().compile(user, o)
 }
 
 // ReadPolicy reads a policy file ("": the built-in one) without compiling it.
@@ -56,10 +56,10 @@ func ReadPolicy(path string) (policy.File, error) {
 }
 
 type layer struct {
-	file    policy.File
-	decoder *decoder // has the positions; nil when unknown
-	named   []clientRule
-	clients []layer // the files of named
+	file        policy.File
+	decoder     *decoder // has the positions; nil when unknown
+	clientRules []clientRule
+	clients     []layer // the files of named
 }
 
 // system locates the administrator's policy and has the owner it must have, and reports which directories fold case.
@@ -69,11 +69,11 @@ type system struct {
 	folds         func(dir string) bool
 }
 
-func this() system { return system{AdministratorPolicy, 0, foldsCase} }
+func thisSystem() system { return system{AdministratorPolicy, 0, foldsCase} }
 
 func (s system) compile(user layer, o policy.Options) (*policy.Policy, error) {
 	layers := []*layer{&user}
-	administrator, err := s.policy()
+	administrator, err := s.administratorPolicy()
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (s system) compile(user layer, o policy.Options) (*policy.Policy, error) {
 	}
 	p, err := policy.Compile(o, user.file, further...)
 	if err != nil {
-		return nil, placed(err, layers)
+		return nil, withPositions(err, layers)
 	}
 	return p, nil
 }
@@ -126,8 +126,8 @@ func readUser(path string) (layer, error) {
 	return l, l.readClients(os.OpenFile)
 }
 
-// policy reads the administrator's policy, if any. Whoever can change it decides what runs, so only its owner may.
-func (s system) policy() (*layer, error) {
+// administratorPolicy reads the administrator's policy, if any. Whoever can change it decides what runs, so only its owner may.
+func (s system) administratorPolicy() (*layer, error) {
 	open := func(path string, flag int, perm fs.FileMode) (*os.File, error) {
 		f, err := os.OpenFile(path, flag, perm)
 		if err != nil {
@@ -135,7 +135,7 @@ func (s system) policy() (*layer, error) {
 		}
 		info, err := f.Stat()
 		if err == nil {
-			err = s.onlyOwn(path, info)
+			err = s.checkOwner(path, info)
 		}
 		if err != nil {
 			f.Close()
@@ -155,7 +155,7 @@ func (s system) policy() (*layer, error) {
 		return nil, nil
 	}
 	if err == nil {
-		err = s.onlyOwn(filepath.Dir(s.administrator), dir)
+		err = s.checkOwner(filepath.Dir(s.administrator), dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the administrator's policy: %w", err)
@@ -167,7 +167,7 @@ func (s system) policy() (*layer, error) {
 	return &l, l.readClients(open)
 }
 
-func (s system) onlyOwn(path string, info fs.FileInfo) error {
+func (s system) checkOwner(path string, info fs.FileInfo) error {
 	stat, known := info.Sys().(*syscall.Stat_t)
 	if !known || stat.Uid != s.root {
 		return fmt.Errorf("%s must belong to the user with the id %d: use chown", path, s.root)
@@ -195,8 +195,8 @@ func workspacePolicy(workspace string) (*layer, error) {
 		return nil, fmt.Errorf("cannot read the workspace's policy: %w", err)
 	}
 	l, err := parsePolicy(WorkspacePolicy, src, policy.Allow, "")
-	if err == nil && len(l.named) > 0 {
-		err = l.decoder.errorAt(l.named[0].At, "clients: the workspace's policy holds for every client; only the user's and the administrator's tell them apart")
+	if err == nil && len(l.clientRules) > 0 {
+		err = l.decoder.errorAt(l.clientRules[0].At, "clients: the workspace's policy holds for every client; only the user's and the administrator's tell them apart")
 	}
 	return &l, err
 }
@@ -224,8 +224,8 @@ func readRegular(open func(string, int, fs.FileMode) (*os.File, error), path str
 	return src, err
 }
 
-// placed adds positions in the files to the faults of compiling.
-func placed(err error, layers []*layer) error {
+// withPositions adds positions in the files to the faults of compiling.
+func withPositions(err error, layers []*layer) error {
 	list, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return err
@@ -236,7 +236,7 @@ func placed(err error, layers []*layer) error {
 		if errors.As(err, &fault) {
 			for _, l := range layers {
 				if l.file.Name == fault.File && l.decoder != nil {
-					err = l.decoder.place(fault)
+					err = l.decoder.locate(fault)
 				}
 			}
 		}
@@ -253,13 +253,13 @@ func PlacePolicyFaults(path string, found []*policy.Fault) ([]*Error, error) {
 	}
 	var out []*Error
 	for _, f := range found {
-		out = append(out, l.decoder.place(f))
+		out = append(out, l.decoder.locate(f))
 	}
 	return out, nil
 }
 
-func (d *decoder) place(f *policy.Fault) *Error {
-	at, scope, message := place{max(f.Line, 1), 1}, f.Key, f.Key+": "+f.Problem
+func (d *decoder) locate(f *policy.Fault) *Error {
+	at, scope, message := position{max(f.Line, 1), 1}, f.Key, f.Key+": "+f.Problem
 	if f.Rule != "" {
 		message = fmt.Sprintf("rule %q: %s", f.Rule, f.Problem)
 		for _, t := range d.texts {

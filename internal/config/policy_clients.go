@@ -13,7 +13,7 @@ import (
 
 // readClients reads the clients' policies. Relative paths count from the policy's directory.
 func (l *layer) readClients(open func(string, int, fs.FileMode) (*os.File, error)) error {
-	for _, named := range l.named {
+	for _, named := range l.clientRules {
 		switch {
 		case named.Match.Client == "" && named.Match.Agent == "":
 			return l.decoder.errorAt(named.At, "clients: match names neither a client nor an agent; rules for everybody stand in this file itself")
@@ -32,8 +32,8 @@ func (l *layer) readClients(open func(string, int, fs.FileMode) (*os.File, error
 		if err != nil {
 			return err
 		}
-		if len(own.named) > 0 {
-			return own.decoder.errorAt(own.named[0].At, "clients: a clients' policy cannot name others")
+		if len(own.clientRules) > 0 {
+			return own.decoder.errorAt(own.clientRules[0].At, "clients: a clients' policy cannot name others")
 		}
 		l.clients = append(l.clients, own)
 		l.file.Clients = append(l.file.Clients, policy.Client{Name: named.Match.Client, Agent: named.Match.Agent, File: own.file})

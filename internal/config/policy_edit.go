@@ -74,9 +74,9 @@ func UndoPolicy(name string, src []byte, changes []policy.Change, pieces []Piece
 }
 
 // sameMeaning compares two files, whatever the order and the lines of their rules.
-func sameMeaning(a, b policy.File) bool { return reflect.DeepEqual(inOrder(a), inOrder(b)) }
+func sameMeaning(a, b policy.File) bool { return reflect.DeepEqual(normalized(a), normalized(b)) }
 
-func inOrder(f policy.File) policy.File {
+func normalized(f policy.File) policy.File {
 	f.Lines = nil
 	for _, list := range []*[]policy.Rule{&f.Commands, &f.Paths, &f.Net} {
 		*list = append([]policy.Rule{}, *list...)
@@ -172,7 +172,7 @@ func (e *editor) add(root, mapping ast.Node, key string, items []string) error {
 	if entry == nil {
 		return e.addList(root, mapping, key, items)
 	}
-	at := placeOf(entry.Key)
+	at := positionOf(entry.Key)
 	list, ok := entry.Value.(*ast.SequenceNode)
 	switch {
 	case !ok && !e.blank(at):
@@ -187,13 +187,13 @@ func (e *editor) add(root, mapping ast.Node, key string, items []string) error {
 		if len(list.Values) > 0 {
 			text += ", "
 		}
-		return e.inside(root, placeOf(list), "[", text)
+		return e.inside(root, positionOf(list), "[", text)
 	}
-	return e.below(at, strings.Repeat(" ", placeOf(list).column-1), "- ", items)
+	return e.below(at, strings.Repeat(" ", positionOf(list).column-1), "- ", items)
 }
 
 // blank reports whether nothing follows a key on its line.
-func (e *editor) blank(key place) bool {
+func (e *editor) blank(key position) bool {
 	rest, _, _ := strings.Cut(e.after(key, ":"), "\n")
 	rest = strings.TrimSpace(strings.TrimPrefix(rest, ":"))
 	return rest == "" || rest[0] == '#'
@@ -211,13 +211,13 @@ func (e *editor) addList(root, mapping ast.Node, key string, items []string) err
 		if len(entries) > 0 {
 			text += ", "
 		}
-		return e.inside(root, placeOf(mapping), "{", text)
+		return e.inside(root, positionOf(mapping), "{", text)
 	case mapping == root:
 		return e.append(key+":", "  ", "- "+strings.Join(items, "\n  - "))
 	}
 	for _, entry := range entries {
-		at := placeOf(entry.Key)
-		if _, single := entry.Value.(*ast.StringNode); single && placeOf(entry.Value).line == at.line {
+		at := positionOf(entry.Key)
+		if _, single := entry.Value.(*ast.StringNode); single && positionOf(entry.Value).line == at.line {
 			return e.below(at, strings.Repeat(" ", at.column-1), "", []string{text})
 		}
 	}
@@ -249,12 +249,12 @@ func (e *editor) append(key, indent, text string) error {
 	return nil
 }
 
-func (e *editor) below(at place, indent, mark string, items []string) error {
+func (e *editor) below(at position, indent, mark string, items []string) error {
 	lines := indent + "# " + e.note + e.newline()
 	for _, item := range items {
 		lines += indent + mark + item + e.newline()
 	}
-	end := e.offset(place{at.line + 1, 1})
+	end := e.offset(position{at.line + 1, 1})
 	if end == len(e.src) && !strings.HasSuffix(e.src, "\n") {
 		lines = e.newline() + strings.TrimSuffix(lines, e.newline())
 	}
@@ -263,30 +263,30 @@ func (e *editor) below(at place, indent, mark string, items []string) error {
 }
 
 // inside inserts text after the next mark, and the note above that part of the file.
-func (e *editor) inside(root ast.Node, at place, mark, text string) error {
+func (e *editor) inside(root ast.Node, at position, mark, text string) error {
 	rest := e.after(at, mark)
 	if rest == "" {
 		return fmt.Errorf("no %q at line %d", mark, at.line)
 	}
 	e.insert(len(e.src)-len(rest)+len(mark), text)
-	top := place{1, 1}
+	top := position{1, 1}
 	if m, ok := root.(*ast.MappingNode); !ok || !m.IsFlowStyle {
 		entries, err := e.entries(root, "")
 		if err != nil {
 			return err
 		}
 		for _, entry := range entries {
-			if p := placeOf(entry.Key); p.line <= at.line {
+			if p := positionOf(entry.Key); p.line <= at.line {
 				top = p
 			}
 		}
 	}
-	e.insert(e.offset(place{top.line, 1}), "# "+e.note+e.newline())
+	e.insert(e.offset(position{top.line, 1}), "# "+e.note+e.newline())
 	return nil
 }
 
 // after returns the file from the next mark at or after a position; "" if there is none.
-func (e *editor) after(at place, mark string) string {
+func (e *editor) after(at position, mark string) string {
 	rest := e.src[e.offset(at):]
 	i := strings.Index(rest, mark)
 	if i < 0 {
@@ -295,7 +295,7 @@ func (e *editor) after(at place, mark string) string {
 	return rest[i:]
 }
 
-func (e *editor) offset(at place) int {
+func (e *editor) offset(at position) int {
 	n := 0
 	for i, line := range e.lines {
 		if i+1 < at.line {

@@ -24,21 +24,21 @@ type policyFile struct {
 		Disable []string `yaml:"disable" doc:"Ids of built-in rules that are switched off."`
 	} `yaml:"builtin" doc:"The built-in rules."`
 	Ask struct {
-		Timeout   askTime   `yaml:"timeout" doc:"How long a person has to answer, such as 120s. It replaces the configuration's approval.timeout."`
-		OnTimeout onTimeout `yaml:"on_timeout" doc:"What happens when nobody answers."`
-		Grants    later     `yaml:"grants"`
-		OncePer   string    `yaml:"once_per" oneof:"once_per call conversation" doc:"conversation: a yes counts for the same question in the whole conversation, until the daemon ends."`
+		Timeout   approvalTimeout `yaml:"timeout" doc:"How long a person has to answer, such as 120s. It replaces the configuration's approval.timeout."`
+		OnTimeout onTimeout       `yaml:"on_timeout" doc:"What happens when nobody answers."`
+		Grants    unsupported     `yaml:"grants"`
+		OncePer   string          `yaml:"once_per" oneof:"once_per call conversation" doc:"conversation: a yes counts for the same question in the whole conversation, until the daemon ends."`
 	} `yaml:"ask" doc:"Questions to people."`
 	Clients []clientRule `yaml:"clients" doc:"Further policy files, each for the calls of some clients. They can only tighten."`
 }
 
 type policyDefaults struct {
-	Bash         choice `yaml:"bash" doc:"Programs."`
-	Read         choice `yaml:"read" doc:"Reading files and folders."`
-	Write        choice `yaml:"write" doc:"Creating, changing, renaming and removing files."`
-	Net          choice `yaml:"net" doc:"Contacting hosts."`
-	Unanalysable wary   `yaml:"unanalysable" doc:"Commands of which it cannot be known what they do. Never allow."`
-	Confined     choice `yaml:"confined" doc:"What programs, code given to them, paths known only at run time and variables get at least while the sandbox bounds the call: a view of its own (tier A, A-bwrap or B) and no network."`
+	Bash         choice    `yaml:"bash" doc:"Programs."`
+	Read         choice    `yaml:"read" doc:"Reading files and folders."`
+	Write        choice    `yaml:"write" doc:"Creating, changing, renaming and removing files."`
+	Net          choice    `yaml:"net" doc:"Contacting hosts."`
+	Unanalysable askOrDeny `yaml:"unanalysable" doc:"Commands of which it cannot be known what they do. Never allow."`
+	Confined     choice    `yaml:"confined" doc:"What programs, code given to them, paths known only at run time and variables get at least while the sandbox bounds the call: a view of its own (tier A, A-bwrap or B) and no network."`
 }
 
 type unknownPaths struct {
@@ -52,7 +52,7 @@ type policyEnv struct {
 }
 
 type ruleHead struct {
-	At       place
+	At       position
 	ID       string   `yaml:"id" doc:"What explanations and the journal call the rule."`
 	Decision choice   `yaml:"decision" doc:"allow, ask or deny. Of commands, allow matches word for word; ask and deny match every spelling."`
 	Reason   string   `yaml:"reason" doc:"Shown to people and to the agent."`
@@ -90,7 +90,7 @@ type netRule struct {
 }
 
 type clientRule struct {
-	At    place
+	At    position
 	Match struct {
 		Client string `yaml:"client" doc:"The name of the client's token; * is any text, agent is every token, and \"agent NAME\" is one."`
 		Agent  string `yaml:"agent" doc:"The agent's id, as the client says; * is any text."`
@@ -100,20 +100,20 @@ type clientRule struct {
 
 // parsePolicy reads one policy file. unset is the action of missing defaults, except that it never loosens what cannot
 // be analysed; unsaid is the value of a missing path_case.
-func parsePolicy(file string, src []byte, unset policy.Action, unsaid string) (layer, error) {
+func parsePolicy(file string, src []byte, defaultAction policy.Action, defaultCase string) (layer, error) {
 	d := &decoder{file: file, lines: linesOf(src)}
-	w := policyFile{PathCase: unsaid}
+	w := policyFile{PathCase: defaultCase}
 	if err := d.decode(src, &w); err != nil {
 		return layer{}, err
 	}
 	if w.Version == 0 {
-		return layer{}, d.errorAt(place{1, 1}, "version is missing: begin the file with version: 1")
+		return layer{}, d.errorAt(position{1, 1}, "version is missing: begin the file with version: 1")
 	}
 	f := policy.File{
 		Name: file, Title: w.Name, Headless: w.Mode == "headless", Presets: w.Presets, Env: w.Env.Allow, Disable: w.Builtin.Disable,
 		AskTimeout: time.Duration(w.Ask.Timeout), OncePer: w.Ask.OncePer, Lines: make(map[string]int), FoldCase: w.PathCase == caseInsensitive, AutoCase: w.PathCase == caseAuto,
 	}
-	w.setDefaults(&f, unset)
+	w.setDefaults(&f, defaultAction)
 	var heads []ruleHead
 	for _, r := range w.Commands {
 		f.Commands, heads = append(f.Commands, r.rule()), append(heads, r.ruleHead)
@@ -124,10 +124,10 @@ func parsePolicy(file string, src []byte, unset policy.Action, unsaid string) (l
 	for _, r := range w.Net {
 		f.Net, heads = append(f.Net, r.rule()), append(heads, r.ruleHead)
 	}
-	return layer{file: f, decoder: d, named: w.Clients}, d.checkRules(heads)
+	return layer{file: f, decoder: d, clientRules: w.Clients}, d.checkRules(heads)
 }
 
-func (w *policyFile) setDefaults(f *policy.File, unset policy.Action) {
+func (w *policyFile) setDefaults(f *policy.File, defaultAction policy.Action) {
 	for _, d := range []struct {
 		name string
 		to   *policy.Action
@@ -143,26 +143,26 @@ func (w *policyFile) setDefaults(f *policy.File, unset policy.Action) {
 		{"defaults.unanalysable", &f.Defaults.Unanalysable, choice(w.Defaults.Unanalysable)},
 		{"defaults.confined", &f.Defaults.Confined, w.Defaults.Confined},
 	} {
-		if *d.to = unset; d.from.set {
+		if *d.to = defaultAction; d.from.set {
 			*d.to, f.Lines[d.name] = d.from.action, d.from.At.line
 		}
 	}
 	if !w.Defaults.Unanalysable.set {
 		f.Defaults.Unanalysable = policy.Ask
 	}
-	if !w.Defaults.Confined.set && (unset != policy.Allow || w.namesRaised()) {
+	if !w.Defaults.Confined.set && (defaultAction != policy.Allow || w.setsRaisedDefault()) {
 		f.Defaults.Confined = policy.Deny
 	}
 }
 
-// namesRaised reports whether the file names a default that defaults.confined would raise.
-func (w *policyFile) namesRaised() bool {
+// setsRaisedDefault reports whether the file names a default that defaults.confined would raise.
+func (w *policyFile) setsRaisedDefault() bool {
 	raised := []choice{w.Defaults.Bash, w.Defaults.Net, w.Unknown.Read, w.Unknown.Write, w.Env.Unknown, choice(w.Defaults.Unanalysable)}
 	return slices.ContainsFunc(raised, func(c choice) bool { return c.set })
 }
 
 func (d *decoder) checkRules(rules []ruleHead) error {
-	seen := make(map[string]place)
+	seen := make(map[string]position)
 	for _, r := range rules {
 		switch first, twice := seen[r.ID]; {
 		case r.ID == "":

@@ -118,7 +118,7 @@ func FuzzParsePolicy(f *testing.F) {
 		}
 		p, err := policy.Compile(policy.Options{Workspace: "/w", Home: "/h", Tmp: "/tmp"}, file.file)
 		if err != nil {
-			if placed(err, []*layer{&file}) == nil {
+			if withPositions(err, []*layer{&file}) == nil {
 				t.Error("the faults were lost")
 			}
 			return

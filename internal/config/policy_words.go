@@ -33,7 +33,7 @@ func either(words []string) string {
 }
 
 type choice struct {
-	At     place
+	At     position
 	set    bool
 	action policy.Action
 }
@@ -49,13 +49,13 @@ func (c *choice) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// wary is a choice that cannot be allow.
-type wary choice
+// askOrDeny is a choice that cannot be allow.
+type askOrDeny choice
 
-func (wary) words() []string { return []string{"ask", "deny"} }
+func (askOrDeny) words() []string { return []string{"ask", "deny"} }
 
 // UnmarshalText reads the word.
-func (w *wary) UnmarshalText(text []byte) error {
+func (w *askOrDeny) UnmarshalText(text []byte) error {
 	if string(text) == "allow" {
 		return fmt.Errorf("what cannot be analysed is never allowed: expected ask or deny")
 	}
@@ -78,21 +78,21 @@ const (
 	caseInsensitive = "insensitive"
 )
 
-type askTime time.Duration
+type approvalTimeout time.Duration
 
 // The bounds of approval.timeout in the table of settings.
 const (
-	minAskTime = time.Second / 10
-	maxAskTime = 24 * time.Hour
+	minApprovalTimeout = time.Second / 10
+	maxApprovalTimeout = 24 * time.Hour
 )
 
 // UnmarshalText reads a duration within the bounds.
-func (a *askTime) UnmarshalText(text []byte) error {
+func (a *approvalTimeout) UnmarshalText(text []byte) error {
 	period, err := time.ParseDuration(string(text))
-	if err != nil || period < minAskTime || period > maxAskTime {
-		return fmt.Errorf("%q is no time to answer in: expected a duration from %v to %v, such as 120s", text, minAskTime, maxAskTime)
+	if err != nil || period < minApprovalTimeout || period > maxApprovalTimeout {
+		return fmt.Errorf("%q is no time to answer in: expected a duration from %v to %v, such as 120s", text, minApprovalTimeout, maxApprovalTimeout)
 	}
-	*a = askTime(period)
+	*a = approvalTimeout(period)
 	return nil
 }
 
@@ -108,8 +108,8 @@ func (o *onTimeout) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// later is a key of other versions. Ignoring it would loosen the file.
-type later struct{}
+// unsupported is a key of other versions. Ignoring it would loosen the file.
+type unsupported struct{}
 
 func linesOf(src []byte) []string { return strings.Split(string(src), "\n") }
 
@@ -127,7 +127,7 @@ func schemaOf(t reflect.Type) map[string]any {
 	switch t {
 	case reflect.TypeFor[version]():
 		return map[string]any{"const": 1}
-	case reflect.TypeFor[askTime]():
+	case reflect.TypeFor[approvalTimeout]():
 		return map[string]any{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`}
 	}
 	if w, ok := reflect.Zero(t).Interface().(interface{ words() []string }); ok {
@@ -152,7 +152,7 @@ func schemaOfObject(t reflect.Type) map[string]any {
 	required := []string{}
 	for _, f := range reflect.VisibleFields(t) {
 		key := f.Tag.Get("yaml")
-		if key == "" || f.Type == reflect.TypeFor[later]() {
+		if key == "" || f.Type == reflect.TypeFor[unsupported]() {
 			continue
 		}
 		property := schemaOf(f.Type)

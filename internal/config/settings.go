@@ -123,7 +123,7 @@ func (s setting) target() any {
 
 // settings decodes a mapping of the configuration file. path is its key, "" for the document.
 func (d *decoder) settings(n ast.Node, path string, targets map[string]any) error {
-	if err := d.plain(n); err != nil {
+	if err := d.refuseIndirection(n); err != nil {
 		return err
 	}
 	entries, err := d.entries(n, path)
@@ -136,7 +136,7 @@ func (d *decoder) settings(n ast.Node, path string, targets map[string]any) erro
 		target, known := targets[full]
 		switch {
 		case !known || strings.Contains(key, "."):
-			return d.unknownKey(key, placeOf(e.Key), keysIn(path), path)
+			return d.unknownKey(key, positionOf(e.Key), keysIn(path), path)
 		case target == nil:
 			err = d.settings(e.Value, full, targets)
 		default:
@@ -161,7 +161,7 @@ func keysIn(path string) (keys []string) {
 	return keys
 }
 
-func (l *loader) one(key string) scalar    { return *l.raw[key].(*scalar) }
+func (l *loader) scalar(key string) scalar { return *l.raw[key].(*scalar) }
 func (l *loader) list(key string) []scalar { return *l.raw[key].(*[]scalar) }
 
 // fields sets the fields of Config that need no more than the table.
@@ -181,18 +181,18 @@ func (l *loader) fields(c *Config) {
 // set reads a setting, first its default, into a *string, *int64, *uint64 or *time.Duration.
 func (l *loader) set(dst any, s setting) {
 	words := strings.Fields(s.check)
-	for _, v := range []scalar{{text: s.value, set: true}, l.one(s.key)} {
+	for _, v := range []scalar{{text: s.value, set: true}, l.scalar(s.key)} {
 		switch dst := dst.(type) {
 		case *string:
 			if len(words) > 0 {
-				l.word(dst, v, s.key, words...)
+				l.oneOf(dst, v, s.key, words...)
 			} else {
 				l.text(dst, v, s.key)
 			}
 		case *time.Duration:
-			least, _ := time.ParseDuration(words[0])
-			most, _ := time.ParseDuration(words[1])
-			l.duration(dst, v, s.key, least, most)
+			low, _ := time.ParseDuration(words[0])
+			high, _ := time.ParseDuration(words[1])
+			l.duration(dst, v, s.key, low, high)
 		case *int64:
 			l.number(dst, v, s)
 		case *uint64:

@@ -25,8 +25,8 @@ const (
 	maxLine    = 4096
 )
 
-// place is a position in a file. The decoder sets struct fields of this type.
-type place struct{ line, column int }
+// position is a position in a file. The decoder sets struct fields of this type.
+type position struct{ line, column int }
 
 // decode reads one YAML document into a struct, by yaml tags: structs, slices, maps, strings, booleans, integers
 // and encoding.TextUnmarshalers. Unknown and repeated keys, other types, anchors, aliases, tags and further
@@ -50,18 +50,18 @@ type decoder struct {
 type text struct {
 	path string // its keys, such as commands[0].run[1]
 	text string
-	at   place
+	at   position
 }
 
 // parse returns the document's node; nil if there is none.
 func (d *decoder) parse(src []byte) (root ast.Node, err error) {
 	if len(src) > maxSource {
-		return nil, d.errorAt(place{1, 1}, "the file is larger than %d bytes", maxSource)
+		return nil, d.errorAt(position{1, 1}, "the file is larger than %d bytes", maxSource)
 	}
 	// A panic of the parser on a hostile file is a fault of the file.
 	defer func() {
 		if r := recover(); r != nil {
-			root, err = nil, d.errorAt(place{1, 1}, "cannot parse: %v", r)
+			root, err = nil, d.errorAt(position{1, 1}, "cannot parse: %v", r)
 		}
 	}()
 	if err := d.checkLines(); err != nil {
@@ -85,7 +85,7 @@ func (d *decoder) parse(src []byte) (root ast.Node, err error) {
 		return nil, nil
 	}
 	if len(docs) > 1 {
-		return nil, d.errorAt(placeOf(docs[1].Body), "a second document: expected one document only")
+		return nil, d.errorAt(positionOf(docs[1].Body), "a second document: expected one document only")
 	}
 	return docs[0].Body, nil
 }
@@ -94,7 +94,7 @@ func (d *decoder) parse(src []byte) (root ast.Node, err error) {
 func (d *decoder) checkLines() error {
 	for i, line := range d.lines {
 		if len(line) > maxLine {
-			return d.errorAt(place{i + 1, 1}, "the line is longer than %d bytes", maxLine)
+			return d.errorAt(position{i + 1, 1}, "the line is longer than %d bytes", maxLine)
 		}
 	}
 	return nil
@@ -110,14 +110,14 @@ func (d *decoder) checkNesting(tokens token.Tokens) error {
 			depth--
 		}
 		if depth > maxNesting {
-			return d.errorAt(place{t.Position.Line, t.Position.Column}, "nested too deeply")
+			return d.errorAt(position{t.Position.Line, t.Position.Column}, "nested too deeply")
 		}
 	}
 	return nil
 }
 
 func (d *decoder) syntaxError(err error) error {
-	at := place{1, 1}
+	at := position{1, 1}
 	message := err.Error()
 	if e, ok := err.(interface {
 		GetMessage() string
@@ -125,7 +125,7 @@ func (d *decoder) syntaxError(err error) error {
 	}); ok {
 		message = e.GetMessage()
 		if t := e.GetToken(); t != nil && t.Position != nil {
-			at = place{t.Position.Line, t.Position.Column}
+			at = position{t.Position.Line, t.Position.Column}
 		}
 	}
 	return d.errorAt(at, "not valid YAML: %s", message)
@@ -133,11 +133,11 @@ func (d *decoder) syntaxError(err error) error {
 
 // value decodes n into v. path names the value in messages.
 func (d *decoder) value(n ast.Node, v reflect.Value, path string) error {
-	if err := d.plain(n); err != nil {
+	if err := d.refuseIndirection(n); err != nil {
 		return err
 	}
-	if v.Type() == reflect.TypeFor[later]() {
-		return d.errorAt(placeOf(n), "%s is not supported in this version: remove it, or use a version that does", path)
+	if v.Type() == reflect.TypeFor[unsupported]() {
+		return d.errorAt(positionOf(n), "%s is not supported in this version: remove it, or use a version that does", path)
 	}
 	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		return d.text(n, u, path)
@@ -154,29 +154,29 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) error {
 	}
 }
 
-// plain refuses what makes a file mean more than it shows.
-func (d *decoder) plain(n ast.Node) error {
+// refuseIndirection refuses what makes a file mean more than it shows.
+func (d *decoder) refuseIndirection(n ast.Node) error {
 	switch n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		return d.errorAt(placeOf(n), "anchors and aliases are not supported: write the value out")
+		return d.errorAt(positionOf(n), "anchors and aliases are not supported: write the value out")
 	case *ast.TagNode, *ast.DirectiveNode:
-		return d.errorAt(placeOf(n), "tags and directives are not supported")
+		return d.errorAt(positionOf(n), "tags and directives are not supported")
 	}
 	return nil
 }
 
 func (d *decoder) object(n ast.Node, v reflect.Value, path string) error {
-	setPlace(v, placeOf(n))
+	setPosition(v, positionOf(n))
 	entries, err := d.entries(n, path)
 	if err != nil {
 		return err
 	}
 	fields := fieldsOf(v)
 	for _, e := range entries {
-		key, at := keyText(e.Key), placeOf(e.Key)
+		key, at := keyText(e.Key), positionOf(e.Key)
 		field, ok := fields[key]
 		if !ok {
-			maps.DeleteFunc(fields, func(_ string, f taggedField) bool { return f.Type() == reflect.TypeFor[later]() })
+			maps.DeleteFunc(fields, func(_ string, f taggedField) bool { return f.Type() == reflect.TypeFor[unsupported]() })
 			return d.unknownKey(key, at, slices.Collect(maps.Keys(fields)), path)
 		}
 		d.words = strings.Fields(field.Get("oneof"))
@@ -203,7 +203,7 @@ func (d *decoder) entries(n ast.Node, path string) ([]*ast.MappingValueNode, err
 		switch k := e.Key.(type) {
 		case *ast.StringNode, *ast.IntegerNode, *ast.BoolNode:
 		default:
-			return nil, d.errorAt(placeOf(k), "expected a plain key")
+			return nil, d.errorAt(positionOf(k), "expected a plain key")
 		}
 	}
 	return entries, nil
@@ -236,7 +236,7 @@ func (d *decoder) dictionary(n ast.Node, v reflect.Value, path string) error {
 	for _, e := range entries {
 		s, ok := e.Key.(*ast.StringNode)
 		if !ok {
-			return d.errorAt(placeOf(e.Key), "expected text as a key: put %s in quotes", e.Key.String())
+			return d.errorAt(positionOf(e.Key), "expected text as a key: put %s in quotes", e.Key.String())
 		}
 		key := s.Value
 		item := reflect.New(v.Type().Elem()).Elem()
@@ -255,10 +255,10 @@ func (d *decoder) text(n ast.Node, u encoding.TextUnmarshaler, path string) erro
 		return d.wrongType(n, path, "one value")
 	}
 	if err := u.UnmarshalText([]byte(s)); err != nil {
-		return d.errorAt(placeOf(n), "%s: %v", path, err)
+		return d.errorAt(positionOf(n), "%s: %v", path, err)
 	}
 	if v := reflect.ValueOf(u).Elem(); v.Kind() == reflect.Struct {
-		setPlace(v, placeOf(n))
+		setPosition(v, positionOf(n))
 	}
 	return nil
 }
@@ -271,7 +271,7 @@ func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) error {
 			return d.wrongType(n, path, "one value")
 		}
 		if err := oneOf(d.words[0], []byte(s), d.words[1:]); err != nil {
-			return d.errorAt(placeOf(n), "%s: %v", path, err)
+			return d.errorAt(positionOf(n), "%s: %v", path, err)
 		}
 		v.SetString(s)
 	case v.Kind() == reflect.String:
@@ -280,7 +280,7 @@ func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) error {
 			return d.wrongType(n, path, "text (put it in quotes)")
 		}
 		v.SetString(s)
-		d.texts = append(d.texts, text{path, s, placeOf(n)})
+		d.texts = append(d.texts, text{path, s, positionOf(n)})
 	case v.Kind() == reflect.Bool:
 		b, ok := n.(*ast.BoolNode)
 		if !ok {
@@ -290,7 +290,7 @@ func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) error {
 	case v.CanInt():
 		return d.integer(n, v, path)
 	default:
-		return d.errorAt(placeOf(n), "%s cannot be set in a file", path)
+		return d.errorAt(positionOf(n), "%s cannot be set in a file", path)
 	}
 	return nil
 }
@@ -303,12 +303,12 @@ func (d *decoder) integer(n ast.Node, v reflect.Value, path string) error {
 	i, err := strconv.ParseInt(s, 10, v.Type().Bits())
 	v.SetInt(i)
 	if err != nil {
-		return d.errorAt(placeOf(n), "%s: %s is not a decimal whole number in range", path, s)
+		return d.errorAt(positionOf(n), "%s: %s is not a decimal whole number in range", path, s)
 	}
 	return nil
 }
 
-func (d *decoder) unknownKey(key string, at place, known []string, path string) error {
+func (d *decoder) unknownKey(key string, at position, known []string, path string) error {
 	slices.Sort(known)
 	if path != "" {
 		path = " in " + path
@@ -323,9 +323,9 @@ func (d *decoder) wrongType(n ast.Node, path, expected string) error {
 	if path == "" {
 		path = "the file"
 	}
-	return d.errorAt(placeOf(n), "%s: expected %s, found %s", path, expected, kindOf(n))
+	return d.errorAt(positionOf(n), "%s: expected %s, found %s", path, expected, kindOf(n))
 }
 
-func (d *decoder) errorAt(at place, format string, args ...any) *Error {
+func (d *decoder) errorAt(at position, format string, args ...any) *Error {
 	return newError(d.file, d.lines, at, fmt.Sprintf(format, args...))
 }

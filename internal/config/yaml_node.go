@@ -22,26 +22,26 @@ func fieldsOf(v reflect.Value) map[string]taggedField {
 	return fields
 }
 
-func setPlace(v reflect.Value, at place) {
-	if f := v.FieldByName("At"); f.IsValid() && f.Type() == reflect.TypeFor[place]() {
+func setPosition(v reflect.Value, at position) {
+	if f := v.FieldByName("At"); f.IsValid() && f.Type() == reflect.TypeFor[position]() {
 		f.Set(reflect.ValueOf(at))
 	}
 }
 
-// placeOf returns where a node begins; a mapping begins at its first key.
-func placeOf(n ast.Node) place {
+// positionOf returns where a node begins; a mapping begins at its first key.
+func positionOf(n ast.Node) position {
 	switch m := n.(type) {
 	case *ast.MappingNode:
 		if !m.IsFlowStyle && len(m.Values) > 0 {
-			return placeOf(m.Values[0].Key)
+			return positionOf(m.Values[0].Key)
 		}
 	case *ast.MappingValueNode:
-		return placeOf(m.Key)
+		return positionOf(m.Key)
 	}
 	if t := n.GetToken(); t != nil && t.Position != nil {
-		return place{t.Position.Line, t.Position.Column}
+		return position{t.Position.Line, t.Position.Column}
 	}
-	return place{1, 1}
+	return position{1, 1}
 }
 
 func scalarText(n ast.Node) (string, bool) {

@@ -9,7 +9,7 @@ import (
 )
 
 type sample struct {
-	At     place
+	At     position
 	Name   string            `yaml:"name"`
 	Count  int               `yaml:"count"`
 	Size   int16             `yaml:"size"`
@@ -21,7 +21,7 @@ type sample struct {
 }
 
 type sampleItem struct {
-	At place
+	At position
 	ID string `yaml:"id"`
 }
 
@@ -59,12 +59,12 @@ nested:
 		t.Fatal(err)
 	}
 	want := sample{
-		At: place{2, 1}, Name: "x: y", Count: -3, Size: 32767, On: true,
+		At: position{2, 1}, Name: "x: y", Count: -3, Size: 32767, On: true,
 		Words: []string{"a", "b c", "d"}, Set: map[string]string{"A": "1", "B": "two"},
-		Items:  []sampleItem{{place{9, 5}, "first"}, {place{10, 5}, "second"}},
-		Nested: sampleItem{place{12, 3}, "text\n"},
+		Items:  []sampleItem{{position{9, 5}, "first"}, {position{10, 5}, "second"}},
+		Nested: sampleItem{position{12, 3}, "text\n"},
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(place{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(position{})); diff != "" {
 		t.Error(diff)
 	}
 }
