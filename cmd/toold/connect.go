@@ -100,8 +100,8 @@ func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error)
 	case added:
 		c.say("registered the workspace %s", cfg.Workspace)
 	}
-	if errors.Is(err, reach.ErrNone) {
-		return nil, &unservedError{reach.ErrNone}
+	if errors.Is(err, reach.ErrNotRunning) {
+		return nil, &unservedError{reach.ErrNotRunning}
 	}
 	p, err := c.serving(ctx, cfg)
 	var none *unservedError
@@ -131,7 +131,7 @@ func (c *callRun) dialRunning(ctx context.Context, cfg config.Config, role strin
 	switch {
 	case errors.As(err, &refused) && refused.Type == message.InvalidArguments: // the workspace is not registered
 		return nil, console.Exit(console.ExitConfig, err)
-	case errors.As(err, &none), errors.Is(err, reach.ErrNone):
+	case errors.As(err, &none), errors.Is(err, reach.ErrNotRunning):
 		return nil, fmt.Errorf("%w for %s; start one with `toold up`", err, cfg.Workspace)
 	case err != nil:
 		return nil, err

@@ -92,7 +92,7 @@ func warmFinding(ctx context.Context, d reach.Daemon, cfg config.Config) Finding
 	} else if err == nil {
 		f.Is += "; each command gets a sandbox of its own, which takes longer: chroot(2), pivot_root(2) or clone(2) are refused or the profile has the network"
 	}
-	counts, _ := d.Ask(ctx, "observer", http.MethodGet, "/metrics") // or no daemon runs
+	counts, _ := d.Request(ctx, "observer", http.MethodGet, "/metrics") // or no daemon runs
 	if _, n, _ := strings.Cut(string(counts), "\ntoold_sandbox_failures_total "); n != "" && n[0] != '0' {
 		n, _, _ = strings.Cut(n, "\n")
 		f.Is += fmt.Sprintf("; of the running daemon %s failed, of which its log says why (shells, and processes that open files)", n)

@@ -85,7 +85,7 @@ func (c *Agents) setup(agent string) (connect.Setup, error) {
 	}
 	at, err := c.Daemon.Endpoint()
 	s.URL = strings.TrimSuffix(at.URL, "/v1/ws")
-	if errors.Is(err, reach.ErrNone) {
+	if errors.Is(err, reach.ErrNotRunning) {
 		s.URL, err = "ws://"+c.Daemon.Config.Listen, nil
 	}
 	return s, err

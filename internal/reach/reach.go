@@ -30,8 +30,8 @@ import (
 	"github.com/toold/toold/internal/tokens"
 )
 
-// ErrNone reports that no daemon runs.
-var ErrNone = errors.New("no daemon is running")
+// ErrNotRunning reports that no daemon runs.
+var ErrNotRunning = errors.New("no daemon is running")
 
 // Daemon is the daemon of a configuration, as a client sees it.
 type Daemon struct {
@@ -64,11 +64,11 @@ func (d Daemon) Agent(ctx context.Context, o client.Options) (*client.Client, er
 	if _, err := d.Secret("agent"); err != nil && d.As != "" {
 		return nil, err
 	} else if err != nil {
-		return nil, fmt.Errorf("%w (%v)", ErrNone, err)
+		return nil, fmt.Errorf("%w (%v)", ErrNotRunning, err)
 	}
 	c, err := d.Dial(ctx, "agent", o)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("%w: %s: %v", ErrNone, at.URL, err)
+		return nil, fmt.Errorf("%w: %s: %v", ErrNotRunning, at.URL, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the daemon at %s refuses this client: %w", at.URL, err)
@@ -92,10 +92,10 @@ func (d Daemon) Secret(role string) (string, error) {
 			return token.Secret, err
 		}
 	}
-	return "", noRole(role)
+	return "", errNoRole(role)
 }
 
-func noRole(role string) error {
+func errNoRole(role string) error {
 	return fmt.Errorf("no token in the configuration has the role %s", role)
 }
 
@@ -112,7 +112,7 @@ func (d Daemon) Endpoint() (at client.Options, err error) {
 		case err != nil:
 			return at, err
 		case !ok:
-			return at, fmt.Errorf("%w with the state directory %s; start one in your project: toold serve", ErrNone, d.Config.StateDir)
+			return at, fmt.Errorf("%w with the state directory %s; start one in your project: toold serve", ErrNotRunning, d.Config.StateDir)
 		}
 		where = running
 	}
@@ -152,8 +152,8 @@ func pinned(file string) (*tls.Config, error) {
 	}, nil
 }
 
-// Ask makes an HTTP request with the token of a role, and returns the body of the answer.
-func (d Daemon) Ask(ctx context.Context, role, method, path string) ([]byte, error) {
+// Request makes an HTTP request with the token of a role, and returns the body of the answer.
+func (d Daemon) Request(ctx context.Context, role, method, path string) ([]byte, error) {
 	secret, err := d.Secret(role)
 	if err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func Token(cfg config.Config, name string) (file string, configured bool, err er
 
 // Reload reloads (POST) or returns the last result (GET).
 func (d Daemon) Reload(ctx context.Context, method string) (answer server.Reloaded, err error) {
-	body, err := d.Ask(ctx, "approver", method, "/v1/reload")
+	body, err := d.Request(ctx, "approver", method, "/v1/reload")
 	if err != nil {
 		return answer, err
 	}
@@ -258,7 +258,7 @@ func (p *Private) Dial(ctx context.Context, role string, o client.Options) (*cli
 			return client.Dial(ctx, o)
 		}
 	}
-	return nil, noRole(role)
+	return nil, errNoRole(role)
 }
 
 // TokenInfo is a token without its secret.
