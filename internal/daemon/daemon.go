@@ -64,9 +64,9 @@ type Options struct {
 type Daemon struct {
 	Options
 	policies  *policies
-	book      *rulebook
+	rulebook  *rulebook
 	journal   *journal.Journal
-	keeper    *keeper
+	pruner    *pruner
 	calls     *dispatch.Dispatcher
 	codex     *codex.Server
 	mcp       *mcp.Handler
@@ -74,12 +74,12 @@ type Daemon struct {
 	traces    *trace.Exporter
 	store     *store.Store
 	listeners []net.Listener
-	inside    *loopback.Pipe // for clients in this process
+	pipe      *loopback.Pipe // for clients in this process
 
 	shared
 	groups     *cgroup.Root
 	ungrouped  error // why calls have no control groups
-	workspaces served
+	workspaces workspaceSet
 	home       *workspace // of Config
 	failures   failures
 }
@@ -113,10 +113,10 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 		return err
 	}
 	d.groups, d.ungrouped = cgroup.Open()
-	d.shared = shared{executor.NewPool(int(d.Config.WarmShells), d.failed), egress.NewSlots(connectionSlots())}
-	d.book = rulebookIn(d.Config.StateDir)
-	d.policies = &policies{load: d.reloadAll, name: d.Config.PolicyName(), log: d.Log, more: make(chan struct{}, 1)}
-	d.workspaces = served{workspaces.NewSet(workspaces.SetOptions[*workspace]{
+	d.shared = shared{executor.NewPool(int(d.Config.WarmShells), d.reportFailure), egress.NewSlots(connectionSlots())}
+	d.rulebook = rulebookIn(d.Config.StateDir)
+	d.policies = &policies{load: d.reloadAll, name: d.Config.PolicyName(), log: d.Log, filesChanged: make(chan struct{}, 1)}
+	d.workspaces = workspaceSet{workspaces.NewSet(workspaces.SetOptions[*workspace]{
 		Registry: workspaces.In(d.Config.StateDir), Home: d.Config.Workspace, Only: d.Elsewhere == nil,
 		Open: d.openWorkspace, Close: (*workspace).close,
 	})}
@@ -137,23 +137,23 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	approvals := approval.New[message.ApprovalRequest]()
 	d.calls = dispatch.New(dispatch.Options{
 		Registry: home.registry, Workspaces: d.workspaces, Approvals: approvals, Journal: d.journal, Log: d.Log,
-		SpoolDir: spoolDir(d.Config), Recorded: d.keeper.recorded, Kill: executor.KillIdentity, Redact: d.Config.Redact, Limits: callLimits(d.Config), Single: d.Single,
+		SpoolDir: spoolDir(d.Config), Recorded: d.pruner.countBytes, Kill: executor.KillIdentity, Redact: d.Config.Redact, Limits: callLimits(d.Config), Single: d.Single,
 	})
 	d.codex = codex.New(codex.Options{Dispatch: d.calls, Workspace: d.Config.Workspace, Home: os.Getenv("HOME"), Linger: d.Config.Limits.Linger, Fault: d.fault})
 	d.mcp = d.newMCP(approvals)
-	if d.traces, err = trace.New(d.Config.Traces, d.Version, d.untraced); err != nil {
+	if d.traces, err = trace.New(d.Config.Traces, d.Version, d.reportTraceFailure); err != nil {
 		return &ConfigurationError{fmt.Errorf("cannot send traces: %w", err)}
 	}
-	meter := metrics.New(d.sources())
-	d.calls.Observe(meter.Seen)
-	d.calls.Observe(d.traces.Seen)
+	meter := metrics.New(d.metricsSource())
+	d.calls.Observe(meter.Observe)
+	d.calls.Observe(d.traces.Observe)
 	d.journal.Measure(meter.Synced)
 	d.server = server.New(server.Options{
 		Reload:  d.policies.reload,
 		Policy:  d.policies.state,
 		Metrics: meter, Refused: meter.Refused, Store: d.store.Behind,
 		Dispatch: d.calls, Codex: d.codex, MCP: d.serveMCP, Approvals: approvals, Journal: d.journal, Log: d.Log, Tokens: secrets,
-		Greet: d.greet, Question: d.Question,
+		Greet: d.hello, Question: d.Question,
 		AllowedHosts: d.Config.AllowedHosts, AllowedOrigins: d.Config.AllowedOrigins, OwnOrigins: []string{d.Origin()},
 		MaxFrameBytes: d.Config.Limits.MaxFrameBytes, OutboxBytes: d.Config.Limits.OutboxBytes,
 		CallsPerConnection: int(d.Config.Limits.CallsPerConnection),
@@ -174,7 +174,7 @@ func (d *Daemon) openJournal(ctx context.Context) error {
 	if d.journal, err = journal.Open(ctx, d.Config.StateDir, journal.Self()); err != nil {
 		return err
 	}
-	d.keeper = newKeeper(d.Config, d.journal)
+	d.pruner = newPruner(d.Config, d.journal)
 	return d.openStore()
 }
 
@@ -250,7 +250,7 @@ func (d *Daemon) MayEscalate() *message.MayWiden {
 // Ungrouped returns why calls have no control groups; nil if they have them.
 func (d *Daemon) Ungrouped() error { return d.ungrouped }
 
-func (d *Daemon) greeting(w *workspace, registered []string) message.HelloAck {
+func (d *Daemon) helloAck(w *workspace, registered []string) message.HelloAck {
 	ack := message.HelloAck{
 		Protocol: Protocol, Version: d.Version, Workspace: w.cfg.Workspace, Workspaces: registered,
 		Sandbox: message.Sandbox{Profile: w.confinement.Profile, Enforced: append([]string{}, w.confinement.Enforced...), Network: w.confinement.Network, Tier: w.confinement.Tier, Degraded: w.confinement.Degraded, Caches: w.confinement.Caches},

@@ -28,17 +28,17 @@ import (
 
 // A killed process and its children keep locks and addresses for a moment.
 const (
-	releaseWithin = 5 * time.Second
-	releaseEvery  = 20 * time.Millisecond
+	retryFor   = 5 * time.Second
+	retryEvery = 20 * time.Millisecond
 )
 
-// released retries while a killed daemon may still keep a resource.
-func released(ctx context.Context, try func() error, taken func(error) bool) error {
-	tick := time.NewTicker(releaseEvery)
+// retryWhileTaken retries while a killed daemon may still keep a resource.
+func retryWhileTaken(ctx context.Context, try func() error, taken func(error) bool) error {
+	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
-	for begun := time.Now(); ; {
+	for start := time.Now(); ; {
 		err := try()
-		if err == nil || !taken(err) || time.Since(begun) > releaseWithin {
+		if err == nil || !taken(err) || time.Since(start) > retryFor {
 			return err
 		}
 		select {
@@ -54,7 +54,7 @@ func Lock(ctx context.Context, cfg config.Config) (lock *statedir.Lock, err erro
 	if err := MakeStateDir(cfg); err != nil {
 		return nil, err
 	}
-	err = released(ctx, func() error { lock, err = statedir.Serve(cfg.StateDir); return err }, func(err error) bool {
+	err = retryWhileTaken(ctx, func() error { lock, err = statedir.Serve(cfg.StateDir); return err }, func(err error) bool {
 		var served *statedir.ServedError
 		return errors.As(err, &served)
 	})
@@ -64,16 +64,16 @@ func Lock(ctx context.Context, cfg config.Config) (lock *statedir.Lock, err erro
 	return lock, nil
 }
 
-func listenOn(ctx context.Context, address string) (l net.Listener, err error) {
-	err = released(ctx, func() error { l, err = loopback.Listen("tcp", address); return err }, inUse)
+func listenTCP(ctx context.Context, address string) (l net.Listener, err error) {
+	err = retryWhileTaken(ctx, func() error { l, err = loopback.Listen("tcp", address); return err }, inUse)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w; is another toold running? choose another address with --listen, e.g. --listen 127.0.0.1:0", address, err)
 	}
 	return l, nil
 }
 
-// passed returns the socket of systemd (sd_listen_fds(3)), or nil. Programs started later do not inherit it.
-func passed(address string) (net.Listener, error) {
+// systemdListener returns the socket of systemd (sd_listen_fds(3)), or nil. Programs started later do not inherit it.
+func systemdListener(address string) (net.Listener, error) {
 	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
 		return nil, nil
 	}
@@ -101,9 +101,9 @@ func MakeStateDir(cfg config.Config) error {
 }
 
 func (d *Daemon) listen(ctx context.Context) error {
-	l, err := passed(d.Config.Listen)
+	l, err := systemdListener(d.Config.Listen)
 	if l == nil && err == nil {
-		l, err = listenOn(ctx, d.Config.Listen)
+		l, err = listenTCP(ctx, d.Config.Listen)
 	}
 	if err != nil {
 		return err
@@ -116,8 +116,8 @@ func (d *Daemon) listen(ctx context.Context) error {
 		}
 		d.listeners[0] = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
 	}
-	d.inside = loopback.NewPipe()
-	d.listeners = append(d.listeners, d.inside)
+	d.pipe = loopback.NewPipe()
+	d.listeners = append(d.listeners, d.pipe)
 	if d.Config.Socket == "" {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (d *Daemon) newMCP(approvals *approval.Queue[message.ApprovalRequest]) *mcp
 			return server.JoinFor(approvals, mine, asked)
 		},
 		Dial: func(ctx context.Context, p mcp.Caller) (*client.Client, error) {
-			return client.Dial(ctx, client.Options{Dial: d.inside.Dial, Token: p.Secret, Name: "mcp", Version: d.Version, Workspace: p.Dir})
+			return client.Dial(ctx, client.Options{Dial: d.pipe.Dial, Token: p.Secret, Name: "mcp", Version: d.Version, Workspace: p.Dir})
 		},
 		MaxBody: d.Config.Limits.MaxFrameBytes, Linger: d.Config.Limits.Linger,
 	})
@@ -185,10 +185,10 @@ func (d *Daemon) serveMCP(w http.ResponseWriter, r *http.Request, token server.T
 
 // connectionSlots bounds the open connections of calls: six descriptors each, half of the process's in all.
 func connectionSlots() int {
-	const most = 16 << 10
+	const limit = 16 << 10
 	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur > 12*most {
-		return most
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur > 12*limit {
+		return limit
 	}
 	return max(1, int(limit.Cur/12))
 }

@@ -16,7 +16,7 @@ func TestAnAddressIsTakenOnceItIsReleased(t *testing.T) {
 		t.Fatal(err)
 	}
 	address, tries := old.Addr().String(), 0
-	err = released(t.Context(), func() error {
+	err = retryWhileTaken(t.Context(), func() error {
 		if tries++; tries == 3 {
 			old.Close()
 		}
@@ -30,7 +30,7 @@ func TestAnAddressIsTakenOnceItIsReleased(t *testing.T) {
 		t.Errorf("after %d tries: %v", tries, err)
 	}
 	tries = 0
-	if err := released(t.Context(), func() error { tries++; return syscall.EACCES }, inUse); !errors.Is(err, syscall.EACCES) || tries != 1 {
+	if err := retryWhileTaken(t.Context(), func() error { tries++; return syscall.EACCES }, inUse); !errors.Is(err, syscall.EACCES) || tries != 1 {
 		t.Errorf("another error after %d tries: %v", tries, err)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/toold/toold/internal/store"
 )
 
-func (d *Daemon) sources() metrics.Source {
+func (d *Daemon) metricsSource() metrics.Source {
 	return metrics.Source{
-		Version: d.Version, States: d.calls.States, Journal: d.journal.Bytes, Masks: d.masked, Dropped: d.traces.Dropped,
+		Version: d.Version, States: d.calls.States, Journal: d.journal.Bytes, Masks: d.maskedPaths, Dropped: d.traces.Dropped,
 		Clients: func() int { return d.server.Clients() }, // created later
 		Warm:    func() int64 { return d.shells.Counts().Waiting },
 		Hits:    func() int64 { return d.shells.Counts().Hits },
@@ -25,7 +25,7 @@ func (d *Daemon) sources() metrics.Source {
 	}
 }
 
-func (d *Daemon) masked() (n int) {
+func (d *Daemon) maskedPaths() (n int) {
 	_ = d.workspaces.Each(func(_ string, w *workspace) error {
 		if set := w.masks.Usual(); set != nil {
 			n += len(set.Hidden) + len(set.Fixed)
@@ -41,16 +41,16 @@ type failures struct {
 	last  atomic.Value // text of the last one
 }
 
-// failed counts a failure, and logs it unless it repeats the last.
-func (d *Daemon) failed(err error) {
+// reportFailure counts a failure, and logs it unless it repeats the last.
+func (d *Daemon) reportFailure(err error) {
 	d.failures.count.Add(1)
 	if last := d.failures.last.Swap(err.Error()); last != err.Error() {
 		d.Log.Warn("a warm shell or a process that opens files failed; calls go on without it", zap.Error(err))
 	}
 }
 
-// untraced logs a failure to send traces. The exporter calls it once until it succeeds again.
-func (d *Daemon) untraced(err error) {
+// reportTraceFailure logs a failure to send traces. The exporter calls it once until it succeeds again.
+func (d *Daemon) reportTraceFailure(err error) {
 	d.Log.Warn("cannot send traces; calls go on, and what is not sent is dropped", zap.String("setting", "telemetry.otlp_endpoint"), zap.Error(err))
 }
 
@@ -64,14 +64,14 @@ func (d *Daemon) openStore() (err error) {
 	if d.Single {
 		return nil
 	}
-	if d.store, err = store.New(d.Config.Store, d.journal, d.stored); err != nil {
+	if d.store, err = store.New(d.Config.Store, d.journal, d.reportStore); err != nil {
 		return &ConfigurationError{fmt.Errorf("audit.store: %w", err)}
 	}
 	return nil
 }
 
-// stored logs changes of the state of the copy; nil: it has everything.
-func (d *Daemon) stored(err error) {
+// reportStore logs changes of the state of the copy; nil: it has everything.
+func (d *Daemon) reportStore(err error) {
 	if err == nil {
 		d.Log.Info("the team store has the whole journal")
 		return

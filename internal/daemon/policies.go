@@ -32,7 +32,7 @@ func PolicyOptions(cfg config.Config) policy.Options {
 	if err != nil {
 		home = ""
 	}
-	return policy.Options{Workspace: cfg.Workspace, Home: home, Tmp: "/tmp", Protected: protected(cfg), Resolve: resolved}
+	return policy.Options{Workspace: cfg.Workspace, Home: home, Tmp: "/tmp", Protected: protected(cfg), Resolve: resolveOrKeep}
 }
 
 // protected returns the daemon's own files, which no call may access.
@@ -46,8 +46,8 @@ func protected(cfg config.Config) []string {
 	return own
 }
 
-// resolved resolves the links of a path, or returns it unchanged if that fails.
-func resolved(path string) string {
+// resolveOrKeep resolves the links of a path, or returns it unchanged if that fails.
+func resolveOrKeep(path string) string {
 	if canonical, err := paths.Resolve(path); err == nil {
 		return canonical
 	}
@@ -56,24 +56,24 @@ func resolved(path string) string {
 
 // policies applies changed policies, and keeps the last valid one.
 type policies struct {
-	load func() (warnings []string, err error) // reads and applies the files
-	name string
-	more chan struct{} // capacity 1: the list of files has changed
-	log  *zap.Logger
-	held sync.Mutex // serialises reloads, so that the newest file wins; guards last
-	last server.Reloaded
+	load         func() (warnings []string, err error) // reads and applies the files
+	name         string
+	filesChanged chan struct{} // capacity 1: the list of files has changed
+	log          *zap.Logger
+	mu           sync.Mutex // serialises reloads, so that the newest file wins; guards last
+	last         server.Reloaded
 }
 
 func (p *policies) state() server.Reloaded {
-	p.held.Lock()
-	defer p.held.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	return p.last
 }
 
 // reload keeps the last valid policy on an error.
 func (p *policies) reload() (server.Reloaded, error) {
-	p.held.Lock()
-	defer p.held.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	warnings, err := p.load()
 	if err != nil {
 		p.log.Error("the policy cannot be used; the last good one stays in force", zap.String("policy", p.name), zap.Error(err))
@@ -85,16 +85,16 @@ func (p *policies) reload() (server.Reloaded, error) {
 	return p.last, nil
 }
 
-// follow makes watch update its list of files.
-func (p *policies) follow() {
+// notifyFilesChanged makes watch update its list of files.
+func (p *policies) notifyFilesChanged() {
 	select {
-	case p.more <- struct{}{}:
+	case p.filesChanged <- struct{}{}:
 	default: // watch is notified already
 	}
 }
 
-// settle is how long a file must be unchanged: editors write in several steps.
-const settle = 100 * time.Millisecond
+// settleTime is how long a file must be unchanged: editors write in several steps.
+const settleTime = 100 * time.Millisecond
 
 // policyFilesOf returns the files of a workspace's policy, and the directory of its own, which may come later.
 func policyFilesOf(cfg config.Config) []string {
@@ -110,7 +110,7 @@ func policyFilesOf(cfg config.Config) []string {
 }
 
 // watch reloads when a file changes or hangup receives a signal, until ctx ends.
-func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, places func() []string) {
+func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, files func() []string) {
 	changes, err := fsnotify.NewWatcher()
 	if err != nil {
 		p.log.Warn("cannot watch the policy files; after a change: toold reload", zap.Error(err))
@@ -118,13 +118,13 @@ func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, places fu
 	} else {
 		defer changes.Close()
 	}
-	files := places()
-	p.followFiles(changes, files)
-	p.watchUntil(ctx, changes, places, files, hangup)
+	files := files()
+	p.watchDirs(changes, files)
+	p.loop(ctx, changes, files, files, hangup)
 }
 
-// followFiles watches directories, since editors replace files.
-func (p *policies) followFiles(changes *fsnotify.Watcher, files []string) {
+// watchDirs watches directories, since editors replace files.
+func (p *policies) watchDirs(changes *fsnotify.Watcher, files []string) {
 	for _, file := range files {
 		if _, err := os.Stat(filepath.Dir(file)); err != nil || changes.Events == nil {
 			continue
@@ -135,8 +135,8 @@ func (p *policies) followFiles(changes *fsnotify.Watcher, files []string) {
 	}
 }
 
-func (p *policies) watchUntil(ctx context.Context, changes *fsnotify.Watcher, places func() []string, files []string, hangup <-chan os.Signal) {
-	quiet := time.NewTimer(settle)
+func (p *policies) loop(ctx context.Context, changes *fsnotify.Watcher, places func() []string, files []string, hangup <-chan os.Signal) {
+	quiet := time.NewTimer(settleTime)
 	quiet.Stop()
 	defer quiet.Stop()
 	for {
@@ -145,18 +145,18 @@ func (p *policies) watchUntil(ctx context.Context, changes *fsnotify.Watcher, pl
 			return
 		case <-hangup:
 			quiet.Reset(0)
-		case <-p.more:
-			quiet.Reset(settle)
+		case <-p.filesChanged:
+			quiet.Reset(settleTime)
 		case e := <-changes.Events:
 			if slices.Contains(files, e.Name) && e.Op != fsnotify.Chmod {
-				quiet.Reset(settle)
+				quiet.Reset(settleTime)
 			}
 		case err := <-changes.Errors:
 			p.log.Warn("watching the policy files failed; what was missed is read now", zap.Error(err))
-			quiet.Reset(settle)
+			quiet.Reset(settleTime)
 		case <-quiet.C:
 			files = places()
-			p.followFiles(changes, files) // a directory may be new
+			p.watchDirs(changes, files) // a directory may be new
 			p.reload()
 		}
 	}

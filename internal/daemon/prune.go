@@ -26,13 +26,13 @@ import (
 
 // A private daemon ends before its first prune.
 const (
-	firstPrune = time.Minute
-	pruneEvery = 5 * time.Minute
-	sizeEvery  = time.Hour // of tool caches: it stats each file
+	firstPrune      = time.Minute
+	pruneEvery      = 5 * time.Minute
+	sizeCachesEvery = time.Hour // of tool caches: it stats each file
 )
 
-// keeper bounds the total size of a state directory: journal, output, quarantine and changes to tool caches.
-type keeper struct {
+// pruner bounds the total size of a state directory: journal, output, quarantine and changes to tool caches.
+type pruner struct {
 	cfg     config.Config
 	journal *journal.Journal
 	grown   atomic.Int64  // bytes of output and journal since the last prune
@@ -42,14 +42,14 @@ type keeper struct {
 	sized  time.Time
 }
 
-func newKeeper(cfg config.Config, j *journal.Journal) *keeper {
-	k := &keeper{cfg: cfg, journal: j, wake: make(chan struct{}, 1)}
-	j.Bound(cfg.Limits.StateBytes, k.recorded)
+func newPruner(cfg config.Config, j *journal.Journal) *pruner {
+	k := &pruner{cfg: cfg, journal: j, wake: make(chan struct{}, 1)}
+	j.Bound(cfg.Limits.StateBytes, k.countBytes)
 	return k
 }
 
-// recorded counts bytes added to output and journal.
-func (k *keeper) recorded(bytes int64) {
+// countBytes counts bytes added to output and journal.
+func (k *pruner) countBytes(bytes int64) {
 	if k.grown.Add(bytes) > k.cfg.Limits.StateBytes/64 {
 		select {
 		case k.wake <- struct{}{}:
@@ -65,20 +65,20 @@ func (d *Daemon) prune(ctx context.Context) {
 			next.Stop()
 			return
 		case <-next.C:
-		case <-d.keeper.wake:
+		case <-d.pruner.wake:
 		}
 		var err error
-		if time.Since(d.keeper.sized) > sizeEvery {
+		if time.Since(d.pruner.sized) > sizeCachesEvery {
 			err = d.limitCaches(ctx)
 		}
-		err = errors.Join(err, d.keeper.prune(ctx))
+		err = errors.Join(err, d.pruner.prune(ctx))
 		if err != nil && ctx.Err() == nil {
 			d.Log.Warn("cannot remove what is kept for too long", zap.Error(err))
 		}
 	}
 }
 
-type kept struct {
+type prunable struct {
 	bytes  int64
 	at     time.Time     // of its last use
 	keep   time.Duration // maximum age
@@ -90,10 +90,10 @@ type kept struct {
 // prune removes what is too old, then the oldest beyond the limit. The journal goes last, or much output could push it
 // out. Open calls keep their output, and no part of the journal is removed to make room for it: what remains beyond the
 // limit makes new calls be refused.
-func (k *keeper) prune(ctx context.Context) error {
+func (k *pruner) prune(ctx context.Context) error {
 	k.grown.Store(0)
-	list, total, err := k.list(ctx)
-	slices.SortStableFunc(list, func(a, b kept) int {
+	list, total, err := k.prunables(ctx)
+	slices.SortStableFunc(list, func(a, b prunable) int {
 		switch {
 		case a.record == b.record:
 			return a.at.Compare(b.at)
@@ -125,23 +125,23 @@ func (k *keeper) prune(ctx context.Context) error {
 	}
 	var full error
 	if total > most {
-		full = fmt.Errorf("toold keeps %d bytes, at most %d may be (limits.state_bytes), and nothing more can be removed while %s: raise the limit, or wait", total, most, k.needs())
+		full = fmt.Errorf("toold keeps %d bytes, at most %d may be (limits.state_bytes), and nothing more can be removed while %s: raise the limit, or wait", total, most, k.reason())
 	}
 	k.journal.Refuse(full)
 	return errors.Join(err, full)
 }
 
-func (k *keeper) needs() string {
+func (k *pruner) reason() string {
 	if k.cfg.Store == "" {
 		return "calls use it"
 	}
 	return "calls use it or the team store lacks it (see toold doctor)"
 }
 
-// list returns what can be removed, and the total size.
-func (k *keeper) list(ctx context.Context) (list []kept, total int64, err error) {
+// prunables returns what can be removed, and the total size.
+func (k *pruner) prunables(ctx context.Context) (list []prunable, total int64, err error) {
 	var failed []error
-	for _, of := range []func(context.Context) ([]kept, error){k.output, k.quarantine, k.caches, k.parts} {
+	for _, of := range []func(context.Context) ([]prunable, error){k.output, k.quarantine, k.caches, k.parts} {
 		part, err := of(ctx)
 		for _, item := range part {
 			total += item.bytes
@@ -152,7 +152,7 @@ func (k *keeper) list(ctx context.Context) (list []kept, total int64, err error)
 }
 
 // output is read before the open calls, so every listed call is open or has ended.
-func (k *keeper) output(context.Context) (list []kept, err error) {
+func (k *pruner) output(context.Context) (list []prunable, err error) {
 	spools, err := spool.List(spoolDir(k.cfg))
 	if err != nil || len(spools) == 0 {
 		return nil, err
@@ -166,7 +166,7 @@ func (k *keeper) output(context.Context) (list []kept, err error) {
 		if err != nil {
 			continue // not toold's
 		}
-		list = append(list, kept{s.Bytes, s.Changed, k.cfg.Limits.SpoolKeep, func() (bool, error) {
+		list = append(list, prunable{s.Bytes, s.Changed, k.cfg.Limits.SpoolKeep, func() (bool, error) {
 			err := spool.Remove(filepath.Join(spoolDir(k.cfg), s.Name))
 			return err == nil, err
 		}, false, open[journal.Key(key)]})
@@ -174,10 +174,10 @@ func (k *keeper) output(context.Context) (list []kept, err error) {
 	return list, nil
 }
 
-func (k *keeper) quarantine(context.Context) (list []kept, err error) {
+func (k *pruner) quarantine(context.Context) (list []prunable, err error) {
 	items, err := quarantine.Items(k.cfg.QuarantineDir())
 	for _, i := range items {
-		list = append(list, kept{i.Bytes, i.At, k.cfg.Limits.QuarantineKeep, func() (bool, error) {
+		list = append(list, prunable{i.Bytes, i.At, k.cfg.Limits.QuarantineKeep, func() (bool, error) {
 			err := quarantine.Discard(k.cfg.QuarantineDir(), i.ID)
 			return err == nil, err
 		}, false, false})
@@ -187,8 +187,8 @@ func (k *keeper) quarantine(context.Context) (list []kept, err error) {
 
 // caches lists the stores of tool caches; those of removed workspaces expire at once. A store in use
 // stays; its daemon replaces one that is too large (sandbox.Caches.Limit).
-func (k *keeper) caches(context.Context) (list []kept, err error) {
-	if time.Since(k.sized) > sizeEvery {
+func (k *pruner) caches(context.Context) (list []prunable, err error) {
+	if time.Since(k.sized) > sizeCachesEvery {
 		if k.stores, err = sandbox.CacheStores(k.cfg.CacheDir()); err != nil {
 			return nil, err
 		}
@@ -199,12 +199,12 @@ func (k *keeper) caches(context.Context) (list []kept, err error) {
 		if workspaceGone(s.Path) {
 			keep = 0
 		}
-		list = append(list, kept{s.Bytes, s.Used, keep, func() (bool, error) { return k.removeStore(s) }, false, false})
+		list = append(list, prunable{s.Bytes, s.Used, keep, func() (bool, error) { return k.removeStore(s) }, false, false})
 	}
 	return list, nil
 }
 
-func (k *keeper) removeStore(s sandbox.CacheStore) (bool, error) {
+func (k *pruner) removeStore(s sandbox.CacheStore) (bool, error) {
 	removed, err := sandbox.RemoveCacheStore(s.Path)
 	if others, _ := filepath.Glob(strings.TrimSuffix(ownerOf(s.Path), ".of") + "*/lock"); removed && len(others) == 0 {
 		os.Remove(ownerOf(s.Path))
@@ -216,9 +216,9 @@ func (k *keeper) removeStore(s sandbox.CacheStore) (bool, error) {
 }
 
 // parts lists those of the journal; other files stay.
-func (k *keeper) parts(ctx context.Context) (list []kept, err error) {
+func (k *pruner) parts(ctx context.Context) (list []prunable, err error) {
 	parts, err := k.journal.Parts()
-	rest := below(filepath.Join(k.cfg.StateDir, "journal"))
+	rest := treeSize(filepath.Join(k.cfg.StateDir, "journal"))
 	keep := k.cfg.Limits.RecordKeep
 	for _, p := range parts {
 		rest -= p.Bytes
@@ -228,16 +228,16 @@ func (k *keeper) parts(ctx context.Context) (list []kept, err error) {
 				keep = math.MaxInt64 // nor are those after it
 			}
 		}
-		list = append(list, kept{p.Bytes, p.Ended, keep, func() (bool, error) { return k.journal.Remove(ctx, p) }, true, false})
+		list = append(list, prunable{p.Bytes, p.Ended, keep, func() (bool, error) { return k.journal.Remove(ctx, p) }, true, false})
 	}
-	stays := kept{bytes: max(0, rest), at: time.Now(), keep: time.Hour, remove: func() (bool, error) { return false, nil }}
+	stays := prunable{bytes: max(0, rest), at: time.Now(), keep: time.Hour, remove: func() (bool, error) { return false, nil }}
 	return append(list, stays), err
 }
 
 // KeptBytes returns the size that limits.state_bytes bounds.
 func KeptBytes(cfg config.Config) (total int64, err error) {
 	for _, dir := range []string{filepath.Join(cfg.StateDir, "journal"), spoolDir(cfg), cfg.QuarantineDir()} {
-		total += below(dir)
+		total += treeSize(dir)
 	}
 	stores, err := sandbox.CacheStores(cfg.CacheDir())
 	for _, s := range stores {
@@ -246,8 +246,8 @@ func KeptBytes(cfg config.Config) (total int64, err error) {
 	return total, err
 }
 
-// below returns the total size of the files below a directory. Missing files count as 0.
-func below(dir string) (bytes int64) {
+// treeSize returns the total size of the files below a directory. Missing files count as 0.
+func treeSize(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil
@@ -267,12 +267,12 @@ func OutputSum(cfg config.Config, call journal.Key) (string, error) {
 	return spool.Sum(filepath.Join(spoolDir(cfg), strconv.FormatInt(int64(call), 10)))
 }
 
-// second matches the names of a workspace's further stores.
-var second = regexp.MustCompile(`^(.*-[0-9a-f]{12})-[0-9]+$`)
+// furtherStore matches the names of a workspace's further stores.
+var furtherStore = regexp.MustCompile(`^(.*-[0-9a-f]{12})-[0-9]+$`)
 
 // ownerOf returns the file that names the workspace of a store.
 func ownerOf(store string) string {
-	if m := second.FindStringSubmatch(store); m != nil {
+	if m := furtherStore.FindStringSubmatch(store); m != nil {
 		store = m[1]
 	}
 	return store + ".of"
@@ -287,8 +287,8 @@ func workspaceGone(store string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// readyStore records the workspace of a store.
-func readyStore(cfg config.Config) error {
+// recordOwner records the workspace of a store.
+func recordOwner(cfg config.Config) error {
 	store := cfg.CacheStore()
 	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
 		return err
@@ -300,7 +300,7 @@ func (w *workspace) openCaches(ctx context.Context) (err error) {
 	if !w.cfg.Caching() {
 		return nil
 	}
-	if err := readyStore(w.cfg); err != nil {
+	if err := recordOwner(w.cfg); err != nil {
 		return fmt.Errorf("%w; sandbox.caches: [] does without", err)
 	}
 	if w.caches, err = sandbox.OpenCaches(ctx, w.cfg.CacheStore(), w.cfg.Caches); err != nil {

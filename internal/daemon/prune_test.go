@@ -116,7 +116,7 @@ func TestOldOutputIsRemovedAndThatOfRunningCallsIsNot(t *testing.T) {
 	k, young := began(t, cfg, j, "young", 0)
 	ended(t, j, k)
 	_, running := began(t, cfg, j, "running", 2)
-	if err := newKeeper(cfg, j).prune(t.Context()); err != nil {
+	if err := newPruner(cfg, j).prune(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if exists(old) || !exists(young) || !exists(running) {
@@ -138,7 +138,7 @@ func TestTheOldestGoesBeyondTheLimit(t *testing.T) {
 		ccc, output, one bool
 	}{{all + rest, true, true, true}, {all - 10, false, true, true}, {all - 5*rest/2, false, false, true}, {all - 9*rest/2, false, false, false}} {
 		cfg.Limits.StateBytes = want.bytes
-		if err := newKeeper(cfg, j).prune(t.Context()); err != nil {
+		if err := newPruner(cfg, j).prune(t.Context()); err != nil {
 			t.Errorf("%d of %d bytes: %v", want.bytes, all, err)
 		}
 		if exists(store("ccc")) != want.ccc || exists(output) != want.output || exists(store("a")) != want.one {
@@ -171,7 +171,7 @@ func TestTheGrowthOfTheRecordAloneIsBounded(t *testing.T) {
 	cfg, _ := keptCaches(t)
 	cfg.Limits.StateBytes = 32 << 20
 	j := keptJournal(t, cfg)
-	k := newKeeper(cfg, j)
+	k := newPruner(cfg, j)
 	text := strings.Repeat("x", 50<<10)
 	for i := range 700 {
 		rec, _, err := j.Begin(t.Context(), journal.Call{Client: "agent", ID: fmt.Sprint(i), Message: []byte(`{"text":"` + text + `"}`)}, journal.Decision{Action: "allow"})
@@ -203,7 +203,7 @@ func TestTheRecordGoesLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Limits.StateBytes = keptBytes(t, cfg) - 10
-	if err := newKeeper(cfg, j).prune(t.Context()); err != nil {
+	if err := newPruner(cfg, j).prune(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if parts, err := j.Parts(); err != nil || len(parts) != 1 || exists(store("a")) {
@@ -219,7 +219,7 @@ func TestNoRecordGoesForTheOutputOfCallsThatRun(t *testing.T) {
 	fillPart(t, j)
 	cfg.Limits.StateBytes = keptBytes(t, cfg) + rest
 	running, output := began(t, cfg, j, "running", 0)
-	k := newKeeper(cfg, j)
+	k := newPruner(cfg, j)
 	if err := k.prune(t.Context()); err == nil || !strings.Contains(err.Error(), "limits.state_bytes") {
 		t.Errorf("the limit is %v", err)
 	}
@@ -242,7 +242,7 @@ func TestNoCallIsTakenBeyondTheLimit(t *testing.T) {
 	j := keptJournal(t, cfg)
 	running, output := began(t, cfg, j, "running", 2)
 	cfg.Limits.StateBytes = 1000
-	k := newKeeper(cfg, j)
+	k := newPruner(cfg, j)
 	if err := k.prune(t.Context()); err == nil || !strings.Contains(err.Error(), "limits.state_bytes") {
 		t.Errorf("the limit is %v", err)
 	}
@@ -277,7 +277,7 @@ func TestToolCachesDoNotGrowWithoutBound(t *testing.T) {
 		cfg, store := keptCaches(t, names...)
 		j := keptJournal(t, cfg)
 		c.change(&cfg)
-		if err := newKeeper(cfg, j).prune(t.Context()); err != nil {
+		if err := newPruner(cfg, j).prune(t.Context()); err != nil {
 			t.Errorf("%s: %v", c.why, err)
 		}
 		if got := left(t, store, names...); got != c.want {
@@ -291,7 +291,7 @@ func TestACacheInUseIsNotPruned(t *testing.T) {
 	t.Parallel()
 	cfg, _ := keptCaches(t)
 	cfg.Workspace, cfg.Limits.StateBytes = t.TempDir(), 1000
-	if err := readyStore(cfg); err != nil {
+	if err := recordOwner(cfg); err != nil {
 		t.Fatal(err)
 	}
 	open, err := sandbox.OpenCaches(t.Context(), cfg.CacheStore(), nil)
@@ -303,7 +303,7 @@ func TestACacheInUseIsNotPruned(t *testing.T) {
 	if err := os.WriteFile(big, make([]byte, 8<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_ = newKeeper(cfg, keptJournal(t, cfg)).prune(t.Context()) // it is too much
+	_ = newPruner(cfg, keptJournal(t, cfg)).prune(t.Context()) // it is too much
 	if _, err := os.Lstat(big); err != nil {
 		t.Fatalf("what is in use was removed: %v", err)
 	}

@@ -19,13 +19,13 @@ import (
 
 // rulebook writes remembered answers into policy files.
 type rulebook struct {
-	notes string // file with the changes made, the latest last
+	file string // file with the changes made, the latest last
 
 	mu sync.Mutex // serialises writers
 }
 
 func rulebookIn(stateDir string) *rulebook {
-	return &rulebook{notes: filepath.Join(stateDir, "remembered.jsonl")}
+	return &rulebook{file: filepath.Join(stateDir, "remembered.jsonl")}
 }
 
 // Entry is one answer in a policy file.
@@ -94,14 +94,14 @@ func (b *rulebook) undo() (Entry, error) {
 }
 
 func (b *rulebook) entries() (list []Entry, err error) {
-	text, err := os.ReadFile(b.notes)
+	text, err := os.ReadFile(b.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	for line := range bytes.Lines(text) {
 		var e Entry
 		if err := json.Unmarshal(line, &e); err != nil {
-			return nil, fmt.Errorf("cannot read %s: %w", b.notes, err)
+			return nil, fmt.Errorf("cannot read %s: %w", b.file, err)
 		}
 		list = append(list, e)
 	}
@@ -115,7 +115,7 @@ func (b *rulebook) save(list []Entry) error {
 			return err
 		}
 	}
-	return replaceFile(b.notes, text.Bytes())
+	return replaceFile(b.file, text.Bytes())
 }
 
 // comment makes a text safe in a comment.

@@ -85,8 +85,8 @@ func egressOptions(e config.Egress, slots *egress.Slots) egress.Options {
 	return egress.Options{Private: e.Private, OtherNames: e.OtherNames, Slots: slots}
 }
 
-// listed matches hosts that need no question.
-func listed(e config.Egress) func(string, uint16) bool {
+// allowedHost matches hosts that need no question.
+func allowedHost(e config.Egress) func(string, uint16) bool {
 	return func(host string, port uint16) bool {
 		return slices.ContainsFunc(e.Allow, func(p egress.Pattern) bool { return p.Matches(host, port) })
 	}
@@ -100,7 +100,7 @@ func Protection(cfg config.Config) protect.Options {
 	}
 }
 
-func watchOver(cfg config.Config, p *policy.Policy) (*masks.Tracker, *protect.Watcher, error) {
+func newTracker(cfg config.Config, p *policy.Policy) (*masks.Tracker, *protect.Watcher, error) {
 	o := Protection(cfg)
 	if !cfg.Protected() {
 		o.Names = nil // what calls cannot write needs no protection

@@ -33,10 +33,10 @@ type workspace struct {
 	warnings    []string // of its policy
 }
 
-type served struct{ *workspaces.Set[*workspace] }
+type workspaceSet struct{ *workspaces.Set[*workspace] }
 
 // Use returns the workspace that contains dir.
-func (s served) Use(ctx context.Context, dir string) (*dispatch.Workspace, func(), error) {
+func (s workspaceSet) Use(ctx context.Context, dir string) (*dispatch.Workspace, func(), error) {
 	w, release, err := s.Set.Use(ctx, dir)
 	if err != nil {
 		return nil, nil, err
@@ -56,12 +56,12 @@ func (d *Daemon) openWorkspace(ctx context.Context, root string) (*workspace, er
 		}
 	}
 	w := &workspace{cfg: cfg}
-	w.files.Report(d.failed)
+	w.files.Report(d.reportFailure)
 	if err := w.open(ctx, d); err != nil {
 		w.close()
 		return nil, err
 	}
-	d.policies.follow()
+	d.policies.notifyFilesChanged()
 	return w, nil
 }
 
@@ -81,7 +81,7 @@ func (w *workspace) open(ctx context.Context, d *Daemon) error {
 	if err = CachesUnavailable(w.cfg.Sandbox, w.caches); err != nil {
 		return err
 	}
-	if w.masks, w.watcher, err = watchOver(w.cfg, p); err != nil {
+	if w.masks, w.watcher, err = newTracker(w.cfg, p); err != nil {
 		return err
 	}
 	if w.registry, err = newRegistry(w.cfg, d.shared, w); err != nil {
@@ -90,7 +90,7 @@ func (w *workspace) open(ctx context.Context, d *Daemon) error {
 	w.warnings = p.Warnings()
 	w.Workspace = dispatch.NewWorkspace(dispatch.WorkspaceOptions{
 		Root: w.cfg.Workspace, Registry: w.registry, Policy: p,
-		Listed: listed(w.cfg.Egress), Profile: w.cfg.Sandbox, Escalation: w.cfg.Escalation, Remember: w.remember(d),
+		Listed: allowedHost(w.cfg.Egress), Profile: w.cfg.Sandbox, Escalation: w.cfg.Escalation, Remember: w.remember(d),
 	})
 	return nil
 }
@@ -102,7 +102,7 @@ func (w *workspace) remember(d *Daemon) func([]policy.Change, string, string) er
 	}
 	return func(changes []policy.Change, person, call string) error {
 		e := Entry{At: time.Now(), Person: person, Call: call, Changes: changes}
-		return d.book.add(w.cfg.Policy, e, func() error {
+		return d.rulebook.add(w.cfg.Policy, e, func() error {
 			_, err := d.policies.reload()
 			return err
 		})
@@ -151,8 +151,8 @@ func (d *Daemon) limitCaches(ctx context.Context) error {
 	return d.workspaces.Each(func(_ string, w *workspace) error { return w.caches.Limit(ctx, d.Config.Limits.StateBytes/2) })
 }
 
-// greet answers hello; "" is the daemon's own workspace.
-func (d *Daemon) greet(dir string) (message.HelloAck, error) {
+// hello answers hello; "" is the daemon's own workspace.
+func (d *Daemon) hello(dir string) (message.HelloAck, error) {
 	if dir != "" {
 		canonical, err := paths.Resolve(dir)
 		if err != nil {
@@ -166,5 +166,5 @@ func (d *Daemon) greet(dir string) (message.HelloAck, error) {
 	}
 	defer release()
 	roots, err := d.workspaces.Roots()
-	return d.greeting(w, roots), err
+	return d.helloAck(w, roots), err
 }

@@ -53,34 +53,34 @@ type Metrics struct {
 func New(s Source) *Metrics {
 	r := prometheus.NewRegistry()
 	m := &Metrics{Handler: promhttp.HandlerFor(r, promhttp.HandlerOpts{})}
-	m.count(r)
-	m.time(r)
+	m.registerCounters(r)
+	m.registerHistograms(r)
 	s.register(r)
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-func (m *Metrics) count(r *prometheus.Registry) {
+func (m *Metrics) registerCounters(r *prometheus.Registry) {
 	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 		r.MustRegister(c)
 		return c
 	}
-	one := func(name, help string) prometheus.Counter {
+	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 		r.MustRegister(c)
 		return c
 	}
 	m.calls = vec("toold_calls_total", "Answered calls. decision is the last one: allow, deny, or none when nothing was decided; by is what made it; outcome is success, error (the tool failed) or the error type.", "tool", "decision", "by", "outcome")
-	m.replays = one("toold_replays_total", "Calls sent again, which got the recorded return.")
+	m.replays = counter("toold_replays_total", "Calls sent again, which got the recorded return.")
 	m.decisions = vec("toold_policy_decisions_total", "What the policy said about calls, before a person was asked.", "action")
 	m.connections = vec("toold_connection_decisions_total", "Decisions about hosts that running calls wanted to reach.", "decision", "by")
 	m.denials = vec("toold_denials_total", "What the sandbox kept from calls, as returns list it.", "kind")
 	m.refused = vec("toold_refused_requests_total", "Connections and requests that were refused: limit, token, role, host, origin or other.", "why")
-	m.unsynced = one("toold_journal_sync_failures_total", "Attempts to bring the journal to the disk that failed.")
+	m.unsynced = counter("toold_journal_sync_failures_total", "Attempts to bring the journal to the disk that failed.")
 }
 
-func (m *Metrics) time(r *prometheus.Registry) {
+func (m *Metrics) registerHistograms(r *prometheus.Registry) {
 	bounds := []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}
 	vec := func(name, help, label string) *prometheus.HistogramVec {
 		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: bounds}, []string{label})
@@ -95,13 +95,13 @@ func (m *Metrics) time(r *prometheus.Registry) {
 	r.MustRegister(m.sync)
 }
 
-// Seen counts an event of a call; see dispatch.Dispatcher.Observe.
-func (m *Metrics) Seen(c *dispatch.Call, event any) {
+// Observe counts an event of a call; see dispatch.Dispatcher.Observe.
+func (m *Metrics) Observe(c *dispatch.Call, event any) {
 	switch e := event.(type) {
 	case message.PolicyDecision:
-		m.decisions.WithLabelValues(known(e.Action, actions)).Inc()
+		m.decisions.WithLabelValues(labelValue(e.Action, actions)).Inc()
 	case message.ConnectionDecision:
-		m.connections.WithLabelValues(known(e.Action, actions), known(e.By, deciders)).Inc()
+		m.connections.WithLabelValues(labelValue(e.Action, actions), labelValue(e.By, deciders)).Inc()
 	case dispatch.Final:
 		m.answered(c, e.Return)
 	}
@@ -118,7 +118,7 @@ func (m *Metrics) answered(c *dispatch.Call, ret *message.ToolReturn) {
 	tool := c.Tool()
 	decision, by := "none", "none"
 	if d := ret.Decision; d != nil {
-		decision, by = known(d.Action, actions), known(d.By, deciders)
+		decision, by = labelValue(d.Action, actions), labelValue(d.By, deciders)
 	}
 	m.calls.WithLabelValues(tool, decision, by, outcome(ret)).Inc()
 	m.seconds.WithLabelValues(tool).Observe(time.Since(c.Received()).Seconds())
@@ -126,7 +126,7 @@ func (m *Metrics) answered(c *dispatch.Call, ret *message.ToolReturn) {
 		m.steps.WithLabelValues(s.Name).Observe(s.To.Sub(s.From).Seconds())
 	}
 	for _, d := range ret.Denials {
-		m.denials.WithLabelValues(known(string(d.Kind), denials)).Inc()
+		m.denials.WithLabelValues(labelValue(string(d.Kind), denials)).Inc()
 	}
 }
 
@@ -165,27 +165,27 @@ func (s Source) register(r *prometheus.Registry) {
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "toold_build_info", Help: "The version of toold; always 1.", ConstLabels: prometheus.Labels{"version": s.Version},
 	}, func() float64 { return 1 }))
-	r.MustRegister(&vectors{
+	r.MustRegister(&stateCollector{
 		source: s,
 		states: prometheus.NewDesc("toold_unanswered_calls", "Calls that have no return yet, by state: received, waiting (for a person), queued, running.", []string{"state"}, nil),
 		bytes:  prometheus.NewDesc("toold_journal_bytes", "The size of the journal's log and of its index.", []string{"part"}, nil),
 	})
 }
 
-// vectors are gauges read together.
-type vectors struct {
+// stateCollector are gauges read together.
+type stateCollector struct {
 	source        Source
 	states, bytes *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
-func (v *vectors) Describe(to chan<- *prometheus.Desc) {
+func (v *stateCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- v.states
 	to <- v.bytes
 }
 
 // Collect implements prometheus.Collector.
-func (v *vectors) Collect(to chan<- prometheus.Metric) {
+func (v *stateCollector) Collect(to chan<- prometheus.Metric) {
 	count := v.source.States()
 	for _, s := range []string{message.CallReceived, message.CallWaiting, message.CallQueued, message.CallRunning} {
 		to <- prometheus.MustNewConstMetric(v.states, prometheus.GaugeValue, float64(count[s]), string(s))
@@ -208,7 +208,7 @@ var (
 	}
 )
 
-func known(value string, values []string) string {
+func labelValue(value string, values []string) string {
 	if slices.Contains(values, value) {
 		return value
 	}
@@ -217,7 +217,7 @@ func known(value string, values []string) string {
 
 func outcome(ret *message.ToolReturn) string {
 	if ret.ErrorType != nil {
-		return known(string(*ret.ErrorType), failures)
+		return labelValue(string(*ret.ErrorType), failures)
 	}
-	return known(ret.Status, []string{"success", "error"})
+	return labelValue(ret.Status, []string{"success", "error"})
 }

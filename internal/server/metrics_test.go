@@ -22,7 +22,7 @@ func measured(o *Options) {
 		States: o.Dispatch.States, Journal: o.Journal.Bytes, Clients: func() int { return 0 }, Masks: func() int { return 0 },
 		Warm: none, Hits: none, Started: none, Ahead: none, Failed: none, Dropped: none,
 	})
-	o.Dispatch.Observe(m.Seen)
+	o.Dispatch.Observe(m.Observe)
 	o.Metrics, o.Refused = m, m.Refused
 }
 
@@ -144,10 +144,10 @@ func TestACollectorThatHangsHoldsUpNothing(t *testing.T) {
 	ended := make(chan struct{})
 	// Ends with ctx.
 	go func() { defer close(ended); e.Run(ctx) }()
-	e.Seen(c, final)
+	e.Observe(c, final)
 	<-came // and it waits for an answer
 	for range n {
-		e.Seen(c, final)
+		e.Observe(c, final)
 	}
 	if e.Dropped() == 0 {
 		t.Error("none of the calls was dropped")
@@ -170,7 +170,7 @@ func BenchmarkObserving(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, seen := range map[string]func(*dispatch.Call, any){"metrics": m.Seen, "traces": e.Seen} {
+	for name, seen := range map[string]func(*dispatch.Call, any){"metrics": m.Observe, "traces": e.Observe} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				seen(c, final)

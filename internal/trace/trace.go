@@ -27,7 +27,7 @@ const (
 	maxBatch   = 256  // calls sent together
 	batchWait  = time.Second
 	sendWait   = 10 * time.Second
-	lastWait   = 5 * time.Second // for what is left when Run ends
+	drainWait  = 5 * time.Second // for what is left when Run ends
 )
 
 // An Exporter sends traces; nil sends none.
@@ -55,8 +55,8 @@ func New(url, version string, failed func(error)) (*Exporter, error) {
 	return &Exporter{to: to, resource: about, failed: failed, calls: make(chan call, maxWaiting)}, nil
 }
 
-// Seen takes an answered call; see dispatch.Dispatcher.Observe.
-func (e *Exporter) Seen(c *dispatch.Call, event any) {
+// Observe takes an answered call; see dispatch.Dispatcher.Observe.
+func (e *Exporter) Observe(c *dispatch.Call, event any) {
 	final, _ := event.(dispatch.Final)
 	if e == nil || final.Return == nil || final.Return.Replayed {
 		return
@@ -81,43 +81,43 @@ func (e *Exporter) Run(ctx context.Context) {
 	if e == nil {
 		return
 	}
-	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	drainCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastWait, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(drainWait, cancel) })
 	defer stop()
-	var made collected
-	provider := sdk.NewTracerProvider(sdk.WithResource(e.resource), sdk.WithSpanProcessor(&made))
-	tracer, down := provider.Tracer("toold"), false
+	var recorder spanRecorder
+	provider := sdk.NewTracerProvider(sdk.WithResource(e.resource), sdk.WithSpanProcessor(&recorder))
+	tracer, failing := provider.Tracer("toold"), false
 	for ctx.Err() == nil || len(e.calls) > 0 {
-		batch := e.gather(ctx)
+		batch := e.nextBatch(ctx)
 		for _, c := range batch {
 			c.record(tracer)
 		}
 		if len(batch) == 0 {
 			break
 		}
-		err := e.send(late, made.spans)
-		made.spans = nil
+		err := e.send(drainCtx, recorder.spans)
+		recorder.spans = nil
 		if err != nil {
 			e.dropped.Add(int64(len(batch)))
 		}
-		if err != nil && !down {
+		if err != nil && !failing {
 			e.failed(err)
 		}
-		down = err != nil
+		failing = err != nil
 	}
-	_ = e.to.Shutdown(late)
+	_ = e.to.Shutdown(drainCtx)
 }
 
-// gather collects calls for a moment after the first. After ctx it takes what is there.
-func (e *Exporter) gather(ctx context.Context) (batch []call) {
+// nextBatch collects calls for a moment after the first. After ctx it takes what is there.
+func (e *Exporter) nextBatch(ctx context.Context) (batch []call) {
 	select {
 	case c := <-e.calls:
 		batch = append(batch, c)
 	case <-ctx.Done():
 	}
-	soon := time.NewTimer(batchWait)
-	defer soon.Stop()
+	timer := time.NewTimer(batchWait)
+	defer timer.Stop()
 	for len(batch) < maxBatch {
 		select {
 		case c := <-e.calls:
@@ -128,7 +128,7 @@ func (e *Exporter) gather(ctx context.Context) (batch []call) {
 		select {
 		case c := <-e.calls:
 			batch = append(batch, c)
-		case <-soon.C:
+		case <-timer.C:
 			return batch
 		case <-ctx.Done():
 			return batch
@@ -143,20 +143,20 @@ func (e *Exporter) send(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	return e.to.ExportSpans(ctx, spans)
 }
 
-// collected keeps ended spans, for one goroutine.
-type collected struct{ spans []sdk.ReadOnlySpan }
+// spanRecorder keeps ended spans, for one goroutine.
+type spanRecorder struct{ spans []sdk.ReadOnlySpan }
 
 // OnStart does nothing.
-func (*collected) OnStart(context.Context, sdk.ReadWriteSpan) {}
+func (*spanRecorder) OnStart(context.Context, sdk.ReadWriteSpan) {}
 
 // OnEnd implements sdk.SpanProcessor.
-func (c *collected) OnEnd(s sdk.ReadOnlySpan) { c.spans = append(c.spans, s) }
+func (c *spanRecorder) OnEnd(s sdk.ReadOnlySpan) { c.spans = append(c.spans, s) }
 
 // ForceFlush does nothing.
-func (*collected) ForceFlush(context.Context) error { return nil }
+func (*spanRecorder) ForceFlush(context.Context) error { return nil }
 
 // Shutdown does nothing.
-func (*collected) Shutdown(context.Context) error { return nil }
+func (*spanRecorder) Shutdown(context.Context) error { return nil }
 
 // record makes a call's spans. Times count from its arrival: the clock may have been set.
 func (c call) record(tracer trace.Tracer) {
