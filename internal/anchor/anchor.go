@@ -38,14 +38,14 @@ func Parse(name string) (Store, error) {
 	return nil, fmt.Errorf("%q names no place for anchors: write file:PATH, git:REPOSITORY or postgres://HOST/DATABASE", name)
 }
 
-// place is a Store whose errors do not name it.
-type place interface {
+// backend is a Store whose errors do not name it.
+type backend interface {
 	add(ctx context.Context, c seal.Checkpoint, line []byte) error
 	all(ctx context.Context) ([]seal.Checkpoint, error)
 }
 
 type store struct {
-	place
+	backend
 	name string
 }
 
@@ -68,8 +68,8 @@ func (s store) All(ctx context.Context) ([]seal.Checkpoint, error) {
 	return list, nil
 }
 
-// lines decodes one checkpoint per line. It ignores lines that skip accepts.
-func lines(in io.Reader, skip func([]byte) bool) (list []seal.Checkpoint, err error) {
+// parseLines decodes one checkpoint per line. It ignores lines that skip accepts.
+func parseLines(in io.Reader, skip func([]byte) bool) (list []seal.Checkpoint, err error) {
 	s := bufio.NewScanner(in)
 	for n := 1; s.Scan(); n++ {
 		text := bytes.TrimSpace(s.Bytes())

@@ -50,5 +50,5 @@ func (path file) all(context.Context) ([]seal.Checkpoint, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return lines(f, func(text []byte) bool { return len(text) == 0 })
+	return parseLines(f, func(text []byte) bool { return len(text) == 0 })
 }

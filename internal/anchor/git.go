@@ -42,17 +42,17 @@ func gitEnv() []string {
 func (repository git) run(ctx context.Context, in []byte, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append(append(gitOptions[:len(gitOptions):len(gitOptions)], "-C", string(repository)), args...)...)
 	cmd.Env, cmd.Stdin = gitEnv(), bytes.NewReader(in)
-	var out, complaint bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaint
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(complaint.String()))
+		return "", fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
 	}
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// quiet fails if the configuration sets a hook: newer versions of git run those despite
+// refuseHooks fails if the configuration sets a hook: newer versions of git run those despite
 // core.hooksPath, each under a name of its own.
-func (repository git) quiet(ctx context.Context) error {
+func (repository git) refuseHooks(ctx context.Context) error {
 	if _, err := repository.run(ctx, nil, "rev-parse", "--git-dir"); err != nil {
 		return err
 	}
@@ -69,39 +69,39 @@ func (repository git) quiet(ctx context.Context) error {
 }
 
 func (repository git) add(ctx context.Context, _ seal.Checkpoint, line []byte) error {
-	if err := repository.quiet(ctx); err != nil {
+	if err := repository.refuseHooks(ctx); err != nil {
 		return err
 	}
 	tree, err := repository.run(ctx, nil, "mktree")
 	if err != nil {
 		return err
 	}
-	before, err := repository.run(ctx, nil, "for-each-ref", "--format=%(objectname)", anchorRef)
+	parent, err := repository.run(ctx, nil, "for-each-ref", "--format=%(objectname)", anchorRef)
 	if err != nil {
 		return err
 	}
 	commit := []string{"commit-tree", tree}
-	if before != "" {
-		commit = append(commit, "-p", before)
+	if parent != "" {
+		commit = append(commit, "-p", parent)
 	}
-	made, err := repository.run(ctx, line, commit...)
+	commitID, err := repository.run(ctx, line, commit...)
 	if err != nil {
 		return err
 	}
-	if before == "" {
-		before = strings.Repeat("0", len(made)) // the ref must not exist yet
+	if parent == "" {
+		parent = strings.Repeat("0", len(commitID)) // the ref must not exist yet
 	}
-	_, err = repository.run(ctx, nil, "update-ref", "-m", "toold audit anchor", anchorRef, made, before)
+	_, err = repository.run(ctx, nil, "update-ref", "-m", "toold audit anchor", anchorRef, commitID, parent)
 	return err
 }
 
 func (repository git) all(ctx context.Context) ([]seal.Checkpoint, error) {
-	if err := repository.quiet(ctx); err != nil {
+	if err := repository.refuseHooks(ctx); err != nil {
 		return nil, err
 	}
 	log, err := repository.run(ctx, nil, "rev-list", "--format=%B", anchorRef, "--")
 	if err != nil {
 		return nil, err
 	}
-	return lines(strings.NewReader(log), func(text []byte) bool { return len(text) == 0 || bytes.HasPrefix(text, []byte("commit ")) })
+	return parseLines(strings.NewReader(log), func(text []byte) bool { return len(text) == 0 || bytes.HasPrefix(text, []byte("commit ")) })
 }

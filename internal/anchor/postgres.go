@@ -26,8 +26,8 @@ func (url database) add(ctx context.Context, c seal.Checkpoint, line []byte) err
 		return err
 	}
 	defer db.Close()
-	there, err := db.HasTable(ctx, "toold_anchors")
-	if err == nil && !there {
+	exists, err := db.HasTable(ctx, "toold_anchors")
+	if err == nil && !exists {
 		_, err = db.Query(ctx, anchorTable)
 	}
 	if err == nil {
@@ -50,5 +50,5 @@ func (url database) all(ctx context.Context) ([]seal.Checkpoint, error) {
 	for _, row := range rows {
 		text.WriteString(row.Text(0) + "\n")
 	}
-	return lines(strings.NewReader(text.String()), func([]byte) bool { return false })
+	return parseLines(strings.NewReader(text.String()), func([]byte) bool { return false })
 }

@@ -34,13 +34,13 @@ func Alias(dir, name string, env map[string]string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "config", "--get", "alias."+name)
-	cmd.Env = configures(env)
+	cmd.Env = configEnv(env)
 	for cmd.Dir = dir; cmd.Dir != "/"; cmd.Dir = filepath.Dir(cmd.Dir) {
 		if _, err := os.Stat(cmd.Dir); err == nil {
 			break // the script may make the others
 		}
 	}
-	var out bounded
+	var out limitedBuffer
 	cmd.Stdout = &out
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -53,9 +53,9 @@ func Alias(dir, name string, env map[string]string) (string, error) {
 // maxAlias bounds an alias, in bytes: calls may have written the configuration.
 const maxAlias = 64 << 10
 
-type bounded []byte
+type limitedBuffer []byte
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *limitedBuffer) Write(p []byte) (int, error) {
 	if len(*b)+len(p) > maxAlias {
 		return 0, errors.New("an alias is too long")
 	}
@@ -63,8 +63,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// configures returns the variables that choose git's configuration.
-func configures(env map[string]string) (list []string) {
+// configEnv returns the variables that choose git's configuration.
+func configEnv(env map[string]string) (list []string) {
 	for name, value := range env {
 		if name == "HOME" || name == "XDG_CONFIG_HOME" || strings.HasPrefix(name, "GIT_CONFIG_") {
 			list = append(list, name+"="+value)

@@ -52,23 +52,23 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 
 // A Pipe is a listener for connections within this process.
 type Pipe struct {
-	waiting chan net.Conn
-	closed  chan struct{}
-	once    sync.Once
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
 }
 
 // NewPipe returns a Pipe. It must be closed.
 func NewPipe() *Pipe {
-	return &Pipe{waiting: make(chan net.Conn), closed: make(chan struct{})}
+	return &Pipe{conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
 // Dial connects when Accept is called.
 func (p *Pipe) Dial(ctx context.Context) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
-	case p.waiting <- far:
+	case p.conns <- far:
 		return near, nil
-	case <-p.closed:
+	case <-p.done:
 		return nil, net.ErrClosed
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
@@ -78,16 +78,16 @@ func (p *Pipe) Dial(ctx context.Context) (net.Conn, error) {
 // Accept waits for a connection.
 func (p *Pipe) Accept() (net.Conn, error) {
 	select {
-	case conn := <-p.waiting:
+	case conn := <-p.conns:
 		return conn, nil
-	case <-p.closed:
+	case <-p.done:
 		return nil, net.ErrClosed
 	}
 }
 
 // Close ends Accept and Dial. It closes no connection.
 func (p *Pipe) Close() error {
-	p.once.Do(func() { close(p.closed) })
+	p.once.Do(func() { close(p.done) })
 	return nil
 }
 

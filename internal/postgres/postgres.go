@@ -26,18 +26,18 @@ const (
 
 // DB is a connection, for one goroutine at a time.
 type DB struct {
-	conn *pgconn.PgConn
-	left *atomic.Int64 // bytes that may still come
+	conn      *pgconn.PgConn
+	remaining *atomic.Int64 // bytes that may still come
 }
 
-type bounded struct {
+type limitedConn struct {
 	net.Conn
-	left *atomic.Int64
+	remaining *atomic.Int64
 }
 
-func (b bounded) Read(p []byte) (int, error) {
+func (b limitedConn) Read(p []byte) (int, error) {
 	n, err := b.Conn.Read(p)
-	if b.left.Add(-int64(n)) < 0 {
+	if b.remaining.Add(-int64(n)) < 0 {
 		return 0, fmt.Errorf("the database answers with more than %d bytes", maxAnswerBytes)
 	}
 	return n, err
@@ -59,8 +59,8 @@ func parse(address string) (*pgconn.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	ways := append([]*pgconn.FallbackConfig{{Host: cfg.Host, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
-	for _, w := range ways {
+	attempts := append([]*pgconn.FallbackConfig{{Host: cfg.Host, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
+	for _, w := range attempts {
 		if !local(w.Host) && (w.TLSConfig == nil) != (cfg.TLSConfig == nil) {
 			return nil, fmt.Errorf("the connection to %s might be made without TLS: add sslmode=verify-full to the URL, or PGSSLMODE to the environment", w.Host)
 		}
@@ -96,13 +96,13 @@ func Open(ctx context.Context, address string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{left: new(atomic.Int64)}
-	db.left.Store(maxAnswerBytes)
+	db := &DB{remaining: new(atomic.Int64)}
+	db.remaining.Store(maxAnswerBytes)
 	cfg.RuntimeParams["client_encoding"] = "UTF8"
 	dial := cfg.DialFunc
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
-		return bounded{conn, db.left}, err
+		return limitedConn{conn, db.remaining}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
@@ -172,7 +172,7 @@ func (s Statement) values() (values [][]byte, formats []int16) {
 func (db *DB) Query(ctx context.Context, sql string, args ...any) (rows []Row, err error) {
 	values, formats := Statement{sql, args}.values()
 	const binary = 1
-	db.left.Store(maxAnswerBytes)
+	db.remaining.Store(maxAnswerBytes)
 	result := db.conn.ExecParams(ctx, sql, values, nil, formats, []int16{binary}).Read()
 	for _, row := range result.Rows {
 		rows = append(rows, Row{row})
@@ -193,12 +193,12 @@ func (db *DB) Exec(ctx context.Context, list ...Statement) error {
 		values, formats := s.values()
 		b.ExecParams(s.SQL, values, nil, formats, nil)
 	}
-	db.left.Store(maxAnswerBytes)
+	db.remaining.Store(maxAnswerBytes)
 	return printable(db.conn.ExecBatch(ctx, &b).Close())
 }
 
 // Script runs the statements of a text in one transaction.
 func (db *DB) Script(ctx context.Context, text string) error {
-	db.left.Store(maxAnswerBytes)
+	db.remaining.Store(maxAnswerBytes)
 	return printable(db.conn.Exec(ctx, text).Close())
 }

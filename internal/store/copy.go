@@ -22,10 +22,10 @@ const ( // batchBytes may be exceeded by one record
 
 const (
 	batchTime = time.Minute // for one transaction
-	lastTime  = 2 * time.Second
-	lookEvery = time.Minute // for records of other processes
+	drainTime = 2 * time.Second
+	pollEvery = time.Minute // for records of other processes
 	firstWait = time.Second // after a failure; doubles each time
-	lastWait  = time.Minute
+	maxWait   = time.Minute
 )
 
 // Store copies a journal to a database. A nil Store does nothing.
@@ -33,7 +33,7 @@ type Store struct {
 	address string
 	journal *journal.Journal
 	changed func(error)
-	behind  atomic.Pointer[string]
+	lag     atomic.Pointer[string]
 }
 
 // New returns a Store for a connection string; the caller calls Run. changed receives each new kind
@@ -44,7 +44,7 @@ func New(address string, j *journal.Journal, changed func(error)) (*Store, error
 	}
 	s := &Store{address: address, journal: j, changed: changed}
 	text := "was not reached yet"
-	s.behind.Store(&text)
+	s.lag.Store(&text)
 	return s, nil
 }
 
@@ -54,7 +54,7 @@ func (s *Store) Behind() string {
 	if s == nil {
 		return ""
 	}
-	return *s.behind.Load()
+	return *s.lag.Load()
 }
 
 // Run copies the journal until ctx ends, and then for a moment the signed rest.
@@ -62,7 +62,7 @@ func (s *Store) Run(ctx context.Context) {
 	if s == nil {
 		return
 	}
-	for wait := firstWait; ctx.Err() == nil; wait = min(2*wait, lastWait) {
+	for wait := firstWait; ctx.Err() == nil; wait = min(2*wait, maxWait) {
 		err := s.follow(ctx)
 		if ctx.Err() != nil {
 			return
@@ -86,7 +86,7 @@ func (s *Store) report(err error) {
 	case err != nil:
 		text = "cannot be written, and gets what it lacks later"
 	}
-	if before := s.behind.Swap(&text); *before != text {
+	if before := s.lag.Swap(&text); *before != text {
 		s.changed(err)
 	}
 }
@@ -98,44 +98,44 @@ func (s *Store) follow(ctx context.Context) error {
 	}
 	defer db.Close()
 	for {
-		if err := s.all(ctx, db); err != nil {
+		if err := s.copyAll(ctx, db); err != nil {
 			return err
 		}
 		s.report(nil)
 		select {
 		case <-ctx.Done():
-			soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTime)
+			soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 			defer cancel()
-			s.journal.WaitForLock(lastTime)
+			s.journal.WaitForLock(drainTime)
 			s.journal.CheckpointRest()
-			return s.all(soon, db)
+			return s.copyAll(soon, db)
 		case <-s.journal.Grown():
-		case <-time.After(lookEvery):
+		case <-time.After(pollEvery):
 		}
 	}
 }
 
-func (s *Store) all(ctx context.Context, db *postgres.DB) error {
+func (s *Store) copyAll(ctx context.Context, db *postgres.DB) error {
 	for {
-		left, err := s.some(ctx, db)
+		left, err := s.copyBatch(ctx, db)
 		if err != nil || left == 0 {
 			return err
 		}
 	}
 }
 
-func (s *Store) some(ctx context.Context, db *postgres.DB) (left uint64, err error) {
+func (s *Store) copyBatch(ctx context.Context, db *postgres.DB) (left uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, batchTime)
 	defer cancel()
-	id, list, left, err := next(ctx, db, s.journal, batchRecords)
+	id, list, left, err := missingRecords(ctx, db, s.journal, batchRecords)
 	if err == nil && len(list) > 0 {
-		err = put(ctx, db, id, list)
+		err = insert(ctx, db, id, list)
 	}
 	return left, err
 }
 
-// next returns the records behind the store's last one, and how many are left.
-func next(ctx context.Context, db *postgres.DB, j *journal.Journal, most int) (id string, list []journal.Copied, left uint64, err error) {
+// missingRecords returns the records behind the store's last one, and how many are left.
+func missingRecords(ctx context.Context, db *postgres.DB, j *journal.Journal, limit int) (id string, list []journal.Copied, left uint64, err error) {
 	if id, err = j.ID(); err != nil {
 		return "", nil, 0, err
 	}
@@ -147,7 +147,7 @@ func next(ctx context.Context, db *postgres.DB, j *journal.Journal, most int) (i
 	if len(rows) > 0 {
 		at = mark(rows[0])
 	}
-	list, left, err = j.Copy(at, most, batchBytes)
+	list, left, err = j.Copy(at, limit, batchBytes)
 	if errors.Is(err, chain.ErrNoMark) {
 		err = fmt.Errorf("the store has another history of this journal: it ends with record number %d there, and the journal has another one in that place, or none, or has removed what follows. Either was restored or changed, or two daemons have the same journal. "+
 			"The store is left as it is. Compare `toold audit verify` with `toold audit verify --postgres URL`; to begin anew there, connect as another user of the database (%w)", at.Number, err)
@@ -166,7 +166,7 @@ const (
 	addText   = `INSERT INTO toold_texts (daemon, segment, hash, text) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
 )
 
-func put(ctx context.Context, db *postgres.DB, id string, list []journal.Copied) error {
+func insert(ctx context.Context, db *postgres.DB, id string, list []journal.Copied) error {
 	var all []postgres.Statement
 	for _, r := range list {
 		for hash, text := range r.Beside {

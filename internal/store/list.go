@@ -21,15 +21,15 @@ type Call struct {
 
 // List passes on the calls that a query selects, of the daemons that name selects (see prefix; "" = all), latest
 // first, until more returns false. It ignores the query's keys and Text.
-func List(ctx context.Context, address, name string, q journal.CallQuery, more func(Call) bool) error {
-	return with(ctx, address, func(db *postgres.DB) error { return list(ctx, db, name, q, more) })
+func List(ctx context.Context, address, name string, q journal.CallQuery, yield func(Call) bool) error {
+	return withDB(ctx, address, func(db *postgres.DB) error { return list(ctx, db, name, q, yield) })
 }
 
-func list(ctx context.Context, db *postgres.DB, name string, q journal.CallQuery, more func(Call) bool) error {
+func list(ctx context.Context, db *postgres.DB, name string, q journal.CallQuery, yield func(Call) bool) error {
 	where, args := conditions(name, q)
 	at := page{time: math.MaxInt64}
 	for {
-		rows, err := db.Query(ctx, fmt.Sprintf(somePage, where, pageCalls), append([]any{at.time, at.owner, at.daemon, at.number}, args...)...)
+		rows, err := db.Query(ctx, fmt.Sprintf(pageQuery, where, pageCalls), append([]any{at.time, at.owner, at.daemon, at.number}, args...)...)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -40,7 +40,7 @@ func list(ctx context.Context, db *postgres.DB, name string, q journal.CallQuery
 			}
 			at = pageOf(rows[0])
 			c := gather(ctx, db, rows[:n])
-			if (c.Err != nil || q.Fits(&c.Record)) && !more(c) {
+			if (c.Err != nil || q.Fits(&c.Record)) && !yield(c) {
 				return nil
 			}
 			rows = rows[n:]
@@ -59,8 +59,8 @@ func pageOf(r postgres.Row) page { return page{r.Int(0), r.Text(1), r.Text(2), r
 
 const pageCalls = 100
 
-// somePage returns all records of some calls, latest call first.
-const somePage = `WITH found AS (
+// pageQuery returns all records of some calls, latest call first.
+const pageQuery = `WITH found AS (
 	SELECT c.time, c.owner, c.daemon, c.number, c.call FROM toold_records c
 	WHERE c.kind = 1 AND c.call > 0 AND (c.time, c.owner, c.daemon, c.number) < ($1, $2, $3, $4) %s
 	ORDER BY c.time DESC, c.owner DESC, c.daemon DESC, c.number DESC LIMIT %d)
@@ -77,14 +77,14 @@ func conditions(name string, q journal.CallQuery) (where string, args []any) {
 			fmt.Fprintf(&s, " AND "+condition, 4+len(args))
 		}
 	}
-	const some = "EXISTS (SELECT 1 FROM toold_records e WHERE e.owner = c.owner AND e.daemon = c.daemon AND e.call = c.call AND e.call > 0 AND "
+	const exists = "EXISTS (SELECT 1 FROM toold_records e WHERE e.owner = c.owner AND e.daemon = c.daemon AND e.call = c.call AND e.call > 0 AND "
 	add("starts_with(c.owner || '/' || c.daemon, $%d)", prefix(name))
 	add("c.agent = $%d AND c.agent <> ''", q.Agent)
 	add("c.workspace = $%d", q.Workspace)
-	add(some+"e.tool = $%d)", q.Tool)
-	add(some+"e.decision = $%d)", q.Action)
+	add(exists+"e.tool = $%d)", q.Tool)
+	add(exists+"e.decision = $%d)", q.Action)
 	if q.Asked {
-		s.WriteString(" AND " + some + "(e.decision = 'ask' OR e.decided_by IN ('person', 'beforehand', 'deadline')))")
+		s.WriteString(" AND " + exists + "(e.decision = 'ask' OR e.decided_by IN ('person', 'beforehand', 'deadline')))")
 	}
 	if !q.Since.IsZero() {
 		fmt.Fprintf(&s, " AND c.time >= %d", q.Since.UnixNano())

@@ -20,10 +20,10 @@ const (
 // reader reads the journal of a daemon, for one goroutine.
 type reader struct {
 	Daemon
-	query func(sql string, args ...any) ([]postgres.Row, error)
-	last  uint32 // segment of text
-	text  []byte
-	wrong string // first row that differs from its record
+	query    func(sql string, args ...any) ([]postgres.Row, error)
+	segment  uint32 // segment of text
+	text     []byte
+	mismatch string // first row that differs from its record
 }
 
 func newReader(ctx context.Context, db *postgres.DB, d Daemon) *reader {
@@ -44,14 +44,14 @@ func (s *reader) read(segment uint32, hash *chain.Hash) ([]byte, error) {
 		}
 		return rows[0].Bytes(0), nil
 	}
-	if s.last == segment {
+	if s.segment == segment {
 		return s.text, nil
 	}
 	rows, err := s.query(fmt.Sprintf(onePart, strings.ReplaceAll(columns, ",", "::text,")), segment, s.Last.Number)
 	if err != nil {
 		return nil, err
 	}
-	s.last, s.text = segment, nil
+	s.segment, s.text = segment, nil
 	for _, row := range rows {
 		s.compare(row, segment)
 		s.text = append(s.text, row.Bytes(0)...)
@@ -63,12 +63,12 @@ func (s *reader) read(segment uint32, hash *chain.Hash) ([]byte, error) {
 func (s *reader) compare(row postgres.Row, segment uint32) {
 	r, err := chain.Parse(segment, int64(len(s.text)), row.Bytes(0))
 	about, damaged := journal.SaysOf(r)
-	if err != nil || damaged != nil || s.wrong != "" {
+	if err != nil || damaged != nil || s.mismatch != "" {
 		return
 	}
 	for i, want := range values(r, about) {
 		if is := row.Text(1 + i); is != want {
-			s.wrong = fmt.Sprintf("the row of record number %d says other than the record: %q instead of %q", r.Number, is, want)
+			s.mismatch = fmt.Sprintf("the row of record number %d says other than the record: %q instead of %q", r.Number, is, want)
 			return
 		}
 	}
@@ -77,7 +77,7 @@ func (s *reader) compare(row postgres.Row, segment uint32) {
 // Verify is journal.Verify for a journal in a store. It also compares rows with their records. The
 // error is journal.ErrTampered.
 func Verify(ctx context.Context, address string, d Daemon, checks journal.Checks) (r journal.Report, err error) {
-	err = with(ctx, address, func(db *postgres.DB) error {
+	err = withDB(ctx, address, func(db *postgres.DB) error {
 		s := newReader(ctx, db, d)
 		parts, err := s.query(partsOf)
 		if err != nil {
@@ -88,8 +88,8 @@ func Verify(ctx context.Context, address string, d Daemon, checks journal.Checks
 			log.Segments = append(log.Segments, uint32(part.Int(0)))
 		}
 		r, err = journal.VerifyCopy(ctx, log, d.Last, checks)
-		if err == nil && s.wrong != "" {
-			err = fmt.Errorf("%w: %s", journal.ErrTampered, s.wrong)
+		if err == nil && s.mismatch != "" {
+			err = fmt.Errorf("%w: %s", journal.ErrTampered, s.mismatch)
 		}
 		return err
 	})

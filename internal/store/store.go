@@ -59,10 +59,10 @@ func connect(ctx context.Context, address string) (*postgres.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	looking, cancel := context.WithTimeout(ctx, batchTime)
+	checkCtx, cancel := context.WithTimeout(ctx, batchTime)
 	defer cancel()
-	there, err := db.HasTable(looking, table)
-	if err == nil && !there {
+	exists, err := db.HasTable(checkCtx, table)
+	if err == nil && !exists {
 		err = errors.New("it has no tables of toold that this user may use: have its administrator run `toold audit store URL`, and grant them (docs/operations.md)")
 	}
 	if err != nil {
@@ -72,8 +72,8 @@ func connect(ctx context.Context, address string) (*postgres.DB, error) {
 	return db, nil
 }
 
-// with calls do with a database that has the tables.
-func with(ctx context.Context, address string, do func(*postgres.DB) error) error {
+// withDB calls do with a database that has the tables.
+func withDB(ctx context.Context, address string, do func(*postgres.DB) error) error {
 	db, err := connect(ctx, address)
 	if err == nil {
 		defer db.Close()
@@ -90,8 +90,8 @@ func Prepare(ctx context.Context, address string) error {
 	db, err := open(ctx, address)
 	if err == nil {
 		defer db.Close()
-		var there bool
-		if there, err = db.HasTable(ctx, table); err == nil && !there {
+		var exists bool
+		if exists, err = db.HasTable(ctx, table); err == nil && !exists {
 			err = db.Script(ctx, schema)
 		}
 	}
@@ -123,7 +123,7 @@ func prefix(name string) string {
 
 // Daemons lists the daemons that name selects (see prefix); "" = all.
 func Daemons(ctx context.Context, address, name string) (list []Daemon, err error) {
-	err = with(ctx, address, func(db *postgres.DB) error {
+	err = withDB(ctx, address, func(db *postgres.DB) error {
 		rows, err := db.Query(ctx, eachDaemon)
 		for _, r := range rows {
 			d := Daemon{Owner: r.Text(5), ID: r.Text(6), Last: mark(r), Time: time.Unix(0, r.Int(4)).UTC()}
@@ -148,9 +148,9 @@ func mark(r postgres.Row) chain.Mark {
 func Check(ctx context.Context, address string, j *journal.Journal) (lacks uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, batchTime)
 	defer cancel()
-	err = with(ctx, address, func(db *postgres.DB) (err error) {
+	err = withDB(ctx, address, func(db *postgres.DB) (err error) {
 		if j != nil {
-			_, _, lacks, err = next(ctx, db, j, 0)
+			_, _, lacks, err = missingRecords(ctx, db, j, 0)
 		}
 		return err
 	})
