@@ -24,8 +24,8 @@ type ApprovalEvents struct {
 // Approvals reports each pending approval once, those that wait already first, until ctx or the
 // connection ends; it returns the cause. It needs the role approver.
 func (c *Client) Approvals(ctx context.Context, events ApprovalEvents) error {
-	live := c.wait(func(f *frame) bool { return f.Type == "approval_request_message" || f.Type == "approval_resolved" })
-	defer c.leave(live)
+	live := c.addWaiter(func(f *frame) bool { return f.Type == "approval_request_message" || f.Type == "approval_resolved" })
+	defer c.removeWaiter(live)
 	seen := map[string]bool{}
 	requested := func(r message.ApprovalRequest) {
 		if !seen[r.ID] && events.Requested != nil {
@@ -82,12 +82,12 @@ func (d Decision) frame() any {
 
 		*message.ApprovalAnswer
 	}{MessageType: "approval_response_message", Remember: d.Remember, Pattern: d.Pattern, Beforehand: d.Beforehand}
-	one := message.ApprovalAnswer{Approve: d.Approve, Reason: d.Reason, Widen: d.Widen, Arguments: d.Arguments}
+	answer := message.ApprovalAnswer{Approve: d.Approve, Reason: d.Reason, Widen: d.Widen, Arguments: d.Arguments}
 	if d.CallID == "" {
-		one.ApprovalID, response.ApprovalAnswer = d.ApprovalID, &one
+		answer.ApprovalID, response.ApprovalAnswer = d.ApprovalID, &answer
 	} else {
-		one.Type, one.CallID = "approval", d.CallID
-		response.Approvals = []message.ApprovalAnswer{one}
+		answer.Type, answer.CallID = "approval", d.CallID
+		response.Approvals = []message.ApprovalAnswer{answer}
 	}
 	return response
 }
@@ -106,7 +106,7 @@ func (d Decision) answers(f *frame) bool {
 	return false
 }
 
-func (d Decision) is(r message.ApprovalResolved) bool {
+func (d Decision) matches(r message.ApprovalResolved) bool {
 	var widened message.Widening
 	if r.Widened != nil {
 		widened = *r.Widened
@@ -119,8 +119,8 @@ func (d Decision) is(r message.ApprovalResolved) bool {
 // still waits).
 func (c *Client) Decide(ctx context.Context, d Decision) (message.ApprovalResolved, error) {
 	var r message.ApprovalResolved
-	w := c.wait(d.answers)
-	defer c.leave(w)
+	w := c.addWaiter(d.answers)
+	defer c.removeWaiter(w)
 	if err := c.send(d.frame()); err != nil {
 		return r, err
 	}
@@ -132,7 +132,7 @@ func (c *Client) Decide(ctx context.Context, d Decision) (message.ApprovalResolv
 		if f.Type == "error_message" {
 			return r, f.asError()
 		}
-		if err := f.decode(&r); err != nil || d.is(r) {
+		if err := f.decode(&r); err != nil || d.matches(r) {
 			return r, err
 		}
 		// Another approver was first; the error follows.

@@ -24,9 +24,9 @@ type channel struct {
 // to ignore. Only the reader calls it.
 func (c *Client) decodeFrame(kind int, raw []byte) *frame {
 	if kind == websocket.BinaryMessage {
-		return c.openBinary(raw)
+		return c.decodeBinary(raw)
 	}
-	f := openReturn(raw)
+	f := decodeReturn(raw)
 	if f == nil {
 		f = &frame{}
 		if json.Unmarshal(raw, f) != nil {
@@ -47,9 +47,9 @@ func (c *Client) decodeFrame(kind int, raw []byte) *frame {
 	return f
 }
 
-// openReturn decodes a return, which may be large, in one pass. It returns nil for any other frame,
+// decodeReturn decodes a return, which may be large, in one pass. It returns nil for any other frame,
 // or if that fails.
-func openReturn(raw []byte) *frame {
+func decodeReturn(raw []byte) *frame {
 	const begin = `{"message_type":"tool_return_message",`
 	if !bytes.HasPrefix(raw, []byte(begin)) {
 		return nil
@@ -61,7 +61,7 @@ func openReturn(raw []byte) *frame {
 	return &frame{Type: r.MessageType, ID: r.ID, CallID: r.CallID, returned: &r}
 }
 
-func (c *Client) openBinary(raw []byte) *frame {
+func (c *Client) decodeBinary(raw []byte) *frame {
 	var d message.OutputDelta
 	number, data, err := d.ParseBinary(raw)
 	ch := c.channels[number]

@@ -45,8 +45,8 @@ func (c Call) wire() wireCall {
 // ErrClosed, or the cause of ctx, whose end does not stop the call; use Cancel.
 func (c *Client) Call(ctx context.Context, call Call, events Events) (message.ToolReturn, error) {
 	wire := call.wire()
-	w := c.wait(func(f *frame) bool { return f.CallID == wire.CallID && f.RequestID == "" })
-	defer c.leave(w)
+	w := c.addWaiter(func(f *frame) bool { return f.CallID == wire.CallID && f.RequestID == "" })
+	defer c.removeWaiter(w)
 	err := c.send(struct {
 		MessageType    string   `json:"message_type"`
 		OTID           string   `json:"otid,omitempty"`
@@ -131,15 +131,15 @@ func (e Events) handleOutput(f *frame) error {
 }
 
 // handle decodes a frame for take, which may be nil.
-func handle[T any](f *frame, take func(T)) error {
-	if take == nil {
+func handle[T any](f *frame, callback func(T)) error {
+	if callback == nil {
 		return nil
 	}
 	var v T
 	if err := f.decode(&v); err != nil {
 		return err
 	}
-	take(v)
+	callback(v)
 	return nil
 }
 

@@ -28,7 +28,7 @@ const (
 	maxFrame     = 256 << 20        // a thousand messages
 	silence      = 90 * time.Second // the daemon pings every 30 s
 	writeTimeout = 30 * time.Second
-	queued       = 256 // frames per slow callback, before the reader blocks
+	maxBuffered  = 256 // frames per slow callback, before the reader blocks
 )
 
 // Errors for errors.Is.
@@ -68,16 +68,16 @@ type Client struct {
 
 	writing sync.Mutex // serialises writes, guards nothing else, and is never held with mu
 
-	mu      sync.Mutex
-	waiters map[*waiter]struct{}
-	ends    []*frame // of background calls, that no waiter took
-	closed  bool
-	err     error // why the reader ended; set before ended closes
+	mu            sync.Mutex
+	waiters       map[*waiter]struct{}
+	unclaimedEnds []*frame // of background calls, that no waiter took
+	closed        bool
+	err           error // why the reader ended; set before ended closes
 }
 
 // A waiter receives the frames that it wants, in order.
 type waiter struct {
-	wants  func(*frame) bool
+	match  func(*frame) bool
 	frames chan *frame
 	gone   chan struct{} // closed when the receiver left
 }
@@ -129,7 +129,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	c := &Client{
 		conn: conn, closing: make(chan struct{}), ended: make(chan struct{}), waiters: map[*waiter]struct{}{}, channels: map[uint32]*channel{},
 	}
-	greeting := c.wait(func(f *frame) bool { return f.Type == "hello_ack" || f.Type == "error_message" })
+	greeting := c.addWaiter(func(f *frame) bool { return f.Type == "hello_ack" || f.Type == "error_message" })
 	// Ends with the connection, at the latest by Close, which waits.
 	go c.read()
 	if err := c.greet(ctx, o, greeting); err != nil {
@@ -163,7 +163,7 @@ func (c *Client) greet(ctx context.Context, o Options, w *waiter) error {
 	}
 	hello := message.Hello{MessageType: "hello", Protocol: 1, Output: output, Workspace: o.Workspace}
 	hello.Client.Name, hello.Client.Version = o.Name, o.Version
-	f, err := c.ask(ctx, w, hello)
+	f, err := c.roundTrip(ctx, w, hello)
 	if err != nil {
 		return err
 	}
@@ -221,17 +221,17 @@ func (c *Client) read() {
 
 func (c *Client) deliver(f *frame) {
 	c.mu.Lock()
-	var takers []*waiter
+	var receivers []*waiter
 	for w := range c.waiters {
-		if w.wants(f) {
-			takers = append(takers, w)
+		if w.match(f) {
+			receivers = append(receivers, w)
 		}
 	}
-	if len(takers) == 0 && f.Type == backgroundEnded && len(c.ends) < queued {
-		c.ends = append(c.ends, f)
+	if len(receivers) == 0 && f.Type == backgroundEnded && len(c.unclaimedEnds) < maxBuffered {
+		c.unclaimedEnds = append(c.unclaimedEnds, f)
 	}
 	c.mu.Unlock()
-	for _, w := range takers {
+	for _, w := range receivers {
 		select {
 		case w.frames <- f:
 		case <-w.gone:
@@ -240,16 +240,16 @@ func (c *Client) deliver(f *frame) {
 	}
 }
 
-// wait registers a waiter; the caller must leave.
-func (c *Client) wait(wants func(*frame) bool) *waiter {
-	w := &waiter{wants: wants, frames: make(chan *frame, queued), gone: make(chan struct{})}
+// addWaiter registers a waiter; the caller must leave.
+func (c *Client) addWaiter(match func(*frame) bool) *waiter {
+	w := &waiter{match: match, frames: make(chan *frame, maxBuffered), gone: make(chan struct{})}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiters[w] = struct{}{}
 	return w
 }
 
-func (c *Client) leave(w *waiter) {
+func (c *Client) removeWaiter(w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiters, w)
@@ -306,9 +306,9 @@ func (c *Client) send(frame any) error {
 	return nil
 }
 
-// ask sends a frame and returns the answer, an error_message as *message.Error.
-func (c *Client) ask(ctx context.Context, w *waiter, question any) (*frame, error) {
-	defer c.leave(w)
+// roundTrip sends a frame and returns the answer, an error_message as *message.Error.
+func (c *Client) roundTrip(ctx context.Context, w *waiter, question any) (*frame, error) {
+	defer c.removeWaiter(w)
 	if err := c.send(question); err != nil {
 		return nil, err
 	}

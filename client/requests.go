@@ -11,7 +11,7 @@ func request[T any](ctx context.Context, c *Client, question any, id *string) (T
 	var answer T
 	nonce := message.NewID("request")
 	*id = nonce
-	f, err := c.ask(ctx, c.wait(func(f *frame) bool { return f.RequestID == nonce }), question)
+	f, err := c.roundTrip(ctx, c.addWaiter(func(f *frame) bool { return f.RequestID == nonce }), question)
 	if err != nil {
 		return answer, err
 	}
@@ -53,13 +53,13 @@ func (c *Client) ExplainPolicy(ctx context.Context, call Call) (message.PolicyEx
 // Ping waits for the daemon's answer.
 func (c *Client) Ping(ctx context.Context) error {
 	ping := newPing()
-	_, err := c.ask(ctx, c.wait(func(f *frame) bool { return pongs(f, ping) }), ping)
+	_, err := c.roundTrip(ctx, c.addWaiter(func(f *frame) bool { return isPong(f, ping) }), ping)
 	return err
 }
 
 func newPing() message.Ping { return message.Ping{MessageType: "ping", Nonce: message.NewID("")} }
 
-func pongs(f *frame, p message.Ping) bool { return f.Type == "pong" && f.Nonce == p.Nonce }
+func isPong(f *frame, p message.Ping) bool { return f.Type == "pong" && f.Nonce == p.Nonce }
 
 // ListCalls returns the unanswered calls, those of this client if it is only an agent. If ended, it
 // adds the latest answered ones.
@@ -73,12 +73,12 @@ func (c *Client) ListCalls(ctx context.Context, ended bool) ([]message.CallInfo,
 // not_running, if there is nothing to stop.
 func (c *Client) Stop(ctx context.Context, callID, reason string) error {
 	ping := newPing()
-	w := c.wait(func(f *frame) bool { return pongs(f, ping) || f.Type == "error_message" && f.CallID == callID })
+	w := c.addWaiter(func(f *frame) bool { return isPong(f, ping) || f.Type == "error_message" && f.CallID == callID })
 	if err := c.Cancel(callID, reason); err != nil {
-		c.leave(w)
+		c.removeWaiter(w)
 		return err
 	}
-	_, err := c.ask(ctx, w, ping) // follows the cancel
+	_, err := c.roundTrip(ctx, w, ping) // follows the cancel
 	return err
 }
 
@@ -88,11 +88,11 @@ const backgroundEnded = "background_ended"
 // connection ends; it returns the cause. The daemon reports an end once: the Client keeps up to
 // 256 that came before.
 func (c *Client) BackgroundEnds(ctx context.Context, ended func(message.BackgroundEnded)) error {
-	w := c.wait(func(f *frame) bool { return f.Type == backgroundEnded })
-	defer c.leave(w)
+	w := c.addWaiter(func(f *frame) bool { return f.Type == backgroundEnded })
+	defer c.removeWaiter(w)
 	c.mu.Lock()
-	early := c.ends
-	c.ends = nil
+	early := c.unclaimedEnds
+	c.unclaimedEnds = nil
 	c.mu.Unlock()
 	for _, f := range early {
 		if err := handle(f, ended); err != nil {
@@ -122,8 +122,8 @@ type SubscriptionEvents struct {
 // admin.
 func (c *Client) Subscribe(ctx context.Context, s message.Subscribe, events SubscriptionEvents) error {
 	id := message.NewID("request")
-	w := c.wait(func(f *frame) bool { return f.RequestID == id })
-	defer c.leave(w)
+	w := c.addWaiter(func(f *frame) bool { return f.RequestID == id })
+	defer c.removeWaiter(w)
 	s.MessageType, s.RequestID = "subscribe", id
 	if err := c.send(s); err != nil {
 		return err
