@@ -185,10 +185,10 @@ func (d *Daemon) serveMCP(w http.ResponseWriter, r *http.Request, token server.T
 
 // connectionSlots bounds the open connections of calls: six descriptors each, half of the process's in all.
 func connectionSlots() int {
-	const limit = 16 << 10
+	const maxSlots = 16 << 10
 	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur > 12*limit {
-		return limit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur > 12*maxSlots {
+		return maxSlots
 	}
 	return max(1, int(limit.Cur/12))
 }

@@ -110,7 +110,7 @@ func policyFilesOf(cfg config.Config) []string {
 }
 
 // watch reloads when a file changes or hangup receives a signal, until ctx ends.
-func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, files func() []string) {
+func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, listFiles func() []string) {
 	changes, err := fsnotify.NewWatcher()
 	if err != nil {
 		p.log.Warn("cannot watch the policy files; after a change: toold reload", zap.Error(err))
@@ -118,9 +118,9 @@ func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, files fun
 	} else {
 		defer changes.Close()
 	}
-	files := files()
+	files := listFiles()
 	p.watchDirs(changes, files)
-	p.loop(ctx, changes, files, files, hangup)
+	p.loop(ctx, changes, listFiles, files, hangup)
 }
 
 // watchDirs watches directories, since editors replace files.
@@ -135,7 +135,7 @@ func (p *policies) watchDirs(changes *fsnotify.Watcher, files []string) {
 	}
 }
 
-func (p *policies) loop(ctx context.Context, changes *fsnotify.Watcher, places func() []string, files []string, hangup <-chan os.Signal) {
+func (p *policies) loop(ctx context.Context, changes *fsnotify.Watcher, listFiles func() []string, files []string, hangup <-chan os.Signal) {
 	quiet := time.NewTimer(settleTime)
 	quiet.Stop()
 	defer quiet.Stop()
@@ -155,7 +155,7 @@ func (p *policies) loop(ctx context.Context, changes *fsnotify.Watcher, places f
 			p.log.Warn("watching the policy files failed; what was missed is read now", zap.Error(err))
 			quiet.Reset(settleTime)
 		case <-quiet.C:
-			files = places()
+			files = listFiles()
 			p.watchDirs(changes, files) // a directory may be new
 			p.reload()
 		}
