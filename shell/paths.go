@@ -75,10 +75,6 @@ func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 		if all && filepath.Dir(e.Path) == w.workspace {
 			e = policy.Effect{Kind: policy.Write, Unknown: true, Tree: true, Source: source}
 		}
-		whole := o.Tree || s.disk.wrote(e.Path) || s.disk.wrote(e.Canonical)
-		if o.Part == policy.PartNames && !whole && w.isFile(e.Canonical) {
-			e.Part = policy.PartAttributes // there is nothing to list
-		}
 		w.noteWrite(e, s)
 		w.add(e)
 	}

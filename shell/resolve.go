@@ -188,10 +188,3 @@ func (w *walker) isFile(path string) bool {
 	missing := path != "" && errors.Is(err, fs.ErrNotExist)
 	return missing || err == nil && mode&(fs.ModeDir|fs.ModeSymlink) == 0
 }
-
-// isFile reports whether a canonical path is certainly no directory.
-func (w *walker) isFile(path string) bool {
-	mode, err := w.resolver.Mode(path)
-	missing := path != "" && errors.Is(err, fs.ErrNotExist)
-	return missing || err == nil && mode&(fs.ModeDir|fs.ModeSymlink) == 0
-}
