@@ -13,7 +13,7 @@ import (
 
 func partsAfterPrune(t *testing.T, cfg config.Config, j *journal.Journal) int {
 	t.Helper()
-	if err := newKeeper(cfg, j).prune(t.Context()); err != nil {
+	if err := newPruner(cfg, j).prune(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	parts, err := j.Parts()
