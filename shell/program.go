@@ -234,8 +234,9 @@ var parents = regexp.MustCompile(`(?:^|/)\.[.*?[]`)
 
 func (w *walker) made(pattern string, s *state) (names []string) {
 	w.steps -= len(s.disk.marks) / 8
+	pattern = widened(filepath.Clean(pattern))
 	for name, m := range s.disk.marks {
-		if ok, err := filepath.Match(widened(pattern), name); m != repository && (ok || err != nil) {
+		if ok, err := filepath.Match(pattern, name); m != repository && (ok || err != nil || pattern == "*") {
 			names = append(names, name)
 		}
 	}

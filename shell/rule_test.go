@@ -308,6 +308,20 @@ func TestRulesReachCommandsInOtherLanguages(t *testing.T) {
 	}
 }
 
+func TestPatternsMatchNamesThatTheScriptMakes(t *testing.T) {
+	t.Parallel()
+	f := open()
+	f.Paths = []policy.Rule{{ID: "new", Action: policy.Deny, Ops: []policy.Kind{policy.Read}, Paths: []string{"${workspace}/.new"}}}
+	decide := judge(t, f)
+	for _, script := range []string{
+		"cat .n*", "cat ./.n*", "cat .//.n*", "cat .n*/", "cat $PWD/./.n*", "cat src/../.n*", "cat s*/../.n*", "cd src; cat ../.n*", "cat < ./.n*", "for f in ./.n*; do cat $f; done", `cat .[n]\e*`, "tar cf a.tar ./.n*",
+	} {
+		if d := decide("echo x > .new; " + script); d.Action != policy.Deny {
+			t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
+		}
+	}
+}
+
 // What is known of a name decides, and a directory entered by pushd is one.
 func TestRulesReachNamesThatAreKnownInPart(t *testing.T) {
 	t.Parallel()
