@@ -20,12 +20,8 @@ func (x *decoding) approvalResponse() {
 	}
 	response := &ApprovalResponse{Remember: w.Remember, Pattern: w.Pattern, Beforehand: w.Beforehand}
 	switch {
-	case len(w.Approvals) > 0 && w.Widen != nil:
-		x.errorf(InvalidArguments, "widen is beside approvals; put it into the item of its call")
-	case len(w.Approvals) > 0 && w.Arguments != nil:
-		x.errorf(InvalidArguments, "arguments are beside approvals; put them into the item of their call")
-	case len(w.Approvals) > 0 && w.Approve != nil && !*w.Approve:
-		x.errorf(InvalidArguments, "approve: false is beside approvals; put it into the item of its call")
+	case len(w.Approvals) > 0 && w.beside() != "":
+		x.errorf(InvalidArguments, "%s", w.beside())
 		return
 	case len(w.Approvals) > 0:
 		response.Answers = x.answers(w.Approvals)
@@ -42,6 +38,19 @@ func (x *decoding) approvalResponse() {
 	if len(response.Answers) > 0 {
 		x.emit(response)
 	}
+}
+
+// beside returns what is wrong with the fields beside approvals; "" if nothing is.
+func (w *wireApproval) beside() string {
+	switch {
+	case w.Widen != nil:
+		return "widen is beside approvals; put it into the item of its call"
+	case w.Arguments != nil:
+		return "arguments are beside approvals; put them into the item of their call"
+	case w.Approve != nil && !*w.Approve:
+		return "approve: false is beside approvals; put it into the item of its call"
+	}
+	return ""
 }
 
 // answers returns the valid items. Nothing else decides the call of a faulty one, which may be a no.

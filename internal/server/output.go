@@ -63,42 +63,14 @@ func (ss *session) output(m *message.GetOutput) (*message.Output, *message.Error
 	return answer, nil
 }
 
-// recording finds the output of a call. To an agent, an id that several agents have used names none of their calls.
 func (ss *session) recording(m *message.GetOutput) (dispatch.Recording, *message.Error) {
-	visible := func(agent string) bool { return m.AgentID == nil || agent == *m.AgentID }
-	live := slices.DeleteFunc(ss.named(ss.client(), m.CallID), func(c *dispatch.Call) bool { return !visible(c.Key().Agent) })
-	agents := map[string]bool{}
-	for _, c := range live {
-		agents[c.Key().Agent] = true
-	}
-	// record finds the latest call of an agent that is not in agents yet.
-	record := func() (journal.Record, error) {
-		rec, err := ss.srv.opt.Journal.FindFunc(context.Background(), m.CallID, func(c *journal.Call) bool {
-			own := ss.client() == "" || c.Client == ss.client()
-			return own && visible(c.AgentID) && !agents[c.AgentID]
-		})
-		if err == nil {
-			agents[rec.AgentID] = true
-		}
-		return rec, err
-	}
-	var rec journal.Record
-	var err error
-	if len(live) == 0 {
-		rec, err = record()
-	}
-	if err == nil && ss.client() != "" && !slices.ContainsFunc(live, ss.follows) {
-		if _, unread := record(); !errors.Is(unread, journal.ErrNotFound) {
-			err = unread
-		}
-	}
+	live := slices.DeleteFunc(ss.named(ss.client(), m.CallID), func(c *dispatch.Call) bool {
+		return m.AgentID != nil && c.Key().Agent != *m.AgentID
+	})
+	rec, e := ss.record(m, live)
 	switch {
-	case errors.Is(err, journal.ErrNotFound):
-		return nil, message.NotFound.Errorf("no call of yours has this tool_call_id; each command of a shell_call that has ended has its own, which ends in #1, #2 and so on")
-	case err != nil:
-		return nil, message.InternalError.Errorf("the journal cannot be read: %v", err)
-	case len(agents) > 1 && ss.client() != "":
-		return nil, message.InvalidArguments.Errorf("calls of several agents have this tool_call_id; add the agent_id of the one that is meant")
+	case e != nil:
+		return nil, e
 	case len(live) == 0:
 		return dispatch.OpenRecording(rec)
 	}
@@ -108,6 +80,45 @@ func (ss *session) recording(m *message.GetOutput) (dispatch.Recording, *message
 		}
 	}
 	return nil, message.NotRunning.Errorf("this call has not begun to run, so it has no output yet; ask again when tool_started has come")
+}
+
+// record finds the latest ended call, unless a live one has the id. To an agent, an id that several
+// agents have used names none of their calls, unless its connection follows one.
+func (ss *session) record(m *message.GetOutput, live []*dispatch.Call) (rec journal.Record, e *message.Error) {
+	agents := map[string]bool{}
+	for _, c := range live {
+		agents[c.Key().Agent] = true
+	}
+	most := 2
+	if ss.client() == "" || slices.ContainsFunc(live, ss.follows) {
+		most = 1
+	}
+	for len(agents) < most {
+		found, err := ss.srv.opt.Journal.FindFunc(context.Background(), m.CallID, func(c *journal.Call) bool {
+			return !agents[c.AgentID] && ss.mayMean(m, c)
+		})
+		switch {
+		case errors.Is(err, journal.ErrNotFound) && len(agents) > 0:
+			return rec, nil
+		case errors.Is(err, journal.ErrNotFound):
+			return rec, message.NotFound.Errorf("no call of yours has this tool_call_id; each command of a shell_call that has ended has its own, which ends in #1, #2 and so on")
+		case err != nil:
+			return rec, message.InternalError.Errorf("the journal cannot be read: %v", err)
+		case len(agents) == 0:
+			rec = found
+		}
+		agents[found.AgentID] = true
+	}
+	if len(agents) > 1 && ss.client() != "" {
+		return rec, message.InvalidArguments.Errorf("calls of several agents have this tool_call_id; add the agent_id of the one that is meant")
+	}
+	return rec, nil
+}
+
+// mayMean reports whether a frame asks for a call with its id, as far as the client and the agent tell.
+func (ss *session) mayMean(m *message.GetOutput, c *journal.Call) bool {
+	own := ss.client() == "" || c.Client == ss.client()
+	return own && (m.AgentID == nil || c.AgentID == *m.AgentID)
 }
 
 func stream(name string) tools.Stream {
