@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -52,7 +53,7 @@ var comment = regexp.MustCompile(`(?m)^\s*#.*$|^---\s*$`)
 func (l *loader) network(c *Config) {
 	cert, key, listen := l.scalar("tls.cert"), l.scalar("tls.key"), l.scalar("listen")
 	if cert.set != key.set {
-		l.fail(firstSet(key, cert), "tls needs both cert and key")
+		l.fail(cmp.Or(key, cert), "tls needs both cert and key")
 	}
 	l.namedFile(&c.TLS.Cert, cert, "tls.cert")
 	l.namedFile(&c.TLS.Key, key, "tls.key")
@@ -61,13 +62,6 @@ func (l *loader) network(c *Config) {
 	}
 	c.AllowedHosts = l.textsMatching("allowed_hosts", "a host name without scheme and path, such as box.example", isHost)
 	c.AllowedOrigins = l.textsMatching("allowed_origins", "an origin, such as https://box.example:8443", isOrigin)
-}
-
-func firstSet(first, second scalar) scalar {
-	if first.set {
-		return first
-	}
-	return second
 }
 
 // checkListen returns what is wrong with an address. Other machines need TLS.
@@ -106,7 +100,7 @@ func isHost(s string) bool {
 	if err != nil || u.Host != s || u.User != nil {
 		return false
 	}
-	return u.Hostname() != "" && !strings.ContainsAny(s, "*")
+	return u.Hostname() != "" && !strings.Contains(s, "*")
 }
 
 // isOrigin accepts neither "*" nor "null": both would let any page in.
@@ -137,7 +131,7 @@ func (l *loader) endpoint(dst *string, s scalar) {
 	*dst = u.JoinPath("v1/traces").String()
 }
 
-// store refuses files that the connection string names: only those that variables name are hidden from calls.
+// store rejects a connection string that names files: only the files that variables name are hidden from calls.
 func (l *loader) store(dst *string, s scalar) {
 	for word, variable := range map[string]string{"passfile": "PGPASSFILE", "servicefile": "PGSERVICEFILE", "sslkey": "PGSSLKEY"} {
 		if strings.Contains(s.text, word) {
@@ -196,7 +190,7 @@ func (l *loader) roles(list []scalar, name scalar, key string) []string {
 
 func (l *loader) limits(d Limits) {
 	if d.Idle <= d.Ping {
-		l.fail(firstSet(l.scalar("limits.idle"), l.scalar("limits.ping")), "limits.idle (%s) must be longer than limits.ping (%s): a client answers once a ping", d.Idle, d.Ping)
+		l.fail(cmp.Or(l.scalar("limits.idle"), l.scalar("limits.ping")), "limits.idle (%s) must be longer than limits.ping (%s): a client answers once a ping", d.Idle, d.Ping)
 	}
 	switch timeout := l.scalar("limits.timeout"); {
 	case d.Timeout <= d.MaxTimeout:
@@ -235,7 +229,7 @@ func (l *loader) environment(e *Env) {
 	}
 }
 
-// redact refuses texts so short that replacing them would garble any output.
+// redact rejects texts so short that replacing them would garble any output.
 func (l *loader) redact(list []scalar) []string {
 	out := l.texts(list, "redact")
 	for i, v := range out {

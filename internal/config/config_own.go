@@ -40,22 +40,22 @@ func (l *loader) ownFiles(c *Config) []ownFile {
 	return files
 }
 
-// checkOwnFiles refuses files of the daemon in directories that calls may write. Links count too: whoever can write there
-// can change their target.
+// checkOwnFiles rejects files of the daemon in directories that calls may write. Links count too: whoever can write
+// there can change their target.
 func (l *loader) checkOwnFiles(c *Config) {
 	mounts := readMounts()
 	for _, own := range l.ownFiles(c) {
 		if own.path == "" {
 			continue
 		}
-		places, err := withLinks(own.path)
+		canonical, links, err := paths.ResolveLinks(own.path)
 		if err != nil {
 			l.fail(own.at, "%s: %v", own.what, err)
 			continue
 		}
 		for _, root := range slices.Concat([]string{c.Workspace}, c.Sandbox.Write, c.Escalation.Write) {
 			if root != "" {
-				l.checkOwnFile(own, places, root, mounts)
+				l.checkOwnFile(own, append(links, canonical), root, mounts)
 			}
 		}
 	}
@@ -79,11 +79,6 @@ func (l *loader) checkOwnFile(own ownFile, places []string, root string, mounts 
 			"work in a project folder (--workspace), or keep it elsewhere (--state-dir, --config, --policy)", own.what, own.path, why, root)
 		return
 	}
-}
-
-func withLinks(path string) ([]string, error) {
-	canonical, links, err := paths.ResolveLinks(path)
-	return append(links, canonical), err
 }
 
 // mount is a line of mountinfo: at shows the directory root of the device.

@@ -269,7 +269,7 @@ func (l *loader) secretPaths(secret string) (paths []string) {
 	return paths
 }
 
-// checkHidden refuses patterns and warns of missing files: both would hide nothing.
+// checkHidden rejects patterns and warns of missing files: both would hide nothing.
 func (l *loader) checkHidden(c *Config, s scalar) bool {
 	path := l.absolute(s)
 	_, err := os.Lstat(path)

@@ -62,7 +62,7 @@ type layer struct {
 	clients     []layer // the files of named
 }
 
-// system locates the administrator's policy and has the owner it must have, and reports which directories fold case.
+// system describes the machine: where the administrator's policy is, who must own it, and which directories fold case.
 type system struct {
 	administrator string
 	root          uint32
@@ -126,7 +126,7 @@ func readUser(path string) (layer, error) {
 	return l, l.readClients(os.OpenFile)
 }
 
-// administratorPolicy reads the administrator's policy, if any. Whoever can change it decides what runs, so only its owner may.
+// administratorPolicy reads the administrator's policy, if any. No one but its owner may be able to change it.
 func (s system) administratorPolicy() (*layer, error) {
 	open := func(path string, flag int, perm fs.FileMode) (*os.File, error) {
 		f, err := os.OpenFile(path, flag, perm)
@@ -144,9 +144,6 @@ func (s system) administratorPolicy() (*layer, error) {
 		return f, nil
 	}
 	dir, err := os.Stat(filepath.Dir(s.administrator))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	var src []byte
 	if err == nil {
 		src, err = readRegular(open, s.administrator)
@@ -224,7 +221,7 @@ func readRegular(open func(string, int, fs.FileMode) (*os.File, error), path str
 	return src, err
 }
 
-// withPositions adds positions in the files to the faults of compiling.
+// withPositions adds positions in the files to the faults of policy.Compile.
 func withPositions(err error, layers []*layer) error {
 	list, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -232,8 +229,7 @@ func withPositions(err error, layers []*layer) error {
 	}
 	var faults []error
 	for _, err := range list.Unwrap() {
-		var fault *policy.Fault
-		if errors.As(err, &fault) {
+		if fault, ok := errors.AsType[*policy.Fault](err); ok {
 			for _, l := range layers {
 				if l.file.Name == fault.File && l.decoder != nil {
 					err = l.decoder.locate(fault)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -57,6 +58,7 @@ func PolicyFiles(path string) []string {
 
 const maxProbed = 4096
 
+// disk lists and compares files, to find out whether a directory folds case.
 type disk struct {
 	names func(dir string) []string // in a directory; nil if it cannot be read
 	same  func(a, b string) bool    // whether both paths lead to one file
@@ -88,12 +90,9 @@ func namesIn(dir string) []string {
 }
 
 func sameFile(a, b string) bool {
-	one, err := os.Lstat(a)
-	if err != nil {
-		return false
-	}
-	two, err := os.Lstat(b)
-	return err == nil && os.SameFile(one, two)
+	infoA, errA := os.Lstat(a)
+	infoB, errB := os.Lstat(b)
+	return errors.Join(errA, errB) == nil && os.SameFile(infoA, infoB)
 }
 
 func swapCase(s string) string {

@@ -89,7 +89,7 @@ func normalized(f policy.File) policy.File {
 	return f
 }
 
-func sorted(list []string) []string { return slices.Sorted(slices.Values(append([]string{}, list...))) }
+func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
 // editor inserts texts into a policy file at positions of its syntax tree.
 type editor struct {

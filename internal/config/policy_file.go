@@ -98,8 +98,8 @@ type clientRule struct {
 	Policy string `yaml:"policy" doc:"The file, from the folder of this one."`
 }
 
-// parsePolicy reads one policy file. unset is the action of missing defaults, except that it never loosens what cannot
-// be analysed; unsaid is the value of a missing path_case.
+// parsePolicy reads one policy file. defaultAction replaces missing defaults, except that what cannot be analysed is
+// asked; defaultCase replaces a missing path_case.
 func parsePolicy(file string, src []byte, defaultAction policy.Action, defaultCase string) (layer, error) {
 	d := &decoder{file: file, lines: linesOf(src)}
 	w := policyFile{PathCase: defaultCase}

@@ -108,13 +108,13 @@ func (o *onTimeout) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// unsupported is a key of other versions. Ignoring it would loosen the file.
+// unsupported is the type of keys of other versions. Ignoring them would loosen the file.
 type unsupported struct{}
 
 func linesOf(src []byte) []string { return strings.Split(string(src), "\n") }
 
-// PolicySchema returns the JSON Schema (draft 2020-12) of policy files, for editors. Only the reader checks patterns and
-// what keys mean together. Closed sets of words come from methods words, and from tags oneof after a name for messages.
+// PolicySchema returns the JSON Schema (draft 2020-12) of policy files, for editors. It does not check patterns or
+// combinations of keys. Enumerations come from methods named words and from tags oneof, whose first word is for messages.
 func PolicySchema() ([]byte, error) {
 	schema := schemaOf(reflect.TypeFor[policyFile]())
 	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"

@@ -13,8 +13,8 @@ import (
 type setting struct {
 	key   string // dotted; a group has no value
 	value string // the default, as YAML; after "# " an example of a setting without a fixed default
-	check string // the words allowed, or the least and the most of a number or duration (most 0 of a number: none)
-	field string // of Config that it sets as it is; "" = the loader has code for it
+	check string // the words allowed, or the bounds of a number or duration (0 as upper bound of a number: none)
+	field string // of Config that gets the value; "" = the loader has code for it
 	doc   string
 }
 

@@ -75,12 +75,7 @@ func (d *decoder) parse(src []byte) (root ast.Node, err error) {
 	if err != nil {
 		return nil, d.syntaxError(err)
 	}
-	var docs []*ast.DocumentNode
-	for _, doc := range f.Docs {
-		if doc.Body != nil {
-			docs = append(docs, doc)
-		}
-	}
+	docs := slices.DeleteFunc(f.Docs, func(doc *ast.DocumentNode) bool { return doc.Body == nil })
 	if len(docs) == 0 {
 		return nil, nil
 	}
@@ -154,7 +149,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) error {
 	}
 }
 
-// refuseIndirection refuses what makes a file mean more than it shows.
+// refuseIndirection rejects anchors, aliases and tags, which make a file mean more than it shows.
 func (d *decoder) refuseIndirection(n ast.Node) error {
 	switch n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
