@@ -189,15 +189,15 @@ func (d *Daemon) fault(panicked any) string {
 // daemon.
 func (d *Daemon) Serve(ctx context.Context) error {
 	defer d.Close()
-	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var tasks sync.WaitGroup
 	// They end with stop.
-	tasks.Go(func() { d.calls.SaveReturns(beside) })
-	tasks.Go(func() { d.prune(beside) })
-	tasks.Go(func() { d.traces.Run(beside) })
-	tasks.Go(func() { d.store.Run(beside) })
+	tasks.Go(func() { d.calls.SaveReturns(background) })
+	tasks.Go(func() { d.prune(background) })
+	tasks.Go(func() { d.traces.Run(background) })
+	tasks.Go(func() { d.store.Run(background) })
 	if d.Follow {
-		tasks.Go(func() { d.policies.watch(beside, d.Reload, d.policyFiles) })
+		tasks.Go(func() { d.policies.watch(background, d.Reload, d.policyFiles) })
 	}
 	defer func() { stop(); tasks.Wait() }()
 	failed := make(chan error, len(d.listeners))

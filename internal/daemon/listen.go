@@ -32,7 +32,7 @@ const (
 	retryEvery = 20 * time.Millisecond
 )
 
-// retryWhileTaken retries while a killed daemon may still keep a resource.
+// retryWhileTaken calls try again while a killed daemon may still hold the resource.
 func retryWhileTaken(ctx context.Context, try func() error, taken func(error) bool) error {
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
@@ -55,8 +55,8 @@ func Lock(ctx context.Context, cfg config.Config) (lock *statedir.Lock, err erro
 		return nil, err
 	}
 	err = retryWhileTaken(ctx, func() error { lock, err = statedir.Serve(cfg.StateDir); return err }, func(err error) bool {
-		var served *statedir.ServedError
-		return errors.As(err, &served)
+		_, served := errors.AsType[*statedir.ServedError](err)
+		return served
 	})
 	if err != nil {
 		return nil, err

@@ -54,8 +54,8 @@ func (d *Daemon) reportTraceFailure(err error) {
 	d.Log.Warn("cannot send traces; calls go on, and what is not sent is dropped", zap.String("setting", "telemetry.otlp_endpoint"), zap.Error(err))
 }
 
-// openStore opens the team's copy of the journal, if configured. A private daemon removes nothing of the journal that
-// the copy lacks, and leaves copying to the next permanent daemon.
+// openStore opens the team's copy of the journal, if configured. A private daemon does not copy, but keeps the parts of
+// the journal that the copy lacks for the next permanent daemon.
 func (d *Daemon) openStore() (err error) {
 	if d.Config.Store == "" {
 		return nil
@@ -70,7 +70,7 @@ func (d *Daemon) openStore() (err error) {
 	return nil
 }
 
-// reportStore logs changes of the state of the copy; nil: it has everything.
+// reportStore logs changes of the state of the copy; nil: it is complete.
 func (d *Daemon) reportStore(err error) {
 	if err == nil {
 		d.Log.Info("the team store has the whole journal")

@@ -79,43 +79,43 @@ func (d *Daemon) prune(ctx context.Context) {
 }
 
 type prunable struct {
-	bytes  int64
-	at     time.Time     // of its last use
-	keep   time.Duration // maximum age
-	remove func() (bool, error)
-	record bool // a part of the journal, which is removed last
-	open   bool // an open call uses it
+	bytes   int64
+	used    time.Time
+	keep    time.Duration // maximum age
+	remove  func() (bool, error)
+	journal bool // a part of the journal, which is removed last
+	open    bool // an open call uses it
 }
 
 // prune removes what is too old, then the oldest beyond the limit. The journal goes last, or much output could push it
-// out. Open calls keep their output, and no part of the journal is removed to make room for it: what remains beyond the
-// limit makes new calls be refused.
+// out. Open calls keep their output, and no part of the journal is removed to make room for it: while too much remains,
+// new calls are refused.
 func (k *pruner) prune(ctx context.Context) error {
 	k.grown.Store(0)
 	list, total, err := k.prunables(ctx)
 	slices.SortStableFunc(list, func(a, b prunable) int {
 		switch {
-		case a.record == b.record:
-			return a.at.Compare(b.at)
-		case a.record:
+		case a.journal == b.journal:
+			return a.used.Compare(b.used)
+		case a.journal:
 			return 1
 		}
 		return -1
 	})
-	most, used := k.cfg.Limits.StateBytes, int64(0)
+	limit, open := k.cfg.Limits.StateBytes, int64(0)
 	for _, item := range list {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if item.open {
-			used += item.bytes
+			open += item.bytes
 			continue
 		}
-		over := total > most
-		if item.record {
-			over = total-used > most
+		over := total > limit
+		if item.journal {
+			over = total-open > limit
 		}
-		if !over && time.Since(item.at) <= item.keep {
+		if !over && time.Since(item.used) <= item.keep {
 			continue
 		}
 		removed, failed := item.remove()
@@ -124,8 +124,8 @@ func (k *pruner) prune(ctx context.Context) error {
 		}
 	}
 	var full error
-	if total > most {
-		full = fmt.Errorf("toold keeps %d bytes, at most %d may be (limits.state_bytes), and nothing more can be removed while %s: raise the limit, or wait", total, most, k.reason())
+	if total > limit {
+		full = fmt.Errorf("toold keeps %d bytes, at most %d may be (limits.state_bytes), and nothing more can be removed while %s: raise the limit, or wait", total, limit, k.reason())
 	}
 	k.journal.Refuse(full)
 	return errors.Join(err, full)
@@ -151,7 +151,7 @@ func (k *pruner) prunables(ctx context.Context) (list []prunable, total int64, e
 	return list, total, errors.Join(failed...)
 }
 
-// output is read before the open calls, so every listed call is open or has ended.
+// output lists the output before it reads the open calls, so every listed call is open or has ended.
 func (k *pruner) output(context.Context) (list []prunable, err error) {
 	spools, err := spool.List(spoolDir(k.cfg))
 	if err != nil || len(spools) == 0 {
@@ -166,10 +166,10 @@ func (k *pruner) output(context.Context) (list []prunable, err error) {
 		if err != nil {
 			continue // not toold's
 		}
-		list = append(list, prunable{s.Bytes, s.Changed, k.cfg.Limits.SpoolKeep, func() (bool, error) {
+		list = append(list, prunable{bytes: s.Bytes, used: s.Changed, keep: k.cfg.Limits.SpoolKeep, open: open[journal.Key(key)], remove: func() (bool, error) {
 			err := spool.Remove(filepath.Join(spoolDir(k.cfg), s.Name))
 			return err == nil, err
-		}, false, open[journal.Key(key)]})
+		}})
 	}
 	return list, nil
 }
@@ -177,10 +177,10 @@ func (k *pruner) output(context.Context) (list []prunable, err error) {
 func (k *pruner) quarantine(context.Context) (list []prunable, err error) {
 	items, err := quarantine.Items(k.cfg.QuarantineDir())
 	for _, i := range items {
-		list = append(list, prunable{i.Bytes, i.At, k.cfg.Limits.QuarantineKeep, func() (bool, error) {
+		list = append(list, prunable{bytes: i.Bytes, used: i.At, keep: k.cfg.Limits.QuarantineKeep, remove: func() (bool, error) {
 			err := quarantine.Discard(k.cfg.QuarantineDir(), i.ID)
 			return err == nil, err
-		}, false, false})
+		}})
 	}
 	return list, err
 }
@@ -199,7 +199,7 @@ func (k *pruner) caches(context.Context) (list []prunable, err error) {
 		if workspaceGone(s.Path) {
 			keep = 0
 		}
-		list = append(list, prunable{s.Bytes, s.Used, keep, func() (bool, error) { return k.removeStore(s) }, false, false})
+		list = append(list, prunable{bytes: s.Bytes, used: s.Used, keep: keep, remove: func() (bool, error) { return k.removeStore(s) }})
 	}
 	return list, nil
 }
@@ -215,7 +215,7 @@ func (k *pruner) removeStore(s sandbox.CacheStore) (bool, error) {
 	return removed, err
 }
 
-// parts lists those of the journal; other files stay.
+// parts lists the parts of the journal, and its other files as one item that stays.
 func (k *pruner) parts(ctx context.Context) (list []prunable, err error) {
 	parts, err := k.journal.Parts()
 	rest := treeSize(filepath.Join(k.cfg.StateDir, "journal"))
@@ -228,10 +228,10 @@ func (k *pruner) parts(ctx context.Context) (list []prunable, err error) {
 				keep = math.MaxInt64 // nor are those after it
 			}
 		}
-		list = append(list, prunable{p.Bytes, p.Ended, keep, func() (bool, error) { return k.journal.Remove(ctx, p) }, true, false})
+		list = append(list, prunable{bytes: p.Bytes, used: p.Ended, keep: keep, journal: true, remove: func() (bool, error) { return k.journal.Remove(ctx, p) }})
 	}
-	stays := prunable{bytes: max(0, rest), at: time.Now(), keep: time.Hour, remove: func() (bool, error) { return false, nil }}
-	return append(list, stays), err
+	other := prunable{bytes: max(0, rest), used: time.Now(), keep: time.Hour, remove: func() (bool, error) { return false, nil }}
+	return append(list, other), err
 }
 
 // KeptBytes returns the size that limits.state_bytes bounds.

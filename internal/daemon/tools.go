@@ -29,24 +29,24 @@ func Tools(cfg config.Config) (*tools.Registry, error) {
 
 // newRegistry makes the tools of a workspace. Judging needs only zero values.
 func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, error) {
-	var g *protect.Watcher
+	var watcher *protect.Watcher
 	if cfg.Protected() {
-		g = w.watcher
+		watcher = w.watcher
 	}
 	if names := executor.NeverPass(executor.EnvOptions{Pass: cfg.Env.Pass, Set: cfg.Env.Set}); len(names) > 0 {
 		return nil, &ConfigurationError{fmt.Errorf("env: %s cannot be given to commands: such variables change what judged commands mean, or open cloud accounts; remove them from the configuration", strings.Join(names, ", "))}
 	}
-	opt := files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Masks: w.masks, Protect: g, Files: &w.files}
-	var made *tools.Registry
-	judge := elsewhere.New(func() *tools.Registry { return made })
+	opt := files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Masks: w.masks, Protect: watcher, Files: &w.files}
+	var registry *tools.Registry
+	judge := elsewhere.New(func() *tools.Registry { return registry })
 	list := append(files.New(opt), files.NewLook(opt), judge)
-	made, err := tools.NewRegistry(append(append(list, calls.New()...), bash.New(bash.Options{
+	registry, err := tools.NewRegistry(append(append(list, calls.New()...), bash.New(bash.Options{
 		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
 		Env:            commandEnv(cfg),
-		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: all.shells, Masks: w.masks, Protect: g,
+		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: all.shells, Masks: w.masks, Protect: watcher,
 		MaxBackground: cfg.Limits.BackgroundTimeout, ReturnBytes: cfg.Limits.ReturnBytes, Background: cfg.Limits.BackgroundCalls > 0, Egress: egressOptions(cfg.Egress, all.connections),
 	}))...)
-	return made, err
+	return registry, err
 }
 
 // commandEnv returns the environment of commands; PATH excludes all workspaces but theirs.
@@ -59,12 +59,8 @@ func commandEnv(cfg config.Config) []string {
 }
 
 func terminalMode(name string) executor.Terminal {
-	for _, t := range []executor.Terminal{executor.Single, executor.Off} {
-		if t.String() == name {
-			return t
-		}
-	}
-	return executor.Split
+	terminals := []executor.Terminal{executor.Split, executor.Single, executor.Off}
+	return terminals[max(0, slices.IndexFunc(terminals, func(t executor.Terminal) bool { return t.String() == name }))]
 }
 
 // Command returns a command without its script, as calls run it.

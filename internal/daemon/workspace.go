@@ -65,7 +65,7 @@ func (d *Daemon) openWorkspace(ctx context.Context, root string) (*workspace, er
 	return w, nil
 }
 
-// open makes what calls share. On error the caller closes it.
+// open initialises what calls share. On error the caller closes it.
 func (w *workspace) open(ctx context.Context, d *Daemon) error {
 	p, err := LoadPolicy(w.cfg)
 	if err != nil {
