@@ -68,7 +68,7 @@ func (s store) All(ctx context.Context) ([]seal.Checkpoint, error) {
 	return list, nil
 }
 
-// parseLines decodes one checkpoint per line. It ignores lines that skip accepts.
+// parseLines decodes one checkpoint per line, except for lines of which skip returns true.
 func parseLines(in io.Reader, skip func([]byte) bool) (list []seal.Checkpoint, err error) {
 	s := bufio.NewScanner(in)
 	for n := 1; s.Scan(); n++ {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/toold/toold/internal/journal/seal"
@@ -40,7 +41,7 @@ func gitEnv() []string {
 }
 
 func (repository git) run(ctx context.Context, in []byte, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", append(append(gitOptions[:len(gitOptions):len(gitOptions)], "-C", string(repository)), args...)...)
+	cmd := exec.CommandContext(ctx, "git", slices.Concat(gitOptions, []string{"-C", string(repository)}, args)...)
 	cmd.Env, cmd.Stdin = gitEnv(), bytes.NewReader(in)
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
@@ -50,8 +51,7 @@ func (repository git) run(ctx context.Context, in []byte, args ...string) (strin
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// refuseHooks fails if the configuration sets a hook: newer versions of git run those despite
-// core.hooksPath, each under a name of its own.
+// refuseHooks fails if the configuration sets a named hook: newer versions of git run those despite core.hooksPath.
 func (repository git) refuseHooks(ctx context.Context) error {
 	if _, err := repository.run(ctx, nil, "rev-parse", "--git-dir"); err != nil {
 		return err
@@ -61,11 +61,11 @@ func (repository git) refuseHooks(ctx context.Context) error {
 		name, _, _ := strings.Cut(hooks, "\n")
 		return fmt.Errorf("the configuration of %s has git run programs (%s): use a repository that does not", repository, name)
 	}
-	const none = 1
-	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != none) {
-		return err
+	const notFound = 1
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == notFound {
+		return nil
 	}
-	return nil
+	return err
 }
 
 func (repository git) add(ctx context.Context, _ seal.Checkpoint, line []byte) error {

@@ -8,43 +8,37 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
 // gitPrograms are where systems install git. PATH is not searched: a call may have written there.
-var gitPrograms = [...]string{"/usr/bin/git", "/bin/git", "/opt/homebrew/bin/git"}
+var gitPrograms = []string{"/usr/bin/git", "/bin/git", "/opt/homebrew/bin/git"}
 
-// Alias returns an alias of git's configuration (git-config(1)) in dir, "" if there is none. env has the
-// variables of the command. It waits at most two seconds for git, which starts nothing to read its
-// configuration.
+// Alias returns the alias name of git's configuration (git-config(1)) in dir, "" if there is none. env is the
+// environment of the command. Alias waits at most two seconds for git, which starts no other program for this.
 func Alias(dir, name string, env map[string]string) (string, error) {
-	program := ""
-	for _, path := range gitPrograms {
-		if _, err := os.Stat(path); err == nil && program == "" {
-			program = path
-		}
-	}
-	if program == "" {
+	found := slices.IndexFunc(gitPrograms, func(path string) bool { _, err := os.Stat(path); return err == nil })
+	if found < 0 {
 		if _, err := exec.LookPath("git"); err != nil {
 			return "", nil // the script will find none either
 		}
-		return "", fmt.Errorf("git is in none of %s", strings.Join(gitPrograms[:], ", "))
+		return "", fmt.Errorf("git is in none of %s", strings.Join(gitPrograms, ", "))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "config", "--get", "alias."+name)
+	cmd := exec.CommandContext(ctx, gitPrograms[found], "config", "--get", "alias."+name)
 	cmd.Env = configEnv(env)
 	for cmd.Dir = dir; cmd.Dir != "/"; cmd.Dir = filepath.Dir(cmd.Dir) {
 		if _, err := os.Stat(cmd.Dir); err == nil {
-			break // the script may make the others
+			break // the script may create the others
 		}
 	}
 	var out limitedBuffer
 	cmd.Stdout = &out
 	err := cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 {
 		return "", nil // there is no such key
 	}
 	return strings.TrimSpace(string(out)), err

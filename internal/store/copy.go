@@ -14,13 +14,10 @@ import (
 	"github.com/toold/toold/internal/postgres"
 )
 
-// Limits of one transaction.
-const ( // batchBytes may be exceeded by one record
-	batchRecords = 1000
-	batchBytes   = 8 << 20
-)
-
 const (
+	batchRecords = 1000    // of one transaction
+	batchBytes   = 8 << 20 // of one transaction, without its last record
+
 	batchTime = time.Minute // for one transaction
 	drainTime = 2 * time.Second
 	pollEvery = time.Minute // for records of other processes
@@ -57,7 +54,7 @@ func (s *Store) Behind() string {
 	return *s.lag.Load()
 }
 
-// Run copies the journal until ctx ends, and then for a moment the signed rest.
+// Run copies the journal until ctx ends, and then for up to drainTime the rest.
 func (s *Store) Run(ctx context.Context) {
 	if s == nil {
 		return
@@ -134,7 +131,7 @@ func (s *Store) copyBatch(ctx context.Context, db *postgres.DB) (left uint64, er
 	return left, err
 }
 
-// missingRecords returns the records behind the store's last one, and how many are left.
+// missingRecords returns up to limit records after the store's last one, and how many are left.
 func missingRecords(ctx context.Context, db *postgres.DB, j *journal.Journal, limit int) (id string, list []journal.Copied, left uint64, err error) {
 	if id, err = j.ID(); err != nil {
 		return "", nil, 0, err

@@ -39,8 +39,7 @@ const eachDaemon = `WITH RECURSIVE d AS (
 		WHERE (r.owner, r.daemon) < (d.owner, d.daemon) ORDER BY r.owner DESC, r.daemon DESC, r.number DESC LIMIT 1) n)
 SELECT * FROM d ORDER BY owner, daemon`
 
-// open opens a database and checks its encoding: another one rejects some texts and all that
-// follow.
+// open opens a database and checks its encoding: with another one it would reject some texts, and so all that follow.
 func open(ctx context.Context, address string) (*postgres.DB, error) {
 	db, err := postgres.Open(ctx, address)
 	if err != nil {
