@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/toold/toold/message"
 )
@@ -85,11 +86,8 @@ func (c *Client) Call(ctx context.Context, call Call, events Events) (message.To
 
 // endsCall excludes errors about other frames of the call, such as a late cancel.
 func endsCall(err error) bool {
-	var e *message.Error
-	if !errors.As(err, &e) {
-		return true
-	}
-	return e.Type == message.DuplicateToolCall || e.Type == message.NotAuthorized || e.Type == message.InternalError
+	e, ok := errors.AsType[*message.Error](err)
+	return !ok || slices.Contains([]message.ErrorType{message.DuplicateToolCall, message.NotAuthorized, message.InternalError}, e.Type)
 }
 
 func (e Events) handle(f *frame) error {

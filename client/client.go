@@ -75,7 +75,7 @@ type Client struct {
 	err           error // why the reader ended; set before ended closes
 }
 
-// A waiter receives the frames that it wants, in order.
+// A waiter receives the frames that match, in order.
 type waiter struct {
 	match  func(*frame) bool
 	frames chan *frame
@@ -240,7 +240,7 @@ func (c *Client) deliver(f *frame) {
 	}
 }
 
-// addWaiter registers a waiter; the caller must leave.
+// addWaiter registers a waiter; the caller must call removeWaiter.
 func (c *Client) addWaiter(match func(*frame) bool) *waiter {
 	w := &waiter{match: match, frames: make(chan *frame, maxBuffered), gone: make(chan struct{})}
 	c.mu.Lock()

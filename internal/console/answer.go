@@ -90,7 +90,7 @@ func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Wid
 	}
 }
 
-// scopes are the words for what a yes may count for.
+// scopes maps the words for the scope of a yes to its name.
 var scopes = map[string]string{
 	"c": "conversation", "conversation": "conversation",
 	"o": "command", "command": "command",
@@ -98,8 +98,8 @@ var scopes = map[string]string{
 	"r": "rule", "rule": "rule",
 }
 
-// parseRemember reads an answer for more than one call or with a change; ok is false for others and for what is not
-// offered.
+// parseRemember parses an answer that counts for more than one call or edits the command. ok is false for other answers
+// and for what the request does not offer.
 func parseRemember(word, rest string, r message.ApprovalRequest) (d client.Decision, ok bool) {
 	word, rest = strings.ToLower(word), strings.TrimSpace(rest)
 	if word == "e" || word == "edit" {

@@ -19,8 +19,8 @@ type piece struct {
 	data   []byte
 }
 
-// Live prints all output of a call without delaying the command or the connection for a slow reader. What it cannot keep
-// meanwhile it reads from Record.
+// Live prints all output of a call without delaying the command or the connection for a slow reader. What it cannot
+// buffer it reads from Record.
 type Live struct {
 	Console
 	Raw    bool // a terminal gets every byte
@@ -117,7 +117,7 @@ func (l *Live) Problem() error {
 	return nil
 }
 
-// How often Output looks at a running call.
+// How often Output polls a running call.
 const (
 	minPoll = 50 * time.Millisecond
 	maxPoll = time.Second

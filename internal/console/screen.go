@@ -215,7 +215,7 @@ func (c *watchedCall) hiddenNotice() string {
 	return c.labelled("(%d lines are not shown; toold output %s prints them)", left, c.id)
 }
 
-// outputLine is a line of output without control sequences but colours. Of a progress bar the last state is left.
+// outputLine returns a line of output without control sequences but colours, and only the last state of a progress bar.
 func (c *watchedCall) outputLine(stream string, line []byte) string {
 	if !c.screen.allowLine() {
 		c.hidden++

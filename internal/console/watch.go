@@ -32,7 +32,7 @@ type watcher struct {
 	client      *client.Client // the current connection
 	calls       callScreen
 	pending     map[int]message.ApprovalRequest // by number
-	unconfirmed map[string]bool                 // open ones of the last connection, not listed by this one yet
+	unconfirmed map[string]bool                 // pending ones of the last connection that this one has not listed
 	numbers     map[string]int                  // of each approval that was shown
 	resolvedIDs map[string]bool                 // approvals that were answered
 }
@@ -50,13 +50,13 @@ func (c Console) Watch(ctx context.Context, dial func(context.Context) (*client.
 	for conn != nil {
 		err := w.follow(ctx, conn)
 		conn.Close()
-		var refused *message.Error
+		refused, isRefusal := errors.AsType[*message.Error](err)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.As(err, &refused) && w.subscription.After == nil:
+		case isRefusal && w.subscription.After == nil:
 			return errors.New(display.Short(refused.Message))
-		case refused != nil:
+		case isRefusal:
 			w.subscription.After = nil // another journal
 		default:
 			fmt.Fprintln(c.Err, "toold: the connection to the daemon was lost; it is awaited")
@@ -119,7 +119,7 @@ func (w *watcher) listPending(ctx context.Context, c *client.Client) {
 	w.reconcile(list)
 }
 
-// reconcile closes what is not in the list of waiting questions and was not asked again. The caller holds mu.
+// reconcile shows the listed requests and closes the unconfirmed ones that are not listed. The caller holds mu.
 func (w *watcher) reconcile(list []message.ApprovalRequest) {
 	for _, r := range list {
 		agent, conversation := w.subscription.AgentID, w.subscription.ConversationID
@@ -198,11 +198,12 @@ func (w *watcher) handleAnswer(ctx context.Context, line string) {
 		w.mu.Unlock()
 		_, err = c.Decide(ctx, d)
 	}
-	var refused *message.Error
-	switch {
-	case errors.As(err, &refused):
-		_ = Show(w.Err, "toold: "+display.Short(refused.Message)+"\n")
-	case err != nil && ctx.Err() == nil:
+	if refused, ok := errors.AsType[*message.Error](err); ok {
+		err = errors.New(refused.Message)
+	} else if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
 		_ = Show(w.Err, "toold: "+display.Short(err.Error())+"\n")
 	}
 }

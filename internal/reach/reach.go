@@ -55,7 +55,7 @@ func (d Daemon) Dial(ctx context.Context, role string, o client.Options) (*clien
 	return client.Dial(ctx, o)
 }
 
-// Agent connects for calls. The error wraps ErrNone if no daemon runs, or none has made its tokens.
+// Agent connects for calls. The error wraps ErrNotRunning if no daemon runs, or none has made its tokens.
 func (d Daemon) Agent(ctx context.Context, o client.Options) (*client.Client, error) {
 	at, err := d.Endpoint()
 	if err != nil {
@@ -233,7 +233,7 @@ func StartPrivate(ctx context.Context, o daemon.Options) (*Private, error) {
 	d, err := daemon.New(ctx, o)
 	if err != nil {
 		stop()
-		if wrong := (*daemon.ConfigurationError)(nil); !errors.As(err, &wrong) {
+		if _, ok := errors.AsType[*daemon.ConfigurationError](err); !ok {
 			err = console.Exit(console.ExitNotRun, err)
 		}
 		return nil, err
