@@ -94,7 +94,7 @@ func (r *agentRig) person(t *testing.T) {
 	go func() {
 		_ = r.approver.Approvals(t.Context(), client.ApprovalEvents{Requested: func(q message.ApprovalRequest) {
 			yes := !strings.Contains(string(q.ToolCall.Arguments), "made")
-			if yes && suite.Elapse(t.Context(), after) != nil {
+			if yes && suite.Sleep(t.Context(), after) != nil {
 				return
 			}
 			if _, err := r.approver.Decide(t.Context(), client.Decision{ApprovalID: q.ID, Approve: yes, Reason: "make no directories"}); err != nil && t.Context().Err() == nil {
@@ -216,7 +216,7 @@ func (r *agentRig) long(t *testing.T, a stock) (do move, begun chan struct{}) {
 	do, _ = a.call(deed{run: "touch started; sleep 1000; touch made"})
 	begun = make(chan struct{})
 	go func() {
-		for suite.Elapse(t.Context(), 20*time.Millisecond) == nil {
+		for suite.Sleep(t.Context(), 20*time.Millisecond) == nil {
 			if os.Remove(r.file("started")) == nil {
 				close(begun)
 				return

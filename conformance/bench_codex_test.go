@@ -88,7 +88,7 @@ func codexServer(b *testing.B, program, dir string) (dial func() *codexConn, ali
 		var ws *websocket.Conn
 		for ws == nil {
 			var err error
-			if ws, _, err = websocket.DefaultDialer.DialContext(b.Context(), url, nil); err != nil && suite.Elapse(b.Context(), 20*time.Millisecond) != nil {
+			if ws, _, err = websocket.DefaultDialer.DialContext(b.Context(), url, nil); err != nil && suite.Sleep(b.Context(), 20*time.Millisecond) != nil {
 				b.Fatal(err)
 			}
 		}

@@ -186,7 +186,7 @@ func BenchmarkBesideFlood(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Cleanup(stalled.hangUp)
+		b.Cleanup(stalled.close)
 		var s samples
 		for range 100 {
 			s.floor = append(s.floor, r.oneCall(agent))

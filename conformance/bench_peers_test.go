@@ -59,11 +59,11 @@ func BenchmarkPeers(b *testing.B) {
 
 // turn runs one command and its floor, each after a pause.
 func (s *samples) turn(b *testing.B, pause time.Duration, run func(int)) {
-	suite.Elapse(b.Context(), pause)
+	suite.Sleep(b.Context(), pause)
 	begun := time.Now()
 	run(0)
 	s.ours = append(s.ours, time.Since(begun))
-	suite.Elapse(b.Context(), pause)
+	suite.Sleep(b.Context(), pause)
 	s.floor = append(s.floor, floor(b))
 }
 
@@ -132,7 +132,7 @@ func sshClients(b *testing.B, n int) func(int) {
 	}
 	for who := range n {
 		for call(who, "-fNM", "127.0.0.1").Run() != nil {
-			if err := suite.Elapse(b.Context(), 20*time.Millisecond); err != nil {
+			if err := suite.Sleep(b.Context(), 20*time.Millisecond); err != nil {
 				b.Fatal("sshd does not answer: ", err)
 			}
 		}

@@ -72,11 +72,11 @@ func BenchmarkSmallCall(b *testing.B) {
 				var s samples
 				for b.Loop() {
 					for range 100 {
-						suite.Elapse(b.Context(), c.think)
+						suite.Sleep(b.Context(), c.think)
 						begun := time.Now()
 						r.bash(agent, "true", terminal, client.Events{})
 						s.ours = append(s.ours, time.Since(begun))
-						suite.Elapse(b.Context(), c.think)
+						suite.Sleep(b.Context(), c.think)
 						s.floor = append(s.floor, floor(b))
 					}
 				}
@@ -188,7 +188,7 @@ func (r *rig) cancelTree(agent *client.Client, before string) time.Duration {
 // rest holds.
 func BenchmarkStart(b *testing.B) {
 	r := newRig(b, nil)
-	program, err := underTest.get(context.WithoutCancel(b.Context()))
+	program, err := underTest.pathOf(context.WithoutCancel(b.Context()))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 // TestTheBuiltInPolicyAsksWhatItMust judges the scripts of testdata/builtin.txt.
 func TestTheBuiltInPolicyAsksWhatItMust(t *testing.T) {
 	t.Parallel()
-	court := newCourt(t)
-	court.policies = filepath.Join("..", "internal", "config")
+	runner := startPolicyRunner(t)
+	runner.policies = filepath.Join("..", "internal", "config")
 	text, err := os.ReadFile("testdata/builtin.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestTheBuiltInPolicyAsksWhatItMust(t *testing.T) {
 			continue
 		}
 		script = strings.ReplaceAll(script, `\n`, "\n")
-		d, why := court.try(t.Context(), bashCase(fmt.Sprintf("%q", script), section, "careful", script))
+		d, why := runner.run(t.Context(), bashCase(fmt.Sprintf("%q", script), section, "careful", script))
 		if d.Action == "" {
 			t.Fatalf("%s: %s", script, why)
 		}

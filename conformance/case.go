@@ -21,7 +21,7 @@ type wireCase struct {
 	MustFail string      `json:"must_fail"` // only in false.jsonl: the reason with which the case fails
 }
 
-// setup is what stands before the first step.
+// setup is what is prepared before the first step.
 type setup struct {
 	Policy       json.RawMessage            `json:"policy"`
 	Default      string                     `json:"default"`
@@ -35,8 +35,7 @@ type setup struct {
 	Fixture      string                     `json:"fixture"`
 }
 
-// step is one thing a client does. One field beside Conn is set, except that
-// Fragments goes with JSON.
+// step is one action of a client. One field beside Conn is set, except that Fragments goes with JSON.
 type step struct {
 	Conn         string             `json:"conn"`           // default "a"
 	JSON         json.RawMessage    `json:"json"`           // a text frame
@@ -57,7 +56,7 @@ type step struct {
 	Reconnect     bool   `json:"reconnect"`
 	PauseReading  bool   `json:"pause_reading"`
 	ResumeReading bool   `json:"resume_reading"`
-	FreezeSocket  bool   `json:"freeze_socket"` // neither reads nor writes nor closes any more
+	FreezeSocket  bool   `json:"freeze_socket"` // see conn.freeze
 	KillDaemon    string `json:"kill_daemon"`   // a signal
 	StartDaemon   bool   `json:"start_daemon"`
 
@@ -67,7 +66,7 @@ type step struct {
 	SSEEvent       string          `json:"sse_event"` // … with the name of an event
 	Data           json.RawMessage `json:"data"`      // … and this
 	SSEDone        bool            `json:"sse_done"`
-	SSEClose       bool            `json:"sse_close"` // the stream ends without a word
+	SSEClose       bool            `json:"sse_close"` // the stream ends without [DONE]
 	SSECut         bool            `json:"sse_cut"`   // its connection is lost
 	FailNextPost   string          `json:"fail_next_post"`
 	NextPostStatus int             `json:"next_post_status"`
@@ -81,7 +80,7 @@ type httpPost struct {
 	JSON json.RawMessage `json:"json"`
 }
 
-// generator makes frames too big to be written down.
+// generator makes frames that are too large for a case file.
 type generator struct {
 	Repeat string          `json:"repeat"`
 	Bytes  int             `json:"bytes"`
@@ -94,15 +93,14 @@ type generator struct {
 	Text   string `json:"text"`
 }
 
-// expectation is what must hold after the last step. Parts that are absent are
-// not checked.
+// expectation is what is checked after the last step. Absent parts are not.
 type expectation struct {
-	Frames     []matcher      `json:"frames"` // each matches a frame of its own
+	Frames     []matcher      `json:"frames"` // each must match a frame of its own
 	Ordered    bool           `json:"ordered"`
-	None       []matcher      `json:"none"`   // match no frame
+	None       []matcher      `json:"none"`   // must match no frame
 	Post       []matcher      `json:"post"`   // of the bodies that toold posts, in this order; ids: the calls that one answers
-	AnyOf      []expectation  `json:"any_of"` // one of these holds as well
-	Exec       *int           `json:"exec"`   // so many calls ran
+	AnyOf      []expectation  `json:"any_of"` // alternatives, one of which must match as well
+	Exec       *int           `json:"exec"`   // how many calls ran
 	FS         map[string]any `json:"fs"`     // content, "absent" or {"size": n}
 	Journal    matcher        `json:"journal"`
 	Conn       any            `json:"conn"`        // "open" or {"close": code}
@@ -111,22 +109,20 @@ type expectation struct {
 	Invariants []string       `json:"invariants"` // see invariants
 }
 
-// line is a case as it stands in a file. A case that cannot be read fails.
-type line struct {
+// caseLine is a line of a case file. A case that cannot be read fails.
+type caseLine struct {
 	place string // file:line
 	id    string
 	c     wireCase
 	err   error
 }
 
-// readCases reads case files.
-func readCases(paths ...string) ([]line, error) { return suite.ReadLines(readCase, paths) }
+func readCases(paths ...string) ([]caseLine, error) { return suite.ReadLines(readCase, paths) }
 
-// readCase reads one case. What the runner does not know is an error: a case
-// half understood would pass for the wrong reason. Only the name and dialect of
-// a case that is not applicable need to be understood.
-func readCase(place string, text []byte) line {
-	l := line{place: place, id: place}
+// readCase reads one case. Unknown fields are errors, except in a case that is not applicable: a case that is half
+// understood would pass for the wrong reason.
+func readCase(place string, text []byte) caseLine {
+	l := caseLine{place: place, id: place}
 	var head struct{ ID, Dialect string }
 	if l.err = json.Unmarshal(text, &head); l.err != nil {
 		return l
@@ -144,7 +140,7 @@ func readCase(place string, text []byte) line {
 	return l
 }
 
-// notApplicable tells why a case is not for this version, "" if it is.
+// notApplicable returns why this version cannot play a case, "" if it can.
 func notApplicable(c wireCase) string {
 	if c.ID == "as-01-register" {
 		return "toold offers more than the four tools of the case; own-130 has the rest of it"
@@ -152,8 +148,8 @@ func notApplicable(c wireCase) string {
 	return ""
 }
 
-// known tells whether the runner knows the dialect of a case.
-func known(dialect string) bool {
+// isDialect reports whether the runner knows the dialect of a case.
+func isDialect(dialect string) bool {
 	const all = " openletta letta_api letta_delta openai anthropic http approval journal stream transport "
 	if isPeer(dialect) {
 		return true

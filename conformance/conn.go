@@ -48,9 +48,9 @@ func newRecorder() *recorder {
 	}
 }
 
-// keptDeltas bounds the deltas of a case that are kept as frames and as text; beyond
+// maxDeltas bounds the deltas of a case that are kept as frames and as text; beyond
 // it they are only counted.
-const keptDeltas = 8 << 20
+const maxDeltas = 8 << 20
 
 // add records a frame.
 func (r *recorder) add(conn string, life, kind int, data []byte) {
@@ -74,20 +74,20 @@ func (r *recorder) add(conn string, life, kind int, data []byte) {
 	if r.keep(f, len(data)) {
 		r.frames = append(r.frames, f)
 	}
-	r.signal()
+	r.notifyLocked()
 }
 
-// keep tells whether a frame is worth its memory. The lock is held.
+// keep reports whether to keep a frame. The caller holds mu.
 func (r *recorder) keep(f frame, size int) bool {
 	m, ok := f.value.(map[string]any)
 	if !ok || m["message_type"] != "tool_output_delta" {
 		return true
 	}
 	key := fmt.Sprint(f.conn, "/", f.life, "/", m["tool_call_id"], "/", m["stream"])
-	data := r.contiguous(key, m)
+	data := r.deltaData(key, m)
 	r.payload[f.conn] += int64(len(data))
 	r.kept += int64(size)
-	if r.kept > keptDeltas {
+	if r.kept > maxDeltas {
 		return false
 	}
 	if r.deltas[key] == nil {
@@ -97,9 +97,9 @@ func (r *recorder) keep(f frame, size int) bool {
 	return true
 }
 
-// contiguous returns the bytes of a delta. They must go on where the one before
-// ended, unless a gap says what is missing. The lock is held.
-func (r *recorder) contiguous(key string, delta map[string]any) string {
+// deltaData returns the bytes of a delta. They must continue where the previous delta ended, unless a gap says what is
+// missing. The caller holds mu.
+func (r *recorder) deltaData(key string, delta map[string]any) string {
 	data, _ := delta["data"].(string)
 	if b64, ok := delta["data_b64"].(string); ok {
 		raw, _ := base64.StdEncoding.DecodeString(b64)
@@ -109,25 +109,25 @@ func (r *recorder) contiguous(key string, delta map[string]any) string {
 	from, isGap := lookup("gap.from", delta)
 	to, _ := lookup("gap.to", delta)
 	next := r.next[key]
-	isTold := isGap && from == next && to == offset
-	if offset != next && !isTold {
+	isGap = isGap && from == next && to == offset
+	if offset != next && !isGap {
 		r.faults = append(r.faults, fmt.Sprintf("the output %s goes on at byte %.0f, want %.0f: %.200s", key, offset, next, text(delta)))
 	}
 	r.next[key] = offset + float64(len(data))
 	return data
 }
 
-// signal wakes those who wait. The lock is held.
-func (r *recorder) signal() {
+// notifyLocked wakes those who wait. The lock is held.
+func (r *recorder) notifyLocked() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// touch wakes those who wait because a connection ended.
-func (r *recorder) touch() {
+// notify wakes those who wait because a connection ended.
+func (r *recorder) notify() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.signal()
+	r.notifyLocked()
 }
 
 // all returns the frames received so far, and a channel that is closed when
@@ -146,8 +146,7 @@ func (r *recorder) forget() {
 	clear(r.deltas)
 }
 
-// wait returns nil when done says so of the frames received so far. It asks
-// again whenever something arrives.
+// wait returns nil when done returns true for the frames received so far. It calls done whenever something arrives.
 func (r *recorder) wait(ctx context.Context, done func([]frame) bool) error {
 	for {
 		frames, changed := r.all()
@@ -164,14 +163,14 @@ func (r *recorder) wait(ctx context.Context, done func([]frame) bool) error {
 
 // conn is one life of a connection.
 type conn struct {
-	name   string
-	life   int
-	ws     *websocket.Conn
-	got    func(c *conn, kind int, data []byte)
-	pong   chan struct{} // has an item when a pong came
-	ended  chan struct{} // closed when no more is received
-	code   int           // how it ended: the close code, 1006 without one; set before ended is closed
-	frozen atomic.Bool
+	name    string
+	life    int
+	ws      *websocket.Conn
+	onFrame func(c *conn, kind int, data []byte)
+	pong    chan struct{} // has an item when a pong came
+	ended   chan struct{} // closed when no more is received
+	code    int           // how it ended: the close code, 1006 without one; set before ended is closed
+	frozen  atomic.Bool
 
 	mu   sync.Mutex
 	gate chan struct{} // closed while the connection reads
@@ -180,7 +179,7 @@ type conn struct {
 }
 
 // dial connects. got is called for each frame, on one goroutine.
-func dial(ctx context.Context, d *daemon, name string, life int, token string, got func(*conn, int, []byte), ended func()) (*conn, error) {
+func dial(ctx context.Context, d *daemon, name string, life int, token string, onFrame func(*conn, int, []byte), ended func()) (*conn, error) {
 	header := http.Header{"Authorization": {"Bearer " + token}}
 	ws, response, err := websocket.DefaultDialer.DialContext(ctx, d.ws, header)
 	if err != nil {
@@ -190,12 +189,12 @@ func dial(ctx context.Context, d *daemon, name string, life int, token string, g
 		return nil, fmt.Errorf("cannot connect: %w", err)
 	}
 	c := &conn{
-		name: name, life: life, ws: ws, got: got,
+		name: name, life: life, ws: ws, onFrame: onFrame,
 		pong: make(chan struct{}, 1), ended: make(chan struct{}), gate: make(chan struct{}),
 	}
 	close(c.gate)
 	c.handleControl()
-	// Ends when the connection does; hangUp waits for it.
+	// Ends when the connection does; close waits for it.
 	go func() {
 		c.read()
 		ended()
@@ -254,14 +253,13 @@ func (c *conn) read() {
 		kind, data, err := c.ws.ReadMessage()
 		if err != nil {
 			c.code = websocket.CloseAbnormalClosure
-			var closed *websocket.CloseError
-			if errors.As(err, &closed) {
+			if closed, ok := errors.AsType[*websocket.CloseError](err); ok {
 				c.code = closed.Code
 			}
 			c.ws.Close()
 			return
 		}
-		c.got(c, kind, data)
+		c.onFrame(c, kind, data)
 	}
 }
 
@@ -282,13 +280,11 @@ func (c *conn) resume() {
 	}
 }
 
-// freeze makes the peer see a client whose machine is gone: what arrives is not
-// answered, not even pings. It is read all the same, to notice when the daemon
-// gives up.
+// freeze plays a client whose machine is gone: nothing is answered, not even pings. The connection is still read, to
+// notice when the daemon gives up.
 func (c *conn) freeze() { c.frozen.Store(true) }
 
-// closeCode is how the connection ended. A frozen peer cannot have finished the
-// closing handshake, whatever was sent to it.
+// closeCode is how the connection ended. A frozen peer cannot have finished the closing handshake.
 func (c *conn) closeCode() int {
 	if c.frozen.Load() {
 		return websocket.CloseAbnormalClosure
@@ -296,9 +292,8 @@ func (c *conn) closeCode() int {
 	return c.code
 }
 
-// closed waits until the connection has ended, as one to which cannot be written
-// should, and returns nil then.
-func (c *conn) closed(why error) error {
+// waitClosed waits until a connection ends to which writing failed.
+func (c *conn) waitClosed(why error) error {
 	c.resume()
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
@@ -377,8 +372,8 @@ func rawFrame(head byte, data []byte) []byte {
 	return append(append(raw, 0, 0, 0, 0), data...)
 }
 
-// hangUp ends the connection without a word and waits until nothing more comes.
-func (c *conn) hangUp() {
+// close closes the socket without a closing handshake and waits for the reader.
+func (c *conn) close() {
 	c.ws.NetConn().Close()
 	c.resume()
 	<-c.ended

@@ -72,7 +72,7 @@ func newWreck(t *testing.T, settings map[string]any) *wreck {
 	t.Helper()
 	w := &wreck{t: t, agents: 4, temp: t.TempDir(), mark: fmt.Sprintf("6%09d", time.Now().UnixNano()%1e9)}
 	var err error
-	if w.program, err = underTest.get(context.WithoutCancel(t.Context())); err != nil {
+	if w.program, err = underTest.pathOf(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if w.site, err = newExecSite(t.TempDir(), execution.Case{}); err != nil {
@@ -108,7 +108,7 @@ func (w *wreck) crash() time.Duration {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	defer yes.hangUp()
+	defer yes.close()
 	w.repeat(d)
 	var busy sync.WaitGroup
 	var mu sync.Mutex
@@ -127,7 +127,7 @@ func (w *wreck) crash() time.Duration {
 		})
 	}
 	moment := time.Duration(rand.Int64N(int64(150 * time.Millisecond)))
-	if err := suite.Elapse(limit, moment); err != nil {
+	if err := suite.Sleep(limit, moment); err != nil {
 		w.t.Fatal(err)
 	}
 	took := w.kill(d)
@@ -188,7 +188,7 @@ func (w *wreck) kill(d *daemon) time.Duration {
 	d.ended = true
 	w.dead = append(w.dead, d.pid)
 	syscall.Kill(d.pid, syscall.SIGSTOP)
-	suite.Within(patience, func() bool { return startOf(d.pid) == "" || stateOf(d.pid) == "T" })
+	suite.Poll(patience, func() bool { return startOf(d.pid) == "" || stateOf(d.pid) == "T" })
 	children := map[int]string{}
 	for _, c := range childrenOf(d.pid) {
 		children[c.pid] = startOf(c.pid)
@@ -204,7 +204,7 @@ func (w *wreck) kill(d *daemon) time.Duration {
 		}
 		return true
 	}
-	if !suite.Within(patience, gone) || !suite.Within(patience, func() bool { return len(survivors(w.mark)) == 0 }) {
+	if !suite.Poll(patience, gone) || !suite.Poll(patience, func() bool { return len(survivors(w.mark)) == 0 }) {
 		w.t.Errorf("round %d: %v and %q live on", w.round, children, survivors(w.mark))
 	}
 	return time.Since(begun)
@@ -285,7 +285,7 @@ func (w *wreck) noGroups() {
 // BenchmarkCrash is the time from the daemon's end by SIGKILL to the end of the last
 // process of a tree of seventeen, each with the daemon's own means only.
 func BenchmarkCrash(b *testing.B) {
-	program, err := underTest.get(context.WithoutCancel(b.Context()))
+	program, err := underTest.pathOf(context.WithoutCancel(b.Context()))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -19,9 +19,8 @@ import (
 	"time"
 )
 
-// program is what a variable of the environment names, or a fresh build, made once. It is
-// built from the packages that the tests themselves are made of: another -trimpath would
-// compile all of them again.
+// program is what an environment variable names, or a build, made once. It is built with the flags of the tests: another
+// -trimpath would compile all packages again.
 type program struct {
 	variable, source string
 	flags, env       []string
@@ -32,7 +31,7 @@ type program struct {
 	err  error
 }
 
-func (p *program) get(ctx context.Context) (string, error) {
+func (p *program) pathOf(ctx context.Context) (string, error) {
 	p.once.Do(func() { p.path, p.err = p.build(ctx) })
 	return p.path, p.err
 }
@@ -69,7 +68,7 @@ func (p *program) remove() {
 	}
 }
 
-// site is the folders and files of one case.
+// site is the directories and files of one case.
 type site struct {
 	home, workspace, state, config string
 	tokens                         map[string]string // token name by roles, joined by ","
@@ -120,7 +119,7 @@ func startDaemon(ctx context.Context, path string, s *site) (*daemon, error) {
 	}()
 	select {
 	case text := <-ready:
-		err = d.read(text)
+		err = d.parseReady(text)
 	case <-ctx.Done():
 		err = errors.New("no ready line in time")
 	}
@@ -147,7 +146,7 @@ func (s *site) command(path string) (*exec.Cmd, error) {
 			return nil, err
 		}
 	}
-	inWindow(cmd, s.window)
+	attachTerminal(cmd, s.window)
 	cmd.Dir = s.workspace
 	cmd.Env = append([]string{"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}, s.env...)
 	if dir := os.Getenv("GOCOVERDIR"); dir != "" {
@@ -156,8 +155,8 @@ func (s *site) command(path string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// read takes the ready line.
-func (d *daemon) read(text []byte) error {
+// parseReady takes the ready line.
+func (d *daemon) parseReady(text []byte) error {
 	var ready struct {
 		Ready     bool `json:"ready"`
 		Addresses struct {
@@ -190,7 +189,7 @@ func (d *daemon) alive() bool {
 	}
 }
 
-// stop ends the daemon as an operator would and tells what went wrong with it.
+// stop ends the daemon as an operator would. It fails if the daemon had ended before, or does not end properly.
 func (d *daemon) stop(sig syscall.Signal) error {
 	if d.ended {
 		return nil
@@ -227,14 +226,14 @@ type boundedLog struct {
 	bytes int64
 }
 
-const keptLog = 4000
+const maxLog = 4000
 
 func (l *boundedLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.bytes += int64(len(p))
 	l.kept = append(l.kept, p...)
-	l.kept = slices.Delete(l.kept, 0, max(0, len(l.kept)-keptLog))
+	l.kept = slices.Delete(l.kept, 0, max(0, len(l.kept)-maxLog))
 	return len(p), nil
 }
 

@@ -12,29 +12,28 @@ import (
 	"time"
 )
 
-// scene is what may explain a failure that nobody can repeat: the end of the daemon's
-// log, the processes below it, and how busy the machine is.
-func (d *daemon) scene() string {
+// diagnostics describes what may explain a failure that cannot be repeated: the end of the daemon's log, its processes,
+// and the load of the machine.
+func (d *daemon) diagnostics() string {
 	if d == nil {
-		return "there is no daemon; " + busy()
+		return "there is no daemon; " + systemLoad()
 	}
 	list := processes()
 	text := d.log.text() + "\nprocesses:"
 	if !d.alive() {
 		text = fmt.Sprintf("the daemon has ended (%v); %s", d.status, text)
 	}
-	for _, line := range below(list, d.pid, 1) {
+	for _, line := range processTree(list, d.pid, 1) {
 		text += "\n" + line
 	}
-	return text + fmt.Sprintf("\n%d processes on the machine; %s", len(list), busy())
+	return text + fmt.Sprintf("\n%d processes on the machine; %s", len(list), systemLoad())
 }
 
-// process is what is shown of one.
 type process struct {
 	pid, parent, state, command string
 }
 
-// processes lists those that the machine has, by their pid.
+// processes lists the processes of the machine.
 func processes() (list []process) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range files {
@@ -54,9 +53,9 @@ func processes() (list []process) {
 	return list
 }
 
-// below shows a process and its descendants, each further to the right.
-func below(list []process, pid any, depth int) (lines []string) {
-	const most = 60
+// processTree shows a process and its descendants, indented by depth.
+func processTree(list []process, pid any, depth int) (lines []string) {
+	const limit = 60
 	at := slices.IndexFunc(list, func(p process) bool { return p.pid == fmt.Sprint(pid) })
 	if at < 0 {
 		return nil
@@ -64,16 +63,15 @@ func below(list []process, pid any, depth int) (lines []string) {
 	p := list[at]
 	lines = []string{fmt.Sprintf("%*s%s %s %.160q", 2*depth, "", p.pid, p.state, p.command)}
 	for _, child := range list {
-		if child.parent == p.pid && len(lines) < most {
-			lines = append(lines, below(list, child.pid, depth+1)...)
+		if child.parent == p.pid && len(lines) < limit {
+			lines = append(lines, processTree(list, child.pid, depth+1)...)
 		}
 	}
 	return lines
 }
 
-// busy is the load of the machine, and how much of the last seconds work has waited
-// for processors, memory and disks (proc_pressure(5)), where the kernel tells.
-func busy() string {
+// systemLoad describes the load of the machine and, where the kernel has them, its pressure stalls (proc_pressure(5)).
+func systemLoad() string {
 	load, _ := os.ReadFile("/proc/loadavg")
 	text := "load " + strings.TrimSpace(string(load))
 	for _, what := range []string{"cpu", "memory", "io"} {
@@ -85,8 +83,8 @@ func busy() string {
 	return text
 }
 
-// story is what clients saw, for a reason.
-func story(frames []frame, since time.Time) string {
+// transcript lists what clients received, shortened.
+func transcript(frames []frame, since time.Time) string {
 	var b strings.Builder
 	for i, f := range frames {
 		if i == 10 && len(frames) > 14 {

@@ -52,7 +52,7 @@ func readOpenCases(name string) (map[string]openCase, error) {
 	return open, nil
 }
 
-// cannotPlay tells why a case cannot be played in this world, "" if it can.
+// cannotPlay returns why a case cannot be played in this world, "" if it can.
 func cannotPlay(w escape.World) string {
 	if (w.Masked || w.Bare) && strings.HasPrefix(w.Case.ID, "dg-") {
 		return "the case is about another kernel"

@@ -178,7 +178,7 @@ func playCase(t *testing.T, job escape.World) escape.Outcome {
 // escapePrograms are the daemon and the program that the attacks run.
 func escapePrograms(t *testing.T) map[string]string {
 	t.Helper()
-	helper, err := attacker.get(context.WithoutCancel(t.Context()))
+	helper, err := attacker.pathOf(context.WithoutCancel(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func (t *escapeTarget) Open(ctx context.Context, at suite.Workspace) (suite.Sess
 	launch := filepath.Join(t.world.Base, "launch")
 	switch setup := t.world.Case.Setup; {
 	case strings.HasPrefix(setup, "outer seccomp denies landlock"):
-		s.launch = &launcher{dir: launch, how: "exec " + quoted(t.world.Programs["e"]) + " without-landlock " + quoted(filepath.Join(launch, "toold"))}
+		s.launch = &launcher{dir: launch, how: "exec " + suite.Quote(t.world.Programs["e"]) + " without-landlock " + suite.Quote(filepath.Join(launch, "toold"))}
 	case strings.Contains(setup, " with 1024 descriptors"):
 		s.launch = &launcher{dir: launch, how: "ulimit -n 1024 && exec toold"}
 	}
@@ -141,7 +141,7 @@ func (t *escapeTarget) result(ret message.ToolReturn) suite.Result {
 }
 
 // Scene is what may explain a failure.
-func (t *escapeTarget) Scene() string { return t.daemon.scene() }
+func (t *escapeTarget) Scene() string { return t.daemon.diagnostics() }
 
 // Close ends the daemon; the world ends everything else.
 func (t *escapeTarget) Close() error {
@@ -149,7 +149,7 @@ func (t *escapeTarget) Close() error {
 		t.agent.Close()
 	}
 	if t.approver != nil {
-		t.approver.hangUp()
+		t.approver.close()
 	}
 	return t.daemon.stop(syscall.SIGTERM)
 }

@@ -71,7 +71,7 @@ func newEveryday(t *testing.T) *everyday {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := underTest.get(context.WithoutCancel(t.Context()))
+	program, err := underTest.pathOf(context.WithoutCancel(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}

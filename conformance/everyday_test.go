@@ -46,12 +46,12 @@ var everydayFloor = shares{Allow: 876, Ask: 9, Deny: 0}
 // built-in policy. With -v it prints the shares of each ecosystem.
 func TestEverydayCommandsAreNotDecidedMoreStrictly(t *testing.T) {
 	t.Parallel()
-	court := newCourt(t)
-	court.policies = filepath.Join("..", "internal", "config")
+	runner := startPolicyRunner(t)
+	runner.policies = filepath.Join("..", "internal", "config")
 	var all shares
 	by := make(map[string]*shares)
 	for _, l := range everydayCases(t) {
-		d, why := court.try(t.Context(), l)
+		d, why := runner.run(t.Context(), l)
 		if d.Action == "" {
 			t.Fatalf("%s: %s", l.c.ID, why)
 		}
@@ -111,18 +111,18 @@ func TestDecisionsAreTheRecordedOnes(t *testing.T) {
 	if mode != "compare" && mode != "update" {
 		t.Skip("TOOLD_DECISIONS is neither compare nor update")
 	}
-	court := newCourt(t)
+	runner := startPolicyRunner(t)
 	var got strings.Builder
-	cases, err := readPolicyCases(court.places, filepath.Join("testdata", "policy.jsonl"))
+	cases, err := readPolicyCases(runner.fixtureDirs, filepath.Join("testdata", "policy.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range cases {
-		court.record(t, &got, l)
+		runner.record(t, &got, l)
 	}
-	court.policies = filepath.Join("..", "internal", "config")
+	runner.policies = filepath.Join("..", "internal", "config")
 	for _, l := range slices.Concat(everydayCases(t), hidingCases(t)) {
-		court.record(t, &got, l)
+		runner.record(t, &got, l)
 	}
 	if mode == "update" {
 		if err := os.WriteFile(decisionsFile, []byte(got.String()), 0o644); err != nil {
@@ -160,9 +160,9 @@ func ofMachine(script, effect string) bool {
 }
 
 // record appends one line: the case, its decision, the rule and the effects.
-func (c *court) record(t *testing.T, to *strings.Builder, l policyLine) {
+func (c *policyRunner) record(t *testing.T, to *strings.Builder, l policyLine) {
 	t.Helper()
-	d, why := c.try(t.Context(), l)
+	d, why := c.run(t.Context(), l)
 	if d.Action == "" {
 		t.Fatalf("%s: %s", l.c.ID, why)
 	}

@@ -103,7 +103,7 @@ func (r *run) check(ctx context.Context, expect map[string]json.RawMessage) (rea
 	}
 	reasons = append(reasons, r.always()...)
 	if len(reasons) > 0 {
-		reasons = append(reasons, fmt.Sprintf("call %s: %s", r.id, story(r.about, r.sent)))
+		reasons = append(reasons, fmt.Sprintf("call %s: %s", r.id, transcript(r.about, r.sent)))
 	}
 	return reasons
 }

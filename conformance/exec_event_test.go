@@ -54,7 +54,7 @@ func (r *run) checkEvents(want []map[string]any) string {
 	return ""
 }
 
-// isEvent tells whether a frame is an event, whenever it came.
+// isEvent reports whether a frame is an event, whenever it came.
 func (r *run) isEvent(f frame, event map[string]any) bool {
 	m := f.value.(map[string]any)
 	for name, want := range event {

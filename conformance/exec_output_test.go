@@ -32,7 +32,7 @@ func (r *run) fetch(ctx context.Context) error {
 		})
 	}
 	for _, stream := range []string{"stdout", "stderr", "combined"} {
-		asked := r.c.Asks(stream+"_") || stream == "stdout" && r.c.Asks("spool_", "reassembled_", "exit_code")
+		asked := r.c.Expects(stream+"_") || stream == "stdout" && r.c.Expects("spool_", "reassembled_", "exit_code")
 		if !asked || stream == "combined" && !r.ran() {
 			continue
 		}
@@ -56,7 +56,7 @@ func (r *run) outputID() string {
 	return r.id
 }
 
-// ran tells whether the command ever did.
+// ran reports whether the command ever did.
 func (r *run) ran() bool {
 	return slices.ContainsFunc(r.about, func(f frame) bool { return typeIs(f.value, "tool_started") }) || r.ret["exit_code"] != nil || r.outputID() != r.id
 }
@@ -154,18 +154,18 @@ func (r *run) live(stream string, size int) (got []byte, seen []bool, err error)
 
 // text returns a stream of the call. The result, which a model reads, is not
 // recorded as a stream.
-func (r *run) text(stream string) execution.Printed {
+func (r *run) text(stream string) execution.Output {
 	if stream == "result" {
 		text, _ := r.ret["result"].(string)
-		return execution.Printed{All: text, Shown: text, Bytes: int64(len(text))}
+		return execution.Output{All: text, Returned: text, Bytes: int64(len(text))}
 	}
-	p := execution.Printed{All: r.output[stream], Bytes: int64(len(r.output[stream]))}
-	p.Shown, _ = join(r.ret[stream])
+	p := execution.Output{All: r.output[stream], Bytes: int64(len(r.output[stream]))}
+	p.Returned, _ = join(r.ret[stream])
 	if size, ok := r.ret[stream+"_bytes"].(float64); ok {
 		p.Bytes = int64(size)
 	}
 	if stream == "combined" {
-		p.Shown = p.All
+		p.Returned = p.All
 	}
 	return p
 }

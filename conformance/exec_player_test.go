@@ -35,7 +35,7 @@ type execPlayer struct {
 	usage   usage // what the daemon held when it had served one call
 }
 
-// playExec plays a case in a folder and returns the reasons why it fails, and what
+// playExec plays a case in a directory and returns the reasons why it fails, and what
 // was only too late. found gives the cases to which others refer.
 func playExec(ctx context.Context, program, base string, c execution.Case, found func(id string) (execution.Case, bool)) (reasons, late []string) {
 	p := &execPlayer{c: c, program: program, base: base, rec: newRecorder(), mark: fmt.Sprintf("%09d", time.Now().UnixNano()%1e9)}
@@ -45,7 +45,7 @@ func playExec(ctx context.Context, program, base string, c execution.Case, found
 		}
 	}()
 	if reasons = p.play(ctx, found); len(reasons) > 0 {
-		reasons = append(reasons, p.daemon.scene())
+		reasons = append(reasons, p.daemon.diagnostics())
 	}
 	return reasons, p.late.All()
 }
@@ -82,7 +82,7 @@ func (p *execPlayer) prepare(ctx context.Context) (err error) {
 	}
 	// The daemon has served a call before it is measured: what it keeps ready from
 	// then on is no leak.
-	if p.c.Asks("no_leak", "daemon_rss") {
+	if p.c.Expects("no_leak", "daemon_rss") {
 		if err := p.first(ctx, execution.Case{ID: "warm", Tool: "bash", Arguments: map[string]json.RawMessage{"command": json.RawMessage(`"true"`)}, Options: execution.Options{TTY: p.c.Options.TTY}}); err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func (p *execPlayer) connect(ctx context.Context) (err error) {
 // follow opens a connection as the agent and says what it wants to hear.
 func (p *execPlayer) follow(ctx context.Context, name string, life int) (*conn, error) {
 	got := func(_ *conn, kind int, data []byte) { p.rec.add(name, life, kind, data) }
-	c, err := dial(ctx, p.daemon, name, life, p.daemon.tokens["agent"], got, p.rec.touch)
+	c, err := dial(ctx, p.daemon, name, life, p.daemon.tokens["agent"], got, p.rec.notify)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (p *execPlayer) repeat(ctx context.Context) (reasons []string) {
 }
 
 // once plays the case one time and holds it against what it expects. Worker w has
-// a folder of its own if a call prepares files for it.
+// a directory of its own if a call prepares files for it.
 func (p *execPlayer) once(ctx context.Context, w, n int) []string {
 	c := p.c
 	if b := c.Options.Before; b != nil {
@@ -213,7 +213,7 @@ func (p *execPlayer) once(ctx context.Context, w, n int) []string {
 	return reasons
 }
 
-// prepareBefore makes the folder of a worker and, where the case names a mode, the file
+// prepareBefore makes the directory of a worker and, where the case names a mode, the file
 // with it: toold keeps the mode of a file that is there.
 func prepareBefore(b *execution.Before, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil || b.Mode == "" {
@@ -270,7 +270,7 @@ func (p *execPlayer) afterwards(ctx context.Context) (reasons []string) {
 // end ends every connection and the daemon.
 func (p *execPlayer) end() error {
 	for _, c := range slices.Backward(p.lives) {
-		c.hangUp()
+		c.close()
 	}
 	if p.daemon == nil {
 		return nil

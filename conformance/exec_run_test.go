@@ -107,7 +107,7 @@ func (r *run) readAfter(name string) error {
 		return err == nil
 	}
 	const limit = 2 * time.Minute
-	if !suite.Within(limit, made) {
+	if !suite.Poll(limit, made) {
 		return fmt.Errorf("the command did not make %s within %v while its client read nothing", name, limit)
 	}
 	return nil
@@ -145,7 +145,7 @@ func (r *run) actions() (list []action) {
 	add("signal", o.SignalAtMS, func(ctx context.Context) error { r.announced(ctx); return r.signal() })
 	add("cancel", o.CancelAtMS, func(ctx context.Context) error { r.announced(ctx); return r.cancel(max(1, o.CancelTimes)) })
 	add("disconnect", o.DisconnectAtMS, func(ctx context.Context) error {
-		r.p.conn.hangUp()
+		r.p.conn.close()
 		return r.again(ctx, time.Duration(o.ReconnectAfterMS)*time.Millisecond)
 	})
 	add("stop the daemon", o.StopDaemonAtMS, func(ctx context.Context) error { return r.endDaemon(ctx, syscall.SIGTERM) })
@@ -158,7 +158,7 @@ func (r *run) actions() (list []action) {
 // act waits for the time of an action, which counts from the start of the
 // command, and does it.
 func (r *run) act(ctx context.Context, a action) error {
-	if err := suite.Elapse(ctx, time.Until(r.started().Add(a.at))); err != nil {
+	if err := suite.Sleep(ctx, time.Until(r.started().Add(a.at))); err != nil {
 		return err
 	}
 	return a.do(ctx)
@@ -219,7 +219,7 @@ func (r *run) cancel(times int) error {
 
 // again lets time pass, connects and asks for the same call.
 func (r *run) again(ctx context.Context, after time.Duration) error {
-	if err := suite.Elapse(ctx, after); err != nil {
+	if err := suite.Sleep(ctx, after); err != nil {
 		return err
 	}
 	if err := r.p.connect(ctx); err != nil {
@@ -244,14 +244,14 @@ func (r *run) endDaemon(ctx context.Context, sig syscall.Signal) error {
 	return r.p.conn.send(websocket.TextMessage, r.request)
 }
 
-// concerns tells whether a frame is about the call. Another may have had its id
+// concerns reports whether a frame is about the call. Another may have had its id
 // before.
 func (r *run) concerns(f frame) bool {
 	m, ok := f.value.(map[string]any)
 	return ok && m["tool_call_id"] == r.id && f.conn == r.p.conn.name && !f.at.Before(r.sent)
 }
 
-// over tells whether the present life of the connection has the answer: the
+// over reports whether the present life of the connection has the answer: the
 // return, or an error that there is none.
 func (r *run) over(frames []frame) bool {
 	return slices.ContainsFunc(frames, func(f frame) bool {
@@ -260,7 +260,7 @@ func (r *run) over(frames []frame) bool {
 	})
 }
 
-// typeIs tells whether a value is a frame of a type, and an error of a type.
+// typeIs reports whether a value is a frame of a type, and an error of a type.
 func typeIs(v any, kind string, errorType ...string) bool {
 	m, _ := v.(map[string]any)
 	return m["message_type"] == kind && (len(errorType) == 0 || m["error_type"] == errorType[0])

@@ -11,11 +11,11 @@ import (
 	"github.com/toold/toold/conformance/suite/execution"
 )
 
-// newExecSite writes the folders, the configuration and the policy of a case.
+// newExecSite writes the directories, the configuration and the policy of a case.
 // Its policy allows everything, and an approver agrees to what no policy can
 // allow.
 func newExecSite(base string, c execution.Case) (*site, error) {
-	s, policy, err := newFolders(base, setup{})
+	s, policy, err := newDirs(base, setup{})
 	if err != nil {
 		return nil, err
 	}

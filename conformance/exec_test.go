@@ -72,10 +72,10 @@ func execTrial(ctx context.Context, bin string, c execution.Case, found func(str
 	return func(base string) (reasons, late []string) { return playExec(ctx, bin, base, c, found) }
 }
 
-// loads tells whether a case loads the machine: what others measure would be its.
+// loads reports whether a case loads the machine: what others measure would be its.
 func loads(c execution.Case) bool { return c.Options.MaxProcesses > 0 || c.Options.Parallel > 1 }
 
-// report counts a case and tells why it failed.
+// report counts a case and returns why it failed.
 func report(t *testing.T, id string, reasons []string) {
 	executed.count(id, reasons)
 	for _, why := range reasons {
@@ -94,7 +94,7 @@ func finder(lines []execution.Line) func(id string) (execution.Case, bool) {
 	}
 }
 
-// execNotApplicable tells why a case cannot be played here, "" if it can.
+// execNotApplicable returns why a case cannot be played here, "" if it can.
 func execNotApplicable(l execution.Line) string {
 	switch {
 	case l.Err != nil:

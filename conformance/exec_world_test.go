@@ -54,9 +54,9 @@ const warmShells = 2
 // settledUsage is what a daemon holds when it has stopped to change: when its shells
 // are ready, unless it cannot keep any here.
 func settledUsage(ctx context.Context, pid int) usage {
-	suite.Within(time.Minute, func() bool { return usageOf(pid).Children >= warmShells })
+	suite.Poll(time.Minute, func() bool { return usageOf(pid).Children >= warmShells })
 	last, same := usageOf(pid), 0
-	for same < 20 && suite.Elapse(ctx, 50*time.Millisecond) == nil {
+	for same < 20 && suite.Sleep(ctx, 50*time.Millisecond) == nil {
 		now := usageOf(pid)
 		if same++; now != last {
 			last, same = now, 0
@@ -154,7 +154,7 @@ func (p *execPlayer) daemonCheck(ctx context.Context, name string, want json.Raw
 	if p.c.MustFail != "" {
 		limit = time.Second
 	}
-	suite.Within(limit, func() bool {
+	suite.Poll(limit, func() bool {
 		now = usageOf(p.daemon.pid)
 		grown = leaked(p.usage, now, names)
 		return grown == ""
@@ -205,7 +205,7 @@ func (p *execPlayer) answers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.hangUp()
+	c.close()
 	return nil
 }
 
@@ -224,10 +224,10 @@ func (r *run) stepClock(ctx context.Context) error {
 		return err
 	}
 	defer step(-clockStep)
-	return suite.Elapse(ctx, 500*time.Millisecond)
+	return suite.Sleep(ctx, 500*time.Millisecond)
 }
 
-// stepRefused tells why the clock must not be set, "" if it may.
+// stepRefused returns why the clock must not be set, "" if it may.
 func stepRefused() string {
 	if os.Getenv("TOOLD_STEP_CLOCK") == "" {
 		return "the case sets the clock of the machine; TOOLD_STEP_CLOCK=1 allows it"
@@ -246,7 +246,7 @@ func stepRefused() string {
 // its own it is listed and can be cancelled.
 func (r *run) checkKept(ctx context.Context, prefix string, listed, killable bool) string {
 	// A background call may be answered before its shell has started it.
-	if !suite.Within(patience, func() bool { return execution.Alive(prefix, r.p.mark, r.p.base) != "" || r.outputID() == r.id }) || execution.Alive(prefix, r.p.mark, r.p.base) == "" {
+	if !suite.Poll(patience, func() bool { return execution.Alive(prefix, r.p.mark, r.p.base) != "" || r.outputID() == r.id }) || execution.Alive(prefix, r.p.mark, r.p.base) == "" {
 		return prefix + " is not there any more"
 	}
 	limit, cancel := context.WithTimeout(ctx, patience)

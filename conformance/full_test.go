@@ -18,7 +18,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// small ends the daemon and puts a small file system into a folder of its, for as long
+// small ends the daemon and puts a small file system into a directory of its, for as long
 // as the test lasts.
 func (r *rig) small(dir, options string) {
 	r.tb.Helper()
@@ -138,7 +138,7 @@ func (r *rig) same(c *client.Client, call client.Call, result string) message.To
 func (r *rig) ready(status int, text string) {
 	r.tb.Helper()
 	var last string
-	if !suite.Within(patience, func() bool {
+	if !suite.Poll(patience, func() bool {
 		res, err := http.Get(r.daemon.http + "/readyz")
 		if err != nil {
 			r.tb.Fatal(err)

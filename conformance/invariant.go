@@ -78,20 +78,19 @@ func invariants() []invariantCheck {
 
 func noCheck(*player, context.Context, []string) error { return nil }
 
-// watch follows the daemon while the steps are played.
+// watch measures the daemon while the steps are played.
 type watch struct {
 	before   int64 // resident memory, bytes
 	answered chan struct{}
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
 
-	mu    sync.Mutex
-	worst time.Duration // of the answers on another connection
-	fault error
+	mu      sync.Mutex
+	slowest time.Duration // of the answers on another connection
+	fault   error
 }
 
-// newWatch notes the memory and, if a case asks how others are served, talks to
-// the daemon on another connection until it is stopped.
+// newWatch measures the memory and, if a case is about other connections, pings the daemon on another one until stop.
 func newWatch(ctx context.Context, p *player) (*watch, error) {
 	w := &watch{answered: make(chan struct{}, 1)}
 	ctx, w.cancel = context.WithCancel(ctx)
@@ -101,30 +100,30 @@ func newWatch(ctx context.Context, p *player) (*watch, error) {
 	if !slices.ContainsFunc(p.c.Expect.Invariants, func(s string) bool { return strings.HasPrefix(s, "other connections") }) {
 		return w, nil
 	}
-	got := func(*conn, int, []byte) {
+	onFrame := func(*conn, int, []byte) {
 		select {
 		case w.answered <- struct{}{}:
 		default:
 		}
 	}
-	c, err := dial(ctx, p.daemon, "(other)", 0, p.daemon.tokens["agent"], got, func() {})
+	c, err := dial(ctx, p.daemon, "(other)", 0, p.daemon.tokens["agent"], onFrame, func() {})
 	if err != nil {
 		return w, err
 	}
-	p.lives = append(p.lives, c)
-	if err := w.ask(c); err != nil {
+	p.allConns = append(p.allConns, c)
+	if err := w.ping(c); err != nil {
 		return w, err
 	}
 	// Ends when stop is called and the last question is answered, or when the daemon
 	// does not answer.
-	w.done.Go(func() { w.talk(ctx, c) })
+	w.done.Go(func() { w.pingLoop(ctx, c) })
 	return w, nil
 }
 
-// talk asks until ctx ends, which is when the steps of the case have been played.
-func (w *watch) talk(ctx context.Context, c *conn) {
-	for suite.Elapse(ctx, 20*time.Millisecond) == nil {
-		if err := w.ask(c); err != nil {
+// pingLoop asks until ctx ends, which is when the steps of the case have been played.
+func (w *watch) pingLoop(ctx context.Context, c *conn) {
+	for suite.Sleep(ctx, 20*time.Millisecond) == nil {
+		if err := w.ping(c); err != nil {
 			w.mu.Lock()
 			w.fault = err
 			w.mu.Unlock()
@@ -133,8 +132,8 @@ func (w *watch) talk(ctx context.Context, c *conn) {
 	}
 }
 
-// ask sends a ping and measures how long its answer takes.
-func (w *watch) ask(c *conn) error {
+// ping measures how long the answer to a ping takes.
+func (w *watch) ping(c *conn) error {
 	asked := time.Now()
 	if err := c.send(websocket.TextMessage, []byte(`{"message_type":"ping","nonce":"other"}`)); err != nil {
 		return err
@@ -150,7 +149,7 @@ func (w *watch) ask(c *conn) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.worst = max(w.worst, time.Since(asked))
+	w.slowest = max(w.slowest, time.Since(asked))
 	return nil
 }
 
@@ -164,13 +163,12 @@ func (p *player) othersAnswered(_ context.Context, words []string) error {
 	p.watch.mu.Lock()
 	defer p.watch.mu.Unlock()
 	ms, _ := strconv.Atoi(words[0])
-	p.late.Check("the slowest answer may take", p.watch.worst, time.Duration(ms)*time.Millisecond)
+	p.late.Check("the slowest answer may take", p.watch.slowest, time.Duration(ms)*time.Millisecond)
 	return p.watch.fault
 }
 
-// resetPeak begins the peak of a process's memory anew (proc(5), clear_refs). Where
-// that is not allowed, the peak includes the start, which only makes a check
-// stricter.
+// resetPeak resets the peak of a process's memory (proc(5), clear_refs). Where that is not allowed, the peak includes
+// the start, which makes checks stricter.
 func resetPeak(pid int) { os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) }
 
 // memory reads a value of /proc/PID/status, in bytes.
@@ -187,12 +185,14 @@ func memory(pid int, field string) int64 {
 
 func (p *player) memoryWithin(_ context.Context, words []string) error {
 	mib, _ := strconv.ParseInt(words[0], 10, 64)
-	return p.grownBy(mib << 20)
+	return p.checkGrowth(mib << 20)
 }
 
-func (p *player) memoryWithinLimit(context.Context, []string) error { return p.grownBy(p.frameLimit()) }
+func (p *player) memoryWithinLimit(context.Context, []string) error {
+	return p.checkGrowth(p.frameLimit())
+}
 
-func (p *player) grownBy(limit int64) error {
+func (p *player) checkGrowth(limit int64) error {
 	peak := memory(p.daemon.pid, "VmHWM")
 	if peak == 0 || peak-p.watch.before > limit {
 		return fmt.Errorf("the daemon grew from %d KiB to %d KiB", p.watch.before>>10, peak>>10)
@@ -217,8 +217,7 @@ func (p *player) framesWithinLimit(context.Context, []string) error {
 	return nil
 }
 
-// wireCost compares all that was received with the live output in it. The
-// return and the like have a constant size and are allowed for.
+// wireCost compares all received bytes with the live output in them. 256 KiB are allowed for other frames.
 func (p *player) wireCost(_ context.Context, words []string) error {
 	factor, _ := strconv.ParseFloat(words[0], 64)
 	p.rec.mu.Lock()
@@ -272,15 +271,13 @@ func (p *player) logBounded(context.Context, []string) error {
 	return nil
 }
 
-// shortSleep parts what a script prints on one stream from what it prints on the
-// other: a busy machine may read neither in so short a time.
+// shortSleep separates what a script prints on its streams. It is too short for a busy machine.
 var shortSleep = regexp.MustCompile(`\bsleep 0\.0\d\b`)
 
 var sleepArgument = regexp.MustCompile(`\bsleep (\d+)\b`)
 
-// adapt changes sleeps in the scripts of a case. Where survivors are looked for they
-// carry its mark, so that only its own processes are found. Where a connection is
-// frozen they are longer than the daemon waits for its peer.
+// adapt changes the sleeps in the scripts of a case. Where it checks for surviving processes they carry its mark, so that
+// only its own are found. Where a connection is frozen they are longer than the daemon waits for its peer.
 func (p *player) adapt() {
 	p.c.Send = slices.Clone(p.c.Send) // the case may be played again
 	for i, s := range p.c.Send {

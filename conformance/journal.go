@@ -17,10 +17,9 @@ func (p *player) calls(ctx context.Context) ([]journal.Record, error) {
 	return p.journal.Calls(ctx, 0, math.MaxInt32)
 }
 
-// arrived waits until every call that was sent is in the journal and tells
-// whether it is. Not each has to come there (fragments may be dropped, frames
-// refused), so the wait is short and its end no fault.
-func (p *player) arrived(ctx context.Context) bool {
+// waitJournaled waits briefly until every call that was sent is in the journal, and reports whether it is. That is no
+// fault otherwise: fragments may be dropped, and frames refused.
+func (p *player) waitJournaled(ctx context.Context) bool {
 	limit, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	err := p.poll(limit, func(calls []journal.Record) string {
@@ -34,22 +33,20 @@ func (p *player) arrived(ctx context.Context) bool {
 	return err == nil
 }
 
-// quiet waits until every call has its return, and for a moment until each is
-// marked as delivered: a return is stored before it is written, and one that
-// nobody is there to take is never delivered. The journal cannot be waited for,
-// only looked at.
-func (p *player) quiet(ctx context.Context) error {
+// waitReturned waits until every call has its return, and briefly until each is marked as delivered: a return is stored
+// before it is written, and without a client it is never delivered.
+func (p *player) waitReturned(ctx context.Context) error {
 	err := p.poll(ctx, func(calls []journal.Record) string {
 		return firstOpen(calls, func(c journal.Record) bool { return !c.ReturnedAt.IsZero() })
 	})
 	if err != nil {
 		return err
 	}
-	moment, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	limit, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
-	_ = p.poll(moment, func(calls []journal.Record) string {
+	_ = p.poll(limit, func(calls []journal.Record) string {
 		return firstOpen(calls, func(c journal.Record) bool { return !c.DeliveredAt.IsZero() })
-	}) // no fault: see above
+	})
 	return nil
 }
 
@@ -63,7 +60,7 @@ func firstOpen(calls []journal.Record, done func(journal.Record) bool) string {
 	return ""
 }
 
-// poll looks at the calls until done says "", or returns what it says last.
+// poll reads the calls until done returns "". When ctx ends, its error is what done returned last.
 func (p *player) poll(ctx context.Context, done func([]journal.Record) string) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -87,7 +84,7 @@ func (p *player) poll(ctx context.Context, done func([]journal.Record) string) e
 // checkJournal checks how many calls ran, and the row of one.
 func (p *player) checkJournal(ctx context.Context, e expectation) (reasons []string) {
 	// No call is under way any more: only the mark of delivery may be missing.
-	limit, cancel := context.WithTimeout(ctx, p.rest())
+	limit, cancel := context.WithTimeout(ctx, p.settleTime())
 	defer cancel()
 	if e.Exec != nil {
 		calls, err := p.calls(limit)
@@ -105,7 +102,7 @@ func (p *player) checkJournal(ctx context.Context, e expectation) (reasons []str
 		err := p.poll(limit, func(calls []journal.Record) string {
 			why := "the journal has no calls"
 			for _, c := range calls {
-				if why = p.vars.match(e.Journal, "", row(c)); why == "" {
+				if why = p.vars.match(e.Journal, "", callFields(c)); why == "" {
 					return ""
 				}
 			}
@@ -118,8 +115,8 @@ func (p *player) checkJournal(ctx context.Context, e expectation) (reasons []str
 	return reasons
 }
 
-// row shows a call to a matcher.
-func row(c journal.Record) map[string]any {
+// callFields returns the fields of a call for a matcher.
+func callFields(c journal.Record) map[string]any {
 	return map[string]any{
 		"tool_call_id": c.ID, "state": string(c.State), "status": c.Status, "error_type": c.ErrorType,
 		"tool_name": c.Tool, "run_id": c.RunID, "agent_id": c.AgentID,

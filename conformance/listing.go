@@ -17,8 +17,7 @@ type listed struct {
 	body map[string]any
 }
 
-// listing returns the messages that answered a request, "" for the last one. An
-// empty one is an error: nothing could be said of it.
+// listing returns the messages that answered a request, "" for the last one. It fails if there are none.
 func (p *player) listing(ctx context.Context, request string) ([]listed, error) {
 	frames, _ := p.rec.all()
 	var items []any

@@ -49,7 +49,7 @@ func playInNetwork(t *testing.T, job networkJob) {
 		t.Skip("this machine gives no network of the test's own: " + err.Error())
 	}
 	var err error
-	if job.Program, err = underTest.get(t.Context()); err != nil {
+	if job.Program, err = underTest.pathOf(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	job.Dir = t.TempDir()

@@ -14,7 +14,7 @@ import (
 )
 
 // matcher describes a frame: the keys are paths into it ("a.b.0", -1 = last),
-// the values what stands there, literally or as an object of operators:
+// the values are what must be there, literally or as an object of operators:
 //
 //	$type string, number, integer, boolean, array, object or null
 //	$re   the text matches the expression    $has, $hasnt  the text or list holds it, or not
@@ -30,7 +30,7 @@ type matcher map[string]any
 // vars are the values kept by $save.
 type vars map[string]any
 
-// match tells why a frame on a connection does not match, "" if it does.
+// match returns why a frame on a connection does not match, "" if it does.
 func (v vars) match(m matcher, conn string, frame any) string {
 	for key, want := range m {
 		switch key {
@@ -59,7 +59,7 @@ func (v vars) matchPath(path string, want, frame any) string {
 	return v.matchValue(want, got)
 }
 
-// matchValue compares with a literal; an object in it lists what must be there.
+// matchValue compares with a literal. An object in it may omit members of the frame.
 func (v vars) matchValue(want, got any) string {
 	switch w := want.(type) {
 	case string:
@@ -140,9 +140,9 @@ func (v vars) matchOperator(op string, arg, got any) string {
 	case "$re":
 		return matchPattern(arg, got)
 	case "$has":
-		ok = holdsAll(got, arg)
+		ok = containsAll(got, arg)
 	case "$hasnt":
-		ok = !holdsAny(got, arg)
+		ok = !containsAny(got, arg)
 	case "$len":
 		ok = v.matchValue(arg, length(got)) == ""
 	case "$maxlen":
@@ -278,9 +278,9 @@ func join(v any) (string, bool) {
 	return b.String(), ok
 }
 
-// holds tells whether a text contains another, or a list an item; a list of
+// contains reports whether a text contains another, or a list an item; a list of
 // texts also holds what its texts together contain.
-func holds(got, want any) bool {
+func contains(got, want any) bool {
 	part, _ := want.(string)
 	switch g := got.(type) {
 	case string:
@@ -295,19 +295,19 @@ func holds(got, want any) bool {
 	return false
 }
 
-func each(want any) []any {
+func asList(want any) []any {
 	if list, ok := want.([]any); ok {
 		return list
 	}
 	return []any{want}
 }
 
-func holdsAll(got, want any) bool {
-	return !slices.ContainsFunc(each(want), func(w any) bool { return !holds(got, w) })
+func containsAll(got, want any) bool {
+	return !slices.ContainsFunc(asList(want), func(w any) bool { return !contains(got, w) })
 }
 
-func holdsAny(got, want any) bool {
-	return slices.ContainsFunc(each(want), func(w any) bool { return holds(got, w) })
+func containsAny(got, want any) bool {
+	return slices.ContainsFunc(asList(want), func(w any) bool { return contains(got, w) })
 }
 
 func matchPattern(pattern, got any) string {

@@ -45,7 +45,7 @@ func TestMCPOverHTTPAFormIsNoYesOfAnAgent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer yes.hangUp()
+		defer yes.close()
 		if text := c.tries("rm -rf work"); c.has("work") {
 			t.Errorf("after a person's yes: %q", text)
 		}

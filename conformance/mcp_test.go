@@ -476,7 +476,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for !so() {
-		if suite.Elapse(ctx, 20*time.Millisecond) != nil {
+		if suite.Sleep(ctx, 20*time.Millisecond) != nil {
 			t.Fatalf("not in time: %s", what)
 		}
 	}

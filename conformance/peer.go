@@ -38,11 +38,11 @@ type peer struct {
 	status  int             // of the next post; 0: success
 	body    json.RawMessage
 
-	script chan event // what comes on the streams
+	script chan streamEvent // what comes on the streams
 }
 
-// event is what happens on a message stream.
-type event struct {
+// streamEvent is what happens on a message stream.
+type streamEvent struct {
 	text string // is sent
 	end  bool   // the stream ends
 	cut  bool   // the connection is lost
@@ -55,7 +55,7 @@ func isPeer(dialect string) bool {
 
 // startPeer starts the server and `toold letta`.
 func (p *player) startPeer() error {
-	s := &peer{p: p, gone: make(chan struct{}), changed: make(chan struct{}), script: make(chan event, 256)}
+	s := &peer{p: p, gone: make(chan struct{}), changed: make(chan struct{}), script: make(chan streamEvent, 256)}
 	p.peer = s
 	scheme, serve := "ws", s.appServer
 	if p.c.Dialect == "bridge_sse" {
@@ -122,7 +122,7 @@ func (s *peer) appServer(w http.ResponseWriter, r *http.Request) {
 			s.write(ws, map[string]any{"type": "update_device_status", "runtime": of, "device_status": map[string]any{"current_permission_mode": mode}})
 		}
 		if f["type"] == "runtime_external_tools_update" {
-			s.ready(ws)
+			s.setConn(ws)
 		}
 	}
 }
@@ -133,8 +133,8 @@ func (s *peer) write(ws *websocket.Conn, f any) error {
 	return ws.WriteJSON(f)
 }
 
-// ready makes a connection the one on which the script is played.
-func (s *peer) ready(ws *websocket.Conn) {
+// setConn makes a connection the one on which the script is played.
+func (s *peer) setConn(ws *websocket.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ws = ws
@@ -142,8 +142,8 @@ func (s *peer) ready(ws *websocket.Conn) {
 	s.changed = make(chan struct{})
 }
 
-// connected waits for a connection that has taken toold's tools.
-func (s *peer) connected(ctx context.Context) (*websocket.Conn, error) {
+// waitConn waits for a connection that has taken toold's tools.
+func (s *peer) waitConn(ctx context.Context) (*websocket.Conn, error) {
 	for {
 		s.mu.Lock()
 		ws, changed := s.ws, s.changed
@@ -187,7 +187,7 @@ func (s *peer) bridge(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stream sends what the script says, and pings while it says nothing.
+// stream sends the events of the script, and pings in between.
 func (s *peer) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
@@ -235,7 +235,7 @@ func (s *peer) step(ctx context.Context, st step) error {
 	case s.p.c.Dialect == "bridge_sse":
 		return s.sse(ctx, st)
 	}
-	ws, err := s.connected(ctx)
+	ws, err := s.waitConn(ctx)
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (s *peer) step(ctx context.Context, st step) error {
 		s.mu.Unlock()
 		return ws.Close()
 	}
-	data, err := s.p.fill(st.JSON)
+	data, err := s.p.substitute(st.JSON)
 	if err != nil {
 		return err
 	}
@@ -258,15 +258,15 @@ func (s *peer) sse(ctx context.Context, st step) error {
 	switch {
 	case st.SSE != nil:
 		s.p.noteCalls(st.SSE)
-		s.script <- event{text: "data: " + string(st.SSE) + "\n\n"}
+		s.script <- streamEvent{text: "data: " + string(st.SSE) + "\n\n"}
 	case st.SSEEvent != "":
-		s.script <- event{text: "event: " + st.SSEEvent + "\ndata: " + string(st.Data) + "\n\n"}
+		s.script <- streamEvent{text: "event: " + st.SSEEvent + "\ndata: " + string(st.Data) + "\n\n"}
 	case st.SSEDone:
-		s.script <- event{text: "data: [DONE]\n\n", end: true}
+		s.script <- streamEvent{text: "data: [DONE]\n\n", end: true}
 	case st.SSEClose:
-		s.script <- event{end: true}
+		s.script <- streamEvent{end: true}
 	case st.SSECut:
-		s.script <- event{cut: true}
+		s.script <- streamEvent{cut: true}
 	case st.FailNextPost != "", st.NextPostStatus != 0:
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -287,8 +287,7 @@ func (s *peer) sse(ctx context.Context, st step) error {
 	return nil
 }
 
-// missingPosts names the first of the wanted bodies that toold has not sent, in this order;
-// "" when it has sent all.
+// missingPosts names the first of the wanted bodies that toold has not sent in this order; "" if it has sent all.
 func (p *player) missingPosts(wanted []matcher, frames []frame) string {
 	frames = slices.DeleteFunc(slices.Clone(frames), func(f frame) bool { return f.conn != "a" })
 	for i, m := range wanted {
@@ -302,7 +301,7 @@ func (p *player) missingPosts(wanted []matcher, frames []frame) string {
 	return ""
 }
 
-// matchPost says why a body does not match. The key ids has the calls that it answers.
+// matchPost returns why a body does not match. The key ids has the calls that it answers.
 func (p *player) matchPost(m matcher, body any) string {
 	rest := matcher{}
 	for key, want := range m {
@@ -325,7 +324,7 @@ func (p *player) matchPost(m matcher, body any) string {
 
 // answeredBy are the ids of the calls that a body answers, sorted.
 func answeredBy(body any) []any {
-	var ids []string
+	var ids []any
 	for _, list := range []string{"messages.0.approvals", "messages.0.tool_returns"} {
 		found, _ := lookup(list, body)
 		items, _ := found.([]any)
@@ -334,10 +333,6 @@ func answeredBy(body any) []any {
 			ids = append(ids, fmt.Sprint(id))
 		}
 	}
-	slices.Sort(ids)
-	var sorted []any
-	for _, id := range ids {
-		sorted = append(sorted, id)
-	}
-	return sorted
+	slices.SortFunc(ids, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
+	return ids
 }

@@ -16,8 +16,7 @@ type Case struct {
 	play func(ctx context.Context, base string) (reasons, late []string)
 }
 
-// Play plays the case in an empty directory. It returns the reasons why it fails, and what was
-// only too late.
+// Play plays the case in an empty directory. It returns why it failed, and what was only late.
 func (c Case) Play(ctx context.Context, base string) (reasons, late []string) {
 	return c.play(ctx, base)
 }
@@ -38,27 +37,27 @@ func Wire(program string, files ...string) (list []Case, err error) {
 }
 
 // unreadable reports why a case cannot be played, "" if it can.
-func (l line) unreadable() string {
+func (l caseLine) unreadable() string {
 	switch {
 	case l.err != nil:
 		return fmt.Sprintf("%s: cannot read the case: %v", l.place, l.err)
-	case !known(l.c.Dialect):
+	case !isDialect(l.c.Dialect):
 		return fmt.Sprintf("%s: unknown dialect %q", l.place, l.c.Dialect)
 	}
 	return ""
 }
 
-// Policy reads policy.jsonl of a directory, with policy-fixture.json and policies/ beside it. The
-// cases are played one after the other; end ends the daemons that they have started below base.
+// Policy reads policy.jsonl, policy-fixture.json and policies/ of a directory. The caller plays the cases one after the
+// other, and calls end to stop the daemons that they start below base.
 func Policy(ctx context.Context, program, base, dir string) (list []Case, end func() error, err error) {
-	c, err := openCourt(ctx, program, base, filepath.Join(dir, "policy-fixture.json"), filepath.Join(dir, "policies"))
+	c, err := newPolicyRunner(ctx, program, base, filepath.Join(dir, "policy-fixture.json"), filepath.Join(dir, "policies"))
 	if err != nil {
 		return nil, nil, err
 	}
-	lines, err := readPolicyCases(c.places, filepath.Join(dir, "policy.jsonl"))
+	lines, err := readPolicyCases(c.fixtureDirs, filepath.Join(dir, "policy.jsonl"))
 	for _, l := range lines {
 		list = append(list, Case{l.c.ID, "", func(ctx context.Context, _ string) (reasons, late []string) {
-			if _, why := c.try(ctx, l); why != "" {
+			if _, why := c.run(ctx, l); why != "" {
 				reasons = []string{why}
 			}
 			return reasons, nil

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,19 +21,19 @@ import (
 
 // player plays one case against a daemon of its own.
 type player struct {
-	c       wireCase
-	program string
-	site    *site
-	daemon  *daemon
-	journal *journal.Journal // the daemon's, read beside it
-	rec     *recorder
-	vars    vars
-	conns   map[string]*conn
-	lives   []*conn // every connection there was, to be ended
-	peer    *peer   // a server to which toold connects, when the case is about one
-	yield   string  // how long toold waits for a call before it answers that one; "": as usual
-	watch   *watch
-	awaited map[int]bool // the numbers of the frames that await steps took
+	c        wireCase
+	program  string
+	site     *site
+	daemon   *daemon
+	journal  *journal.Journal // the daemon's, read beside it
+	rec      *recorder
+	vars     vars
+	conns    map[string]*conn
+	allConns []*conn // every connection there was, to be ended
+	peer     *peer   // a server to which toold connects, when the case is about one
+	yield    string  // how long toold waits for a call before it answers that one; "": as usual
+	watch    *watch
+	awaited  map[int]bool // the numbers of the frames that await steps took
 
 	sent     map[string]bool // ids of the calls that were requested
 	repeated bool            // one of them in several frames
@@ -73,7 +74,7 @@ func play(ctx context.Context, program, base string, c wireCase, unchecked func(
 	if len(reasons) > 0 {
 		frames, _ := p.rec.all()
 		reasons = append(reasons, p.notes...)
-		reasons = append(reasons, "the clients saw:"+story(frames, p.begun), p.daemon.scene())
+		reasons = append(reasons, "the clients saw:"+transcript(frames, p.begun), p.daemon.diagnostics())
 	}
 	return reasons, p.late.All()
 }
@@ -94,11 +95,7 @@ func (p *player) prepare(ctx context.Context, base string) (err error) {
 	if p.journal, err = journal.Open(ctx, p.site.state, journal.Self()); err != nil {
 		return err
 	}
-	names := []string{}
-	for name := range p.c.Setup.Roles {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(p.c.Setup.Roles))
 	if _, ok := p.c.Setup.Roles["a"]; !ok && p.usesSocket() {
 		names = append(names, "a")
 	}
@@ -124,38 +121,38 @@ func (p *player) start(ctx context.Context) error {
 		return err
 	}
 	var word string
-	say := approve
+	answer := approve
 	json.Unmarshal(p.c.Setup.Policy, &word)
 	switch {
 	case word == "ask_all" && isPeer(p.c.Dialect):
-		say = func(*conn, int, []byte) {} // somebody is there, and has not answered
+		answer = func(*conn, int, []byte) {} // somebody is there, and has not answered
 	case word != "allow_all" && len(p.c.Setup.Policy) > 0:
 		return nil
 	}
-	yes, err := asked(limit, p.daemon, say)
+	conn, err := dialApprover(limit, p.daemon, answer)
 	if err == nil {
-		p.lives = append(p.lives, yes)
+		p.allConns = append(p.allConns, conn)
 	}
 	return err
 }
 
-// approver connects somebody who says yes to every question.
-func approver(ctx context.Context, d *daemon) (*conn, error) { return asked(ctx, d, approve) }
+// approver connects an approver that approves every call.
+func approver(ctx context.Context, d *daemon) (*conn, error) { return dialApprover(ctx, d, approve) }
 
-// asked connects somebody who is asked.
-func asked(ctx context.Context, d *daemon, say func(*conn, int, []byte)) (*conn, error) {
-	yes, err := dial(ctx, d, "(approver)", 0, d.tokens["approver"], say, func() {})
+// dialApprover connects an approver.
+func dialApprover(ctx context.Context, d *daemon, answer func(*conn, int, []byte)) (*conn, error) {
+	conn, err := dial(ctx, d, "(approver)", 0, d.tokens["approver"], answer, func() {})
 	if err != nil {
 		return nil, err
 	}
-	if err := greet(ctx, yes); err != nil {
-		yes.hangUp()
+	if err := greet(ctx, conn); err != nil {
+		conn.close()
 		return nil, err
 	}
-	return yes, nil
+	return conn, nil
 }
 
-// approve answers an approval request with yes.
+// approve approves an approval request.
 func approve(c *conn, _ int, data []byte) {
 	var request struct {
 		Type string `json:"message_type"`
@@ -173,7 +170,7 @@ func approve(c *conn, _ int, data []byte) {
 	c.send(websocket.TextMessage, answer)
 }
 
-// usesSocket tells whether a step speaks over a WebSocket.
+// usesSocket reports whether a step uses a WebSocket.
 func (p *player) usesSocket() bool {
 	other := func(s step) bool { return s.HTTPGet == nil && s.HTTPPost == nil && s.HTTPUpgrade == nil }
 	return !isPeer(p.c.Dialect) && slices.ContainsFunc(p.c.Send, other)
@@ -190,15 +187,15 @@ func (p *player) connect(ctx context.Context, name string) (*conn, error) {
 	if old := p.conns[name]; old != nil {
 		life = old.life + 1
 	}
-	got := func(_ *conn, kind int, data []byte) { p.rec.add(name, life, kind, data) }
+	onFrame := func(_ *conn, kind int, data []byte) { p.rec.add(name, life, kind, data) }
 	limit, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, err := dial(limit, p.daemon, name, life, token, got, p.rec.touch)
+	c, err := dial(limit, p.daemon, name, life, token, onFrame, p.rec.notify)
 	if err != nil {
 		return nil, err
 	}
 	p.conns[name] = c
-	p.lives = append(p.lives, c)
+	p.allConns = append(p.allConns, c)
 	return c, greet(limit, c)
 }
 
@@ -319,8 +316,8 @@ func (p *player) end() error {
 	if p.peer != nil {
 		p.peer.stop()
 	}
-	for _, c := range p.lives {
-		c.hangUp()
+	for _, c := range p.allConns {
+		c.close()
 	}
 	if p.journal != nil {
 		p.journal.Close()

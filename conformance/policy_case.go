@@ -5,6 +5,7 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ type policyCase struct {
 	MustFail  string         `json:"must_fail"` // only in policy-false.jsonl: the reason with which the case fails
 }
 
-// policyLine is a case with the place where it stands, and why it is none.
+// policyLine is a case with its position. err is why it cannot be read.
 type policyLine struct {
 	place string // file:line
 	c     policyCase
@@ -36,7 +37,7 @@ type policyLine struct {
 }
 
 // readPolicyCases reads case files; p stands for the placeholders in them.
-func readPolicyCases(p places, paths ...string) ([]policyLine, error) {
+func readPolicyCases(p fixtureDirs, paths ...string) ([]policyLine, error) {
 	return suite.ReadLines(func(place string, text []byte) policyLine {
 		l := policyLine{place: place}
 		if l.err = json.Unmarshal([]byte(p.fill(string(text))), &l.c); l.err == nil {
@@ -49,7 +50,7 @@ func readPolicyCases(p places, paths ...string) ([]policyLine, error) {
 	}, paths)
 }
 
-// check refuses a case that could pass because it was not understood.
+// check rejects a case that could pass because it was not understood.
 func (c policyCase) check() error {
 	words := append([]string{c.Expect}, c.MustNot...)
 	for _, word := range words {
@@ -71,12 +72,9 @@ func (c policyCase) check() error {
 }
 
 // call is the request of the case. A relative path of a file tool is meant from
-// the case's folder, which that tool has no argument for.
-func (c policyCase) call(p places) map[string]any {
-	arguments := map[string]any{}
-	for name, value := range c.Arguments {
-		arguments[name] = value
-	}
+// the case's directory, which that tool has no argument for.
+func (c policyCase) call(p fixtureDirs) map[string]any {
+	arguments := maps.Clone(c.Arguments)
 	if c.Cwd != "" && c.Cwd != p.ws {
 		path, isPath := arguments["path"].(string)
 		switch {
@@ -89,8 +87,8 @@ func (c policyCase) call(p places) map[string]any {
 	return map[string]any{"tool_call_id": c.ID, "tool_name": c.Tool, "arguments": arguments}
 }
 
-// wrong tells why a decision fails the case, "" if it passes.
-func (c policyCase) wrong(d explained) string {
+// failure returns why a decision fails the case, "" if it passes.
+func (c policyCase) failure(d explanation) string {
 	var ok bool
 	switch c.Kind {
 	case "attack":
@@ -107,8 +105,8 @@ func (c policyCase) wrong(d explained) string {
 	return fmt.Sprintf("%s under %s is %s, want %s (%s): %s %s: %s", c.Kind, c.Policy, d.Action, c.Expect, c.Why, c.Tool, shown, d.Reason)
 }
 
-// explained is an answer to explain_policy.
-type explained struct {
+// explanation is an answer to explain_policy.
+type explanation struct {
 	Type      string `json:"message_type"`
 	RequestID string `json:"request_id"`
 	Action    string `json:"action"`
@@ -125,10 +123,9 @@ type explained struct {
 	Message string `json:"message"`
 }
 
-// decision reads an answer. What toold refuses to explain it would refuse to
-// run, for its arguments.
-func decision(data []byte) (explained, error) {
-	var d explained
+// parseExplanation reads an answer. A call whose arguments toold refuses counts as denied.
+func parseExplanation(data []byte) (explanation, error) {
+	var d explanation
 	if err := json.Unmarshal(data, &d); err != nil {
 		return d, err
 	}

@@ -21,14 +21,14 @@ import (
 // it must say why.
 func TestTheChangeThatADecisionNamesComesTrue(t *testing.T) {
 	t.Parallel()
-	court := newCourt(t)
-	cases, err := readPolicyCases(court.places, namedFiles("TOOLD_CASES_POLICY", "policy.jsonl")...)
+	runner := startPolicyRunner(t)
+	cases, err := readPolicyCases(runner.fixtureDirs, namedFiles("TOOLD_CASES_POLICY", "policy.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	made, none, refused := 0, map[string]int{}, 0
 	for l := range sampled(cases) {
-		d, why := court.try(t.Context(), l)
+		d, why := runner.run(t.Context(), l)
 		switch reason, isNone := strings.CutPrefix(d.Change, "none in the policy: "); {
 		case l.err != nil || d.Action == "" || d.Action == "allow":
 			continue
@@ -40,7 +40,7 @@ func TestTheChangeThatADecisionNamesComesTrue(t *testing.T) {
 			t.Errorf("%s is %s by %s, and nothing is said of a change: %q %s", l.c.ID, d.Action, d.Rule, d.Change, why)
 		default:
 			made++
-			if why := court.changed(t.Context(), l, d); why != "" {
+			if why := runner.changed(t.Context(), l, d); why != "" {
 				t.Errorf("%s is %s by %s; %s: %s", l.c.ID, d.Action, d.Rule, d.Change, why)
 			}
 		}
@@ -56,7 +56,7 @@ func TestTheChangeThatADecisionNamesComesTrue(t *testing.T) {
 
 // changed makes the change that a decision names, asks again, and undoes it. It
 // tells how the promise was broken, "" if it was kept.
-func (c *court) changed(ctx context.Context, l policyLine, before explained) string {
+func (c *policyRunner) changed(ctx context.Context, l policyLine, before explanation) string {
 	file := filepath.Join(c.base, l.c.Policy, "policy.yaml")
 	old, err := os.ReadFile(file)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *court) changed(ctx context.Context, l policyLine, before explained) str
 		return err.Error()
 	}
 	accepted := c.follow(ctx, l.c.Policy, file, changed)
-	after, why := c.try(ctx, l)
+	after, why := c.run(ctx, l)
 	if err := errors.Join(accepted, c.follow(ctx, l.c.Policy, file, string(old))); err != nil {
 		return err.Error()
 	}
@@ -78,13 +78,13 @@ func (c *court) changed(ctx context.Context, l policyLine, before explained) str
 }
 
 // follow writes a policy and makes its daemon take it up.
-func (c *court) follow(ctx context.Context, policy, file, text string) error {
+func (c *policyRunner) follow(ctx context.Context, policy, file, text string) error {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	d := c.judges[policy].daemon
+	d := c.daemons[policy].daemon
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.http+"/v1/reload", nil)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ var (
 )
 
 // withChange makes the change that a decision names in the text of a policy.
-func withChange(text string, d explained) (string, error) {
+func withChange(text string, d explanation) (string, error) {
 	rest := d.Change
 	for {
 		var m []string

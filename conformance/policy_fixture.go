@@ -18,10 +18,10 @@ import (
 	"strings"
 )
 
-// places are the folders that the placeholders of policy cases stand for.
-type places struct{ ws, home, out string }
+// fixtureDirs are the directories that the placeholders of policy cases stand for.
+type fixtureDirs struct{ ws, home, out string }
 
-func (p places) fill(text string) string {
+func (p fixtureDirs) fill(text string) string {
 	return strings.NewReplacer("@WS@", p.ws, "@HOME@", p.home, "@OUT@", p.out).Replace(text)
 }
 
@@ -37,12 +37,12 @@ type treeEntry struct {
 // entries of policy-fixture.json, and what stands there as "git", "archives" and
 // "big". The commands of the cases do not run, but toold looks at the files that
 // they name.
-func buildTree(ctx context.Context, base, fixture string) (places, error) {
+func buildTree(ctx context.Context, base, fixture string) (fixtureDirs, error) {
 	base, err := filepath.EvalSymlinks(base)
 	if err != nil {
-		return places{}, err
+		return fixtureDirs{}, err
 	}
-	p := places{ws: filepath.Join(base, "ws"), home: filepath.Join(base, "home"), out: filepath.Join(base, "out")}
+	p := fixtureDirs{ws: filepath.Join(base, "ws"), home: filepath.Join(base, "home"), out: filepath.Join(base, "out")}
 	for _, dir := range []string{p.ws, p.home, p.out} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return p, err
@@ -85,7 +85,7 @@ func (e treeEntry) make() error {
 
 // archives makes x.tar, x.tgz and x.zip with README.md, and abs.tar with an
 // absolute name.
-func (p places) archives() error {
+func (p fixtureDirs) archives() error {
 	readme, err := os.ReadFile(filepath.Join(p.ws, "README.md"))
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func tarOf(name string, data []byte) ([]byte, error) {
 }
 
 // big makes big.txt and, where there is a C compiler, evil.so.
-func (p places) big(ctx context.Context) error {
+func (p fixtureDirs) big(ctx context.Context) error {
 	var numbers bytes.Buffer
 	for n := range 60000 {
 		fmt.Fprintln(&numbers, n+1)
@@ -156,7 +156,7 @@ func (p places) big(ctx context.Context) error {
 
 // repositories makes the workspace's own repository, its remote, and those whose
 // configuration names a command.
-func (p places) repositories(ctx context.Context) error {
+func (p fixtureDirs) repositories(ctx context.Context) error {
 	trap := "touch " + p.out + "/pwned; :"
 	steps := [][]string{
 		{p.out, "init", "-q", "--bare", "remote.git"},
@@ -186,8 +186,8 @@ func (p places) repositories(ctx context.Context) error {
 	return nil
 }
 
-// gitStep runs git in a folder; "+" changes the files that follow it instead.
-func (p places) gitStep(ctx context.Context, dir string, args []string) error {
+// gitStep runs git in a directory; "+" changes the files that follow it instead.
+func (p fixtureDirs) gitStep(ctx context.Context, dir string, args []string) error {
 	if args[0] == "+" {
 		for _, name := range args[1:] {
 			if err := appendLine(filepath.Join(dir, name)); err != nil {

@@ -11,8 +11,8 @@ import (
 // be known before they run: each of them is a question that no rule can spare.
 func TestFewBenignCommandsAreOpaque(t *testing.T) {
 	t.Parallel()
-	court := newCourt(t)
-	cases, err := readPolicyCases(court.places, namedFiles("TOOLD_CASES_POLICY", "policy.jsonl")...)
+	runner := startPolicyRunner(t)
+	cases, err := readPolicyCases(runner.fixtureDirs, namedFiles("TOOLD_CASES_POLICY", "policy.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func TestFewBenignCommandsAreOpaque(t *testing.T) {
 			continue
 		}
 		commands++
-		d, _ := court.try(t.Context(), l)
+		d, _ := runner.run(t.Context(), l)
 		for _, e := range d.Effects {
 			if e.Kind == "opaque" {
 				opaque++

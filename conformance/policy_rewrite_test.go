@@ -19,8 +19,8 @@ const fewestRewrites = 20
 // With -short it takes a few of the commands.
 func TestNoSpellingOfACommandIsMorePermissive(t *testing.T) {
 	t.Parallel()
-	court := newCourt(t)
-	cases, err := readPolicyCases(court.places, namedFiles("TOOLD_CASES_POLICY", "policy.jsonl")...)
+	runner := startPolicyRunner(t)
+	cases, err := readPolicyCases(runner.fixtureDirs, namedFiles("TOOLD_CASES_POLICY", "policy.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestNoSpellingOfACommandIsMorePermissive(t *testing.T) {
 		if l.err != nil || l.c.Tool != "bash" || !ok {
 			continue
 		}
-		d, _ := court.try(t.Context(), l)
+		d, _ := runner.run(t.Context(), l)
 		if d.Action == "allow" {
 			continue
 		}
@@ -40,7 +40,7 @@ func TestNoSpellingOfACommandIsMorePermissive(t *testing.T) {
 		for name, text := range others {
 			spellings++
 			l.c.Arguments = map[string]any{"command": text}
-			if other, _ := court.try(t.Context(), l); other.Action == "allow" {
+			if other, _ := runner.run(t.Context(), l); other.Action == "allow" {
 				t.Errorf("%s under %s, %s: %q is %s, but %q is allowed", l.c.ID, l.c.Policy, name, command, d.Action, text)
 			}
 		}

@@ -15,66 +15,66 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// court decides cases: one daemon for each policy, all on one tree of files.
-type court struct {
-	places
+// policyRunner plays policy cases on one daemon for each policy, all on one tree of files.
+type policyRunner struct {
+	fixtureDirs
 	program  string
-	base     string // for what is not part of the tree
+	base     string // directory of what is not part of the tree
 	policies string // the directory of policies
-	judges   map[string]*judge
+	daemons  map[string]*policyDaemon
 }
 
-// openCourt builds the tree of a fixture below base. Its daemons start when a case needs them.
-func openCourt(ctx context.Context, program, base, fixture, policies string) (*court, error) {
-	c := &court{program: program, base: filepath.Join(base, "daemons"), policies: policies, judges: map[string]*judge{}}
+// newPolicyRunner builds the tree of a fixture below base. Its daemons start when a case needs them.
+func newPolicyRunner(ctx context.Context, program, base, fixture, policies string) (*policyRunner, error) {
+	c := &policyRunner{program: program, base: filepath.Join(base, "daemons"), policies: policies, daemons: map[string]*policyDaemon{}}
 	tree := filepath.Join(base, "tree")
 	err := errors.Join(os.Mkdir(c.base, 0o700), os.Mkdir(tree, 0o755))
 	if err == nil {
-		c.places, err = buildTree(ctx, tree, fixture)
+		c.fixtureDirs, err = buildTree(ctx, tree, fixture)
 	}
 	return c, err
 }
 
 // close ends the daemons.
-func (c *court) close() (err error) {
-	for _, j := range c.judges {
+func (c *policyRunner) close() (err error) {
+	for _, j := range c.daemons {
 		if j.conn != nil {
-			j.conn.hangUp()
+			j.conn.close()
 		}
 		err = errors.Join(err, j.daemon.stop(syscall.SIGTERM))
 	}
 	return err
 }
 
-// try plays one case and returns why it failed, "" if it passed.
-func (c *court) try(ctx context.Context, l policyLine) (explained, string) {
+// run plays one case and returns why it failed, "" if it passed.
+func (c *policyRunner) run(ctx context.Context, l policyLine) (explanation, string) {
 	if l.err != nil {
-		return explained{}, fmt.Sprintf("%s: cannot read the case: %v", l.place, l.err)
+		return explanation{}, fmt.Sprintf("%s: cannot read the case: %v", l.place, l.err)
 	}
 	limit, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	j, err := c.judge(limit, l.c.Policy)
+	j, err := c.daemonFor(limit, l.c.Policy)
 	if err != nil {
-		return explained{}, fmt.Sprintf("%s: %v", l.place, err)
+		return explanation{}, fmt.Sprintf("%s: %v", l.place, err)
 	}
-	d, err := j.ask(limit, l.c.call(c.places))
+	d, err := j.explain(limit, l.c.call(c.fixtureDirs))
 	if err != nil {
 		return d, fmt.Sprintf("%s: %v", l.place, err)
 	}
-	return d, l.c.wrong(d)
+	return d, l.c.failure(d)
 }
 
-// judge is a daemon with one policy.
-type judge struct {
-	daemon  *daemon
-	conn    *conn
-	answers chan []byte
-	asked   int
+// policyDaemon is a daemon with one policy.
+type policyDaemon struct {
+	daemon   *daemon
+	conn     *conn
+	answers  chan []byte
+	requests int
 }
 
-// judge returns the daemon of a policy, started at the first case.
-func (c *court) judge(ctx context.Context, policy string) (*judge, error) {
-	if j, ok := c.judges[policy]; ok && j.conn != nil {
+// daemonFor returns the daemon of a policy, started at the first case.
+func (c *policyRunner) daemonFor(ctx context.Context, policy string) (*policyDaemon, error) {
+	if j, ok := c.daemons[policy]; ok && j.conn != nil {
 		return j, nil
 	}
 	s, err := c.site(policy)
@@ -85,15 +85,15 @@ func (c *court) judge(ctx context.Context, policy string) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{daemon: d, answers: make(chan []byte, 16)}
-	c.judges[policy] = j
-	j.conn, err = dial(ctx, d, "approver", 0, d.tokens["approver"], j.received, func() {})
+	j := &policyDaemon{daemon: d, answers: make(chan []byte, 16)}
+	c.daemons[policy] = j
+	j.conn, err = dial(ctx, d, "approver", 0, d.tokens["approver"], j.receive, func() {})
 	return j, err
 }
 
 // site writes the policy with its placeholders filled in, and a configuration
 // that names it.
-func (c *court) site(policy string) (*site, error) {
+func (c *policyRunner) site(policy string) (*site, error) {
 	rules, err := os.ReadFile(filepath.Join(c.policies, policy+".yaml"))
 	if err != nil {
 		return nil, err
@@ -119,8 +119,8 @@ func (c *court) site(policy string) (*site, error) {
 	return s, os.WriteFile(s.config, settings, 0o600)
 }
 
-// received keeps the answers; other frames are not about explain_policy.
-func (j *judge) received(_ *conn, _ int, data []byte) {
+// receive keeps the answers; other frames are not about explain_policy.
+func (j *policyDaemon) receive(_ *conn, _ int, data []byte) {
 	var head struct {
 		RequestID string `json:"request_id"`
 	}
@@ -129,27 +129,27 @@ func (j *judge) received(_ *conn, _ int, data []byte) {
 	}
 }
 
-// ask asks how a call would be decided.
-func (j *judge) ask(ctx context.Context, call map[string]any) (explained, error) {
-	j.asked++
-	id := fmt.Sprint("case-", j.asked)
+// explain asks how a call would be decided.
+func (j *policyDaemon) explain(ctx context.Context, call map[string]any) (explanation, error) {
+	j.requests++
+	id := fmt.Sprint("case-", j.requests)
 	frame, err := json.Marshal(map[string]any{"message_type": "explain_policy", "request_id": id, "call": call})
 	if err != nil {
-		return explained{}, err
+		return explanation{}, err
 	}
 	if err := j.conn.send(websocket.TextMessage, frame); err != nil {
-		return explained{}, err
+		return explanation{}, err
 	}
 	for {
 		select {
 		case data := <-j.answers:
-			if d, err := decision(data); err != nil || d.RequestID == id {
+			if d, err := parseExplanation(data); err != nil || d.RequestID == id {
 				return d, err
 			}
 		case <-j.conn.ended:
-			return explained{}, errors.New("the daemon closed the connection")
+			return explanation{}, errors.New("the daemon closed the connection")
 		case <-ctx.Done():
-			return explained{}, errors.New("no answer in time")
+			return explanation{}, errors.New("no answer in time")
 		}
 	}
 }

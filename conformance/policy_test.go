@@ -23,15 +23,15 @@ var decided policyTally
 // files. Nothing of them runs.
 func TestPolicyCases(t *testing.T) {
 	t.Parallel()
-	court := newCourt(t)
-	cases, err := readPolicyCases(court.places, namedFiles("TOOLD_CASES_POLICY", "policy.jsonl")...)
+	runner := startPolicyRunner(t)
+	cases, err := readPolicyCases(runner.fixtureDirs, namedFiles("TOOLD_CASES_POLICY", "policy.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	decided.begin(len(cases))
 	for _, l := range cases {
 		t.Run(l.c.ID, func(t *testing.T) {
-			d, why := court.try(t.Context(), l)
+			d, why := runner.run(t.Context(), l)
 			decided.count(l.c, d, why)
 			if why != "" {
 				t.Error(why)
@@ -44,9 +44,9 @@ func TestPolicyCases(t *testing.T) {
 // runner that passes one of them would pass anything.
 func TestPolicyRunnerFailsFalseCases(t *testing.T) {
 	t.Parallel()
-	court := newCourt(t)
-	court.policies = filepath.Join("testdata", "policies")
-	cases, err := readPolicyCases(court.places, filepath.Join("testdata", "policy-false.jsonl"))
+	runner := startPolicyRunner(t)
+	runner.policies = filepath.Join("testdata", "policies")
+	cases, err := readPolicyCases(runner.fixtureDirs, filepath.Join("testdata", "policy-false.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,20 +55,20 @@ func TestPolicyRunnerFailsFalseCases(t *testing.T) {
 	}
 	for _, l := range cases {
 		t.Run(l.c.ID, func(t *testing.T) {
-			if _, why := court.try(t.Context(), l); why == "" || !regexp.MustCompile(l.c.MustFail).MatchString(why) {
+			if _, why := runner.run(t.Context(), l); why == "" || !regexp.MustCompile(l.c.MustFail).MatchString(why) {
 				t.Errorf("the case failed with %q, want %q", why, l.c.MustFail)
 			}
 		})
 	}
 }
 
-// newCourt opens a court whose daemons end with the test.
-func newCourt(t *testing.T) *court {
+// startPolicyRunner opens a runner whose daemons end with the test.
+func startPolicyRunner(t *testing.T) *policyRunner {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("the cases need git to build the repositories that they are about")
 	}
-	program, err := underTest.get(context.WithoutCancel(t.Context()))
+	program, err := underTest.pathOf(context.WithoutCancel(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func newCourt(t *testing.T) *court {
 	if folder == "" {
 		folder = filepath.Join("testdata", "policies")
 	}
-	c, err := openCourt(t.Context(), program, t.TempDir(), filepath.Join("testdata", "policy-fixture.json"), fromRoot(folder))
+	c, err := newPolicyRunner(t.Context(), program, t.TempDir(), filepath.Join("testdata", "policy-fixture.json"), fromRoot(folder))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func (r *policyTally) begin(n int) {
 }
 
 // count adds the decision of a case; why tells how it failed, "" if it passed.
-func (r *policyTally) count(c policyCase, d explained, why string) {
+func (r *policyTally) count(c policyCase, d explanation, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.categories == nil {

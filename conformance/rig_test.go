@@ -36,7 +36,7 @@ func newRig(tb testing.TB, settings map[string]any) *rig {
 	if why := unconfined(tb.Context()); why != "" {
 		tb.Skip(why)
 	}
-	program, err := underTest.get(context.WithoutCancel(tb.Context()))
+	program, err := underTest.pathOf(context.WithoutCancel(tb.Context()))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func (r *rig) restart() {
 	if err != nil {
 		r.tb.Fatal(err)
 	}
-	r.tb.Cleanup(yes.hangUp)
+	r.tb.Cleanup(yes.close)
 }
 
 // add adds settings to the configuration of a site.

@@ -8,10 +8,9 @@ import (
 	"slices"
 )
 
-// rules returns what was received against the rules that hold for every case:
-// each frame is JSON in UTF-8, live output has no silent holes, a return has the
-// shape that every reader of the family understands, and no other frame can be
-// taken for a return or a request.
+// rules returns violations of the rules of every case: each frame is JSON in UTF-8, live output has no unreported gaps,
+// a return has the shape that all dialects of the family understand, and no other frame can be taken for a return or a
+// request.
 func (r *recorder) rules() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -26,7 +25,7 @@ func (r *recorder) rules() []string {
 	return reasons
 }
 
-// shape tells what is wrong with the form of a frame.
+// shape returns what is wrong with the form of a frame, "" if nothing.
 func shape(m map[string]any) string {
 	if m["message_type"] == "tool_return_message" {
 		return returnShape(m)

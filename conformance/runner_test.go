@@ -175,7 +175,7 @@ func TestCasesThatAreNotUnderstoodAreErrors(t *testing.T) {
 			t.Errorf("%s was understood", text)
 		}
 	}
-	if known("telepathy") || known("") || !known("stream") {
+	if isDialect("telepathy") || isDialect("") || !isDialect("stream") {
 		t.Error("the dialects are not told apart")
 	}
 }

@@ -19,32 +19,31 @@ import (
 // usualPing is the daemon's default.
 const usualPing = 30 * time.Second
 
-// freezes tells whether a connection of a case is frozen.
+// freezes reports whether a connection of a case is frozen.
 func freezes(c wireCase) bool {
 	return slices.ContainsFunc(c.Send, func(s step) bool { return s.FreezeSocket })
 }
 
-// answered tells whether an approver says yes or no to a question of a case. It may
-// take its time then.
-func answered(c wireCase) bool {
+// hasApprover reports whether the case answers an approval request. Its deadline is raised then.
+func hasApprover(c wireCase) bool {
 	return slices.ContainsFunc(c.Send, func(s step) bool {
 		return slices.Contains(c.Setup.Roles[s.Conn], "approver") && bytes.Contains(s.JSON, []byte(`"approve"`))
 	})
 }
 
-// newSite writes the folders, the configuration and the policy of a case below
-// a folder.
+// newSite writes the directories, the configuration and the policy of a case below
+// a directory.
 func newSite(base string, c wireCase) (*site, error) {
-	s, policy, err := newFolders(base, c.Setup)
+	s, policy, err := newDirs(base, c.Setup)
 	if err != nil {
 		return nil, err
 	}
 	if freezes(c) {
-		// The peer must be given up before the call that it waits for ends (see
-		// adapt): what is written to a socket nobody reads would count as delivered.
+		// The daemon must give up the peer before its call ends (see adapt): a return written to a socket that is not read
+		// would count as delivered.
 		s.ping = time.Second
 	}
-	if answered(c) {
+	if hasApprover(c) {
 		c.Setup.AskTimeoutMS = max(c.Setup.AskTimeoutMS, int(patience.Milliseconds()))
 	}
 	settings, err := s.settings(c.Setup, policy)
@@ -57,8 +56,8 @@ func newSite(base string, c wireCase) (*site, error) {
 	return s, s.files(c.Setup.Files)
 }
 
-// newFolders makes the folders of a case and writes its policy.
-func newFolders(base string, set setup) (s *site, policy string, err error) {
+// newDirs makes the directories of a case and writes its policy.
+func newDirs(base string, set setup) (s *site, policy string, err error) {
 	s = &site{
 		home: filepath.Join(base, "home"), workspace: filepath.Join(base, "ws"),
 		state: filepath.Join(base, "state"), config: filepath.Join(base, "config.yaml"),
@@ -155,9 +154,8 @@ func policyText(set setup) ([]byte, error) {
 	return renderPolicy(action, rules)
 }
 
-// renderPolicy says what happens where no rule speaks, then the rules. What
-// cannot be analysed is never allowed by a policy: where all is allowed, the
-// runner's own approver says yes to it.
+// renderPolicy renders a policy with action as its default. No policy allows what cannot be analysed: where all is
+// allowed, the player's approver approves it.
 func renderPolicy(action string, rules []map[string]string) ([]byte, error) {
 	unanalysable := action
 	if action == "allow" {

@@ -58,7 +58,7 @@ func (p *player) connStep(ctx context.Context, name string, s step) error {
 	c := p.conns[name]
 	if s.Reconnect {
 		if c != nil {
-			c.hangUp()
+			c.close()
 		}
 		_, err := p.connect(ctx, name)
 		return err
@@ -71,7 +71,7 @@ func (p *player) connStep(ctx context.Context, name string, s step) error {
 	}
 	switch {
 	case s.Disconnect:
-		c.hangUp()
+		c.close()
 	case s.PauseReading:
 		c.pause()
 	case s.ResumeReading:
@@ -88,7 +88,7 @@ func (p *player) connStep(ctx context.Context, name string, s step) error {
 func (p *player) send(c *conn, s step) error {
 	switch {
 	case s.JSON != nil:
-		data, err := p.fill(s.JSON)
+		data, err := p.substitute(s.JSON)
 		if err != nil {
 			return err
 		}
@@ -175,14 +175,13 @@ func sendB64(c *conn, kind int, text string) error {
 	return c.send(kind, data)
 }
 
-// send generates and sends. A daemon may well close the connection before it
-// has read all; what was sent until then is the test.
+// send generates and sends frames. The daemon may close the connection before it has read all.
 func (g *generator) send(c *conn) error {
 	switch {
 	case g.Frames > 0:
 		for range g.Frames {
 			if err := c.send(websocket.TextMessage, []byte(g.Text)); err != nil {
-				return c.closed(err)
+				return c.waitClosed(err)
 			}
 		}
 		return nil
@@ -198,9 +197,8 @@ func (g *generator) send(c *conn) error {
 	return fmt.Errorf("the generator says nothing")
 }
 
-// fill puts kept values in the place of "$name". A frame without any is sent
-// byte for byte as it is written.
-func (p *player) fill(frame json.RawMessage) ([]byte, error) {
+// substitute replaces "$name" by saved values. A frame without any is sent byte for byte.
+func (p *player) substitute(frame json.RawMessage) ([]byte, error) {
 	out := []byte(frame)
 	for name, value := range p.vars {
 		quoted := []byte(strconv.Quote("$" + name))
@@ -268,7 +266,7 @@ func (p *player) request(ctx context.Context, method, path string, body []byte, 
 
 var pingIntervals = regexp.MustCompile(`^(\d+)x ping interval$`)
 
-// pause lets time pass: the one thing that cannot be waited for otherwise.
+// pause lets time pass.
 func (p *player) pause(ctx context.Context, spec json.RawMessage) error {
 	var ms float64
 	var text string
@@ -282,7 +280,7 @@ func (p *player) pause(ctx context.Context, spec json.RawMessage) error {
 	default:
 		return fmt.Errorf("cannot wait %s", spec)
 	}
-	return suite.Elapse(ctx, wait)
+	return suite.Sleep(ctx, wait)
 }
 
 func (p *player) killDaemon(name string) error {

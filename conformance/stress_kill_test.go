@@ -67,7 +67,7 @@ func newSiege(t *testing.T) *siege {
 	t.Helper()
 	s := &siege{t: t, sent: map[string]bool{}, ends: map[string][]message.ToolReturn{}}
 	var err error
-	if s.program, err = underTest.get(context.WithoutCancel(t.Context())); err != nil {
+	if s.program, err = underTest.pathOf(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
@@ -108,7 +108,7 @@ func (s *siege) raid(last bool) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer yes.hangUp()
+	defer yes.close()
 	var busy sync.WaitGroup
 	for i := range s.pending {
 		c, err := client.Dial(limit, client.Options{URL: d.ws, Token: d.tokens["agent"], Silent: true})
@@ -130,7 +130,7 @@ func (s *siege) raid(last bool) {
 	if s.round%8 == 7 {
 		most *= 8 // long enough for a question to be made, also on a machine with much to do
 	}
-	if err := suite.Elapse(limit, time.Duration(rand.Int64N(int64(most)))); err != nil {
+	if err := suite.Sleep(limit, time.Duration(rand.Int64N(int64(most)))); err != nil {
 		s.t.Fatal(err)
 	}
 	signal := syscall.SIGKILL

@@ -47,7 +47,7 @@ func stalledGrowth(t *testing.T, clients int, limit int64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(c.hangUp)
+		t.Cleanup(c.close)
 		c.pause()
 		stalled = append(stalled, c)
 	}
@@ -87,7 +87,7 @@ func (r *rig) request(c *conn, id, script string) {
 // awaitFile waits until a command has made a file in the workspace.
 func (r *rig) awaitFile(name string) {
 	r.tb.Helper()
-	if !suite.Within(patience, func() bool {
+	if !suite.Poll(patience, func() bool {
 		_, err := os.Stat(filepath.Join(r.site.workspace, name))
 		return err == nil
 	}) {
@@ -100,7 +100,7 @@ func (r *rig) awaitFile(name string) {
 func (r *rig) returnedBytes(c *client.Client, id string) int64 {
 	r.tb.Helper()
 	var ret message.ToolReturn
-	if !suite.Within(patience, func() bool {
+	if !suite.Poll(patience, func() bool {
 		page, err := c.ListMessages(r.tb.Context(), message.ListMessages{CallID: id, MessageTypes: []string{"tool_return_message"}})
 		if err != nil {
 			r.tb.Fatal(err)

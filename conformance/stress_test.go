@@ -215,7 +215,7 @@ func TestStressLoadLeavesNothing(t *testing.T) {
 	before.Ptys, before.FDs = max(before.Ptys, 4), before.FDs+4
 	load(n)
 	var now usage
-	if !suite.Within(patience, func() bool {
+	if !suite.Poll(patience, func() bool {
 		now = usageOf(r.daemon.pid)
 		return leaked(before, now, []string{"fds", "ptys", "children", "zombies", "cgroups"}) == ""
 	}) {

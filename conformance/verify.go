@@ -19,7 +19,7 @@ import (
 	"github.com/toold/toold/conformance/suite"
 )
 
-// verify checks all that the case expects and returns what does not hold.
+// verify checks all that the case expects and returns what is wrong.
 func (p *player) verify(ctx context.Context) []string {
 	limit, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -29,43 +29,42 @@ func (p *player) verify(ctx context.Context) []string {
 		alternatives = e.AnyOf
 	}
 	settled := make(chan []string, 1)
-	// Ends when nothing is under way any more, or when its patience does.
+	// Ends when no call is open any more, or after its patience.
 	go func() {
 		all, reasons := p.settle(ctx)
 		settled <- reasons
-		if all { // nothing more can come, but the end, or what another program makes of it
-			time.AfterFunc(p.rest(), cancel)
+		if all { // only the end of the connection can follow, or what another program does then
+			time.AfterFunc(p.settleTime(), cancel)
 		}
 	}()
-	held := p.arrive(limit, e, alternatives)
+	matched := p.waitExpected(limit, e, alternatives)
 	if e.MaxMS > 0 {
 		p.late.Check("max_ms is", time.Since(p.begun), time.Duration(e.MaxMS)*time.Millisecond)
 	}
 	reasons := <-settled
 	reasons = append(reasons, p.check(ctx, e)...)
-	if len(e.AnyOf) > 0 && held == nil {
-		reasons = append(reasons, p.none(ctx, e)...)
+	if len(e.AnyOf) > 0 && matched == nil {
+		reasons = append(reasons, p.alternativeFailures(ctx, e)...)
 	} else if len(e.AnyOf) > 0 {
-		reasons = append(reasons, p.check(ctx, *held)...)
+		reasons = append(reasons, p.check(ctx, *matched)...)
 	}
-	reasons = append(reasons, p.once(e, held)...)
+	reasons = append(reasons, p.checkDuplicates(e, matched)...)
 	for _, text := range e.Invariants {
 		reasons = append(reasons, p.invariant(ctx, text)...)
 	}
 	return append(reasons, p.rec.rules()...)
 }
 
-// rest is how long what must come may take when no call is under way any more. In a case that
-// must fail it does not come.
-func (p *player) rest() time.Duration {
+// settleTime is how long expected frames may take once no call is open. In a case that must fail they do not come.
+func (p *player) settleTime() time.Duration {
 	if p.c.MustFail != "" {
 		return 5 * time.Second
 	}
 	return time.Minute
 }
 
-// none explains why no alternative holds.
-func (p *player) none(ctx context.Context, e expectation) (reasons []string) {
+// alternativeFailures explains why no alternative matches.
+func (p *player) alternativeFailures(ctx context.Context, e expectation) (reasons []string) {
 	for i, a := range e.AnyOf {
 		for _, why := range p.check(ctx, a) {
 			reasons = append(reasons, fmt.Sprintf("alternative %d: %s", i+1, why))
@@ -74,27 +73,26 @@ func (p *player) none(ctx context.Context, e expectation) (reasons []string) {
 	return reasons
 }
 
-// arrive waits until the frames of e and of one alternative are there, or until
-// limit ends, and returns that alternative, or nil.
-func (p *player) arrive(limit context.Context, e expectation, alternatives []expectation) (held *expectation) {
+// waitExpected waits until the frames of e and of one alternative have arrived, and returns that alternative; nil if
+// limit ends first.
+func (p *player) waitExpected(limit context.Context, e expectation, alternatives []expectation) (matched *expectation) {
 	p.rec.wait(limit, func(frames []frame) bool {
 		if p.missing(e, frames) != "" {
 			return false
 		}
 		for i, a := range alternatives {
-			if p.missing(a, frames) == "" && p.ended(a) && p.ended(e) {
-				held = &alternatives[i]
+			if p.missing(a, frames) == "" && p.connStateReached(a) && p.connStateReached(e) {
+				matched = &alternatives[i]
 				return true
 			}
 		}
 		return false
 	})
-	return held
+	return matched
 }
 
-// ended tells whether the connection is as an expectation wants it, as far as
-// that can change by waiting.
-func (p *player) ended(e expectation) bool {
+// connStateReached reports whether the connection is in the expected state, as far as that can change by waiting.
+func (p *player) connStateReached(e expectation) bool {
 	c := p.conns["a"]
 	if wantsClose(e) {
 		return c != nil && !c.open()
@@ -102,7 +100,7 @@ func (p *player) ended(e expectation) bool {
 	return e.Conn != "open" || c != nil && c.open()
 }
 
-// wantsClose tells whether the daemon has to close the connection.
+// wantsClose reports whether the daemon has to close the connection.
 func wantsClose(e expectation) bool {
 	_, ok := e.Conn.(map[string]any)
 	return ok
@@ -154,9 +152,8 @@ func text(v any) string {
 	return string(bytes.TrimSpace(b.Bytes()))
 }
 
-// settle waits until no call is under way and every connection has received
-// what was sent to it, so that what should not arrive has had its chance. all
-// tells whether every call that was sent is among those that are over.
+// settle waits until no call is open and every connection has received what was sent to it, so that unwanted frames
+// would have arrived. all reports whether every call that was sent has ended.
 func (p *player) settle(ctx context.Context) (all bool, reasons []string) {
 	limit, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -164,18 +161,17 @@ func (p *player) settle(ctx context.Context) (all bool, reasons []string) {
 	if !p.daemon.alive() {
 		return true, reasons
 	}
-	all = p.arrived(limit)
+	all = p.waitJournaled(limit)
 	if p.repeated {
-		// A return that is given again leaves no trace in the journal: all that
-		// can be done is to give it time.
-		suite.Elapse(limit, 300*time.Millisecond)
+		// A repeated return leaves no trace in the journal: give it time.
+		suite.Sleep(limit, 300*time.Millisecond)
 	}
 	switch {
-	case p.yield != "": // the call goes on behind its answer
+	case p.yield != "": // the call continues after its answer
 	case p.peer != nil && len(p.c.Expect.None) > 0:
-		suite.Elapse(limit, 300*time.Millisecond) // what has no answer stays
+		suite.Sleep(limit, 300*time.Millisecond) // unanswered calls stay open
 	default:
-		if err := p.quiet(limit); err != nil {
+		if err := p.waitReturned(limit); err != nil {
 			reasons = append(reasons, err.Error())
 		}
 	}
@@ -206,7 +202,7 @@ func (p *player) flush(ctx context.Context, stage string) (reasons []string) {
 	return reasons
 }
 
-// check holds an expectation against the world.
+// check compares an expectation with frames, connection, files and journal.
 func (p *player) check(ctx context.Context, e expectation) (reasons []string) {
 	frames, _ := p.rec.all()
 	if why := p.missing(e, frames); why != "" {
@@ -299,12 +295,11 @@ func (p *player) checkFile(name string, want any) error {
 	return nil
 }
 
-// once checks that no id got more returns on a connection than the case has
-// matchers for it.
-func (p *player) once(e expectation, held *expectation) (reasons []string) {
+// checkDuplicates checks that no id got more returns on a connection than the case has matchers for it.
+func (p *player) checkDuplicates(e expectation, matched *expectation) (reasons []string) {
 	matchers := slices.Clone(e.Frames)
-	if held != nil && len(e.AnyOf) > 0 {
-		matchers = append(matchers, held.Frames...)
+	if matched != nil && len(e.AnyOf) > 0 {
+		matchers = append(matchers, matched.Frames...)
 	}
 	type place struct{ id, conn string }
 	got := map[place]int{}

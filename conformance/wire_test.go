@@ -113,7 +113,7 @@ func playWire(t *testing.T, alone bool) {
 		t.Fatal(err)
 	}
 	bin := daemonOrSkip(t)
-	cases = slices.DeleteFunc(cases, func(l line) bool { return measures(l.c) != alone })
+	cases = slices.DeleteFunc(cases, func(l caseLine) bool { return measures(l.c) != alone })
 	results.begin(len(cases))
 	for _, l := range cases {
 		t.Run(l.id, func(t *testing.T) {
@@ -142,7 +142,7 @@ func namedFiles(variable string, own ...string) []string {
 	return paths
 }
 
-// fromRoot finds a relative path: a test runs in its package's folder, but who
+// fromRoot finds a relative path: a test runs in its package's directory, but who
 // names one may well mean it from the root of the project.
 func fromRoot(path string) string {
 	if _, err := os.Stat(path); err != nil && !filepath.IsAbs(path) {
@@ -152,7 +152,7 @@ func fromRoot(path string) string {
 }
 
 // playLine plays one case and counts it.
-func playLine(t *testing.T, bin string, l line) {
+func playLine(t *testing.T, bin string, l caseLine) {
 	if why := notApplicable(l.c); why != "" {
 		results.skip(l.id, why)
 		t.Skip("not applicable: " + why)
@@ -170,7 +170,7 @@ func playLine(t *testing.T, bin string, l line) {
 	}
 }
 
-// measures tells whether a case measures time.
+// measures reports whether a case measures time.
 func measures(c wireCase) bool {
 	return c.Expect.MaxMS > 0 || slices.ContainsFunc(c.Expect.Invariants, func(s string) bool { return strings.HasSuffix(s, " ms") })
 }
@@ -182,14 +182,14 @@ func daemonOrSkip(t *testing.T) string {
 	if why := unconfined(t.Context()); why != "" {
 		t.Skip(why)
 	}
-	bin, err := underTest.get(context.WithoutCancel(t.Context()))
+	bin, err := underTest.pathOf(context.WithoutCancel(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return bin
 }
 
-// unconfined tells why this machine cannot confine calls, "" if it can. It does
+// unconfined returns why this machine cannot confine calls, "" if it can. It does
 // not ask the daemon: one that wrongly believes so must fail the cases.
 func unconfined(ctx context.Context) string {
 	cmd := exec.CommandContext(ctx, "sh", "-c", "mount -t tmpfs none /tmp && mount -t proc none /proc")

@@ -1,8 +1,6 @@
-// Package suite has what plays the published cases against whatever runs commands for
-// an agent: the readers of the case files, the worlds and files in which cases are
-// played, the players and the checks.
+// Package suite is the base of the published cases about running commands for an agent: the Target under test, the
+// reader of case files, and limits of time.
 //
-// An implementation is played through a Target, which an adapter of few lines makes
-// of it. What an implementation cannot do is no failure: its cases are not
-// applicable, each with the reason.
+// A small adapter makes a Target of an implementation. Cases about what an implementation lacks do not fail: they are
+// not applicable, each with the reason.
 package suite

@@ -13,16 +13,14 @@ import (
 	"time"
 )
 
-// attempts is how often a case is played that did all that it should, but too late:
-// how long things take is not the target's alone. What is wrong is wrong at once.
+// attempts bounds how often a case is played that was only late: the load of the machine may be the cause.
 const attempts = 3
 
-// Trial plays a case in a directory and returns what was wrong, and what was only late.
+// Trial plays a case in a directory and returns why it failed, and what was only late.
 type Trial func(base string) (reasons, late []string)
 
-// Play plays a case in directories of its own below base. It is played again, and note is
-// called, while all that is wrong with it is that it was late. take is called for each
-// attempt and gives it its turn on the machine.
+// Play plays a case in directories of its own below base, again while it was only late; note gets the reason. take is
+// called before each attempt and may block until it may use the machine; done is called after it.
 func (try Trial) Play(base string, take func(again bool) (done func()), note func(why string)) []string {
 	for n := 1; ; n++ {
 		dir := filepath.Join(base, strconv.Itoa(n))
@@ -45,8 +43,7 @@ type Lateness struct {
 	list []string
 }
 
-// Check notes what took longer than its limit, and longer than the limit would be
-// on a machine as busy as this one is now.
+// Check adds what took longer than its limit, even when the limit is raised by the present load of the machine.
 func (l *Lateness) Check(what string, took, limit time.Duration) {
 	if took <= limit {
 		return
@@ -70,9 +67,8 @@ func (l *Lateness) All() []string {
 	return slices.Clone(l.list)
 }
 
-// slowness is how many times as long as on a quiet machine a little work of the kinds that
-// cases do takes here, now: from 1 to 20. Beside other work, starting processes is slowed
-// more than computing.
+// slowness measures how many times slower than on a quiet machine a script is now: from 1 to 20. Starting processes
+// suffers more from other load than computing.
 func slowness() float64 {
 	const usual = 30 * time.Millisecond
 	const work = "for ((i = 0; i < 10000; i++)); do :; done; for ((i = 0; i < 10; i++)); do /bin/true; done"

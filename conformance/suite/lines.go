@@ -6,10 +6,13 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"strings"
 )
 
-// ReadLines reads each line of files that is not empty; place is the
-// file and the number of the line.
+// Quote returns s as one word of a shell.
+func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// ReadLines reads each line of files that is not empty; place is FILE:LINE.
 func ReadLines[T any](read func(place string, text []byte) T, paths []string) ([]T, error) {
 	var out []T
 	for _, path := range paths {

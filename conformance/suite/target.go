@@ -10,15 +10,15 @@ import (
 
 // Target is an implementation under test.
 type Target interface {
-	// Open starts it for a workspace. It is called inside the world of an escape case,
-	// where only what the machine has and what World.Keep names is there.
+	// Open starts it for a workspace. For an escape case it is called inside the World, which has only the files of the
+	// machine and those of World.Keep.
 	Open(ctx context.Context, w Workspace) (Session, error)
 }
 
 // Session is an implementation that has been started. It runs commands at the same time.
 type Session interface {
-	// Run runs a command to its end. The end of ctx cancels it. An error means that it
-	// did not run; NotApplicable, that this implementation has no such command.
+	// Run runs a command to its end. The end of ctx cancels it. An error means that it did not run; NotApplicable, that
+	// this implementation cannot run such commands.
 	Run(ctx context.Context, c Command) (Result, error)
 
 	// Close ends the implementation and waits for it.
@@ -30,7 +30,7 @@ type Workspace struct {
 	Dir     string   // the project: the directory of commands, which they may change
 	Home    string   // of the user
 	Scratch string   // what the target needs for itself
-	Env     []string // of the target itself, beside the usual; not meant for commands
+	Env     []string // additional variables of the target itself, which commands should not get
 	Profile string   // workspace-write, read-only, network-off or full
 	Window  *os.File // the user's terminal, from which the target is started; nil: none
 }
@@ -55,7 +55,7 @@ type Result struct {
 	// Of toold's own cases:
 	Text   string            // what a model reads of it, beside the streams
 	Vars   map[string]string // for the scripts that check
-	Return []byte            // all that the target says of it
+	Return []byte            // the whole return of the target
 }
 
 // UnknownSignal is the signal of a target that reports the exit code only.
@@ -80,8 +80,7 @@ type Caller interface {
 	Call(ctx context.Context, c Call) (Result, error)
 }
 
-// Refusal is the error of a Target that was started and ended again since it cannot
-// confine commands here.
+// Refusal is the error of a Target that exited because it cannot confine commands here.
 type Refusal struct {
 	Exit int // its exit code
 	Err  error

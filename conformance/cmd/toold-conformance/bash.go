@@ -9,8 +9,7 @@ import (
 	"github.com/toold/toold/conformance/suite"
 )
 
-// bash starts bash with pipes, as a program does that knows nothing else, and confines
-// nothing. It is the floor: what passes here needs no care at all.
+// bash runs bash with pipes and confines nothing. It is the baseline: what passes here needs no effort.
 type bash struct {
 	at suite.Workspace
 }
@@ -28,7 +27,7 @@ func (b bash) Run(ctx context.Context, c suite.Command) (suite.Result, error) {
 		return suite.Result{}, suite.NotApplicable("os/exec has no terminals")
 	}
 	env := append(os.Environ(), "HOME="+b.at.Home)
-	return start(ctx, c, append(env, b.at.Env...), "bash", "-c", c.Script)
+	return runProgram(ctx, c, append(env, b.at.Env...), "bash", "-c", c.Script)
 }
 
 func (bash) Close() error { return nil }

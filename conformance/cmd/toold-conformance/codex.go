@@ -28,7 +28,7 @@ func (c codex) Version(ctx context.Context) (string, error) {
 	return version(ctx, c.program, "--version")
 }
 
-func (c codex) Files() []string { return installed(c.program, "node") }
+func (c codex) Files() []string { return hiddenDirs(c.program, "node") }
 
 // codexSession is an exec-server. Each command has a connection of its own.
 type codexSession struct {
@@ -46,7 +46,7 @@ func (c codex) Open(ctx context.Context, at suite.Workspace) (suite.Session, err
 	s := codexSession{at, exec.Command(c.program, "exec-server", "--listen", url), url}
 	s.server.Dir = at.Dir
 	s.server.Env = append(append(os.Environ(), "HOME="+at.Home, "CODEX_HOME="+at.Scratch), at.Env...)
-	return s, serve(ctx, s.server, func() error {
+	return s, startServer(ctx, s.server, func() error {
 		ws, _, err := websocket.DefaultDialer.DialContext(ctx, url, nil)
 		if err == nil {
 			err = ws.Close()
@@ -55,7 +55,7 @@ func (c codex) Open(ctx context.Context, at suite.Workspace) (suite.Session, err
 	})
 }
 
-func (s codexSession) Close() error { return end(s.server) }
+func (s codexSession) Close() error { return killGroup(s.server) }
 
 func (s codexSession) Run(ctx context.Context, c suite.Command) (suite.Result, error) {
 	switch {

@@ -20,9 +20,8 @@ import (
 	"github.com/toold/toold/conformance/suite"
 )
 
-// start runs a program of this machine to its end. The end of its time, or of ctx, kills
-// its process group.
-func start(ctx context.Context, c suite.Command, env []string, args ...string) (suite.Result, error) {
+// runProgram runs a program to its end. Its timeout and the end of ctx kill its process group.
+func runProgram(ctx context.Context, c suite.Command, env []string, args ...string) (suite.Result, error) {
 	limit, cancel := ctx, func() {}
 	if c.Timeout > 0 {
 		limit, cancel = context.WithTimeout(ctx, c.Timeout)
@@ -34,14 +33,14 @@ func start(ctx context.Context, c suite.Command, env []string, args ...string) (
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second // for what holds the pipes open
 	var mu sync.Mutex
-	out, errs := &printed{mu: &mu, live: c.Live}, &printed{mu: &mu, live: c.Live}
+	out, errs := &outputBuffer{mu: &mu, live: c.Live}, &outputBuffer{mu: &mu, live: c.Live}
 	cmd.Stdout, cmd.Stderr = out, errs
 	if err := cmd.Start(); err != nil {
 		return suite.Result{Exit: -1}, err
 	}
 	err := cmd.Wait()
-	var exit *exec.ExitError
-	ended := errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay)
+	_, exited := errors.AsType[*exec.ExitError](err)
+	ended := exited || errors.Is(err, exec.ErrWaitDelay)
 	if err != nil && !ended && limit.Err() == nil {
 		return suite.Result{Exit: -1}, err
 	}
@@ -53,8 +52,8 @@ func start(ctx context.Context, c suite.Command, env []string, args ...string) (
 	return r, nil
 }
 
-// serve starts a server in a process group of its own and waits until it answers.
-func serve(ctx context.Context, server *exec.Cmd, answers func() error) error {
+// startServer starts a server in a process group of its own and waits until it answers.
+func startServer(ctx context.Context, server *exec.Cmd, answers func() error) error {
 	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := server.Start(); err != nil {
 		return err
@@ -64,14 +63,14 @@ func serve(ctx context.Context, server *exec.Cmd, answers func() error) error {
 		if err == nil {
 			return nil
 		}
-		if suite.Elapse(ctx, 20*time.Millisecond) != nil {
-			return errors.Join(err, end(server))
+		if suite.Sleep(ctx, 20*time.Millisecond) != nil {
+			return errors.Join(err, killGroup(server))
 		}
 	}
 }
 
-// end kills a server with all that it has started.
-func end(server *exec.Cmd) error {
+// killGroup kills a server with all that it has started.
+func killGroup(server *exec.Cmd) error {
 	err := syscall.Kill(-server.Process.Pid, syscall.SIGKILL)
 	server.Wait()
 	return err
@@ -86,9 +85,8 @@ func freePort() (string, error) {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port), l.Close()
 }
 
-// installed are the directories of programs that lie where a world hides what there is, with
-// the modules of node beside them.
-func installed(programs ...string) (list []string) {
+// hiddenDirs returns the directories of programs that a world would hide, with the node modules beside them.
+func hiddenDirs(programs ...string) (list []string) {
 	for _, name := range programs {
 		path, err := exec.LookPath(name)
 		if err != nil {
@@ -118,14 +116,14 @@ func signalName(s syscall.Signal) string {
 	return fmt.Sprintf("SIG%d", int(s))
 }
 
-// printed keeps what a command prints, and hands it on.
-type printed struct {
+// outputBuffer keeps the output of a command and passes it on.
+type outputBuffer struct {
 	mu   *sync.Mutex // of both streams
 	live func([]byte)
 	kept bytes.Buffer
 }
 
-func (p *printed) Write(b []byte) (int, error) {
+func (p *outputBuffer) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.live != nil {
@@ -133,9 +131,6 @@ func (p *printed) Write(b []byte) (int, error) {
 	}
 	return p.kept.Write(b)
 }
-
-// quoted makes one word of a shell's language.
-func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // version is the first line that a program prints.
 func version(ctx context.Context, args ...string) (string, error) {

@@ -35,7 +35,7 @@ type adapter interface {
 	Files() []string
 }
 
-// adapters are those that there are, by name. programs are those that were built.
+// adapters returns all adapters by name. programs are those that were built.
 func adapters(programs map[string]string) map[string]adapter {
 	return map[string]adapter{
 		"toold": toold{program: programs["toold"]},
@@ -69,8 +69,7 @@ func main() {
 	}
 }
 
-// closeOnExec keeps what this process has inherited from what it starts: a target that hands
-// on what it has would be blamed for it.
+// closeOnExec keeps the inherited descriptors of this process from targets, which would be blamed for passing them on.
 func closeOnExec() {
 	list, _ := os.ReadDir("/proc/self/fd")
 	for _, e := range list {

@@ -30,8 +30,7 @@ type result struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// verdicts are those of each suite, in the order of the tables; the second half is what
-// was not played.
+// verdicts are those of each suite, in the order of the tables.
 var verdicts = map[string][]string{
 	"wire":   {"passed", "failed", notApplicable, leftOut},
 	"policy": {"passed", "failed", notApplicable, leftOut},
@@ -57,7 +56,7 @@ type player struct {
 	version string
 	adapter adapter
 	stderr  io.Writer
-	alone   sync.RWMutex // held for writing by a case that is played again
+	alone   sync.RWMutex // write-locked by a case that is played again
 }
 
 // job is a case that can be played.
@@ -96,19 +95,19 @@ func (p *player) play(ctx context.Context, name string) (list []result, err erro
 func (p *player) jobs(ctx context.Context, name string) (list []job, end func() error, err error) {
 	switch end = func() error { return nil }; name {
 	case "wire", "policy":
-		list, end, err = p.protocol(ctx, name)
+		list, end, err = p.protocolJobs(ctx, name)
 	case "exec":
-		list, err = p.commands()
+		list, err = p.execJobs()
 	case "escape":
-		list, err = p.attacks()
+		list, err = p.escapeJobs()
 	}
 	return slices.DeleteFunc(list, func(j job) bool { return !p.o.pattern.MatchString(j.id) }), end, err
 }
 
 func (p *player) file(name string) string { return filepath.Join(p.built.cases, name+".jsonl") }
 
-// protocol are the cases about toold's protocol and its decisions.
-func (p *player) protocol(ctx context.Context, name string) (list []job, end func() error, err error) {
+// protocolJobs are the cases about toold's protocol and its decisions.
+func (p *player) protocolJobs(ctx context.Context, name string) (list []job, end func() error, err error) {
 	if p.target != "toold" {
 		return nil, nil, fmt.Errorf("the suite %s is about toold's own protocol: %s does not speak it", name, p.target)
 	}
@@ -119,15 +118,15 @@ func (p *player) protocol(ctx context.Context, name string) (list []job, end fun
 	} else {
 		cases, end, err = conformance.Policy(ctx, p.built.programs["toold"], p.built.dir, p.built.cases)
 	}
-	var one sync.Mutex // policy cases share their daemons
+	var serial sync.Mutex // policy cases share their daemons
 	for _, c := range cases {
 		list = append(list, job{c.ID, "", func(ctx context.Context) (string, string) {
 			if c.NotApplicable != "" {
 				return notApplicable, c.NotApplicable
 			}
 			if name == "policy" {
-				one.Lock()
-				defer one.Unlock()
+				serial.Lock()
+				defer serial.Unlock()
 			}
 			return p.trial(c.ID, func(base string) (reasons, late []string) { return c.Play(ctx, base) })
 		}})
@@ -135,7 +134,7 @@ func (p *player) protocol(ctx context.Context, name string) (list []job, end fun
 	return list, end, err
 }
 
-func (p *player) commands() (list []job, err error) {
+func (p *player) execJobs() (list []job, err error) {
 	lines, err := execution.Read(p.file("exec"), p.file("exec-own"))
 	for _, l := range lines {
 		if l.Err != nil {
@@ -146,7 +145,7 @@ func (p *player) commands() (list []job, err error) {
 	return list, err
 }
 
-func (p *player) attacks() (list []job, err error) {
+func (p *player) escapeJobs() (list []job, err error) {
 	cases, err := escape.Read(p.file("escape"), p.file("escape-own"))
 	for _, c := range cases {
 		list = append(list, job{c.ID, c.Own, func(ctx context.Context) (string, string) { return p.escape(ctx, c) }})
@@ -171,8 +170,7 @@ func (p *player) exec(ctx context.Context, c execution.Case) (verdict, why strin
 	var inapt error
 	verdict, why = p.trial(c.ID, func(base string) (reasons, late []string) {
 		reasons, late, err := execution.Play(ctx, p.adapter, base, c)
-		var why suite.NotApplicable
-		if errors.As(err, &why) {
+		if why, ok := errors.AsType[suite.NotApplicable](err); ok {
 			inapt = why
 			return nil, nil
 		}
@@ -187,7 +185,7 @@ func (p *player) exec(ctx context.Context, c execution.Case) (verdict, why strin
 	return verdict, why
 }
 
-// turn gives a case that is played again the machine for itself.
+// turn waits until a case may run: one that is played again runs alone.
 func (p *player) turn(again bool) (done func()) {
 	if again {
 		p.alone.Lock()

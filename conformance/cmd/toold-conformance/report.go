@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// report is what one suite came to on one target.
+// report has the results of one suite on one target.
 type report []result
 
 // played is now, on this kernel.
@@ -124,7 +124,7 @@ func (r report) reasons() (lines []string) {
 	return lines
 }
 
-// table prints what a suite came to on all targets.
+// table prints the results of a suite on all targets.
 func table(w io.Writer, name string, reports []report) {
 	reports = slices.DeleteFunc(slices.Clone(reports), func(r report) bool { return r[0].Suite != name })
 	fmt.Fprintf(w, "### %s\n\n| target | version | played | %s |\n|---|---|---|%s\n", name, strings.Join(verdicts[name], " | "), strings.Repeat("--:|", len(verdicts[name])))
@@ -138,12 +138,12 @@ func table(w io.Writer, name string, reports []report) {
 	}
 	fmt.Fprintln(w)
 	for _, r := range reports {
-		r.list(w)
+		r.printFailures(w)
 	}
 }
 
-// list names the cases that failed, and says why others were not played.
-func (r report) list(w io.Writer) {
+// printFailures names the cases that failed, and says why others were not played.
+func (r report) printFailures(w io.Writer) {
 	fmt.Fprintf(w, "%s:\n\n", r[0].Target)
 	for _, verdict := range []string{"failed", "escaped", "broken"} {
 		var ids []string

@@ -32,7 +32,7 @@ func (s srt) Version(ctx context.Context) (string, error) {
 	return version(ctx, s.program, "--version")
 }
 
-func (s srt) Files() []string { return installed(s.program, "node", "socat", "rg") }
+func (s srt) Files() []string { return hiddenDirs(s.program, "node", "socat", "rg") }
 
 func (s srt) Open(_ context.Context, at suite.Workspace) (suite.Session, error) {
 	write := []string{at.Dir, "/tmp"}
@@ -61,7 +61,7 @@ func (s srt) Run(ctx context.Context, c suite.Command) (suite.Result, error) {
 		return suite.Result{}, suite.NotApplicable("srt confines every command")
 	}
 	env := append(os.Environ(), "HOME="+s.at.Home)
-	r, err := start(ctx, c, append(env, s.at.Env...), s.program, "--settings", s.settings(), "bash", "-c", c.Script)
+	r, err := runProgram(ctx, c, append(env, s.at.Env...), s.program, "--settings", s.settings(), "bash", "-c", c.Script)
 	if r.Exit > 128 {
 		r.Signal = suite.UnknownSignal
 	}

@@ -58,7 +58,7 @@ func (ssh) Open(ctx context.Context, at suite.Workspace) (suite.Session, error) 
 		"ssh", "-F", "none", "-p", port, "-i", key, "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
 		"-o", "LogLevel=ERROR", "-o", "BatchMode=yes", "-S", filepath.Join(at.Scratch, "s"),
 	}
-	return s, serve(ctx, s.server, func() error { return s.ssh("-fNM", "127.0.0.1").Run() }) // one connection for all commands
+	return s, startServer(ctx, s.server, func() error { return s.ssh("-fNM", "127.0.0.1").Run() }) // one connection for all commands
 }
 
 func (s *sshSession) ssh(args ...string) *exec.Cmd {
@@ -73,15 +73,15 @@ func (s *sshSession) Run(ctx context.Context, c suite.Command) (suite.Result, er
 	case "single":
 		terminal = "-tt"
 	}
-	line := "cd " + quoted(c.Dir) + " && exec env"
+	line := "cd " + suite.Quote(c.Dir) + " && exec env"
 	for _, v := range c.Env {
-		line += " " + quoted(v)
+		line += " " + suite.Quote(v)
 	}
 	c.Dir, c.Env = s.at.Scratch, nil // of the client
-	return start(ctx, c, os.Environ(), s.ssh(terminal, "127.0.0.1", line+" bash -c "+quoted(c.Script)).Args...)
+	return runProgram(ctx, c, os.Environ(), s.ssh(terminal, "127.0.0.1", line+" bash -c "+suite.Quote(c.Script)).Args...)
 }
 
 func (s *sshSession) Close() error {
 	s.ssh("-O", "exit", "127.0.0.1").Run()
-	return end(s.server)
+	return killGroup(s.server)
 }

@@ -140,7 +140,7 @@ func (s *tooldSession) Run(ctx context.Context, c suite.Command) (suite.Result, 
 func (s *tooldSession) call(ctx context.Context, c suite.Command) (r suite.Result, ret message.ToolReturn, err error) {
 	id, script := message.NewID("call"), c.Script
 	for _, v := range c.Env {
-		script = "export " + quoted(v) + "\n" + script
+		script = "export " + suite.Quote(v) + "\n" + script
 	}
 	args := map[string]any{"command": script, "cwd": c.Dir, "terminal": c.Terminal, "timeout": c.Timeout.Milliseconds()}
 	defer context.AfterFunc(ctx, func() { s.agent.Cancel(id, "") })()

@@ -23,8 +23,8 @@ type Case struct {
 	Setup   string // a script that runs outside, before the daemon starts
 	Command string // what the call does: a script, or calls of other tools
 
-	// Beside is what a call in the background does meanwhile, in the conversation "beside".
-	// Conversation is that of the call. See playBeside.
+	// Beside is the script of a background call in the conversation "beside"; see startBackground. Conversation is that of
+	// the call.
 	Beside       string
 	Conversation string
 
@@ -56,7 +56,7 @@ var otherTools = regexp.MustCompile(`\b(read_file|write_file|edit_file) (\{.*?\}
 // calls are the calls that a command stands for, and how often they are made.
 func (c Case) calls() (list []suite.Call, times int, err error) {
 	times = 1
-	command := script(c.Command, wordedCommands())
+	command := translate(c.Command, commandPhrases())
 	if strings.HasSuffix(command, " in a loop") {
 		times = 200
 	}
@@ -87,9 +87,9 @@ func (c Case) CannotPlay() string {
 		return "only root can install a program of root's, for a case that is then played by somebody else"
 	}
 	for text, phrases := range map[string][]phrase{
-		c.Setup: wordedSetups(), c.Command: wordedCommands(), c.MustNotHappen: wordedChecks(), c.MustHappen: wordedChecks(),
+		c.Setup: setupPhrases(), c.Command: commandPhrases(), c.MustNotHappen: checkPhrases(), c.MustHappen: checkPhrases(),
 	} {
-		if why, ok := strings.CutPrefix(script(text, phrases), "- "); ok {
+		if why, ok := strings.CutPrefix(translate(text, phrases), "- "); ok {
 			return why
 		}
 	}

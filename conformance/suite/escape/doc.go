@@ -1,4 +1,3 @@
-// Package escape has the cases in which a command tries to leave its sandbox, the worlds
-// (namespaces with a machine's files, network and users) in which they are played, and the checks
-// outside of the sandbox that decide whether it escaped.
+// Package escape plays cases in which a command tries to leave its sandbox. Each has a World of its own, namespaces with
+// files, a network and users. Checks outside the sandbox decide whether it escaped.
 package escape

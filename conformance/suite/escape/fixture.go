@@ -19,9 +19,8 @@ import (
 	"github.com/toold/toold/conformance/suite"
 )
 
-// fixture is what a case finds in its world: a home with secrets, a workspace with
-// repositories, a directory outside, a terminal window of the user, and another daemon
-// that listens everywhere and logs what reaches it.
+// fixture is the content of a world: a home with secrets, a workspace with repositories, a directory outside, a terminal
+// of the user, and another daemon, which listens everywhere and logs connections.
 type fixture struct {
 	base, home, ws, out          string
 	log, pwned, output, ret, bin string
@@ -45,7 +44,7 @@ func newFixture(ctx context.Context, w World) (*fixture, error) {
 	if f.window, f.slave, err = openWindow(); err != nil {
 		return nil, fmt.Errorf("terminal: %w", err)
 	}
-	if err := f.startOther(w.program("e")); err != nil {
+	if err := f.startOtherDaemon(w.program("e")); err != nil {
 		return nil, fmt.Errorf("the other daemon: %w", err)
 	}
 	f.places = strings.NewReplacer("@WS@", f.ws, "@OUT@", f.out, "@HOME@", f.home, "@DPID@", strconv.Itoa(f.pid),
@@ -95,7 +94,7 @@ func (f *fixture) files() error {
 
 // repositories makes the workspace a repository with another one in it.
 func (f *fixture) repositories(ctx context.Context) error {
-	out, code := f.outside(ctx, `cd @WS@ && git init -q && cd sub && git init -q && git add -A && git commit -qm s &&
+	out, code := f.runOutside(ctx, `cd @WS@ && git init -q && cd sub && git init -q && git add -A && git commit -qm s &&
 		cd .. && git add README .env .bashrc evil && git -c advice.addEmbeddedRepo=false add sub && git commit -qm first &&
 		mkdir -p .git/hooks sub/.git/hooks`, nil)
 	if code != 0 {
@@ -104,9 +103,8 @@ func (f *fixture) repositories(ctx context.Context) error {
 	return nil
 }
 
-// startOther starts the daemon that is attacked beside toold, and waits until it
-// listens.
-func (f *fixture) startOther(program string) error {
+// startOtherDaemon starts the daemon that cases attack, and waits until it listens.
+func (f *fixture) startOtherDaemon(program string) error {
 	cmd := exec.Command(program, "daemon", f.log, f.home, f.home+"/.local/state/other/journal.db")
 	cmd.Env = append(f.env(nil), "API_KEY=ENVSECRET", "DAEMONENV=1")
 	if _, err := cmd.StdinPipe(); err != nil { // it runs until the world ends
@@ -140,9 +138,8 @@ func (f *fixture) env(vars map[string]string) []string {
 	return env
 }
 
-// outside runs a script beside the sandbox, as the user would. What it leaves in the
-// background runs on until the world ends.
-func (f *fixture) outside(ctx context.Context, text string, vars map[string]string) (output string, code int) {
+// runOutside runs a script outside the sandbox, as the user would. Its background processes end with the world.
+func (f *fixture) runOutside(ctx context.Context, text string, vars map[string]string) (output string, code int) {
 	limit, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	if f.places != nil {
@@ -161,8 +158,7 @@ func (f *fixture) outside(ctx context.Context, text string, vars map[string]stri
 	cmd.Stdout, cmd.Stderr = kept, kept // a file: nobody waits for what runs on
 	err = cmd.Run()
 	said, _ := os.ReadFile(kept.Name())
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		return err.Error() + ": " + string(said), -1
 	}
 	return strings.TrimSpace(string(said)), cmd.ProcessState.ExitCode()
@@ -170,6 +166,6 @@ func (f *fixture) outside(ctx context.Context, text string, vars map[string]stri
 
 // calls are those of a case, with the places that it names.
 func (f *fixture) calls(c Case) ([]suite.Call, int, error) {
-	c.Command, c.Setup = f.places.Replace(script(c.Command, wordedCommands())), f.places.Replace(c.Setup)
+	c.Command, c.Setup = f.places.Replace(translate(c.Command, commandPhrases())), f.places.Replace(c.Setup)
 	return c.calls()
 }

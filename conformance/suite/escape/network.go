@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-// resolve makes names be asked for at 127.0.0.53, where the world listens.
+// resolve sets 127.0.0.53, where the world listens, as the name server.
 func (w *World) resolve(resolver string) error {
 	own := filepath.Join(w.Base, "resolv.conf")
 	if err := os.WriteFile(own, []byte("nameserver 127.0.0.53\noptions timeout:1 attempts:1\n"), 0o644); err != nil {
@@ -28,10 +28,8 @@ func (w *World) resolve(resolver string) error {
 	return syscall.Mount(own, resolver, "", syscall.MS_BIND, "")
 }
 
-// MakeNetwork gives the loopback of the world the addresses of the internet and
-// of a cloud's metadata, and lets anybody listen on any port. All of 93.0.0.0/8 is
-// there, as all of 127.0.0.0/8 is, and only its first address is one that this
-// machine calls its own.
+// MakeNetwork gives the loopback of the world the addresses of internet hosts and of a cloud's metadata, and lets anyone
+// listen on any port. As with 127.0.0.0/8, all of 93.0.0.0/8 answers, but only its first address is assigned.
 func MakeNetwork() error {
 	s, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM, 0)
 	if err != nil {

@@ -7,13 +7,11 @@ import (
 	"strings"
 )
 
-// phrase gives the script for what a case says in words. "-" means that the case
-// cannot be played, and the rest of the script why.
-type phrase struct{ says, script string }
+// phrase has the script for a setup, command or check in words. A script that begins with "- " is the reason why the
+// case cannot be played.
+type phrase struct{ pattern, script string }
 
-// wordedSetups, wordedCommands and wordedChecks hold what the cases that were not
-// written as scripts say.
-func wordedSetups() []phrase {
+func setupPhrases() []phrase {
 	return []phrase{
 		{`^as root: install at (\S+) a root-owned`, `[ -u @OUT@/suid ]`}, // see makeWorld
 		{`^mount (a second filesystem|the home a second time) at `, `:`}, // see makeWorld
@@ -29,7 +27,7 @@ func wordedSetups() []phrase {
 	}
 }
 
-func wordedCommands() []phrase {
+func commandPhrases() []phrase {
 	return []phrase{
 		{`^write_file \{"path":"(\S+)/mnt/x"\}$`, `write_file {"path":"$1/mnt/x","content":"x"}`},
 		{`^write to its hooks$`, `echo x > @WS@/late/.git/hooks/h`},
@@ -40,8 +38,8 @@ func wordedCommands() []phrase {
 	}
 }
 
-func wordedChecks() []phrase {
-	return append(egressChecks(), []phrase{
+func checkPhrases() []phrase {
+	return append(egressPhrases(), []phrase{
 		{`^(tool returns )?status error$`, `[ "$$STATUS" = error ]`},
 		{`^status error that names the protected path$`, `[ "$$STATUS" = error ] && grep -q '\.git' "$$SBOUT"`},
 		{`^status error "read-only profile"$`, `[ "$$STATUS" = error ] && grep -q 'read-only' "$$SBOUT"`},
@@ -66,11 +64,11 @@ func wordedChecks() []phrase {
 	}...)
 }
 
-// script turns what a case says into a script.
-func script(text string, phrases []phrase) string {
+// translate returns the script for a text of a case.
+func translate(text string, phrases []phrase) string {
 	text = strings.TrimSpace(text)
 	for _, p := range phrases {
-		re := regexp.MustCompile(p.says)
+		re := regexp.MustCompile(p.pattern)
 		if m := re.FindStringSubmatchIndex(text); m != nil {
 			return string(re.ExpandString(nil, p.script, text, m))
 		}
@@ -78,8 +76,8 @@ func script(text string, phrases []phrase) string {
 	return text
 }
 
-// egressChecks are what such cases say in words.
-func egressChecks() []phrase {
+// egressPhrases are the checks of cases about connections by name.
+func egressPhrases() []phrase {
 	return []phrase{
 		{`^server sees a (request|connection)$`, `grep -qE 'HIT tcp:(203\.0\.113\.5|93\.184\.216\.66):' @LOG@`},
 		{`^DENY event with the name$`, `grep -q '"action":"deny"' "$$EVENTS"`},

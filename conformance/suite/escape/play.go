@@ -31,9 +31,9 @@ func play(ctx context.Context, w World, target suite.Target) Outcome {
 	defer cancel()
 	p := &player{w: w, target: target, vars: map[string]string{"STARTED": "0", "STATUS": "", "RC": "", "GROWTH": "0", "INJECTED": "0", "OTHERTTY": "0"}}
 	got, err := p.play(limit)
-	var inapt suite.NotApplicable
+	inapt, isInapt := errors.AsType[suite.NotApplicable](err)
 	switch {
-	case errors.As(err, &inapt):
+	case isInapt:
 		got = Outcome{Verdict: "not applicable", Why: string(inapt)}
 	case err != nil:
 		got = Outcome{Verdict: "broken", Why: "cannot be played: " + err.Error()}
@@ -61,7 +61,7 @@ func (p *player) play(ctx context.Context) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("the fixture: %w", err)
 	}
 	c := p.w.Case
-	late := strings.HasPrefix(c.ID, "tm-") // what changes once a shell waits for its script
+	late := strings.HasPrefix(c.ID, "tm-") // the setup changes what a warm shell was started with
 	if !late {
 		if err := p.setup(ctx); err != nil {
 			return Outcome{}, err
@@ -80,36 +80,35 @@ func (p *player) play(ctx context.Context) (Outcome, error) {
 			return Outcome{}, err
 		}
 	}
-	if err := p.playBeside(ctx); err != nil {
+	if err := p.startBackground(ctx); err != nil {
 		return Outcome{}, err
 	}
-	tool, text, during, err := p.act(ctx)
+	tool, text, during, err := p.runCalls(ctx)
 	if err != nil {
 		return Outcome{}, err
 	}
-	p.note()
+	p.setVars()
 	if why := c.didNotRun(tool, p.last); why != "" {
 		return Outcome{Verdict: "broken", Why: why, Output: lastOf(text)}, nil
 	}
 	return p.judge(ctx, during, text)
 }
 
-// mayRefuse reports whether a case is about what keeps a target from starting.
+// mayRefuse reports whether the target may refuse to start in a case.
 func (c Case) mayRefuse() bool {
 	return strings.HasPrefix(c.ID, "dg-") || c.Command == "daemon start"
 }
 
 // setup runs the script that comes before the call.
 func (p *player) setup(ctx context.Context) error {
-	out, code := p.f.outside(ctx, script(p.w.Case.Setup, wordedSetups()), p.vars)
+	out, code := p.f.runOutside(ctx, translate(p.w.Case.Setup, setupPhrases()), p.vars)
 	if code != 0 {
 		return fmt.Errorf("the setup ended with %d: %s", code, out)
 	}
 	return nil
 }
 
-// start starts the target and lets it serve a command: what it keeps ready is made
-// before the case begins.
+// start starts the target and runs a command, so that warm shells exist before the case begins.
 func (p *player) start(ctx context.Context) (err error) {
 	profile := p.w.Case.Profile
 	if p.w.Profile != "" {
@@ -123,8 +122,7 @@ func (p *player) start(ctx context.Context) (err error) {
 		Dir: p.f.ws, Home: p.f.home, Scratch: scratch, Profile: profile, Window: p.f.slave,
 		Env: []string{"SERVICE_API_KEY=ENVSECRET", "DAEMONENV=1", "GIT_CONFIG_NOSYSTEM=1"},
 	})
-	var refused *suite.Refusal
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*suite.Refusal](err); ok {
 		p.vars["RC"] = fmt.Sprint(refused.Exit)
 	}
 	if err == nil {
@@ -133,9 +131,9 @@ func (p *player) start(ctx context.Context) (err error) {
 	return err
 }
 
-// playBeside starts the call in the background, if the case has one, and waits until that has
-// made the file beside-ready in the workspace.
-func (p *player) playBeside(ctx context.Context) error {
+// startBackground starts the background call of the case, if any, and waits until it has made the file beside-ready in
+// the workspace.
+func (p *player) startBackground(ctx context.Context) error {
 	c := p.w.Case
 	if c.Beside == "" {
 		return nil
@@ -146,15 +144,14 @@ func (p *player) playBeside(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("the call beside: %w", err)
 	}
-	if out, code := p.f.outside(ctx, `for i in {1..1200}; do [ -e @WS@/beside-ready ] && exit; sleep 0.05; done; exit 1`, nil); code != 0 {
+	if out, code := p.f.runOutside(ctx, `for i in {1..1200}; do [ -e @WS@/beside-ready ] && exit; sleep 0.05; done; exit 1`, nil); code != 0 {
 		return fmt.Errorf("the call beside is not ready: %s", out)
 	}
 	return nil
 }
 
-// act makes the calls of the case. A check that looks for an open door runs while
-// the door would be open; its verdict is returned as during.
-func (p *player) act(ctx context.Context) (tool, text, during string, err error) {
+// runCalls makes the calls of the case. A check that connects to the call runs while it listens; during is its verdict.
+func (p *player) runCalls(ctx context.Context) (tool, text, during string, err error) {
 	calls, times, err := p.f.calls(p.w.Case)
 	if err != nil {
 		return "", "", "", err
@@ -164,7 +161,7 @@ func (p *player) act(ctx context.Context) (tool, text, during string, err error)
 	var live func([]byte)
 	open := false
 	if c := p.w.Case; strings.Contains(c.MustNotHappen, "/dev/tcp/") {
-		// Ends with the check, which begins when the call says that it listens, or is over.
+		// Ends with the check, which begins when the call prints that it listens, or has ended.
 		go func() {
 			<-opened
 			verdict, _ := p.check(ctx, c.MustNotHappen)
@@ -179,16 +176,16 @@ func (p *player) act(ctx context.Context) (tool, text, during string, err error)
 	} else {
 		looked <- ""
 	}
-	tool, text, err = p.try(ctx, calls, times, live)
+	tool, text, err = p.repeatCalls(ctx, calls, times, live)
 	if !open {
 		close(opened)
 	}
 	return tool, text, <-looked, err
 }
 
-// try makes calls so many times. Of many tries some lose their own race and are refused:
-// those that ran count, and the last try is not made before one has.
-func (p *player) try(ctx context.Context, calls []suite.Call, times int, live func([]byte)) (tool, text string, err error) {
+// repeatCalls makes the calls the given number of times, and with more than one further until one ran: attempts that
+// lose their own race are refused and do not count.
+func (p *player) repeatCalls(ctx context.Context, calls []suite.Call, times int, live func([]byte)) (tool, text string, err error) {
 	ran := false
 	for try := 0; try < times || times > 1 && !ran; try++ {
 		for _, call := range calls {
@@ -219,15 +216,14 @@ func (p *player) call(ctx context.Context, c suite.Call) (suite.Result, error) {
 		command.Dir = dir
 	}
 	r, err := p.session.Run(ctx, command)
-	var inapt suite.NotApplicable
-	if err != nil && !errors.As(err, &inapt) {
+	if _, inapt := errors.AsType[suite.NotApplicable](err); err != nil && !inapt {
 		return suite.Result{Exit: -1, Text: err.Error()}, nil // it did not run
 	}
 	return r, err
 }
 
-// note writes down how the last call ended for the scripts.
-func (p *player) note() {
+// setVars passes the result of the last call to the scripts.
+func (p *player) setVars() {
 	p.vars["STATUS"] = "error"
 	if p.last.Exit == 0 {
 		p.vars["STATUS"] = "success"
@@ -245,7 +241,7 @@ func (p *player) note() {
 	}
 }
 
-// didNotRun reports why nothing was tried: an attack that never ran was not blocked.
+// didNotRun returns why the command did not run, "" if it ran: an attack that never ran was not blocked.
 func (c Case) didNotRun(tool string, r suite.Result) string {
 	if tool != "bash" || c.mayRefuse() {
 		return ""
@@ -260,8 +256,8 @@ func (c Case) didNotRun(tool string, r suite.Result) string {
 	return ""
 }
 
-// logged is how long what listens in a world may take to log what has reached it.
-const logged = 250 * time.Millisecond
+// logDelay is how long the servers of a world may take to log a connection.
+const logDelay = 250 * time.Millisecond
 
 // judge runs the checks of the case.
 func (p *player) judge(ctx context.Context, during, text string) (Outcome, error) {
@@ -272,7 +268,7 @@ func (p *player) judge(ctx context.Context, during, text string) (Outcome, error
 	got := Outcome{Verdict: "usable", Output: lastOf(text)}
 	if c.MustNotHappen != "" {
 		verdict, why := p.check(ctx, c.MustNotHappen)
-		if verdict == "false" && strings.Contains(c.MustNotHappen, "@LOG@") && suite.Elapse(ctx, logged) == nil {
+		if verdict == "false" && strings.Contains(c.MustNotHappen, "@LOG@") && suite.Sleep(ctx, logDelay) == nil {
 			verdict, why = p.check(ctx, c.MustNotHappen)
 		}
 		switch {
@@ -295,14 +291,13 @@ func (p *player) judge(ctx context.Context, during, text string) (Outcome, error
 	return got, nil
 }
 
-// check runs a check of the case outside: true, false, or unknown where it is no
-// script.
+// check runs a check of the case outside. The verdict is true, false, or unknown if it is no script.
 func (p *player) check(ctx context.Context, text string) (verdict, why string) {
-	text = script(text, wordedChecks())
-	if out, code := p.f.outside(ctx, "bash -n -c "+quoted(p.f.places.Replace(text)), p.vars); code != 0 {
+	text = translate(text, checkPhrases())
+	if out, code := p.f.runOutside(ctx, "bash -n -c "+suite.Quote(p.f.places.Replace(text)), p.vars); code != 0 {
 		return "unknown", fmt.Sprintf("nobody knows how to check %q: %s", text, out)
 	}
-	out, code := p.f.outside(ctx, text, p.vars)
+	out, code := p.f.runOutside(ctx, text, p.vars)
 	switch code {
 	case 0:
 		return "true", ""
@@ -318,6 +313,3 @@ func lastOf(text string) string {
 	}
 	return text
 }
-
-// quoted makes one word of a shell's language.
-func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

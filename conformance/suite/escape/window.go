@@ -10,8 +10,7 @@ import (
 	"github.com/toold/toold/conformance/suite"
 )
 
-// openWindow opens a pair of terminals as a window of the user has one, raw and
-// without echo: nothing is in it but what somebody put there.
+// openWindow opens a pseudo-terminal as the user's window, raw and without echo: it has only what was written to it.
 func openWindow() (master, slave *os.File, err error) {
 	if master, slave, err = suite.OpenTerminal(); err != nil {
 		return nil, nil, err

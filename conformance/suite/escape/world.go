@@ -19,13 +19,10 @@ import (
 	"github.com/toold/toold/conformance/suite"
 )
 
-// A world is this very program, started again in namespaces of its own: what a case
-// attacks is not the machine on which it runs. It goes through two stages. The first has
-// the capabilities to make the world and gives them up, the second is an ordinary
-// process, or root's, and plays the case.
+// A world is this program, started again in namespaces of its own, so that a case does not attack the machine. The first
+// stage has the capabilities to make the world and drops them; the second, an ordinary process or root's, plays the case.
 //
-// Root gets no user namespace if it can do without: a call of root attacks with
-// all that root has.
+// Root gets a user namespace only if it needs one: a call of root attacks with all rights of root.
 const worldVariable = "TOOLD_CONFORMANCE_WORLD"
 
 // World is a case and the world in which it is played.
@@ -95,7 +92,7 @@ func (c Case) stopsNamespaces() bool {
 	return strings.HasPrefix(c.Setup, "user.max_user_namespaces=0")
 }
 
-// WorldAttributes are the namespaces of a world; bare: without one of users.
+// WorldAttributes are the namespaces of a world; bare: without a user namespace.
 func WorldAttributes(bare bool) *syscall.SysProcAttr {
 	sys := &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
@@ -121,8 +118,8 @@ func rootNeedsNoNamespace() bool {
 	return os.Getuid() == 0 && cmd.Run() == nil
 }
 
-// InWorld plays the case for which this process was started, if it is the inside of a
-// world, and reports that; open gives the target that a World names.
+// InWorld plays the case if this process was started for a world, and reports whether it was. open returns the target of
+// a World.
 func InWorld(open func(w World) suite.Target) bool {
 	text := os.Getenv(worldVariable)
 	if text == "" {
@@ -143,8 +140,7 @@ func InWorld(open func(w World) suite.Target) bool {
 	return true
 }
 
-// make makes the file systems and the network of a world, and begins its
-// second stage. It returns only if it cannot.
+// make makes the file systems and the network of a world and executes its second stage. It returns only on failure.
 func (w World) make() error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("private mounts: %w", err)
@@ -216,13 +212,13 @@ func (w *World) mountAll(list []kept) error {
 	return nil
 }
 
-// kept is a file or directory that is opened before what is around it goes.
+// kept is a file or directory that is opened before mounts cover it.
 type kept struct {
 	*os.File
 	at string // where it is in the world
 }
 
-// open opens what the world needs of the machine, and says where programs are from then on.
+// open opens the files of the machine that the world needs, and sets the new paths of the programs.
 func (w *World) open() (list []kept, err error) {
 	add := func(path, at string) {
 		f, e := os.Open(path)
@@ -240,8 +236,7 @@ func (w *World) open() (list []kept, err error) {
 	return list, err
 }
 
-// show makes what is kept appear in the world: a copy for each would be most of what a
-// world costs.
+// show mounts a kept file into the world. Copies would be most of the cost of a world.
 func (k kept) show() error {
 	defer k.Close()
 	info, err := k.Stat()
@@ -265,7 +260,7 @@ func touch(path string) error {
 	return f.Close()
 }
 
-// degrade takes from the world what the case says that its kernel lacks.
+// degrade takes from the world what the kernel of the case lacks.
 func (w *World) degrade() error {
 	if w.Case.stopsNamespaces() || w.Bare {
 		return os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0)
@@ -276,8 +271,8 @@ func (w *World) degrade() error {
 	return nil
 }
 
-// prepare makes what only who makes the world can: a file system in the workspace, or
-// a program of root's for a case that is then played by somebody else.
+// prepare makes what needs the capabilities of the first stage: a file system in the workspace, or a setuid program of
+// root for a case that an ordinary user plays.
 func (w *World) prepare() error {
 	switch {
 	case strings.HasPrefix(w.Case.Setup, "mount a second filesystem at "):
@@ -304,11 +299,10 @@ func (w *World) prepare() error {
 	return nil
 }
 
-// InstallsSetuid reports whether a case is about a program of root's. A call of root
-// has root's rights already, so that somebody else plays it.
+// InstallsSetuid reports whether a case is about a setuid program of root. An ordinary user plays it.
 func (c Case) InstallsSetuid() bool { return strings.HasPrefix(c.Setup, "as root: install at ") }
 
-// installSetuid puts a program into the world that makes whoever starts it root.
+// installSetuid installs a setuid program of root in the world.
 func (w *World) installSetuid() error {
 	program := filepath.Join(w.Base, "out", "suid")
 	text, err := os.ReadFile(w.program("e"))
@@ -318,8 +312,7 @@ func (w *World) installSetuid() error {
 	return errors.Join(os.MkdirAll(filepath.Dir(program), 0o755), os.WriteFile(program, text, 0o755), os.Chmod(program, 0o755|os.ModeSetuid))
 }
 
-// becomeOrdinary gives the world to an ordinary user, who has a name, a shell and the home
-// of the world. Whoever is one already gets these only.
+// becomeOrdinary gives the world to an ordinary user with a name, a shell and the home of the world.
 func (w *World) becomeOrdinary() error {
 	id := os.Getuid()
 	if id == 0 {

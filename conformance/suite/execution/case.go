@@ -24,15 +24,14 @@ type Case struct {
 
 	Arguments map[string]json.RawMessage
 	Options   Options
-	Expect    map[string]json.RawMessage // see execChecks and streamChecks
+	Expect    map[string]json.RawMessage // see runChecks and streamChecks
 
 	Auto          bool            // not used: every case is played
 	PeersMeasured json.RawMessage `json:"peers_measured"` // not used
 	MustFail      string          `json:"must_fail"`      // only in exec-false.jsonl: the reason with which the case fails
 }
 
-// Options is how a case is played. Times named …_at_ms count from the moment
-// at which the client is told that the command runs.
+// Options is how a case is played. Times named …_at_ms count from when the client learns that the command runs.
 type Options struct {
 	TTY       string            `json:"tty"` // off, single, split; split_pipe is played as split
 	TimeoutMS *int64            `json:"timeout_ms"`
@@ -112,7 +111,7 @@ func (f *FollowUp) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(command, &f.Command)
 }
 
-// Line is a case as it stands in a file. A case that cannot be read fails.
+// Line is a line of a file. A case that cannot be read fails.
 type Line struct {
 	Place string // file:line
 	Case  Case
@@ -122,8 +121,7 @@ type Line struct {
 // Read reads files of exec cases.
 func Read(paths ...string) ([]Line, error) { return suite.ReadLines(readExecCase, paths) }
 
-// readExecCase reads one case. What the runner does not know is an error, since a
-// case half understood would pass for the wrong reason.
+// readExecCase reads one case. Unknown fields are errors: a case that is half understood would pass for the wrong reason.
 func readExecCase(place string, text []byte) Line {
 	l := Line{Place: place}
 	var head struct{ ID string }
@@ -143,8 +141,7 @@ func readExecCase(place string, text []byte) Line {
 	return l
 }
 
-// complete generates what is too long to be written down and refuses a case that
-// expects what nobody checks.
+// complete generates long arguments and rejects a case with expectations that have no check.
 func (c *Case) complete() error {
 	for name, value := range c.Arguments {
 		target, ok := strings.CutSuffix(name, "_generator")
@@ -187,14 +184,13 @@ func (c *Case) Command() string {
 	return s
 }
 
-// Mark makes a case one that can be played beside others. Its long sleeps carry its
-// mark, so that its own processes can be told from others. Files that it names in
-// /tmp lie in its workspace instead, since commands have a /tmp of their own. A
-// variable of the case does not have the prefix that toold keeps for itself.
+// Mark changes a case so that it can be played beside others. Its long sleeps carry its mark, which identifies its
+// processes. Its files in /tmp are in its workspace instead, since commands have a /tmp of their own. Its variables get
+// another prefix than the one that toold reserves.
 func (c *Case) Mark(mark, workspace string) error {
 	c.Arguments = maps.Clone(c.Arguments)
 	if text, ok := c.Arguments["command"]; ok {
-		c.Arguments["command"] = sleeping.ReplaceAllFunc(text, func(found []byte) []byte {
+		c.Arguments["command"] = sleepPattern.ReplaceAllFunc(text, func(found []byte) []byte {
 			if longSleep(string(found)) {
 				return append(slices.Clip(found), mark...)
 			}
@@ -222,28 +218,26 @@ func Rewrite[T any](part *T, r *strings.Replacer) error {
 	return nil
 }
 
-// sleeping finds a command that sleeps.
-var sleeping = regexp.MustCompile(`\bsleep (\d+\.\d+)`)
+// sleepPattern finds a command that sleeps.
+var sleepPattern = regexp.MustCompile(`\bsleep (\d+\.\d+)`)
 
-// longSleep reports whether a sleep is one that a case wants to find, or not to
-// find, afterwards.
+// longSleep reports whether a sleep is so long that a case looks for it afterwards.
 func longSleep(text string) bool {
 	d, err := time.ParseDuration(strings.TrimPrefix(text, "sleep ") + "s")
 	return err == nil && d > time.Minute
 }
 
-// Asks reports whether a case expects something of which a name begins so.
-func (c *Case) Asks(prefixes ...string) bool {
+// Expects reports whether a case expects something of which a name begins so.
+func (c *Case) Expects(prefixes ...string) bool {
 	for name := range c.Expect {
-		if slices.ContainsFunc(prefixes, func(p string) bool { return len(name) >= len(p) && name[:len(p)] == p }) {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			return true
 		}
 	}
 	return false
 }
 
-// Timeout is the time of a call, ms. Where the end of it is not the point of a case
-// it is long enough for a busy machine: what takes too long is late, not wrong.
+// Timeout is the timeout of a call in ms. It is long enough for a busy machine unless the case is about timing.
 func (c *Case) Timeout(ms int64) int64 {
 	acted := c.Options.CancelAtMS != nil || c.Options.SignalAtMS != nil || c.Options.StepClockAtMS != nil
 	if ms <= 0 || acted || string(c.Expect["status"]) == `"timeout"` {

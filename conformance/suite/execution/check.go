@@ -34,15 +34,15 @@ func runChecks() map[string]func(r *run, want json.RawMessage) string {
 		},
 		"within_s": number(func(r *run, s float64) string {
 			limit := time.Duration(s * float64(time.Second))
-			if r.took > hopeless*limit {
-				return fmt.Sprintf("is %v: it took %v", limit, r.took)
+			if r.elapsed > hopelessFactor*limit {
+				return fmt.Sprintf("is %v: it took %v", limit, r.elapsed)
 			}
-			r.p.late.Check("within_s is", r.took, limit)
+			r.p.late.Check("within_s is", r.elapsed, limit)
 			return ""
 		}),
 		"min_s": number(func(r *run, s float64) string {
-			if r.took.Seconds() < s {
-				return fmt.Sprintf("is %v: it took %v", s, r.took)
+			if r.elapsed.Seconds() < s {
+				return fmt.Sprintf("is %v: it took %v", s, r.elapsed)
 			}
 			return ""
 		}),
@@ -67,10 +67,10 @@ func runChecks() map[string]func(r *run, want json.RawMessage) string {
 	}
 }
 
-// hopeless is how many times its limit a command takes that is not played again.
-const hopeless = 10
+// hopelessFactor times its limit is how long a command may take to be played again.
+const hopelessFactor = 10
 
-// ownExpectations are those that only the protocol of toold shows, or its daemon.
+// ownExpectations are those about the protocol or the daemon of toold.
 var ownExpectations = strings.Fields(`exit_codes_all truncated error_type reason results last_event events events_not spool_bytes
 	leftover_reported reassembled_exact stream_text_no_replacement rlimit_nofile_equals_daemon_start no_leak daemon_rss_growth_mb_max daemon_alive`)
 
@@ -96,16 +96,16 @@ func (r *run) noProcess(prefix string) string {
 	return NoProcess(r.p.c, prefix, r.p.mark, r.p.base, time.Second)
 }
 
-// NoProcess returns which process of a case has a command line that begins so, after soon
-// at the latest, or comes back after the time that the case names; "" is none.
+// NoProcess returns the process of a case whose command line still begins with prefix after soon, or does again within
+// the time that the case names; "" if there is none.
 func NoProcess(c Case, prefix, mark, base string, soon time.Duration) string {
-	suite.Within(soon, func() bool { return Alive(prefix, mark, base) == "" })
+	suite.Poll(soon, func() bool { return Alive(prefix, mark, base) == "" })
 	if line := Alive(prefix, mark, base); line != "" {
 		return "is still there: " + line
 	}
 	var after float64
 	if raw, ok := c.Expect["no_process_after_s"]; ok && json.Unmarshal(raw, &after) == nil {
-		suite.Within(time.Duration(after*float64(time.Second)), func() bool { return Alive(prefix, mark, base) != "" })
+		suite.Poll(time.Duration(after*float64(time.Second)), func() bool { return Alive(prefix, mark, base) != "" })
 		if line := Alive(prefix, mark, base); line != "" {
 			return "came back: " + line
 		}
@@ -113,9 +113,8 @@ func NoProcess(c Case, prefix, mark, base string, soon time.Duration) string {
 	return ""
 }
 
-// Alive returns the command line of a process that begins with prefix and belongs to a
-// case by its mark, its environment or its directory; "" if there is none. The name of the
-// program may be given in full.
+// Alive returns a process whose command line begins with prefix, with or without the directory of its program, and that
+// belongs to a case by its mark, environment or directory; "" if there is none.
 func Alive(prefix, mark, base string) string {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range files {
@@ -142,8 +141,8 @@ func belongs(proc, base string) bool {
 	return bytes.Contains(env, []byte(base)) || strings.HasPrefix(dir, base)
 }
 
-// killAll kills what a case has left.
-func killAll(mark, base string) {
+// killLeftovers kills the remaining processes of a case.
+func killLeftovers(mark, base string) {
 	files, _ := filepath.Glob("/proc/[0-9]*")
 	for _, proc := range files {
 		pid, _ := strconv.Atoi(filepath.Base(proc))

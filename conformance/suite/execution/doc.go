@@ -1,3 +1,3 @@
-// Package execution has the cases that run commands and look at what becomes of them: streams,
-// exit codes, signals, time limits, processes left behind.
+// Package execution plays cases that run commands and check their streams, exit codes, signals, time limits and the
+// processes left behind.
 package execution

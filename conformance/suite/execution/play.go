@@ -48,11 +48,11 @@ func Play(ctx context.Context, t suite.Target, base string, c Case) (reasons, la
 	if e := p.session.Close(); e != nil && err == nil {
 		reasons = append(reasons, e.Error())
 	}
-	killAll(p.mark, p.base)
+	killLeftovers(p.mark, p.base)
 	return reasons, p.late.All(), err
 }
 
-// needs says what no Session has of that which a case needs, "" if nothing.
+// needs returns what a case needs that no Session has, "" if nothing.
 func (c *Case) needs() string {
 	switch o := c.Options; {
 	case c.Own != "":
@@ -69,8 +69,7 @@ func (c *Case) needs() string {
 	return ""
 }
 
-// neutral reports whether a case has only options that any Session has, and expects
-// something that any shows.
+// neutral reports whether every Session has the options of a case and shows something that it expects.
 func (c *Case) neutral() bool {
 	o := c.Options
 	known := Options{
@@ -110,7 +109,7 @@ func WriteStartFiles(home, text string) (err error) {
 	return err
 }
 
-// repeat plays the case as often as it says, so many at once as it says.
+// repeat plays the case Options.Repeat times, Options.Parallel at once.
 func (p *player) repeat(ctx context.Context) (reasons []string, err error) {
 	workers := max(1, p.c.Options.Parallel)
 	for left := max(1, p.c.Options.Repeat, workers); left > 0 && len(reasons) == 0 && err == nil; left -= workers {
@@ -144,16 +143,16 @@ func (p *player) once(ctx context.Context) ([]string, error) {
 	return reasons, err
 }
 
-// usual is the time of commands whose time is not the point of a case.
+// usual is the timeout of commands in cases that are not about it.
 const usual = 30 * time.Second
 
 // run is one command of a case and how it ended.
 type run struct {
-	p      *player
-	result suite.Result
-	status string // exited, timeout, cancelled or spawn_error
-	took   time.Duration
-	token  string
+	p       *player
+	result  suite.Result
+	status  string // exited, timeout, cancelled or spawn_error
+	elapsed time.Duration
+	token   string
 }
 
 // run runs a command and compares what comes of it with what is expected.
@@ -182,10 +181,10 @@ func (p *player) run(ctx context.Context, script string, expect map[string]json.
 	}
 	begun := time.Now()
 	r.result, err = p.session.Run(limit, c)
-	r.took = time.Since(begun)
-	var inapt suite.NotApplicable
+	r.elapsed = time.Since(begun)
+	_, inapt := errors.AsType[suite.NotApplicable](err)
 	switch {
-	case errors.As(err, &inapt):
+	case inapt:
 		return nil, err
 	case closed(cancelled):
 		r.status = "cancelled"
@@ -200,8 +199,7 @@ func (p *player) run(ctx context.Context, script string, expect map[string]json.
 	return r.check(expect), nil
 }
 
-// canceller cancels a command at its time, which is not before it has said that it has
-// prepared itself, if it does. It returns what must hear what the command prints.
+// canceller cancels a command at its time, but not before its Announcement, if it has one. live must get its output.
 func (p *player) canceller(ctx context.Context, script string, cancel func()) (live func([]byte)) {
 	word := suite.Announcement(script)
 	ready, once := make(chan struct{}), sync.Once{}
@@ -210,7 +208,7 @@ func (p *player) canceller(ctx context.Context, script string, cancel func()) (l
 	}
 	// Ends when it has cancelled the command, or with the command.
 	go func() {
-		if suite.Elapse(ctx, time.Duration(*p.c.Options.CancelAtMS)*time.Millisecond) != nil {
+		if suite.Sleep(ctx, time.Duration(*p.c.Options.CancelAtMS)*time.Millisecond) != nil {
 			return
 		}
 		select {
@@ -238,8 +236,7 @@ func closed(c chan struct{}) bool {
 	}
 }
 
-// check holds the run against what is expected of it. What only toold's own protocol
-// shows is not.
+// check compares a run with what is expected, without ownExpectations.
 func (r *run) check(expect map[string]json.RawMessage) (reasons []string) {
 	for _, name := range slices.Sorted(maps.Keys(expect)) {
 		why := ""
@@ -256,17 +253,17 @@ func (r *run) check(expect map[string]json.RawMessage) (reasons []string) {
 		}
 	}
 	if len(reasons) > 0 {
-		reasons = append(reasons, fmt.Sprintf("it ended as %s after %v with %.600q", r.status, r.took.Round(time.Millisecond), fmt.Sprintf("%+v", r.result)))
+		reasons = append(reasons, fmt.Sprintf("it ended as %s after %v with %.600q", r.status, r.elapsed.Round(time.Millisecond), fmt.Sprintf("%+v", r.result)))
 	}
 	return reasons
 }
 
-func (r *run) stream(name string) Printed {
+func (r *run) stream(name string) Output {
 	text := map[string]string{"stdout": r.result.Stdout, "stderr": r.result.Stderr, "combined": r.result.Stdout + r.result.Stderr}[name]
 	if r.p.c.Options.TTY != "off" {
 		text = strings.ReplaceAll(text, "\r\n", "\n") // as most terminals have it
 	}
-	return Printed{text, text, int64(len(text))}
+	return Output{text, text, int64(len(text))}
 }
 
 // TokenName is how the script of a case names the token of its call.
