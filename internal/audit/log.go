@@ -168,7 +168,7 @@ func newLogged(rec journal.Record) logged {
 }
 
 func (l *Log) wants(rec journal.Record) bool {
-	if l.Text == "" || strings.Contains(newLogged(rec).text, l.Text) || journal.Contains(rec.Arguments, l.Text) {
+	if l.Text == "" || strings.Contains(newLogged(rec).text, l.Text) || rec.Mentions(l.Text) {
 		return true
 	}
 	ret, err := message.Record(rec.Result).Return()

@@ -82,10 +82,13 @@ func newTextSearch(text string, hash hasher) *textSearch {
 	return s
 }
 
-func (s *textSearch) in(text []byte) bool { return Contains(text, s.text) }
+func (s *textSearch) in(text []byte) bool { return contains(text, s.text) }
 
-// Contains reports whether a text is in JSON, as it is or in a string with any escapes.
-func Contains(body []byte, text string) bool {
+// Mentions reports whether a text is in the arguments of a call.
+func (c *Call) Mentions(text string) bool { return contains(c.Arguments, text) }
+
+// contains reports whether a text is in JSON, as it is or in a string with any escapes.
+func contains(body []byte, text string) bool {
 	return bytes.Contains(body, []byte(text)) || bytes.IndexByte(body, '\\') >= 0 && bytes.Contains(unescaped(body), []byte(text))
 }
 

@@ -102,10 +102,13 @@ func (p *pieces) open(of Proc) {
 // sameTable reports whether two threads have one table of open files (kcmp(2)).
 func sameTable(a, b string) bool {
 	const files = 2 // KCMP_FILES
-	one, err := strconv.Atoi(filepath.Base(a))
-	other, err2 := strconv.Atoi(filepath.Base(b))
+	one, errA := strconv.Atoi(filepath.Base(a))
+	other, errB := strconv.Atoi(filepath.Base(b))
+	if errors.Join(errA, errB) != nil {
+		return false
+	}
 	order, _, e := unix.Syscall6(unix.SYS_KCMP, uintptr(one), uintptr(other), files, 0, 0, 0)
-	return err == nil && err2 == nil && e == 0 && order == 0
+	return e == 0 && order == 0
 }
 
 // descriptor adds an open file, or notes that a socket holds others that were sent over it.
