@@ -102,13 +102,11 @@ func (p *pieces) open(of Proc) {
 // sameTable reports whether two threads have one table of open files (kcmp(2)).
 func sameTable(a, b string) bool {
 	const files = 2 // KCMP_FILES
-	one, errA := strconv.Atoi(filepath.Base(a))
-	other, errB := strconv.Atoi(filepath.Base(b))
-	if errors.Join(errA, errB) != nil {
-		return false
-	}
+	one, err := strconv.Atoi(filepath.Base(a))
+	other, err2 := strconv.Atoi(filepath.Base(b))
 	order, _, e := unix.Syscall6(unix.SYS_KCMP, uintptr(one), uintptr(other), files, 0, 0, 0)
-	return e == 0 && order == 0
+	named := err == nil && err2 == nil
+	return named && e == 0 && order == 0
 }
 
 // descriptor adds an open file, or notes that a socket holds others that were sent over it.
@@ -121,7 +119,8 @@ func (p *pieces) descriptor(dir, fd string) {
 	if strings.HasPrefix(to, "socket:") {
 		info, err := os.ReadFile(dir + "/fdinfo/" + fd)
 		_, sent, _ := strings.Cut(string(info), "scm_fds: ")
-		p.hidden = p.hidden || sent != "" && !strings.HasPrefix(sent, "0\n")
+		holds := sent != "" && sent[0] != '0'
+		p.hidden = p.hidden || holds
 		p.fails(err)
 		return
 	}
