@@ -1,8 +1,11 @@
 package quarantine_test
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -153,5 +156,67 @@ func TestRemovingAnItemFollowsNoLink(t *testing.T) {
 	}
 	if list, err := os.ReadDir(store); err != nil || len(list) != 0 {
 		t.Errorf("%v is left: %v", list, err)
+	}
+}
+
+// TestAnItemThatFindsNoRoomStaysWhole puts items back to another file system, which is full at first.
+func TestAnItemThatFindsNoRoomStaysWhole(t *testing.T) {
+	t.Parallel()
+	ws := os.Getenv("PLAY_WORKSPACE")
+	if ws == "" {
+		ws, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := exec.CommandContext(t.Context(), "unshare", "-rm", "mount", "-t", "tmpfs", "none", ws).Run(); err != nil {
+			t.Skipf("nothing can be mounted here: %v", err)
+		}
+		c := exec.CommandContext(t.Context(), "unshare", "-rm", os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+		c.Env = append(os.Environ(), "PLAY_WORKSPACE="+ws)
+		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: "+t.Name()) {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	if err := unix.Mount("none", ws, "tmpfs", 0, "size=64k"); err != nil {
+		t.Fatal(err)
+	}
+	large := strings.Repeat("x", 100_000)
+	for _, name := range []string{"file", "dir", strings.Repeat("n", 255)} {
+		store := t.TempDir()
+		cell := filepath.Join(store, "20260101T000000.000Z-ONE")
+		kept := filepath.Join(cell, "taken")
+		file := kept
+		if name == "dir" {
+			put(t, kept+"/sub/a")
+			file = kept + "/sub/large"
+		}
+		put(t, cell+"/taken-from")
+		for path, text := range map[string]string{file: large, cell + "/taken-from": filepath.Join(ws, name) + "\n"} {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := quarantine.Restore(store, filepath.Base(cell)); !errors.Is(err, unix.ENOSPC) {
+			t.Errorf("on a full disk: %v", err)
+		}
+		if left, err := os.ReadDir(ws); err != nil || len(left) != 0 {
+			t.Errorf("a part of %.9s is left: %v, %v", name, left, err)
+		}
+		if err := unix.Mount("none", ws, "tmpfs", unix.MS_REMOUNT, "size=1m"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := quarantine.Restore(store, filepath.Base(cell)); err != nil {
+			t.Error(err)
+		}
+		if b, err := os.ReadFile(filepath.Join(ws, name) + strings.TrimPrefix(file, kept)); err != nil || string(b) != large {
+			t.Errorf("put back are %d bytes, %v", len(b), err)
+		}
+		if left, err := os.ReadDir(ws); err != nil || len(left) != 1 {
+			t.Errorf("beside %.9s is %v, %v", name, left, err)
+		}
+		if err := errors.Join(os.RemoveAll(filepath.Join(ws, name)), unix.Mount("none", ws, "tmpfs", unix.MS_REMOUNT, "size=64k")); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package quarantine
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -48,11 +49,40 @@ func (i Item) putBack() error {
 	if _, err := nofollow.Stat(dir, name); err == nil {
 		return os.ErrExist
 	}
-	k := copier{left: &Batch{bytes: i.Bytes, entries: math.MaxInt}}
-	if err := k.copy(entry{cell, taken}, entry{dir, name}, nil); err != nil || len(k.omitted) > 0 {
-		return errors.Join(err, errors.New(strings.Join(k.omitted, "; ")))
+	whole := ".toold-" + rand.Text()
+	k := copier{left: &Batch{bytes: i.Bytes, entries: math.MaxInt - 1}}
+	err = k.copy(entry{cell, taken}, entry{dir, whole}, nil)
+	if len(k.omitted) > 0 {
+		err = errors.Join(err, errors.New(strings.Join(k.omitted, "; ")))
+	}
+	if err == nil {
+		err = unix.Syncfs(dir) // the item is discarded next
+	}
+	if err == nil {
+		err = rename(dir, whole, name)
+	}
+	if err != nil {
+		return errors.Join(err, nofollow.RemoveAll(dir, whole))
 	}
 	return nil
+}
+
+// rename renames an entry of a directory and replaces nothing, also on file systems that cannot do
+// both at once (EINVAL), such as NFS.
+func rename(dir int, from, to string) error {
+	err := unix.Renameat2(dir, from, dir, to, unix.RENAME_NOREPLACE)
+	if !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	if err = unix.Linkat(dir, from, dir, to, 0); err == nil {
+		return unix.Unlinkat(dir, from, 0)
+	}
+	if errors.Is(err, unix.EPERM) { // a directory
+		if err = unix.Mkdirat(dir, to, 0o700); err == nil {
+			err = unix.Renameat(dir, from, dir, to)
+		}
+	}
+	return err
 }
 
 func removeItem(quarantine, id string) error {

@@ -141,7 +141,10 @@ func (k *copier) copyDir(from, to entry, path []string) error {
 		return err
 	}
 	defer unix.Close(dst)
-	names, _ := in.Readdirnames(k.left.entries + 1) // a partial list counts
+	names, err := in.Readdirnames(k.left.entries + 1) // a partial list counts
+	if err != nil && err != io.EOF {
+		k.omit(path, from.name, "not all of it: "+err.Error())
+	}
 	path = append(path[:len(path):len(path)], from.name)
 	for _, name := range names {
 		if err := k.copy(entry{src, name}, entry{dst, name}, path); err != nil {
