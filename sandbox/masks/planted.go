@@ -34,8 +34,9 @@ func (t *Tracker) planted(n *name, fresh bool) {
 			many = many || c.fresh >= Most && c.fresh%often == 0
 		}
 	}
-	special := brought && n.reads && !n.link && now.special
-	if special || many && !t.fits() {
+	special := now.special && n.reads && !n.link
+	byCall := special && brought
+	if byCall || many && !t.fits() {
 		for c := range t.active {
 			c.violated()
 		}

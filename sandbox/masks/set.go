@@ -197,10 +197,9 @@ func (b *builder) asked(e policy.Effect, n *name, rule string) bool {
 	is := n.path == e.Path || n.path == e.Canonical || n.target == e.Canonical
 	return slices.ContainsFunc([]string{e.Path, e.Canonical}, func(path string) bool {
 		asked, ok := b.by.Blocks(e.Kind, path, true)
-		if !ok || asked.Action != policy.Ask || asked.Rule != rule {
-			return false
-		}
-		return is || e.Tree && asked.Tree && paths.Below(n.path, path)
+		byRule := ok && asked.Action == policy.Ask && asked.Rule == rule
+		inTree := e.Tree && asked.Tree && paths.Below(n.path, path)
+		return byRule && (is || inTree)
 	})
 }
 
