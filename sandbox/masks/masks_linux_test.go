@@ -96,9 +96,9 @@ func TestADirectoryIsOneMaskUnlessSomethingInItIsLeftOut(t *testing.T) {
 	p.equal(p.masked(p.policy), "+fixed", "a/secrets", "asked", "b/secrets/x", "b/secrets/y")
 	one := filepath.Join(p.ws, "asked/a/b")
 	yes := policy.Effect{Kind: policy.Read, Path: one, Canonical: one}
-	p.equal(p.masked(p.policy, yes), "+fixed", "a/secrets", "asked/a/c", "asked/d", "b/secrets/x", "b/secrets/y")
+	p.equal(p.masked(p.policy, yes), "+asked", "+fixed", "a/secrets", "asked/a/c", "asked/d", "b/secrets/x", "b/secrets/y")
 	all := filepath.Join(p.ws, "asked")
-	p.equal(p.masked(p.policy, policy.Effect{Kind: policy.Read, Path: all, Canonical: all, Tree: true}), "+fixed", "a/secrets", "b/secrets/x", "b/secrets/y")
+	p.equal(p.masked(p.policy, policy.Effect{Kind: policy.Read, Path: all, Canonical: all, Tree: true}), "+asked", "+fixed", "a/secrets", "b/secrets/x", "b/secrets/y")
 	p.equal(p.masked(p.policy, policy.Effect{Kind: policy.Read, Path: p.ws, Canonical: p.ws, Tree: true}), "+fixed", "a/secrets", "asked", "b/secrets/x", "b/secrets/y")
 }
 
