@@ -152,8 +152,6 @@ func refusal(name string, v value, old variable) string {
 	return ""
 }
 
-const fixedNames = "UID EUID PPID BASHOPTS SHELLOPTS BASH_VERSINFO"
-
 func (w *walker) unset(args []word, s *state, source string) {
 	funcs, vars := true, true
 	for _, a := range args {

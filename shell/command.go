@@ -245,9 +245,6 @@ func isBody(body *syntax.Stmt) bool {
 const reservedNames = "declare typeset local export readonly nameref let time coproc eval exec command builtin cd pushd popd set unset " +
 	"shopt source . trap exit return break continue shift command_not_found_handle"
 
-// maxTurns bounds iterations that change directories.
-const maxTurns = 3
-
 type loop struct {
 	calls             int // enclosing functions
 	breaks, continues *state

@@ -19,7 +19,7 @@ type declaration struct {
 func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	d := declaration{builtin: c.Variant.Value}
 	if w.posix {
-		splits := func(as *syntax.Assign) bool { return as.Value != nil && slices.ContainsFunc(as.Value.Parts, unquoted) }
+		splits := func(as *syntax.Assign) bool { _, plain := plainText(as.Value); return as.Value != nil && !plain }
 		w.otherShell(d.builtin, slices.ContainsFunc(c.Args, splits), s, w.text(c))
 	}
 	if !listed("declare typeset local export readonly", d.builtin) {
@@ -37,15 +37,6 @@ func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	for _, set := range then {
 		set()
 	}
-}
-
-// unquoted reports whether a part may become several words.
-func unquoted(p syntax.WordPart) bool {
-	switch p.(type) {
-	case *syntax.SglQuoted, *syntax.DblQuoted:
-		return false
-	}
-	return strings.ContainsAny(literalOf(p), "*?[~") || literalOf(p) == ""
 }
 
 // declareArg returns a function that sets an argument: all are expanded first.

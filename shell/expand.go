@@ -52,10 +52,8 @@ func (w *walker) parameter(name string, s *state) value {
 	switch {
 	case name == "#" && s.params.count() >= 0:
 		return value{text: strconv.Itoa(s.params.count())}
-	case name == "!" && s.jobless:
-		return value{dynamic: true, number: true, orEmpty: true}
 	case len(name) == 1 && strings.Contains("?#$!", name), listed(numericNames, name) && !w.posix:
-		return someNumber()
+		return value{dynamic: true, number: true, orEmpty: name == "!" && s.jobless}
 	case name == "-":
 		return unknown()
 	case name == "PWD" && len(s.dirs) == 1:
@@ -71,6 +69,7 @@ func (w *walker) parameter(name string, s *state) value {
 }
 
 const (
+	fixedNames   = "UID EUID PPID BASHOPTS SHELLOPTS BASH_VERSINFO"
 	numericNames = "RANDOM SRANDOM SECONDS LINENO UID EUID PPID BASHPID EPOCHSECONDS BASH_SUBSHELL OPTIND HISTCMD"
 	shellNames   = "PWD OLDPWD IFS BASH BASHOPTS SHELLOPTS BASH_VERSION BASH_VERSINFO BASH_ARGV0 BASH_ARGV BASH_ARGC BASH_COMMAND " +
 		"BASH_SOURCE BASH_LINENO BASH_REMATCH BASH_EXECUTION_STRING DIRSTACK FUNCNAME GROUPS HOSTNAME HOSTTYPE MACHTYPE OSTYPE OPTARG " +

@@ -236,7 +236,7 @@ func (w *walker) made(pattern string, s *state) (names []string) {
 	w.steps -= len(s.disk.marks) / 8
 	pattern = widened(filepath.Clean(pattern))
 	for name, m := range s.disk.marks {
-		if ok, err := filepath.Match(pattern, name); m != repository && (ok || err != nil || pattern == "*") {
+		if ok, err := filepath.Match(pattern, name); m != repository && (ok || err != nil) {
 			names = append(names, name)
 		}
 	}
@@ -256,8 +256,6 @@ func (w *walker) glob(pattern string) ([]string, bool) {
 	}
 	return g.names, g.complete
 }
-
-const globSteps = 20
 
 func operandText(name string) string {
 	if strings.HasPrefix(name, "-") {

@@ -43,11 +43,8 @@ func (w *walker) descriptor(r *syntax.Redirect) {
 	if strings.HasPrefix(r.N.Value, "{") {
 		w.opaque("a redirection sets a variable", w.text(r))
 	}
-	if len(r.N.Value) > 1 && w.posix {
-		w.opaque(otherShell, w.text(r)) // as a word, and a redirection of standard output
-	}
-	if len(r.N.Value) > 1 && r.N.Value[0] >= '5' {
-		w.opaque("bash itself may use this descriptor, for a process substitution", w.text(r))
+	if len(r.N.Value) > 1 && (w.posix || r.N.Value[0] >= '5') {
+		w.opaque("bash itself may use this descriptor, for a process substitution, and dash takes it for a word", w.text(r))
 	}
 }
 

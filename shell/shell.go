@@ -31,6 +31,8 @@ const (
 	maxPaths  = 1 << 18 // length of all paths
 	maxLinks  = 64      // symbolic links that are created or moved
 	maxNames  = 32      // trees whose names go through a pipe
+	maxTurns  = 3       // iterations that change directories
+	globSteps = 20      // the cost of a pattern
 )
 
 // Options describe where scripts run.
