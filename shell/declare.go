@@ -19,7 +19,11 @@ type declaration struct {
 func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	d := declaration{builtin: c.Variant.Value}
 	if w.posix {
-		splits := func(as *syntax.Assign) bool { _, plain := plainText(as.Value); return as.Value != nil && !plain }
+		splits := func(as *syntax.Assign) bool {
+			_, plain := plainText(as.Value)
+			quoted := as.Value != nil && len(as.Value.Parts) == 1 && strings.ContainsAny(w.text(as.Value)[:1], `'"`)
+			return as.Value != nil && !plain && !quoted
+		}
 		w.otherShell(d.builtin, slices.ContainsFunc(c.Args, splits), s, w.text(c))
 	}
 	if !listed("declare typeset local export readonly", d.builtin) {

@@ -54,11 +54,9 @@ func (w *walker) parameter(name string, s *state) value {
 		return value{text: strconv.Itoa(s.params.count())}
 	case len(name) == 1 && strings.Contains("?#$!", name), listed(numericNames, name) && !w.posix:
 		return value{dynamic: true, number: true, orEmpty: name == "!" && s.jobless}
-	case name == "-":
-		return unknown()
 	case name == "PWD" && len(s.dirs) == 1:
 		return value{text: s.dirs[0]}
-	case setByShell(name):
+	case name == "-", setByShell(name):
 		return unknown()
 	}
 	v := s.get(name)

@@ -131,11 +131,8 @@ func plainText(wd *syntax.Word) (text string, ok bool) {
 	if wd == nil || len(wd.Parts) != 1 {
 		return "", false
 	}
-	lit, ok := wd.Parts[0].(*syntax.Lit)
-	if !ok || lit.Value == "" || strings.ContainsAny(lit.Value, "~\\*?[]{}") {
-		return "", false
-	}
-	return lit.Value, true
+	text = literalOf(wd.Parts[0])
+	return text, text != "" && !strings.ContainsAny(text, "~\\*?[]{}")
 }
 
 func literalOf(p syntax.WordPart) string {
