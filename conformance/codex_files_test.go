@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,6 +74,10 @@ func TestCodexReadsAndWritesFiles(t *testing.T) {
 	c.must("fs/walk", map[string]any{"path": "file://" + r.site.workspace, "options": options, "sandbox": nil}, &walk)
 	if n := len(walk.Entries); n != 2 || walk.Entries[1].Path != r.uri("sub/a%20b.txt") || walk.Entries[1].Kind != "file" || walk.Truncated {
 		t.Errorf("the walk found %+v", walk)
+	}
+	c.must("fs/walk", map[string]any{"path": "file:///", "options": map[string]any{"maxDepth": 1, "maxDirectories": 1, "maxEntries": 1000}, "sandbox": nil}, &walk)
+	if !slices.ContainsFunc(walk.Entries, func(e struct{ Path, Kind string }) bool { return e.Path == "file:///etc" }) {
+		t.Errorf("the walk of / found %+v", walk)
 	}
 	c.must("fs/open", map[string]any{"handleId": "h", "path": r.uri("sub/a%20b.txt"), "sandbox": nil}, nil)
 	var block struct {

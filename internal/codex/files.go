@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -177,9 +178,10 @@ func (c *Connection) walk(root file, a walkParams) (any, *rpcError) {
 				if truncated = len(entries) == entryLimit; truncated {
 					break
 				}
-				entries = append(entries, object{"path": uriOf(dir + "/" + n.Name), "kind": n.Kind})
+				path := filepath.Join(dir, n.Name)
+				entries = append(entries, object{"path": uriOf(path), "kind": n.Kind})
 				if n.Kind == "directory" {
-					below = append(below, dir+"/"+n.Name)
+					below = append(below, path)
 				}
 			}
 		}
