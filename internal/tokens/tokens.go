@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -156,7 +157,7 @@ func Read(file string) (Token, error) {
 	if info.Mode().Perm()&0o077 != 0 {
 		return Token{}, fmt.Errorf("the token %s can be read by others; take that away: chmod 600 %s", file, file)
 	}
-	text, err := os.ReadFile(file)
+	text, err := io.ReadAll(f)
 	if err != nil {
 		return Token{}, fmt.Errorf("cannot read a token: %w", err)
 	}
