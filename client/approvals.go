@@ -34,6 +34,7 @@ func (c *Client) Approvals(ctx context.Context, events ApprovalEvents) error {
 		seen[r.ID] = true
 	}
 	resolved := func(r message.ApprovalResolved) {
+		delete(seen, r.ID)
 		if events.Resolved != nil {
 			events.Resolved(r)
 		}
