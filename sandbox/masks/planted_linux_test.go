@@ -150,3 +150,38 @@ func TestACallMakesNothingThatWasThereBefore(t *testing.T) {
 		}
 	}
 }
+
+// What a call has made in one directory, and another moves to a name with a rule, counts as made by the second.
+func TestWhatIsMovedBelowRulesWithItsDirectoryDoesNotStay(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, policy.File{Paths: []policy.Rule{
+		rule("secrets", policy.Deny, nil, "${workspace}/secrets/**"), rule("way", policy.Deny, nil, "${workspace}/conf/deep/secret"),
+	}}, "other/x")
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, err := p.Begin(p.policy, nil, true, func() {})
+	do(err)
+	do(os.Mkdir(p.ws+"/stage", 0o700))
+	do(unix.Mkfifo(p.ws+"/stage/fifo", 0o600))
+	do(os.Mkdir(p.ws+"/stage2", 0o700))
+	p.link("../other", "stage2/deep")
+	first.End()
+	for born := time.Now(); !nofollow.Stamp().After(born); {
+		runtime.Gosched()
+	}
+	second, err := p.Begin(p.policy, nil, true, func() {})
+	do(err)
+	do(os.Rename(p.ws+"/stage", p.ws+"/secrets"))
+	do(os.Rename(p.ws+"/stage2", p.ws+"/conf"))
+	_, removed := second.End()
+	var gone []string
+	for _, i := range removed {
+		gone = append(gone, strings.TrimPrefix(i.Path, p.ws+"/"))
+	}
+	slices.Sort(gone)
+	p.equal(gone, "conf/deep", "secrets/fifo")
+}

@@ -16,7 +16,7 @@ import (
 )
 
 // Listed records the entries of a directory. It reports whether one has a rule.
-func (t *Tracker) Listed(dir string, entries []fs.DirEntry) (matters bool) {
+func (t *Tracker) Listed(dir string, entries []fs.DirEntry, moved bool) (matters bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	there := map[string]bool{}
@@ -24,7 +24,7 @@ func (t *Tracker) Listed(dir string, entries []fs.DirEntry) (matters bool) {
 		path := dir + "/" + e.Name()
 		if t.wants(path) || e.Type()&fs.ModeSymlink != 0 && t.isWay(path) {
 			there[path] = true
-			t.look(path, false)
+			t.look(path, moved)
 		}
 	}
 	for path := range t.names[dir] {
@@ -63,7 +63,7 @@ func (t *Tracker) Changed(path string) {
 		clear(t.repos)
 	}
 	switch info, err := t.lstat(path); {
-	case errors.Is(err, syscall.EACCES):
+	case err != nil && !isGone(err):
 		return
 	case err != nil || !info.IsDir():
 		for _, n := range t.names.below(path) {
@@ -111,7 +111,7 @@ func (t *Tracker) look(path string, came bool) {
 	fresh, err := t.see(path)
 	was := t.names.at(path)
 	switch {
-	case errors.Is(err, syscall.EACCES):
+	case err != nil && !isGone(err):
 		return
 	case fresh == nil:
 		t.forget(path)
@@ -131,6 +131,11 @@ func (t *Tracker) look(path string, came bool) {
 	t.last = nil
 	t.replaced(fresh)
 	t.planted(fresh, was == nil)
+}
+
+// isGone reports whether an error says that a path is missing, or that calls cannot open it.
+func isGone(err error) bool {
+	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EPERM)
 }
 
 // lstat examines a path. It opens the directories below the root that calls may have closed: EACCES
@@ -159,8 +164,8 @@ func (t *Tracker) resolve(path string) (target string, err error) {
 		if !errors.As(err, &closed) || closed.Err != syscall.EACCES {
 			break
 		}
-		if _, err = t.lstat(closed.Path); err != nil {
-			break
+		if _, failed := t.lstat(closed.Path); failed != nil {
+			return "", failed
 		}
 	}
 	return target, err

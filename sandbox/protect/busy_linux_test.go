@@ -132,10 +132,10 @@ type sightOf struct {
 	changed int
 }
 
-func (s *sightOf) Listed(string, []fs.DirEntry) bool { return false }
-func (s *sightOf) Wants(path string, _ bool) bool    { return path == s.path }
-func (s *sightOf) Changed(string)                    { s.changed++ }
-func (s *sightOf) Moved(string, string) (more bool)  { return false }
+func (s *sightOf) Listed(string, []fs.DirEntry, bool) bool { return false }
+func (s *sightOf) Wants(path string, _ bool) bool          { return path == s.path }
+func (s *sightOf) Changed(string)                          { s.changed++ }
+func (s *sightOf) Moved(string, string) (more bool)        { return false }
 
 // However much other calls change, what happened before is shown before the next one begins.
 func TestAFileThatWasSavedIsSeenBehindAFloodOfChanges(t *testing.T) {

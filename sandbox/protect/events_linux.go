@@ -238,7 +238,7 @@ func (w *Watcher) returned(f *directory) {
 		w.tree.retry(f)
 	}
 	if f.sighted {
-		w.relist(f)
+		w.relist(f, true)
 	}
 }
 

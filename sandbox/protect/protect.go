@@ -38,8 +38,8 @@ type Options struct {
 // Watcher locked: they must not call it.
 type Sight interface {
 	// Listed passes all entries of a directory. If matters, it is listed again when it is
-	// moved.
-	Listed(dir string, entries []fs.DirEntry) (matters bool)
+	// moved. moved: it, or a directory above it, just was.
+	Listed(dir string, entries []fs.DirEntry, moved bool) (matters bool)
 	// Wants reports whether a path matters, by its name alone.
 	Wants(path string, dir bool) bool
 	// Changed reports that such a path was created, removed or replaced.

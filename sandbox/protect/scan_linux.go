@@ -63,7 +63,7 @@ func (w *Watcher) read(f *directory) []*directory {
 		f.read = w.tree.drains
 	}
 	found := w.compare(f, entries)
-	w.list(f, entries)
+	w.list(f, entries, false)
 	f.unread = false
 	return found
 }

@@ -70,12 +70,12 @@ func (w *Watcher) List() {
 	defer w.mu.Unlock()
 	w.pump(1 << 16)
 	for _, root := range w.tree.roots {
-		w.relist(root)
+		w.relist(root, false)
 	}
 }
 
-func (w *Watcher) list(f *directory, entries []fs.DirEntry) {
-	if w.options.Sight != nil && w.options.Sight.Listed(f.path(), entries) {
+func (w *Watcher) list(f *directory, entries []fs.DirEntry, moved bool) {
+	if w.options.Sight != nil && w.options.Sight.Listed(f.path(), entries, moved) {
 		f.see()
 	}
 }
@@ -86,7 +86,7 @@ func (f *directory) see() {
 	}
 }
 
-func (w *Watcher) relist(f *directory) {
+func (w *Watcher) relist(f *directory, moved bool) {
 	for next := []*directory{f}; len(next) > 0 && w.options.Sight != nil; next = next[1:] {
 		dir := next[0].path()
 		fd, err := nofollow.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
@@ -100,7 +100,7 @@ func (w *Watcher) relist(f *directory) {
 		open := os.NewFile(uintptr(fd), dir)
 		entries, _ := open.ReadDir(-1) // a partial list counts
 		open.Close()
-		w.list(next[0], entries)
+		w.list(next[0], entries, moved)
 		for _, sub := range next[0].children {
 			next = append(next, sub)
 		}
@@ -141,6 +141,6 @@ func (w *Watcher) moved(f *directory, from string) {
 		f.see()
 	}
 	if w.options.Sight.Moved(from, f.path()) || f.sighted {
-		w.relist(f)
+		w.relist(f, true)
 	}
 }

@@ -167,7 +167,7 @@ func OpenUpTo(root, dir string, since time.Time) error {
 			return unix.Close(fd)
 		}
 		var next int
-		next, err = OpenIn(fd, names[0], unix.O_PATH|unix.O_DIRECTORY)
+		next, err = OpenAt(fd, names[0], unix.O_PATH|unix.O_DIRECTORY) // calls write other file systems below a root too
 		unix.Close(fd)
 		if err == unix.EACCES && in.UID != os.Geteuid() {
 			err = unix.EPERM
