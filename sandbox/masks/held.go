@@ -34,9 +34,13 @@ func stateOf(path string) state {
 	if err != nil {
 		return state{}
 	}
+	born := in.Born
+	if born.IsZero() && !in.Mode.IsDir() { // the file system has none; the ctime of a directory changes with its entries
+		born = in.Changed
+	}
 	return state{
 		file: fmt.Sprintf("%x:%x:%d", in.Device, in.Inode, in.Born.UnixNano()),
-		born: in.Born.UnixNano(), changed: in.Changed.UnixNano(), size: in.Size,
+		born: born.UnixNano(), changed: in.Changed.UnixNano(), size: in.Size,
 		links: in.Links, special: !in.Mode.IsRegular() && !in.Mode.IsDir(),
 	}
 }
