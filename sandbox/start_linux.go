@@ -114,9 +114,6 @@ func (p Profile) hidden() []string {
 			return paths.Below(path, root) && nofollow.OpenUpTo(root, filepath.Dir(path), time.Time{}) == unix.EPERM
 		})
 	}
-	if p.Mode != WorkspaceWrite {
-		return p.Hide
-	}
 	return slices.DeleteFunc(slices.Clone(p.Hide), closed)
 }
 

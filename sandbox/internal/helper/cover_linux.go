@@ -1,7 +1,9 @@
 package helper
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -36,14 +38,27 @@ func (v *View) hide(path string) error {
 }
 
 // unreachable returns nil if err says that calls cannot open a hidden path either. Below a root
-// that they write, they can open a directory that is closed and not covered.
+// they can open a directory that is closed and not covered, or another call can for them; not one of
+// another user.
 func (v *View) unreachable(path string, err error) error {
-	open := func(r Root) bool { return r.Writable && paths.Below(path, r.Path) }
+	open := func(r Root) bool { return paths.Below(path, r.Path) }
 	covered := func(dir string) bool { return paths.Below(path, dir) }
-	if !slices.ContainsFunc(v.Roots, open) || slices.ContainsFunc(slices.Concat(v.Hide, v.Masks), covered) {
+	apart := !slices.ContainsFunc(v.Roots, open) || slices.ContainsFunc(slices.Concat(v.Hide, v.Masks), covered)
+	if apart || errors.Is(err, unix.EACCES) && closedByOther(path) {
 		err = except(err, unix.EACCES)
 	}
 	return except(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP)
+}
+
+// closedByOther reports whether the directory that makes a path unreachable is another user's: calls
+// cannot open it.
+func closedByOther(path string) bool {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		var st unix.Stat_t
+		if err := unix.Stat(dir, &st); err != unix.EACCES {
+			return err == nil && int(st.Uid) != unix.Geteuid()
+		}
+	}
 }
 
 // maskAll covers paths below the roots. A path that is gone needs no cover; one that became a link,
