@@ -67,9 +67,14 @@ type pieces struct {
 	hidden bool // some could not be read
 }
 
-// fails notes that something could not be read. What has ended has nothing.
-func (p *pieces) fails(err error) bool {
+// fails notes that something of a process could not be read. What has ended has nothing, and cannot be
+// read before it is reaped either (EACCES).
+func (p *pieces) fails(of Proc, err error) bool {
 	gone := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH)
+	if err != nil && !gone {
+		now, missing := Process(of.PID)
+		gone = missing != nil || now.Ended()
+	}
 	p.hidden = p.hidden || err != nil && !gone
 	return err != nil
 }
@@ -86,7 +91,7 @@ func (p *pieces) open(of Proc) {
 			continue
 		}
 		list, err := os.ReadDir(dir + "/fd")
-		if p.fails(err) {
+		if p.fails(of, err) {
 			continue
 		}
 		if first == "" {
@@ -94,7 +99,7 @@ func (p *pieces) open(of Proc) {
 		}
 		p.seen += len(list)
 		for _, f := range list[:min(len(list), patience)] {
-			p.descriptor(dir, f.Name())
+			p.descriptor(of, dir, f.Name())
 		}
 	}
 }
@@ -110,10 +115,10 @@ func sameTable(a, b string) bool {
 }
 
 // descriptor adds an open file, or notes that a socket holds others that were sent over it.
-func (p *pieces) descriptor(dir, fd string) {
+func (p *pieces) descriptor(of Proc, dir, fd string) {
 	path := dir + "/fd/" + fd
 	to, err := os.Readlink(path)
-	if p.fails(err) {
+	if p.fails(of, err) {
 		return
 	}
 	if strings.HasPrefix(to, "socket:") {
@@ -121,11 +126,11 @@ func (p *pieces) descriptor(dir, fd string) {
 		_, sent, _ := strings.Cut(string(info), "scm_fds: ")
 		holds := sent != "" && sent[0] != '0'
 		p.hidden = p.hidden || holds
-		p.fails(err)
+		p.fails(of, err)
 		return
 	}
 	var st unix.Stat_t
-	if strings.HasPrefix(to, "/memfd:") && !p.fails(unix.Stat(path, &st)) {
+	if strings.HasPrefix(to, "/memfd:") && !p.fails(of, unix.Stat(path, &st)) {
 		// As in mappings: hexadecimal devices.
 		key := fmt.Sprintf("%02x:%02x %d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
 		p.opened[key] = max(p.opened[key], uint64(st.Blocks)*512)
@@ -135,7 +140,7 @@ func (p *pieces) descriptor(dir, fd string) {
 // mappings adds the files that a process has mapped (proc_pid_maps(5)).
 func (p *pieces) mappings(of Proc) {
 	b, err := of.read("maps")
-	p.fails(err)
+	p.fails(of, err)
 	for line := range strings.Lines(string(b)) {
 		p.seen++
 		f := strings.Fields(line)
