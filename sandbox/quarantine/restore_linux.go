@@ -79,7 +79,9 @@ func rename(dir int, from, to string) error {
 	}
 	if errors.Is(err, unix.EPERM) { // a directory
 		if err = unix.Mkdirat(dir, to, 0o700); err == nil {
-			err = unix.Renameat(dir, from, dir, to)
+			if err = unix.Renameat(dir, from, dir, to); err != nil {
+				_ = unix.Unlinkat(dir, to, unix.AT_REMOVEDIR)
+			}
 		}
 	}
 	return err
