@@ -32,6 +32,9 @@ func AsUser(t *testing.T) (ran bool) {
 	if out, err := exec.CommandContext(t.Context(), "cp", self, dir+"/test").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	if err := os.Chmod(dir+"/test", 0o755); err != nil { // whatever the umask is
+		t.Fatal(err)
+	}
 	c := exec.CommandContext(t.Context(), dir+"/test", "-test.v", "-test.run=^"+t.Name()+"$")
 	c.Dir, c.Env = dir, append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
