@@ -68,7 +68,10 @@ func (r *reader) carries(s *spec) bool {
 // MayRun returns words of which each suffix may be a command that runs.
 func (c *Command) MayRun(argv []Word) (words []Word) {
 	root := c.spec.root()
-	if c.Carries {
+	switch {
+	case root.has("sets"): // a target is no command; what a variable is set to may be
+		words = slices.DeleteFunc(slices.Clone(argv[1:]), func(w Word) bool { return !strings.Contains(w.Text, "=") })
+	case c.Carries:
 		words = slices.DeleteFunc(slices.Clone(argv[1:]), func(w Word) bool { return IsField("::: :::+ {}", w.Text) })
 		if len(words) < len(argv)-1 { // parallel assembles its command
 			words = append(words, Word{Text: joined(words)})
@@ -76,7 +79,7 @@ func (c *Command) MayRun(argv []Word) (words []Word) {
 		return words
 	}
 	if len(root.code)+len(c.spec.code)+len(root.inline) == 0 || root.has("shell") {
-		return nil
+		return words
 	}
 	if root.special == "sed" {
 		var script Command
