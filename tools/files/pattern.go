@@ -50,7 +50,7 @@ func newPathPattern(field, text, root string, anywhere bool) (pathPattern, error
 }
 
 // outside matches patterns, or alternatives of braces, that lead out of the directory.
-var outside = regexp.MustCompile(`\A[/~]|[{,][/~]|(\A|[/{,])\.\.(/|[,}]|\z)`)
+var outside = regexp.MustCompile(`\A[/~]|\A\{(?:[^{}]*,)?[/~]|(\A|[/{,])\.\.(/|[,}]|\z)`)
 
 // plain removes what names nothing: "./" and "//".
 func plain(text string) string {
@@ -80,7 +80,9 @@ func (p *pathPattern) measure(text string) {
 
 // matches reports whether a path matches. A slash at the end of a pattern stands for directories.
 func (p pathPattern) matches(path string, dir bool) bool {
-	return p.whole.MatchString(path) || dir && p.whole.MatchString(path+"/")
+	// lib/* and lib/** match lib/ too, but are about what is in it.
+	named := dir && p.whole.MatchString(path+"/") && !p.whole.MatchString(path+"/\x00")
+	return named || p.whole.MatchString(path)
 }
 
 // mayHold reports whether a path below dir may match.
