@@ -22,6 +22,7 @@ const (
 	maxRemoved      = 1 << 11 // files
 	maxRemovedBytes = 32 << 20
 	maxUnpacked     = 256 << 20 // of git objects
+	maxPatterns     = 1 << 18   // that include again
 )
 
 // maybeMade lists directories that tools recreate; they count only if git ignores them.
@@ -143,7 +144,7 @@ func (t *tool) keeps(c *programs.Command, dir string) bool {
 }
 
 func (t *tool) removal() removal {
-	return removal{tool: t, files: maxRemoved, seen: 16 * maxRemoved, bytes: maxRemovedBytes, unpacked: maxUnpacked}
+	return removal{tool: t, files: maxRemoved, seen: 16 * maxRemoved, bytes: maxRemovedBytes, unpacked: maxUnpacked, patterns: maxPatterns, ignores: map[string]ignoreText{}}
 }
 
 type removal struct {
@@ -152,6 +153,13 @@ type removal struct {
 	seen     int // left to visit
 	bytes    int64
 	unpacked int64
+	patterns int // of .gitignore files left to compare
+	ignores  map[string]ignoreText
+}
+
+type ignoreText struct {
+	text  []byte
+	known bool
 }
 
 // again reports whether a path can be restored, and everything below it whose name ends in part in
@@ -231,14 +239,22 @@ func (l *removal) isMade(path string) bool {
 func (l *removal) ignored(path string) (listed, included bool) {
 	held := true
 	for dir := range paths.Up(filepath.Dir(path)) {
+		if included {
+			break
+		}
 		rel, err := filepath.Rel(dir, path)
-		text, known := l.ignoreFile(dir + "/.gitignore")
+		file, read := l.ignores[dir]
+		if !read {
+			file.text, file.known = l.ignoreFile(dir + "/.gitignore")
+			l.ignores[dir] = file
+		}
 		included = included || err != nil
-		held = held && known
-		for line := range bytes.Lines(text) {
+		held = held && file.known
+		for line := range bytes.Lines(file.text) {
 			pattern := strings.TrimSuffix(strings.TrimRight(string(line), " \r\n"), "/")
 			if again, ok := strings.CutPrefix(pattern, "!"); ok {
-				included = included || includes(again, rel)
+				l.patterns--
+				included = included || l.patterns < 0 || includes(again, rel)
 			} else if strings.TrimPrefix(pattern, "/") == rel || pattern == filepath.Base(path) {
 				listed = true
 			}
