@@ -1,7 +1,9 @@
 package hook
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -183,6 +185,8 @@ func files(a map[string]any, f fields, kind int) (bool, error) {
 }
 
 func paths(f fields) (list []string, err error) {
+	f = maps.Clone(f) // some agents fill what they do not use with ""
+	maps.DeleteFunc(f, func(_ string, value json.RawMessage) bool { return string(value) == `""` })
 	one, err := f.onlyText("filepath", "path", "notebookpath", "absolutepath", "targetfile", "targetnotebook", "dirpath", "directory", "targetdirectory", "relativeworkspacepath")
 	if err != nil {
 		return nil, err
