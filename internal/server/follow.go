@@ -63,14 +63,13 @@ const (
 	maxOwedBytes = 32 << 20
 )
 
-// unanswered counts the calls without an answer, each part of an item, and the bytes of those that have ended.
+// unanswered counts the calls without an answer, each part of an item, and the bytes of those that have ended
+// and wait for the client alone: parts of an item wait for the others.
 func (ss *session) unanswered() (calls, bytes int) {
 	ss.mu.Lock()
 	feeds := slices.Clone(ss.feeds)
-	var parts []*dispatch.Call
 	for _, it := range ss.items {
 		calls += len(it.sub.Request.Calls) - 1
-		parts = append(parts, it.calls...)
 	}
 	ss.mu.Unlock()
 	for _, f := range feeds {
@@ -78,9 +77,6 @@ func (ss *session) unanswered() (calls, bytes int) {
 			calls++
 			bytes += c.MemoryBytes()
 		}
-	}
-	for _, c := range parts {
-		bytes += c.MemoryBytes()
 	}
 	return calls, bytes
 }

@@ -84,6 +84,7 @@ func (w *writer) concludePart(it *item, call *dispatch.Call, final dispatch.Fina
 		w.ss.items = slices.DeleteFunc(w.ss.items, func(other *item) bool { return other == it })
 	}
 	w.ss.mu.Unlock()
+	notify(w.ss.freed)
 	if more {
 		w.ss.follow(w.ss.srv.opt.Dispatch.Submit(it.sub))
 		return nil

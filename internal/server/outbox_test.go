@@ -1,10 +1,12 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
 )
 
 // sendUntilRefused sends frames without reading the answers until the server
@@ -114,4 +117,35 @@ func TestAClientThatReadsNoReturnsIsNotReadForever(t *testing.T) {
 		must(t, err)
 	}
 	t.Error("the server reads on though none of its answers is read")
+}
+
+// Of the commands of a shell_call none is answered before the last one ends: what the ended ones
+// keep in memory does not count as unread.
+func TestALongShellCallCanBeCancelled(t *testing.T) {
+	t.Parallel()
+	const ended = 95 // commands with much output, before one that waits
+	much := bytes.Repeat([]byte("x\n"), 100<<10)
+	var begun atomic.Int32
+	ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
+		if begun.Add(1) < ended {
+			io.Output(tools.Stdout, much)
+			io.Output(tools.Stderr, much)
+			io.Started(tools.Started{})
+			return tools.Result{}
+		}
+		io.Output(tools.Stdout, []byte("here"))
+		io.Started(tools.Started{})
+		<-ctx.Done()
+		return tools.Result{IsError: true, Failure: tools.Cancelled}
+	})
+	conn := dialAs(t, ts, agentSecret)
+	write(t, conn, `{"message_type":"hello","protocol":1,"output":"none","client":{"name":"x"}}`)
+	write(t, conn, `{"type":"shell_call","call_id":"sh_1","action":{"commands":["one"`+strings.Repeat(`,"one"`, ended)+`]}}`)
+	for begun.Load() < ended {
+		read(t, conn)
+	}
+	write(t, conn, call("other"))
+	write(t, conn, `{"message_type":"cancel","tool_call_id":"sh_1"}`)
+	for !strings.Contains(read(t, conn), "shell_call_output") {
+	}
 }
