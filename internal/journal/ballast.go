@@ -16,6 +16,7 @@ type ballast struct {
 
 	mu   sync.Mutex
 	gone error // why it cannot be created; nil if it exists
+	owed int   // returns that are being recorded in its room
 }
 
 const (
@@ -59,12 +60,19 @@ func (b *ballast) made() bool {
 	return b.gone == nil
 }
 
-// release removes the file.
+// release removes the file, which is not made again until settled is called.
 func (b *ballast) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_ = os.Remove(b.path)
 	b.gone = syscall.ENOSPC
+	b.owed++
+}
+
+func (b *ballast) settled() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.owed--
 }
 
 // restore recreates a file that this or another process released. The caller has the recorder's
@@ -72,7 +80,10 @@ func (b *ballast) release() {
 func (b *ballast) restore() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.gone = makeBallast(b.path); b.gone != nil {
+	if b.owed == 0 {
+		b.gone = makeBallast(b.path)
+	}
+	if b.gone != nil {
 		return fmt.Errorf("there is no room for the %d bytes that are kept for the returns of calls that run: %w; make room on the disk", ballastBytes, b.gone)
 	}
 	return nil
@@ -83,6 +94,7 @@ func (j *Journal) recordAnyway(d durability, do func(*batch) error) error {
 	err := j.write.record(d, do)
 	if err != nil && isFull(err) {
 		j.ballast.release() // another return that failed may have done it
+		defer j.ballast.settled()
 		err = j.write.record(d, do)
 	}
 	return err

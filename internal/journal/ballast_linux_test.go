@@ -52,6 +52,38 @@ func TestReturnsThatFailTogetherHaveTheRoomOfTheBallast(t *testing.T) {
 	}
 }
 
+// A call that begins meanwhile does not take the room that a return has made for itself.
+func TestAReturnKeepsTheRoomThatItMadeForItself(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, disk := openFaulty(t, dir)
+	rec, err := begin(t, j, "running")
+	must(t, err)
+	var once sync.Once
+	var all sync.WaitGroup
+	noRoom := func() error {
+		if _, err := os.Lstat(filepath.Join(dir, "journal", ballastName)); err != nil {
+			return nil
+		}
+		once.Do(func() {
+			all.Go(func() { _, _ = begin(t, j, "new") }) // refused, or begun after the return
+			for queued := 0; queued == 0; {
+				runtime.Gosched()
+				j.write.mu.Lock()
+				queued = len(j.write.queue)
+				j.write.mu.Unlock()
+			}
+		})
+		return syscall.ENOSPC
+	}
+	disk.noRoom.Store(&noRoom)
+	if err := finished(t, j, rec.Key); err != nil {
+		t.Errorf("the return is not recorded: %v", err)
+	}
+	all.Wait()
+	disk.noRoom.Store(nil)
+}
+
 // No call begins without a ballast, whoever has removed it; a sparse file, as a restored backup has, is none.
 func TestTheBallastIsMadeAgain(t *testing.T) {
 	t.Parallel()
