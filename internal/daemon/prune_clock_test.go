@@ -23,13 +23,13 @@ func partsAfterPrune(t *testing.T, cfg config.Config, j *journal.Journal) int {
 	return len(parts)
 }
 
-func filled(t *testing.T, cfg config.Config) {
+func filled(t *testing.T, cfg config.Config, client string) {
 	t.Helper()
 	j, err := journal.Open(t.Context(), cfg.StateDir, journal.Self())
 	if err != nil {
 		t.Fatal(err)
 	}
-	fillPart(t, j)
+	fillPart(t, j, client)
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func filled(t *testing.T, cfg config.Config) {
 func TestAPartWrittenWithAClockBehindIsNotOld(t *testing.T) {
 	t.Parallel()
 	cfg, _ := keptCaches(t)
-	filled(t, cfg)
+	filled(t, cfg, "agent")
 	synctest.Test(t, func(t *testing.T) { // begins in the year 2000
 		j := keptJournal(t, cfg)
 		for i := 0; ; i++ {
@@ -63,7 +63,7 @@ func TestALeapOfTheClockMakesNoPartOld(t *testing.T) {
 	t.Parallel()
 	cfg, _ := keptCaches(t)
 	synctest.Test(t, func(t *testing.T) {
-		filled(t, cfg)
+		filled(t, cfg, "agent")
 		<-time.After(100_000 * time.Hour) // of the clock of the test
 		j := keptJournal(t, cfg)
 		began := func(id string) {
@@ -90,6 +90,32 @@ func TestALeapOfTheClockMakesNoPartOld(t *testing.T) {
 		<-time.After(11 * time.Minute) // of the clock of the test
 		if left := partsAfterPrune(t, cfg, j); left != 0 {
 			t.Errorf("%d old parts are left", left)
+		}
+	})
+}
+
+// A clock that was years ahead once keeps nothing for ever.
+func TestPartsAfterAClockThatWasAheadGoByAge(t *testing.T) {
+	t.Parallel()
+	cfg, _ := keptCaches(t)
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(100_000 * time.Hour)
+		filled(t, cfg, "ahead")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		filled(t, cfg, "right")
+		filled(t, cfg, "more")
+		j := keptJournal(t, cfg)
+		for i := range 20 {
+			time.Sleep(cfg.Limits.RecordKeep / 5)
+			k, _, err := j.Begin(t.Context(), journal.Call{Client: "later", ID: fmt.Sprint(i), Message: []byte(`{}`)}, journal.Decision{Action: "allow"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended(t, j, k.Key)
+		}
+		if left := partsAfterPrune(t, cfg, j); left != 0 {
+			t.Errorf("%d parts are left", left)
 		}
 	})
 }

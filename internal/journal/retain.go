@@ -26,8 +26,9 @@ func (j *Journal) Parts() (list []Part, err error) {
 		return nil, fmt.Errorf("cannot list the parts of the journal: %w", err)
 	}
 	var ended time.Time
+	now := time.Now()
 	for i, s := range segments[:len(segments)-1] {
-		if begun := segments[i+1].Begun; begun.After(ended) {
+		if begun := segments[i+1].Begun; begun.After(ended) && !begun.After(now) { // else a clock was ahead
 			ended = begun
 		}
 		list = append(list, Part{s.Bytes, ended, s.Number})
@@ -44,9 +45,15 @@ func (j *Journal) Older(ctx context.Context, p Part, age time.Duration) (bool, e
 	}
 	var passed, largest time.Duration
 	err := j.query(func(v *view) error {
-		last := p.Ended
+		last, now := p.Ended, time.Now()
 		passed, largest = 0, 0
 		step := func(at time.Time) {
+			if at.After(now) { // a clock was ahead
+				return
+			}
+			if last.IsZero() {
+				last = at
+			}
 			if d := at.Sub(last); d > 0 {
 				passed, largest, last = passed+d, max(largest, d), at
 			}
@@ -59,7 +66,7 @@ func (j *Journal) Older(ctx context.Context, p Part, age time.Duration) (bool, e
 			}
 			return true, c.err
 		})
-		step(time.Now())
+		step(now)
 		return err
 	})
 	if err != nil {
