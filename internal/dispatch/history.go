@@ -69,7 +69,7 @@ func eventOf(rec journal.Record) check.Event {
 
 // edited reports whether a person changed the arguments, or that cannot be read.
 func edited(rec journal.Record) bool {
-	if rec.Decision.By != "person" || len(rec.Result) == 0 {
+	if rec.Decision.By != "person" && rec.Decision.By != "beforehand" || len(rec.Result) == 0 {
 		return false
 	}
 	ret, err := message.Record(rec.Result).Return()

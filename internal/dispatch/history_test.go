@@ -49,14 +49,16 @@ func TestAnEditedCallIsNotApprovedInTheHistory(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, policy.Ask, &probe{})
 	defer b.stop(t)
-	for i, arguments := range []string{"", `{"command": "ls"}`} {
-		leave := b.approvals.Join(decider(b, approval.Verdict{Approve: true, By: "ada", Arguments: arguments}))
+	ls := `{"command": "ls"}`
+	for i, v := range []approval.Verdict{{}, {Arguments: ls}, {Arguments: ls, Before: true}} {
+		v.Approve, v.By = true, "ada"
+		leave := b.approvals.Join(decider(b, v))
 		b.call(t, fmt.Sprint("call_", i), fmt.Sprintf(`{"command": "rm %d"}`, i))
 		leave()
 	}
 	h, err := History(t.Context(), b.journal, time.Time{}, 0, func(string, json.RawMessage) ([]policy.Effect, error) { return nil, nil })
 	must(t, err)
-	if len(h.Calls) != 2 || h.Calls[0].Approved != 1 || h.Calls[1].Approved != 0 {
+	if len(h.Calls) != 3 || h.Calls[0].Approved != 1 || h.Calls[1].Approved+h.Calls[2].Approved != 0 {
 		t.Errorf("got %+v", h.Calls)
 	}
 }
