@@ -82,7 +82,7 @@ func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Inv
 	<-c.begun
 	started, failed := c.start()
 	if failed != nil {
-		out.refused = failed
+		out.refused, out.cause = failed, causeOf(ctx, failed.kind)
 		return out
 	}
 	out.started = c

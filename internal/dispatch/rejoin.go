@@ -59,8 +59,15 @@ func (d *Dispatcher) quietCall(dialect message.Dialect, client, agent string, as
 // returnOf returns the return of a recorded call, saved or not; nil without one.
 func (d *Dispatcher) returnOf(rec journal.Record) *message.ToolReturn {
 	if len(rec.Result) == 0 {
-		ret, _ := d.save(context.Background(), rec.Key)
-		return ret
+		ret, saved := d.save(context.Background(), rec.Key)
+		if ret != nil || !saved {
+			return ret
+		}
+		now, err := d.opt.Journal.FindAs(context.Background(), rec.Client, rec.AgentID, rec.ID)
+		if err != nil || len(now.Result) == 0 {
+			return nil
+		}
+		rec = now
 	}
 	ret, err := message.Record(rec.Result).Return()
 	if err != nil {

@@ -245,10 +245,15 @@ func (d *Dispatcher) saveAll(ctx context.Context) {
 	keys := slices.Collect(maps.Keys(d.unsaved))
 	d.mu.Unlock()
 	for _, k := range keys {
-		if _, ok := d.save(ctx, k); !ok {
-			d.opt.Log.Warn("returns are still not in the journal", zap.Int("returns", len(keys)))
-			return
+		if _, ok := d.save(ctx, k); !ok && ctx.Err() != nil {
+			break
 		}
+	}
+	d.mu.Lock()
+	left := len(d.unsaved)
+	d.mu.Unlock()
+	if left > 0 {
+		d.opt.Log.Warn("returns are still not in the journal", zap.Int("returns", left))
 	}
 }
 
@@ -260,13 +265,17 @@ func (d *Dispatcher) save(ctx context.Context, k journal.Key) (*message.ToolRetu
 		return nil, false
 	}
 	seq, err := d.opt.Journal.Finish(context.WithoutCancel(ctx), k, u.outcome, building(u.ret))
-	if err != nil && !errors.Is(err, journal.ErrState) { // it has a return
+	recorded := errors.Is(err, journal.ErrState) // before, or by another daemon
+	if err != nil && !recorded {
 		return &u.ret, false
 	}
 	u.ret.SeqID = seq
 	d.mu.Lock()
 	delete(d.unsaved, k)
 	d.mu.Unlock()
+	if recorded {
+		return nil, true // the one in the journal counts
+	}
 	return &u.ret, true
 }
 
