@@ -99,7 +99,7 @@ func TestPartsAfterAClockThatWasAheadGoByAge(t *testing.T) {
 	t.Parallel()
 	cfg, _ := keptCaches(t)
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(100_000 * time.Hour)
+		<-time.After(100_000 * time.Hour)
 		filled(t, cfg, "ahead")
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestPartsAfterAClockThatWasAheadGoByAge(t *testing.T) {
 		filled(t, cfg, "more")
 		j := keptJournal(t, cfg)
 		for i := range 20 {
-			time.Sleep(cfg.Limits.RecordKeep / 5)
+			<-time.After(cfg.Limits.RecordKeep / 5)
 			k, _, err := j.Begin(t.Context(), journal.Call{Client: "later", ID: fmt.Sprint(i), Message: []byte(`{}`)}, journal.Decision{Action: "allow"})
 			if err != nil {
 				t.Fatal(err)
