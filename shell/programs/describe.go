@@ -65,11 +65,18 @@ func (r *reader) carries(s *spec) bool {
 	return !known || carries || runs
 }
 
+// setsOnly reports whether only what words set variables to may be a command, since the others are targets. A file
+// of the project that has the name of a build program may do anything with them.
+func (s *spec) setsOnly(program string) bool {
+	_, trusted := System(program)
+	return s.has("sets") && (trusted || IsField("gradlew mvnw", baseName(program)))
+}
+
 // MayRun returns words of which each suffix may be a command that runs.
 func (c *Command) MayRun(argv []Word) (words []Word) {
 	root := c.spec.root()
 	switch {
-	case root.has("sets"): // a target is no command; what a variable is set to may be
+	case root.setsOnly(argv[0].Text):
 		words = slices.DeleteFunc(slices.Clone(argv[1:]), func(w Word) bool { return !strings.Contains(w.Text, "=") })
 	case c.Carries:
 		words = slices.DeleteFunc(slices.Clone(argv[1:]), func(w Word) bool { return IsField("::: :::+ {}", w.Text) })
