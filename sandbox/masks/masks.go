@@ -10,6 +10,7 @@ import (
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/internal/nofollow"
 	"github.com/toold/toold/sandbox/protect"
 )
 
@@ -18,6 +19,7 @@ import (
 type Tracker struct {
 	roots   []string
 	watcher *protect.Watcher
+	opened  int64 // what has not changed since, no call has made
 
 	mu      sync.Mutex
 	base    *policy.Policy // the policy of names
@@ -46,7 +48,7 @@ func New(o protect.Options, p *policy.Policy) (*Tracker, *protect.Watcher, error
 }
 
 func newTracker(roots []string, p *policy.Policy) *Tracker {
-	t := &Tracker{roots: roots, active: map[*Call]struct{}{}, indexes: map[string]*index{}, ghosts: map[string]*name{}}
+	t := &Tracker{roots: roots, opened: nofollow.Stamp().UnixNano(), active: map[*Call]struct{}{}, indexes: map[string]*index{}, ghosts: map[string]*name{}}
 	t.reset(p)
 	close(t.listed)
 	return t

@@ -24,7 +24,7 @@ func (t *Tracker) Listed(dir string, entries []fs.DirEntry, moved bool) (matters
 		path := dir + "/" + e.Name()
 		if t.wants(path) || e.Type()&fs.ModeSymlink != 0 && t.isWay(path) {
 			there[path] = true
-			t.look(path, moved)
+			t.look(path, moved && stateOf(path).changed >= t.opened)
 		}
 	}
 	for path := range t.names[dir] {
