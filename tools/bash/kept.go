@@ -22,7 +22,7 @@ const (
 	maxRemoved      = 1 << 11 // files
 	maxRemovedBytes = 32 << 20
 	maxUnpacked     = 256 << 20 // of git objects
-	maxPatterns     = 1 << 18   // that include again
+	maxPatterns     = 1 << 22   // lines; one that includes again counts 17 times
 )
 
 // maybeMade lists directories that tools recreate; they count only if git ignores them.
@@ -251,9 +251,12 @@ func (l *removal) ignored(path string) (listed, included bool) {
 		included = included || err != nil
 		held = held && file.known
 		for line := range bytes.Lines(file.text) {
+			if l.patterns--; l.patterns < 0 {
+				return false, true
+			}
 			pattern := strings.TrimSuffix(strings.TrimRight(string(line), " \r\n"), "/")
 			if again, ok := strings.CutPrefix(pattern, "!"); ok {
-				l.patterns--
+				l.patterns -= 16
 				included = included || l.patterns < 0 || includes(again, rel)
 			} else if strings.TrimPrefix(pattern, "/") == rel || pattern == filepath.Base(path) {
 				listed = true
