@@ -94,6 +94,9 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 		return spec, nil, nil
 	}
 	spec.Masks = pathsOf(p.masks().Hidden)
+	if p.Workspace != "" {
+		spec.Opened = p.roots()
+	}
 	if p.Mode == WorkspaceWrite {
 		spec.Roots = p.writable()
 		spec.Protect = p.fixed()

@@ -43,7 +43,8 @@ func (v *View) hide(path string) error {
 func (v *View) unreachable(path string, err error) error {
 	open := func(r Root) bool { return paths.Below(path, r.Path) }
 	covered := func(dir string) bool { return paths.Below(path, dir) }
-	apart := !slices.ContainsFunc(v.Roots, open) || slices.ContainsFunc(slices.Concat(v.Hide, v.Masks), covered)
+	others := func(dir string) bool { return paths.Below(path, dir) }
+	apart := !slices.ContainsFunc(v.Roots, open) && !slices.ContainsFunc(v.Opened, others) || slices.ContainsFunc(slices.Concat(v.Hide, v.Masks), covered)
 	if apart || errors.Is(err, unix.EACCES) && closedByOther(path) {
 		err = except(err, unix.EACCES)
 	}

@@ -50,6 +50,7 @@ type View struct {
 	Terminal bool // descriptor 0 is its controlling terminal
 	Roots    []Root
 	Hide     []string
+	Opened   []string // directories below which other calls can open what is closed
 	Sockets  []string // local sockets of the machine that the call may connect to; mounted in the view
 	Masks    []string // canonical paths that cannot be opened, including what is below
 	Protect  []string // canonical paths below writable roots that cannot be changed
