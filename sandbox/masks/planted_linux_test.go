@@ -15,6 +15,7 @@ import (
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox/internal/nofollow"
 	"github.com/toold/toold/sandbox/masks"
+	"github.com/toold/toold/sandbox/protect"
 )
 
 // A link that a call puts where a rule expects a directory would have the user write what the
@@ -184,4 +185,29 @@ func TestWhatIsMovedBelowRulesWithItsDirectoryDoesNotStay(t *testing.T) {
 	}
 	slices.Sort(gone)
 	p.equal(gone, "conf/deep", "secrets/fifo")
+}
+
+// What the user had before the daemon began stays, also when its directory is moved below rules.
+func TestWhatWasThereBeforeStaysWhenItsDirectoryIsMovedBelowRules(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, policy.File{Paths: []policy.Rule{rule("secrets", policy.Deny, []policy.Kind{policy.Read}, "${workspace}/secrets/**")}}, "data/user")
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(os.Link(p.ws+"/data/user", p.ws+"/data/copy"))
+	for linked := time.Now(); !nofollow.Stamp().After(linked); {
+		runtime.Gosched()
+	}
+	daemon, watcher, err := masks.New(protect.Options{Roots: []string{p.ws}, Quarantine: filepath.Join(t.TempDir(), "q")}, p.policy)
+	do(err)
+	t.Cleanup(watcher.Close)
+	c, err := daemon.Begin(p.policy, nil, true, func() {})
+	do(err)
+	do(os.Rename(p.ws+"/data", p.ws+"/secrets"))
+	if _, removed := c.End(); len(removed) > 0 {
+		t.Errorf("it removes %v", removed)
+	}
 }
