@@ -145,10 +145,9 @@ func (p *Policy) named(name string) (lists []*commandRules) {
 }
 
 // isAbout reports whether an ask or deny rule names a program.
-func (p *Policy) isAbout(name string) bool {
-	base := programs.Canonical(name)
+func (p *Policy) isAbout(program programs.Program) bool {
 	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
-		list := s.byName[base]
+		list := s.byName[program.Name()]
 		return list != nil && len(list.blocks.list) > 0
 	})
 }

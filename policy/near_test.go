@@ -12,7 +12,7 @@ func TestAMisspeltProgramIsNearAKnownOne(t *testing.T) {
 		"gti": "git", "git": "", "npmm": "", "dockre": "docker", "dcker": "docker", "dockerr": "docker", "pytset": "pytest",
 		"bat": "", "mytool": "", "": "", "x": "", "terrafrom": "terraform", "kubetcl": "kubectl",
 	} {
-		if got := programs.Near(name); got != want {
+		if got := programs.Find(name).Near(); got != want {
 			t.Errorf("%q is near %q, want %q", name, got, want)
 		}
 	}

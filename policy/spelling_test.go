@@ -52,7 +52,7 @@ func TestAllowingRulesTakeFlagsAsTheyAreWritten(t *testing.T) {
 func TestProgramsWhoseFlagsAreKnown(t *testing.T) {
 	t.Parallel()
 	for program, want := range map[string]bool{"rm": true, "/usr/bin/rm": true, "go": true, "gmake": true, "mytool": false} {
-		if programs.KnowsFlags(program) != want {
+		if programs.Find(program).KnowsFlags() != want {
 			t.Errorf("%s: %v", program, !want)
 		}
 	}

@@ -82,8 +82,9 @@ func (s *search) suffix(argv []Word, some bool) {
 		return // no rule is about an unknown program
 	}
 	name := programs.Unversioned(argv[:1])[0].Text
-	mayBeClassed := s.classes && programs.Classed(name)
-	if s.left--; !some && !mayBeClassed && !s.policy.isAbout(baseName(name)) {
+	program := programs.Find(name)
+	mayBeClassed := s.classes && program.Classed()
+	if s.left--; !some && !mayBeClassed && !s.policy.isAbout(program) {
 		return
 	}
 	if s.left <= 0 {

@@ -38,7 +38,7 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	words := strings.Fields(sample)
 	name, subject := words[0], fmt.Sprintf("%q", sample)
 	near := misspelled(name)
-	if r.Action != policy.Allow && !programs.KnowsFlags(name) && slices.ContainsFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "-") }) {
+	if r.Action != policy.Allow && !programs.Find(name).KnowsFlags() && slices.ContainsFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "-") }) {
 		l.warn(r, pattern, name, "the flags of {} are not known: their order and bundles make no difference, but a synonym is another flag; list every spelling, as in {-f,--force}")
 	}
 	switch {
@@ -50,7 +50,7 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 		l.warn(r, pattern, name, fmt.Sprintf("no program {} is known; did you mean %s?", near))
 	case r.Action == policy.Allow && strings.HasSuffix(pattern, " **") && !judged(name):
 		l.warn(r, pattern, name, "its flags are not known: a rule about {} allows all that they can do; name the subcommands and flags that you mean, or name with forbid_flags what you do not")
-	case r.Action == policy.Allow && programs.RunsAnything(name) && slices.Contains([]string{"*", "**"}, second):
+	case r.Action == policy.Allow && programs.Find(name).RunsAnything() && slices.Contains([]string{"*", "**"}, second):
 		l.warn(r, pattern, name, "a rule about {} allows more than it names, since it does whatever its arguments say; name the whole command")
 	}
 	if seen := l.seen(sample); len(seen) > 0 && !slices.Contains(seen, name) {
@@ -68,11 +68,11 @@ func misspelled(name string) string {
 	if _, err := exec.LookPath(name); err == nil {
 		return ""
 	}
-	return programs.Near(name)
+	return programs.Find(name).Near()
 }
 
 // judged reports whether an allow rule may omit the program's flags.
-func judged(name string) bool { return programs.Judged(name) || strings.Contains(name, "/") }
+func judged(name string) bool { return programs.Find(name).Judged() || strings.Contains(name, "/") }
 
 func (l *linter) seen(command string) (programs []string) {
 	effects, err := l.script(command)
@@ -103,7 +103,7 @@ func (l *linter) longer(r policy.Rule, pattern string) {
 }
 
 func (l *linter) requires(r policy.Rule, flag, program string) {
-	if name, value, apart := strings.Cut(flag, " "); apart && !programs.KnowsFlags(program) {
+	if name, value, apart := strings.Cut(flag, " "); apart && !programs.Find(program).KnowsFlags() {
 		l.warn(r, flag, program, fmt.Sprintf("require_flags: the flags of {} are not known, so %q is not seen in a command; write %q, and have commands do so", flag, name+"="+value))
 	}
 }

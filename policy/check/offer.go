@@ -119,7 +119,7 @@ const maxPrefix = 3
 
 // prefix returns "" for programs that run their arguments.
 func prefix(argv []policy.Word) string {
-	if len(argv) == 0 || programs.RunsAnything(argv[0].Text) {
+	if len(argv) == 0 || programs.Find(argv[0].Text).RunsAnything() {
 		return ""
 	}
 	var words []string

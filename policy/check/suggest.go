@@ -70,7 +70,7 @@ func (j *Judge) lacking(c Past) (list []*Proposal) {
 			for _, w := range o.Effect.Argv {
 				p.words = append(p.words, w.Text)
 			}
-			p.RunsCode = programs.RunsAnything(p.words[0])
+			p.RunsCode = programs.Find(p.words[0]).RunsAnything()
 		}
 		list = append(list, p)
 	}

@@ -3,9 +3,6 @@ package programs
 import (
 	"slices"
 	"strings"
-	"sync"
-
-	"github.com/toold/toold/internal/spell"
 )
 
 // MayBe reports whether a flag g of a command may be f, a flag of a pattern.
@@ -68,56 +65,4 @@ func (f Flag) hasSpelling(matches func(string) bool) bool {
 
 func (f Flag) isSpelled(name string) bool {
 	return f.Name == name || f.spec != nil && slices.Contains(f.spec.all, name)
-}
-
-// KnowsFlags reports whether the flags of a program are known.
-func KnowsFlags(program string) bool {
-	s, _ := find([]Word{{Text: program}})
-	return s != nil && (len(s.flags) > 0 || s.has("go"))
-}
-
-// Judged reports whether a program's unsafe flags are known.
-func Judged(program string) bool {
-	s, _ := find([]Word{{Text: program}})
-	return s != nil && (len(s.unsafe)+len(s.forms)+len(s.as) > 0 || s.special != "")
-}
-
-// RunsAnything reports whether a program runs its arguments, or does more than a rule can express.
-func RunsAnything(program string) bool {
-	s, _ := find([]Word{{Text: program}})
-	if s == nil {
-		return false
-	}
-	runs := slices.ContainsFunc([]string{"far", "runs", "code", "stdin"}, s.has)
-	return runs || s.inline != ""
-}
-
-var known = sync.OnceValue(func() (names []string) {
-	for name := range library() {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-})
-
-// Near returns the well-known program with a name one typo away from an unknown one, or "".
-func Near(name string) string {
-	if s, _ := find([]Word{{Text: name}}); s != nil {
-		return ""
-	}
-	for _, other := range known() {
-		if swapped(name, other) || min(len(name), len(other)) > 3 && spell.Distance(name, other) == 1 {
-			return other
-		}
-	}
-	return ""
-}
-
-func swapped(a, b string) bool {
-	for i := range max(len(a)-1, 0) {
-		if len(a) == len(b) && a[i] != b[i] {
-			return a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
-		}
-	}
-	return false
 }

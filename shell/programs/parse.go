@@ -79,20 +79,6 @@ func parse(argv []Word, nested int, m *memory) Command {
 
 var unknown = sync.OnceValue(func() *spec { return newSpec("", nil) })
 
-// Canonical returns the name by which rules about a program are found.
-func Canonical(program string) string {
-	if s, _ := find([]Word{{Text: program}}); s != nil {
-		return s.name
-	}
-	return baseName(program)
-}
-
-// Classed reports whether a program may lose work or send data off this machine.
-func Classed(program string) bool {
-	s, _ := find([]Word{{Text: program}})
-	return s != nil && s.classed
-}
-
 // find returns the specification of a program, with aliases expanded.
 func find(argv []Word) (*spec, []Word) {
 	words := argv[1:]
