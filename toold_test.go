@@ -72,7 +72,8 @@ var layers = []row{
 	{"internal/workspaces", []string{"internal/paths", "internal/statedir"}, nil},
 
 	{"executor", []string{"internal/paths", "sandbox"}, []string{"x/sys"}},
-	{"tools", []string{"internal/redact", "executor", "internal/spell", "internal/strict", "policy", "sandbox", "sandbox/escalation"}, nil},
+	{"tools/argument", []string{"internal/redact", "internal/spell", "internal/strict"}, nil},
+	{"tools", []string{"executor", "internal/spell", "internal/strict", "policy", "sandbox", "sandbox/escalation", "tools/argument"}, nil},
 	{"client", []string{"internal/loopback", "message"}, []string{"websocket"}},
 	{"internal/journal/chain", nil, []string{"x/sys"}},
 	{"internal/journal/columns", nil, nil},
@@ -85,12 +86,12 @@ var layers = []row{
 	{"internal/config", []string{"internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/escalation"}, []string{"go-yaml"}},
 
 	{"shell", []string{"internal/gitconfig", "internal/paths", "policy", "shell/programs"}, []string{"sh"}},
-	{"tools/bash", []string{"internal/redact", "internal/paths", "internal/display", "shell", "tools", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/escalation"}, nil},
-	{"tools/files", []string{"internal/redact", "internal/paths", "internal/display", "internal/spell", "tools", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/escalation"}, []string{"gotextdiff", "go-udiff"}},
+	{"tools/bash", []string{"internal/redact", "internal/paths", "internal/display", "shell", "tools", "tools/argument", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/escalation"}, nil},
+	{"tools/files", []string{"internal/redact", "internal/paths", "internal/display", "internal/spell", "tools", "tools/argument", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/escalation"}, []string{"gotextdiff", "go-udiff"}},
 	{"tools/spool", []string{"internal/redact", "tools"}, nil},
-	{"tools/calls", []string{"internal/redact", "internal/display", "tools", "policy", "sandbox"}, nil},
-	{"tools/elsewhere", []string{"internal/display", "tools", "policy", "shell/programs"}, nil},
-	{"internal/dispatch", []string{"internal/redact", "internal/paths", "internal/display", "message", "policy", "policy/check", "tools", "tools/spool", "internal/approval", "internal/workspaces", "internal/journal", "sandbox", "sandbox/escalation"}, []string{"zap"}},
+	{"tools/calls", []string{"internal/redact", "internal/display", "tools", "tools/argument", "policy", "sandbox"}, nil},
+	{"tools/elsewhere", []string{"internal/display", "tools", "tools/argument", "policy", "shell/programs"}, nil},
+	{"internal/dispatch", []string{"internal/redact", "internal/paths", "internal/display", "message", "policy", "policy/check", "tools", "tools/argument", "tools/spool", "internal/approval", "internal/workspaces", "internal/journal", "sandbox", "sandbox/escalation"}, []string{"zap"}},
 
 	{"internal/metrics", []string{"message", "internal/dispatch"}, []string{"prometheus"}},
 	{"internal/trace", []string{"message", "internal/dispatch"}, []string{"otel"}},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/internal/strict"
+	"github.com/toold/toold/tools/argument"
 )
 
 // alias is another agent's name for a tool. Policy and journal use the tool's own name.
@@ -78,7 +79,7 @@ func (a adapted) Location(args json.RawMessage) (string, bool) {
 
 // convert returns the arguments in the tool's own form.
 func (a adapted) convert(args json.RawMessage) (json.RawMessage, error) {
-	members, err := readObject(args)
+	members, err := argument.Object(args)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func filesOnly(members []strict.Member) ([]strict.Member, error) {
 
 func everyName(members []strict.Member) ([]strict.Member, error) {
 	if has(members, "pattern") {
-		return nil, &ArgumentError{Field: "pattern", Problem: "unknown argument; glob takes one"}
+		return nil, &argument.Error{Field: "pattern", Problem: "unknown argument; glob takes one"}
 	}
 	return add(members, "pattern", `"*"`), nil
 }
@@ -133,12 +134,12 @@ func scriptOf(members []strict.Member) ([]strict.Member, error) {
 		return false
 	})
 	for i, m := range members {
-		if m.Name != "command" || kind(m.Value) != "an array" {
+		if m.Name != "command" || m.Value[0] != '[' {
 			continue
 		}
 		var words []*string
 		if json.Unmarshal(m.Value, &words) != nil || slices.Contains(words, nil) {
-			return nil, &ArgumentError{Field: "command", Problem: "expected an array of strings, or one string"}
+			return nil, &argument.Error{Field: "command", Problem: "expected an array of strings, or one string"}
 		}
 		script, err := json.Marshal(commandLine(words))
 		if err != nil {

@@ -66,7 +66,11 @@ func (r *Registry) Unknown(name string) string {
 		}
 	}
 	slices.Sort(all)
-	return fmt.Sprintf("unknown tool %q; %sthe tools are %s", name, didYouMean(spell.Nearest(name, all)), strings.Join(own, ", "))
+	hint := spell.Nearest(name, all)
+	if hint != "" {
+		hint = fmt.Sprintf("did you mean %q? ", hint)
+	}
+	return fmt.Sprintf("unknown tool %q; %sthe tools are %s", name, hint, strings.Join(own, ", "))
 }
 
 // Definitions lists the tools in order of registration.

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/tools/argument"
 )
 
 type named string
 
 func (n named) Definition() Definition                  { return Definition{Name: string(n)} }
-func (named) Build(json.RawMessage) (Invocation, error) { return nil, &ArgumentError{} }
+func (named) Build(json.RawMessage) (Invocation, error) { return nil, &argument.Error{} }
 
 func TestLookupKnowsTheNamesOfOtherToolSets(t *testing.T) {
 	t.Parallel()

@@ -5,21 +5,21 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/escalation"
+	"github.com/toold/toold/tools/argument"
 )
 
 // A Tool turns the arguments of a call into an Invocation.
 type Tool interface {
 	// Definition is constant.
 	Definition() Definition
-	// Build parses the arguments strictly (see Decode), resolves every path and changes nothing. A
-	// fault of the caller is an *ArgumentError.
+	// Build parses the arguments strictly (see argument.Decode), resolves every path and changes
+	// nothing. A fault of the caller is an *argument.Error.
 	Build(args json.RawMessage) (Invocation, error)
 }
 
@@ -34,24 +34,11 @@ func (s Simple[A]) Definition() Definition { return s.About }
 
 // Build decodes the arguments and calls New.
 func (s Simple[A]) Build(args json.RawMessage) (Invocation, error) {
-	a, err := Decode[A](args)
+	a, err := argument.Decode[A](args)
 	if err != nil {
 		return nil, err
 	}
 	return s.New(a)
-}
-
-// Schema returns the JSON Schema of an object. properties is a format for values; required lists
-// quoted names.
-func Schema(required, properties string, values ...any) json.RawMessage {
-	properties = fmt.Sprintf(properties, values...)
-	return json.RawMessage(`{"type":"object","properties":{` + properties + `},"required":[` + required + `],"additionalProperties":false}`)
-}
-
-// Ignored has the arguments that every tool accepts and ignores.
-type Ignored struct {
-	Description   json.RawMessage `json:"description" ignored:"true"`
-	Justification json.RawMessage `json:"justification" ignored:"true"`
 }
 
 // An Invocation is one parsed call. It never reads the text of the call again.
@@ -196,7 +183,6 @@ type Started struct {
 type (
 	Waiting = executor.Waiting
 	Input   = executor.Input
-	Process = executor.Process
 )
 
 // Failure is the error_type of a call that did not run to its end; "" if it did, whatever its exit
@@ -227,9 +213,9 @@ type Result struct {
 	// The rest is set by tools that start processes.
 	Exit      *Exit
 	Terminal  string
-	Order     string          // of the lines in Combined: "exact", as written, or "arrival"
-	Sandbox   *sandbox.Report // what was enforced; set by every tool
-	Leftovers []Process       // killed at the end
+	Order     string             // of the lines in Combined: "exact", as written, or "arrival"
+	Sandbox   *sandbox.Report    // what was enforced; set by every tool
+	Leftovers []executor.Process // killed at the end
 
 	// Denials are what the sandbox denied. Text lists them already.
 	Denials []sandbox.Denial
@@ -284,17 +270,4 @@ type File struct {
 type Exit struct {
 	Code   int    // 128+n if signal n ended it
 	Signal string // "SIGTERM"; empty when it exited
-}
-
-// ArgumentError is a fault in the arguments of a call.
-type ArgumentError struct {
-	Field   string // empty: the whole object
-	Problem string // for the model
-}
-
-func (e *ArgumentError) Error() string {
-	if e.Field == "" {
-		return "invalid arguments: " + e.Problem
-	}
-	return fmt.Sprintf("invalid argument %q: %s", e.Field, e.Problem)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 	"github.com/toold/toold/tools/spool"
 )
 
@@ -198,7 +199,7 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	c := &Call{
 		ID: s.Call.ID, Dialect: s.Request.Dialect,
 		client: s.Client, conn: s.Conn, program: s.Program, dir: s.Dir, limit: s.Limit, key: Key{s.Client, s.Request.AgentID, s.Call.ID},
-		tool: canonical, listed: known, hash: tools.CanonicalHash(canonical, s.Call.Arguments),
+		tool: canonical, listed: known, hash: argument.Hash(canonical, s.Call.Arguments),
 		req: &req, asked: s.Call, born: time.Now(), keep: keep && s.Call.Invalid == "",
 		stop: stop, linger: d.opt.Limits.Linger,
 		input:    newInbox(),

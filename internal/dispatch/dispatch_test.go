@@ -14,12 +14,14 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 // probe is a tool whose behaviour its test writes. Its calls run nothing real:
@@ -57,7 +59,7 @@ func (p *probe) Definition() tools.Definition {
 
 func (p *probe) Build(args json.RawMessage) (tools.Invocation, error) {
 	if strings.Contains(string(args), "bad") {
-		return nil, &tools.ArgumentError{Field: "bad", Problem: "it is bad"}
+		return nil, &argument.Error{Field: "bad", Problem: "it is bad"}
 	}
 	if p.previews != nil {
 		return shownProbe{p}, nil
@@ -443,14 +445,14 @@ func TestSecretsLeaveNoCallInNamesOfProcessesAndHosts(t *testing.T) {
 	token := "gh" + "p_" + strings.Repeat("aB3dE6", 6)
 	b := newBench(t, policy.Allow, &probe{run: func(ctx context.Context, io tools.IO) tools.Result {
 		io.Started(tools.Started{PID: 7, Sandbox: sandbox.Report{Unwatched: "/nowhere/s3cret is not watched"}})
-		io.Waiting(tools.Waiting{Waits: true, Kind: "line", Process: tools.Process{PID: 7, Command: "login s3cret " + token}})
+		io.Waiting(tools.Waiting{Waits: true, Kind: "line", Process: executor.Process{PID: 7, Command: "login s3cret " + token}})
 		refused := io.Connect(ctx, "s3cret.example.com", []uint16{443})
 		var denied *sandbox.Denial
 		if !errors.As(refused, &denied) {
 			return tools.Result{Text: fmt.Sprint(refused)}
 		}
 		return tools.Result{
-			Text: "it ran", Denials: []sandbox.Denial{*denied}, Leftovers: []tools.Process{{PID: 8, Command: "serve s3cret " + token}},
+			Text: "it ran", Denials: []sandbox.Denial{*denied}, Leftovers: []executor.Process{{PID: 8, Command: "serve s3cret " + token}},
 			Sandbox: &sandbox.Report{Unwatched: "/nowhere/s3cret is not watched"},
 		}
 	}})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 	"github.com/toold/toold/tools/spool"
 )
 
@@ -229,7 +230,7 @@ func (d *Dispatcher) build(ctx context.Context, w *Workspace, asked message.Tool
 		return nil, &refusal{message.UnknownTool, d.opt.Registry.Unknown(asked.Name)}
 	}
 	inv, err := tool.Build(asked.Arguments)
-	var bad *tools.ArgumentError
+	var bad *argument.Error
 	switch {
 	case errors.As(err, &bad):
 		return nil, &refusal{message.InvalidArguments, bad.Error()}

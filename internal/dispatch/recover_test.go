@@ -13,6 +13,7 @@ import (
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 // lives are daemons that follow one another on a journal.
@@ -98,7 +99,7 @@ func TestCallsOfACrashedDaemonAreAnswered(t *testing.T) {
 	before := l.open(t)
 	for _, id := range []string{"received", "intended", "started"} {
 		rec, _, err := before.Receive(t.Context(), journal.Call{
-			Client: "agent", ID: id, Tool: "probe", ArgsHash: tools.CanonicalHash("probe", json.RawMessage(`{}`)),
+			Client: "agent", ID: id, Tool: "probe", ArgsHash: argument.Hash("probe", json.RawMessage(`{}`)),
 			MessageType: "approval_request_message", Message: []byte(`{}`),
 		})
 		if err == nil && id != "received" {
@@ -142,7 +143,7 @@ func TestWhatMayLiveOfACallIsSaidInItsReturn(t *testing.T) {
 	l := newLives(t)
 	before := l.open(t)
 	rec, _, err := before.Begin(t.Context(), journal.Call{
-		Client: "agent", ID: "started", Tool: "probe", ArgsHash: tools.CanonicalHash("probe", json.RawMessage(`{}`)),
+		Client: "agent", ID: "started", Tool: "probe", ArgsHash: argument.Hash("probe", json.RawMessage(`{}`)),
 		MessageType: "approval_request_message", Message: []byte(`{}`),
 	}, journal.Decision{Action: "allow"})
 	if err == nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 // shout is a tool that prints what its test says. What is tested here is what
@@ -40,7 +41,7 @@ func (s *shout) Definition() tools.Definition {
 
 func (s *shout) Build(args json.RawMessage) (tools.Invocation, error) {
 	if strings.Contains(string(args), "bad") {
-		return nil, &tools.ArgumentError{Field: "bad", Problem: "it is bad"}
+		return nil, &argument.Error{Field: "bad", Problem: "it is bad"}
 	}
 	return &shout{run: s.run, does: s.does, background: strings.Contains(string(args), "background")}, nil
 }

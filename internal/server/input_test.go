@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/executor"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -110,8 +111,8 @@ func TestAWaitIsTold(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 2, 17, 10, 30, 0, 0, time.UTC)
 	conn := dial(t, newCallServer(t, policy.Allow, func(_ context.Context, io tools.IO) tools.Result {
-		io.Waiting(tools.Waiting{Waits: true, Kind: "password", Since: since, Process: tools.Process{PID: 7, Command: "sudo -v"}})
-		io.Waiting(tools.Waiting{Kind: "password", Since: since, Process: tools.Process{PID: 7, Command: "sudo -v"}})
+		io.Waiting(tools.Waiting{Waits: true, Kind: "password", Since: since, Process: executor.Process{PID: 7, Command: "sudo -v"}})
+		io.Waiting(tools.Waiting{Kind: "password", Since: since, Process: executor.Process{PID: 7, Command: "sudo -v"}})
 		return tools.Result{}
 	}))
 	write(t, conn, call("c1"))

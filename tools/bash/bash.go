@@ -22,6 +22,7 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/shell"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 // Defaults of the limits in Options.
@@ -108,7 +109,7 @@ type arguments struct {
 	Stdin      *string     `json:"stdin" enum:"open|closed"`
 	Background bool        `json:"background" alias:"run_in_background,is_background"`
 	Escalate   extraAccess `json:"escalate"`
-	tools.Ignored
+	argument.Ignored
 }
 
 type extraAccess struct {
@@ -119,7 +120,7 @@ func (t *tool) Definition() tools.Definition {
 	o := t.options
 	return tools.Definition{
 		Name: "bash", Description: o.describe(),
-		Parameters: tools.Schema(`"command"`, `"command":{"type":"string","description":"The bash script to run. It is judged as written: literal programs, paths and hosts are decided at once, computed ones may need approval."},`+
+		Parameters: argument.Schema(`"command"`, `"command":{"type":"string","description":"The bash script to run. It is judged as written: literal programs, paths and hosts are decided at once, computed ones may need approval."},`+
 			`"cwd":{"type":"string","description":"Directory in which it runs, absolute or relative to the workspace. Default: the workspace."},`+
 			`"timeout":{"type":"integer","minimum":0,"maximum":%d,"description":"Milliseconds until it is stopped. Default %d; 0 means the maximum, %d. With background, up to %d."},`+
 			`"terminal":{"type":"string","enum":["split","single","off"],"description":"split: a terminal, with separate stderr. single: one terminal for everything. off: pipes, for data."},`+
@@ -133,12 +134,12 @@ func (t *tool) Definition() tools.Definition {
 }
 
 func (t *tool) Location(args json.RawMessage) (path string, runs bool) {
-	a, _ := tools.Decode[arguments](args) // zero with an error
+	a, _ := argument.Decode[arguments](args) // zero with an error
 	return a.Dir, true
 }
 
 func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
-	a, err := tools.Decode[arguments](args)
+	a, err := argument.Decode[arguments](args)
 	if err != nil {
 		return nil, err
 	}
@@ -147,9 +148,9 @@ func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
 	}
 	switch {
 	case a.Restart && a.Command != restarted:
-		return nil, &tools.ArgumentError{Field: "restart", Problem: "sent with command; send one of them"}
+		return nil, &argument.Error{Field: "restart", Problem: "sent with command; send one of them"}
 	case strings.TrimSpace(a.Command) == "":
-		return nil, &tools.ArgumentError{Field: "command", Problem: "it is empty or missing: expected a bash script"}
+		return nil, &argument.Error{Field: "command", Problem: "it is empty or missing: expected a bash script"}
 	}
 	v := &invocation{tool: t, script: a.Command, terminal: t.options.Terminal}
 	if v.dir, err = t.directory(a.Dir); err != nil {
@@ -191,7 +192,7 @@ func (t *tool) directory(dir string) (string, error) {
 		asked = t.options.Workspace + "/" + asked
 	}
 	fail := func(why string) error {
-		return &tools.ArgumentError{Field: "cwd", Problem: fmt.Sprintf("%q %s: expected a directory, absolute or relative to the workspace", asked, why)}
+		return &argument.Error{Field: "cwd", Problem: fmt.Sprintf("%q %s: expected a directory, absolute or relative to the workspace", asked, why)}
 	}
 	path := shell.Host().Canonical(asked)
 	if path == "" {
@@ -234,11 +235,11 @@ func (t *tool) timeout(a arguments) (time.Duration, error) {
 	case ms == nil:
 		return usual, nil
 	case *ms < 0:
-		return 0, &tools.ArgumentError{Field: "timeout", Problem: fmt.Sprintf("%d is negative: expected milliseconds, 0 to %d", *ms, limit.Milliseconds())}
+		return 0, &argument.Error{Field: "timeout", Problem: fmt.Sprintf("%d is negative: expected milliseconds, 0 to %d", *ms, limit.Milliseconds())}
 	case *ms == 0:
 		return limit, nil
 	case *ms > limit.Milliseconds():
-		return 0, &tools.ArgumentError{Field: "timeout", Problem: fmt.Sprintf("%d is above the maximum of %d ms: run longer work in parts", *ms, limit.Milliseconds())}
+		return 0, &argument.Error{Field: "timeout", Problem: fmt.Sprintf("%d is above the maximum of %d ms: run longer work in parts", *ms, limit.Milliseconds())}
 	}
 	return time.Duration(*ms) * time.Millisecond, nil
 }

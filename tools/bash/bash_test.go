@@ -17,6 +17,7 @@ import (
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 // hang is long enough for any machine, and ends a test that would never end.
@@ -59,7 +60,7 @@ func TestArguments(t *testing.T) {
 		{`{"command":"ls","shell":"zsh"}`, "shell"},
 	} {
 		_, err := tool.Build(json.RawMessage(c.args))
-		var fault *tools.ArgumentError
+		var fault *argument.Error
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", c.args, err)

@@ -165,11 +165,11 @@ func waitedFor(w executor.Waiting) string {
 }
 
 // shownCommand masks secrets as in output: a program chose the text.
-func shownCommand(p tools.Process) string {
+func shownCommand(p executor.Process) string {
 	return display.Visible(string(redact.Mask([]byte(p.Command))))
 }
 
-func leftoverNotice(left []tools.Process) string {
+func leftoverNotice(left []executor.Process) string {
 	const shown = 5
 	var list []string
 	for _, p := range left[:min(len(left), shown)] {

@@ -11,7 +11,7 @@ import (
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/shell"
-	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 const mostEscalated = 64
@@ -19,7 +19,7 @@ const mostEscalated = 64
 // escalate adds the reads that a call requests. Approved ones are not masked.
 func (v *invocation) escalate(e extraAccess) error {
 	if len(e.Read) > mostEscalated {
-		return &tools.ArgumentError{Field: "escalate.read", Problem: fmt.Sprintf("it has %d paths; at most %d can be requested", len(e.Read), mostEscalated)}
+		return &argument.Error{Field: "escalate.read", Problem: fmt.Sprintf("it has %d paths; at most %d can be requested", len(e.Read), mostEscalated)}
 	}
 	for _, asked := range e.Read {
 		path := asked
@@ -28,7 +28,7 @@ func (v *invocation) escalate(e extraAccess) error {
 		}
 		canonical := shell.Host().Canonical(path)
 		if asked == "" || canonical == "" {
-			return &tools.ArgumentError{Field: "escalate.read", Problem: fmt.Sprintf("%q cannot be resolved: expected a path, absolute or relative to cwd", asked)}
+			return &argument.Error{Field: "escalate.read", Problem: fmt.Sprintf("%q cannot be resolved: expected a path, absolute or relative to cwd", asked)}
 		}
 		info, err := os.Stat(canonical)
 		v.effects = append(v.effects, policy.Effect{

@@ -14,6 +14,7 @@ import (
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 // New returns the three tools, for concurrent use.
@@ -51,7 +52,7 @@ func (v invocation) Execute(ctx context.Context, io tools.IO) tools.Result {
 		io.Calls = none{}
 	}
 	r, err := v.run(ctx, io)
-	var fault *tools.ArgumentError
+	var fault *argument.Error
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -79,7 +80,7 @@ func find(ctx context.Context, io tools.IO, id string) (tools.OtherCall, error) 
 }
 
 func fault(field, format string, args ...any) error {
-	return &tools.ArgumentError{Field: field, Problem: fmt.Sprintf(format, args...)}
+	return &argument.Error{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
 func describe(s tools.CallStatus) string {
@@ -101,14 +102,14 @@ func describe(s tools.CallStatus) string {
 
 type killArguments struct {
 	CallID string `json:"call_id" alias:"shell_id,bash_id,task_id" required:"true"`
-	tools.Ignored
+	argument.Ignored
 }
 
 func killDefinition() tools.Definition {
 	return tools.Definition{
 		Name:        "bash_kill",
 		Description: "Stops a running call of this conversation, with all its processes (TERM, then KILL), and returns how it ended.",
-		Parameters:  tools.Schema(`"call_id"`, `"call_id":{"type":"string","description":"The id of the call, as bash or list_calls returned it."}`),
+		Parameters:  argument.Schema(`"call_id"`, `"call_id":{"type":"string","description":"The id of the call, as bash or list_calls returned it."}`),
 	}
 }
 
@@ -134,7 +135,7 @@ func (a killArguments) run(ctx context.Context, io tools.IO) (tools.Result, erro
 
 type listArguments struct {
 	All bool `json:"all"`
-	tools.Ignored
+	argument.Ignored
 }
 
 func listDefinition() tools.Definition {

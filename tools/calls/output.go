@@ -11,6 +11,7 @@ import (
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 const (
@@ -25,7 +26,7 @@ type outputArguments struct {
 	Limit  *int64 `json:"limit"`
 	Wait   int64  `json:"wait"`
 	Stream string `json:"stream" enum:"combined|stdout|stderr"`
-	tools.Ignored
+	argument.Ignored
 }
 
 func outputDefinition() tools.Definition {
@@ -33,7 +34,7 @@ func outputDefinition() tools.Definition {
 		Name: "bash_output",
 		Description: fmt.Sprintf("Returns the output of a running or ended call of this conversation: its end, or the part from offset on, at most %d bytes. "+
 			"The first line says whether the call still runs or how it ended, and the next offset.", usualBytes),
-		Parameters: tools.Schema(`"call_id"`, `"call_id":{"type":"string","description":"The id of the call, as bash or list_calls returned it."},`+
+		Parameters: argument.Schema(`"call_id"`, `"call_id":{"type":"string","description":"The id of the call, as bash or list_calls returned it."},`+
 			`"offset":{"type":"integer","minimum":0,"description":"First byte to return. Default: the end of the output."},`+
 			`"limit":{"type":"integer","minimum":1,"maximum":%d,"description":"Number of bytes to return."},`+
 			`"wait":{"type":"integer","minimum":0,"maximum":%d,"description":"Milliseconds to wait for output from offset on (without offset, for any), or for the end of the call."},`+

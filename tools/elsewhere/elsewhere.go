@@ -15,6 +15,7 @@ import (
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 // New returns the tool. Build calls registry for the tools that analyse scripts and paths.
@@ -52,13 +53,13 @@ func decode(args json.RawMessage) (a arguments, err error) {
 	d.DisallowUnknownFields()
 	switch err := d.Decode(&a); {
 	case err != nil:
-		return a, &tools.ArgumentError{Problem: err.Error()}
+		return a, &argument.Error{Problem: err.Error()}
 	case a.Program == "" || a.Tool == "":
-		return a, &tools.ArgumentError{Problem: "program and tool are missing"}
+		return a, &argument.Error{Problem: "program and tool are missing"}
 	case a.Unclear != "":
-		return a, &tools.ArgumentError{Problem: a.Unclear}
+		return a, &argument.Error{Problem: a.Unclear}
 	case !filepath.IsAbs(a.Dir):
-		return a, &tools.ArgumentError{Field: "cwd", Problem: "expected an absolute path"}
+		return a, &argument.Error{Field: "cwd", Problem: "expected an absolute path"}
 	}
 	return a, nil
 }
@@ -86,7 +87,7 @@ func (t tool) Build(args json.RawMessage) (tools.Invocation, error) {
 	}
 	for _, path := range slices.Concat(a.Read, a.Write, a.Search) {
 		if strings.HasPrefix(path, "~") && path != "~" && !strings.HasPrefix(path, "~/") {
-			return nil, &tools.ArgumentError{Problem: fmt.Sprintf("%q may be in the home of another user; write the path in full", path)}
+			return nil, &argument.Error{Problem: fmt.Sprintf("%q may be in the home of another user; write the path in full", path)}
 		}
 	}
 	for _, p := range a.parts() {

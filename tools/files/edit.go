@@ -8,6 +8,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 type editArguments struct {
@@ -17,7 +18,7 @@ type editArguments struct {
 	ReplaceAll *bool   `json:"replace_all" alias:"replaceAll"`
 	Expected   *int64  `json:"expected_replacements"`
 	Edits      []edit  `json:"edits"`
-	tools.Ignored
+	argument.Ignored
 }
 
 type edit struct {
@@ -70,7 +71,7 @@ func editDefinition() tools.Definition {
 		Name: "edit_file",
 		Description: "Replaces text in a file, atomically. old_string must occur exactly once unless replace_all is set. " +
 			"Only the replaced bytes change; line endings are those of the file (a newline in old_string matches CRLF as well).",
-		Parameters: tools.Schema(`"file_path","old_string","new_string"`, pathSchema+editSchema),
+		Parameters: argument.Schema(`"file_path","old_string","new_string"`, pathSchema+editSchema),
 	}
 }
 
@@ -115,7 +116,7 @@ func (a edit) check() error {
 }
 
 func numberEdit(err error, i, n int) error {
-	var fault *tools.ArgumentError
+	var fault *argument.Error
 	if n > 1 && errors.As(err, &fault) {
 		return problem(fmt.Sprintf("edits[%d].%s", i, fault.Field), "edit %d of %d: %s", i+1, n, fault.Problem)
 	}
@@ -193,7 +194,7 @@ func lineList(content []byte, spans []extent) string {
 type multiArguments struct {
 	FilePath string `json:"file_path" alias:"path,filePath" required:"true"`
 	Edits    []edit `json:"edits" required:"true"`
-	tools.Ignored
+	argument.Ignored
 }
 
 func multiDefinition() tools.Definition {
@@ -201,8 +202,8 @@ func multiDefinition() tools.Definition {
 		Name: "multi_edit",
 		Description: "Makes several replacements in one file, in order, each in the result of the one before: all of them or none. " +
 			"Each old_string must occur exactly once then, unless replace_all is set.",
-		Parameters: tools.Schema(`"file_path","edits"`, pathSchema+`"edits":{"type":"array","minItems":1,"maxItems":100,"items":%s}`,
-			tools.Schema(`"old_string","new_string"`, editSchema)),
+		Parameters: argument.Schema(`"file_path","edits"`, pathSchema+`"edits":{"type":"array","minItems":1,"maxItems":100,"items":%s}`,
+			argument.Schema(`"old_string","new_string"`, editSchema)),
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 // Options configure the tools.
@@ -74,7 +75,7 @@ type patchTool struct{ tool[patchArguments] }
 
 // Location returns the first file of the patch.
 func (p patchTool) Location(args json.RawMessage) (string, bool) {
-	a, err := tools.Decode[patchArguments](args)
+	a, err := argument.Decode[patchArguments](args)
 	if err != nil {
 		return "", false
 	}
@@ -91,7 +92,7 @@ func (p patchTool) Location(args json.RawMessage) (string, bool) {
 
 // location returns the path even if Build refuses the arguments.
 func (o Options) location(args json.RawMessage) string {
-	path := tools.FirstText(args, "file_path", "filePath", "path", "dir_path", "directory")
+	path := argument.FirstText(args, "file_path", "filePath", "path", "dir_path", "directory")
 	if rest, ok := strings.CutPrefix(path, "~/"); ok && o.Home != "" {
 		return o.Home + "/" + rest
 	}
@@ -220,7 +221,7 @@ func (o Options) report(held sandbox.Report) *sandbox.Report {
 
 func failed(ctx context.Context, err error) tools.Result {
 	result := tools.Result{Text: err.Error(), IsError: true}
-	fault := (*tools.ArgumentError)(nil)
+	fault := (*argument.Error)(nil)
 	if denied := (*sandbox.Denial)(nil); errors.As(err, &denied) {
 		exact := *denied
 		exact.Exact = true
@@ -237,5 +238,5 @@ func failed(ctx context.Context, err error) tools.Result {
 }
 
 func problem(field, format string, args ...any) error {
-	return &tools.ArgumentError{Field: field, Problem: fmt.Sprintf(format, args...)}
+	return &argument.Error{Field: field, Problem: fmt.Sprintf(format, args...)}
 }

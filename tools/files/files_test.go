@@ -19,6 +19,7 @@ import (
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 // workspace is a folder with the three tools working in it.
@@ -111,7 +112,7 @@ func (w workspace) refused(tool string, a args, words ...string) {
 	w.t.Helper()
 	text := ""
 	if inv, err := w.build(tool, a); err != nil {
-		var fault *tools.ArgumentError
+		var fault *argument.Error
 		if !errors.As(err, &fault) || fault.Field == "" {
 			w.t.Errorf("%s %v: %v is no *ArgumentError with a field", tool, a, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 const (
@@ -23,7 +24,7 @@ type globArguments struct {
 	Pattern string `json:"pattern" required:"true"`
 	Path    string `json:"path" alias:"dir_path,directory"`
 	Limit   *int64 `json:"limit" alias:"head_limit,max_results"`
-	tools.Ignored
+	argument.Ignored
 }
 
 func globDefinition() tools.Definition {
@@ -32,7 +33,7 @@ func globDefinition() tools.Definition {
 		Description: "Lists the files and directories whose path matches a pattern, sorted by path, directories with a slash at the end. " +
 			"** stands for any number of directories: **/*.go finds all Go files, *.go those in path itself. " +
 			"Leaves out .git, node_modules and what the policy does not let you read, and follows no links.",
-		Parameters: tools.Schema(`"pattern"`, `"pattern":{"type":"string","minLength":1,"description":"The pattern, relative to path, with *, ?, [a-z], {a,b} and **."},`+
+		Parameters: argument.Schema(`"pattern"`, `"pattern":{"type":"string","minLength":1,"description":"The pattern, relative to path, with *, ?, [a-z], {a,b} and **."},`+
 			`"path":{"type":"string","description":"The directory to search, relative to the workspace or absolute. Default: the workspace."},`+
 			`"limit":{"type":"integer","minimum":1,"maximum":%d,"description":"Number of paths to return. Default: %d."}`, mostFound, usualFound),
 	}
@@ -85,7 +86,7 @@ func (s *search) prepare(path string, limit *int64) (err error) {
 		path = "."
 	}
 	s.root, err = s.o.resolve(path)
-	if fault := (*tools.ArgumentError)(nil); errors.As(err, &fault) {
+	if fault := (*argument.Error)(nil); errors.As(err, &fault) {
 		fault.Field = "path"
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 const (
@@ -36,7 +37,7 @@ type grepArguments struct {
 	Context    *int64          `json:"context" alias:"-C"`
 	Limit      *int64          `json:"limit" alias:"head_limit,max_results"`
 	Numbers    json.RawMessage `json:"-n" ignored:"true"`
-	tools.Ignored
+	argument.Ignored
 }
 
 func grepDefinition() tools.Definition {
@@ -44,7 +45,7 @@ func grepDefinition() tools.Definition {
 		Name: "grep",
 		Description: "Searches files for lines that match a regular expression (RE2), and returns them as path:line:text, sorted by path. " +
 			"Leaves out .git, node_modules, binary files and what the policy does not let you read, and says so; follows no links.",
-		Parameters: tools.Schema(`"pattern"`, `"pattern":{"type":"string","minLength":1,"description":"The regular expression, matched within each line."},`+
+		Parameters: argument.Schema(`"pattern"`, `"pattern":{"type":"string","minLength":1,"description":"The regular expression, matched within each line."},`+
 			`"path":{"type":"string","description":"The file or directory to search, relative to the workspace or absolute. Default: the workspace."},`+
 			`"glob":{"type":"string","description":"Search only files whose path matches: *.go, src/**/*.{ts,tsx}."},`+
 			`"mode":{"type":"string","enum":["content","files","count"],"description":"content: the lines (default). files: the paths of files with a match. count: matching lines of each file."},`+

@@ -7,6 +7,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 // The markers of the V4A patch format.
@@ -197,7 +198,7 @@ func (p *patchParser) hunk(first bool) (h hunk, err error) {
 type patchArguments struct {
 	Input     *string    `json:"input" alias:"patch,patchText"`
 	Operation *operation `json:"operation"`
-	tools.Ignored
+	argument.Ignored
 }
 
 // operation is a patch of one file without the header line.
@@ -216,7 +217,7 @@ func patchDefinition() tools.Definition {
 			"between them come \"*** Add File: PATH\" and its lines prefixed by +, \"*** Delete File: PATH\", or \"*** Update File: PATH\", optionally \"*** Move to: PATH\", and hunks. " +
 			"A hunk begins with @@, or with @@ and a line of the file above the change, and contains unchanged lines prefixed by a space, removed ones by -, added ones by +. " +
 			"The lines of a hunk must occur once; \"*** End of File\" after a hunk says that it is at the end.",
-		Parameters: tools.Schema(`"input"`, `"input":{"type":"string","description":"The whole patch. Paths are relative to the workspace or absolute."}`),
+		Parameters: argument.Schema(`"input"`, `"input":{"type":"string","description":"The whole patch. Paths are relative to the workspace or absolute."}`),
 	}
 }
 

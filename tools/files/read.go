@@ -13,6 +13,7 @@ import (
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 type readArguments struct {
@@ -21,7 +22,7 @@ type readArguments struct {
 	Limit    *int64 `json:"limit"`
 	Numbered bool   `json:"numbered"`
 	Encoding string `json:"encoding" enum:"utf-8|base64"`
-	tools.Ignored
+	argument.Ignored
 }
 
 func (b base) readDefinition() tools.Definition {
@@ -29,7 +30,7 @@ func (b base) readDefinition() tools.Definition {
 		Name: "read_file",
 		Description: fmt.Sprintf("Returns the content of a regular text file, byte for byte. At most %d lines and %d KiB, or with limit that many lines and at most %d KiB; "+
 			"if more follows, the last line says how many lines there are and at which offset to continue.", usualLines, usualBytes>>10, b.o.MaxRead>>10),
-		Parameters: tools.Schema(`"file_path"`, pathSchema+
+		Parameters: argument.Schema(`"file_path"`, pathSchema+
 			`"offset":{"type":"integer","minimum":1,"description":"First line to return, counted from 1."},`+
 			`"limit":{"type":"integer","minimum":1,"description":"Number of lines to return. Lines are not cut then."},`+
 			`"numbered":{"type":"boolean","description":"Put the line number and a tab before each line."},`+

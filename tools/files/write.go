@@ -8,12 +8,13 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/argument"
 )
 
 type writeArguments struct {
 	FilePath string `json:"file_path" alias:"path" required:"true"`
 	Content  string `json:"content" alias:"file_text" required:"true"`
-	tools.Ignored
+	argument.Ignored
 }
 
 func writeDefinition() tools.Definition {
@@ -21,7 +22,7 @@ func writeDefinition() tools.Definition {
 		Name: "write_file",
 		Description: "Writes a text file, atomically. Missing directories are created. " +
 			"An existing file is replaced and keeps its mode, owner and attributes; a symbolic link is kept and its target is written; other hard links keep the old content.",
-		Parameters: tools.Schema(`"file_path","content"`, pathSchema+
+		Parameters: argument.Schema(`"file_path","content"`, pathSchema+
 			`"content":{"type":"string","description":"The whole new content, written byte for byte."}`),
 	}
 }

@@ -1,4 +1,4 @@
-package tools
+package argument
 
 import (
 	"bytes"
@@ -39,7 +39,7 @@ func kind(value json.RawMessage) string {
 // FirstText returns the first of the named arguments that is a string and not empty, even if Decode
 // refuses others; "" if there is none, or the arguments are no valid object.
 func FirstText(args json.RawMessage, names ...string) string {
-	members, _ := readObject(args)
+	members, _ := Object(args)
 	for _, name := range names {
 		for _, m := range members {
 			if m.Name == name && len(m.Value) > len(`""`) && m.Value[0] == '"' {
@@ -50,31 +50,31 @@ func FirstText(args json.RawMessage, names ...string) string {
 	return ""
 }
 
-// readObject returns the members of a JSON object in order. Text that two readers could understand
-// differently is an *ArgumentError. Names in nested objects may repeat.
-func readObject(text json.RawMessage) ([]strict.Member, error) {
+// Object returns the members of a JSON object in order. Text that two readers could understand
+// differently is an *Error. Names in nested objects may repeat.
+func Object(text json.RawMessage) ([]strict.Member, error) {
 	text = bytes.Trim(text, " \t\r\n")
 	if err := checkText(text); err != nil {
 		return nil, err
 	}
 	if text[0] != '{' {
-		return nil, &ArgumentError{Problem: "expected a JSON object, got " + kind(text)}
+		return nil, &Error{Problem: "expected a JSON object, got " + kind(text)}
 	}
 	members, err := strict.Object(text, math.MaxInt)
 	if err != nil {
-		return nil, &ArgumentError{Problem: err.Error()}
+		return nil, &Error{Problem: err.Error()}
 	}
 	seen := make(map[string]bool, len(members))
 	for _, m := range members {
 		if err := checkStrings(m.Quoted); err != nil {
-			return nil, &ArgumentError{Field: shorten(m.Name), Problem: err.Error() + " in the argument's name"}
+			return nil, &Error{Field: shorten(m.Name), Problem: err.Error() + " in the argument's name"}
 		}
 		if seen[m.Name] {
-			return nil, &ArgumentError{Field: shorten(m.Name), Problem: "given more than once; send it once"}
+			return nil, &Error{Field: shorten(m.Name), Problem: "given more than once; send it once"}
 		}
 		seen[m.Name] = true
 		if err := checkStrings(m.Value); err != nil {
-			return nil, &ArgumentError{Field: shorten(m.Name), Problem: err.Error()}
+			return nil, &Error{Field: shorten(m.Name), Problem: err.Error()}
 		}
 	}
 	return members, nil
@@ -85,11 +85,11 @@ func checkText(text json.RawMessage) error {
 	case strict.Valid(text, maxDepth):
 		return nil
 	case len(text) == 0:
-		return &ArgumentError{Problem: `empty text; expected a JSON object such as {"name": "value"}`}
+		return &Error{Problem: `empty text; expected a JSON object such as {"name": "value"}`}
 	case !utf8.Valid(text):
-		return &ArgumentError{Problem: "not valid UTF-8"}
+		return &Error{Problem: "not valid UTF-8"}
 	case strict.TooDeep(text, maxDepth):
-		return &ArgumentError{Problem: fmt.Sprintf("nested deeper than %d levels", maxDepth)}
+		return &Error{Problem: fmt.Sprintf("nested deeper than %d levels", maxDepth)}
 	}
 	var value json.RawMessage
 	err := json.Unmarshal(text, &value)
@@ -97,7 +97,7 @@ func checkText(text json.RawMessage) error {
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		problem += fmt.Sprintf(" (byte %d)", syntax.Offset)
 	}
-	return &ArgumentError{Problem: problem}
+	return &Error{Problem: problem}
 }
 
 // checkStrings refuses escapes that readers understand differently.
@@ -112,12 +112,12 @@ func checkStrings(text []byte) error {
 	}
 }
 
-// CanonicalHash returns the hex SHA-256 of the tool's canonical name and the arguments, regardless
-// of white space, order of keys and escapes. Arguments that readObject refuses have hashes of their own.
-func CanonicalHash(tool string, args json.RawMessage) string {
+// Hash returns the hex SHA-256 of the tool's canonical name and the arguments, regardless
+// of white space, order of keys and escapes. Arguments that Object refuses have hashes of their own.
+func Hash(tool string, args json.RawMessage) string {
 	h := sha256.New()
 	io.WriteString(h, tool+"\x00")
-	if _, err := readObject(args); err != nil {
+	if _, err := Object(args); err != nil {
 		io.WriteString(h, "\x00") // which no canonical text begins with
 		h.Write(args)
 	} else {

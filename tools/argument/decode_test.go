@@ -1,4 +1,4 @@
-package tools
+package argument
 
 import (
 	"encoding/json"
@@ -101,9 +101,9 @@ func TestDecodeRefusesWhatTwoReadersCouldTakeDifferently(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := Decode[sample](json.RawMessage(tc.text))
-			var fault *ArgumentError
+			var fault *Error
 			if !errors.As(err, &fault) {
-				t.Fatalf("got %+v, error %v; want an *ArgumentError", got, err)
+				t.Fatalf("got %+v, error %v; want an *Error", got, err)
 			}
 			if fault.Field != tc.field || !strings.Contains(fault.Problem, tc.problem) {
 				t.Errorf("got field %q, problem %q; want %q, …%s…", fault.Field, fault.Problem, tc.field, tc.problem)
@@ -115,7 +115,7 @@ func TestDecodeRefusesWhatTwoReadersCouldTakeDifferently(t *testing.T) {
 	}
 }
 
-func TestCanonicalHashSeesMeaningNotSpelling(t *testing.T) {
+func TestHashSeesMeaningNotSpelling(t *testing.T) {
 	t.Parallel()
 	same := []string{
 		`{"command":"ls","timeout":5,"description":{"a":1,"b":[2]}}`,
@@ -133,16 +133,16 @@ func TestCanonicalHashSeesMeaningNotSpelling(t *testing.T) {
 		`{"command":"\ud800"}`,
 		``,
 	}
-	want := CanonicalHash("bash", json.RawMessage(same[0]))
-	if got := CanonicalHash("bash", json.RawMessage(same[1])); got != want {
+	want := Hash("bash", json.RawMessage(same[0]))
+	if got := Hash("bash", json.RawMessage(same[1])); got != want {
 		t.Errorf("spelling changed the hash")
 	}
-	seen := map[string]string{want: same[0], CanonicalHash("read_file", json.RawMessage(same[0])): "other tool"}
+	seen := map[string]string{want: same[0], Hash("read_file", json.RawMessage(same[0])): "other tool"}
 	if len(seen) != 2 {
 		t.Error("the tool does not count")
 	}
 	for _, text := range other {
-		h := CanonicalHash("bash", json.RawMessage(text))
+		h := Hash("bash", json.RawMessage(text))
 		if seen[h] != "" {
 			t.Errorf("%s hashes as %s", text, seen[h])
 		}
@@ -157,12 +157,12 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"command":"\ud800\\\u0000"}`))
 	f.Add([]byte(`[[[[`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		CanonicalHash("bash", text)
+		Hash("bash", text)
 		got, err := Decode[sample](text)
 		if err != nil {
-			var fault *ArgumentError
+			var fault *Error
 			if !errors.As(err, &fault) {
-				t.Fatalf("%q: %v is no *ArgumentError", text, err)
+				t.Fatalf("%q: %v is no *Error", text, err)
 			}
 			return
 		}
@@ -202,13 +202,13 @@ func BenchmarkDecode8MiB(b *testing.B) {
 	}
 }
 
-func BenchmarkCanonicalHash8MiB(b *testing.B) {
+func BenchmarkHash8MiB(b *testing.B) {
 	text, err := json.Marshal(map[string]string{"command": strings.Repeat("line of text\n", 8<<20/13)})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		CanonicalHash("bash", text)
+		Hash("bash", text)
 	}
 }

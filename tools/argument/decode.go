@@ -1,4 +1,4 @@
-package tools
+package argument
 
 import (
 	"encoding/json"
@@ -31,10 +31,10 @@ import (
 // trailing data, broken escapes). Null for an optional argument means absent, and two names of one
 // argument may repeat its value. An integer has digits only.
 //
-// Every fault of the caller is an *ArgumentError; the value is zero then.
+// Every fault of the caller is an *Error; the value is zero then.
 func Decode[T any](args json.RawMessage) (T, error) {
 	var v, zero T
-	members, err := readObject(args)
+	members, err := Object(args)
 	if err != nil {
 		return zero, err
 	}
@@ -68,7 +68,7 @@ func fill(dst reflect.Value, members []strict.Member) error {
 	}
 	for _, a := range arguments {
 		if a.required && a.given == "" {
-			return &ArgumentError{Field: a.name, Problem: "missing; it is required"}
+			return &Error{Field: a.name, Problem: "missing; it is required"}
 		}
 	}
 	return nil
@@ -108,7 +108,7 @@ func (a *argument) set(field reflect.Value, m strict.Member) error {
 		return err
 	}
 	if a.given != "" && !reflect.DeepEqual(field.Interface(), value.Interface()) {
-		return &ArgumentError{Field: m.Name, Problem: fmt.Sprintf("contradicts %q, another name of the same argument; send only %q", a.given, a.name)}
+		return &Error{Field: m.Name, Problem: fmt.Sprintf("contradicts %q, another name of the same argument; send only %q", a.given, a.name)}
 	}
 	field.Set(value)
 	a.given = m.Name
@@ -148,7 +148,7 @@ func (a *argument) parseString(dst reflect.Value, m strict.Member) error {
 	}
 	s := strict.Text(m.Value)
 	if a.enum != nil && !slices.Contains(a.enum, s) {
-		return &ArgumentError{Field: m.Name, Problem: fmt.Sprintf("%q is not one of %s", s, strings.Join(a.enum, ", "))}
+		return &Error{Field: m.Name, Problem: fmt.Sprintf("%q is not one of %s", s, strings.Join(a.enum, ", "))}
 	}
 	dst.SetString(s)
 	return nil
@@ -170,11 +170,11 @@ func (a *argument) parseSlice(dst reflect.Value, m strict.Member) error {
 }
 
 func parseObject(dst reflect.Value, m strict.Member) error {
-	members, err := readObject(m.Value)
+	members, err := Object(m.Value)
 	if err == nil {
 		err = fill(dst, members)
 	}
-	if fault := (*ArgumentError)(nil); errors.As(err, &fault) {
+	if fault := (*Error)(nil); errors.As(err, &fault) {
 		fault.Field = strings.TrimSuffix(m.Name+"."+fault.Field, ".")
 	}
 	return err
@@ -196,18 +196,18 @@ func parseInt(dst reflect.Value, m strict.Member) error {
 		return wrongType(m, "an integer")
 	}
 	if strings.ContainsAny(string(m.Value), ".eE") {
-		return &ArgumentError{Field: m.Name, Problem: fmt.Sprintf("%s is not an integer written in digits", shorten(string(m.Value)))}
+		return &Error{Field: m.Name, Problem: fmt.Sprintf("%s is not an integer written in digits", shorten(string(m.Value)))}
 	}
 	n, err := strconv.ParseInt(string(m.Value), 10, 64)
 	if err != nil {
-		return &ArgumentError{Field: m.Name, Problem: shorten(string(m.Value)) + " is too large"}
+		return &Error{Field: m.Name, Problem: shorten(string(m.Value)) + " is too large"}
 	}
 	dst.SetInt(n)
 	return nil
 }
 
 func wrongType(m strict.Member, want string) error {
-	return &ArgumentError{Field: m.Name, Problem: fmt.Sprintf("expected %s, got %s", want, kind(m.Value))}
+	return &Error{Field: m.Name, Problem: fmt.Sprintf("expected %s, got %s", want, kind(m.Value))}
 }
 
 func shorten(s string) string {
@@ -223,17 +223,12 @@ func unknownArgument(arguments []*argument, name string) error {
 	for _, a := range arguments {
 		own, all = append(own, a.name), append(all, a.names...)
 	}
-	near := spell.Nearest(shorten(name), all)
-	hint := didYouMean(near)
-	if near != "" && strings.EqualFold(near, name) {
-		hint += "Names are case-sensitive. "
+	hint := ""
+	if near := spell.Nearest(shorten(name), all); near != "" {
+		hint = fmt.Sprintf("did you mean %q? ", near)
+		if strings.EqualFold(near, name) {
+			hint += "Names are case-sensitive. "
+		}
 	}
-	return &ArgumentError{Field: shorten(name), Problem: "unknown argument; " + hint + "The arguments are " + strings.Join(own, ", ")}
-}
-
-func didYouMean(name string) string {
-	if name == "" {
-		return ""
-	}
-	return fmt.Sprintf("did you mean %q? ", name)
+	return &Error{Field: shorten(name), Problem: "unknown argument; " + hint + "The arguments are " + strings.Join(own, ", ")}
 }
