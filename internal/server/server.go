@@ -104,7 +104,7 @@ func New(opt Options) *Server {
 
 // Serve accepts connections from l until Shutdown. It may serve several listeners.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.http.Serve(l)
+	err := s.http.Serve(lasting{l})
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
