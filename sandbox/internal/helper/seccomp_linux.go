@@ -89,10 +89,12 @@ const (
 )
 
 // absent lists calls that return ENOSYS, so that programs fall back to older ones: io_uring
-// bypasses every filter, and the flags of clone3 are in memory, where a filter cannot see them.
+// bypasses every filter, the flags of clone3 are in memory, where a filter cannot see them, and
+// the contexts of io_setup are counted once for the whole machine (fs.aio-max-nr).
 func absent() []uint32 {
 	return []uint32{
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_CLONE3,
+		unix.SYS_IO_SETUP,
 	}
 }
 
