@@ -254,6 +254,17 @@ func TestLimitsHoldFromTheFirstInstruction(t *testing.T) {
 	}
 }
 
+// The kernel counts these per user, also across user namespaces. Without pending signals no Go
+// program of the user starts, and the next call would wait for its sandbox for ever.
+func TestACallLeavesTheUserPendingSignalsAndMessageQueues(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []sandbox.Mode{sandbox.ReadOnly, sandbox.WorkspaceWrite, sandbox.FullAccess} {
+		c := in(t, executor.Off, `test $(ulimit -Hi) -le 1024 && test $(ulimit -Hq) -le 131072 && echo few`)
+		c.Sandbox.Mode = mode
+		expect(t, c, result{Out: "few\n"})
+	}
+}
+
 // With fewer the helper could not watch what it holds.
 func TestTooFewOpenFilesAreRefused(t *testing.T) {
 	t.Parallel()

@@ -152,8 +152,13 @@ func (p *Process) clone(spec helper.Spec) error {
 // the command. Such a command counts as one whose helper was lost, not as one that never ran. Its
 // report has the minimum.
 func (p *Process) hear(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startWithin, errSilent)
+	defer cancel()
 	event, err := p.await(ctx)
 	if err != nil && !errors.Is(err, errUnheard) {
+		if errors.Is(err, errSilent) {
+			err = p.unavailable(stageHear, errSilent)
+		}
 		return err
 	}
 	p.permit.close()
@@ -163,6 +168,12 @@ func (p *Process) hear(ctx context.Context) error {
 	go p.listen()
 	return nil
 }
+
+// startWithin is how long a helper may take to start its command. It is far more than one needs
+// that starts at all.
+const startWithin = time.Minute
+
+var errSilent = errors.New("the sandbox was not made within a minute: another program may have taken what the kernel gives a user")
 
 // errUnheard is the error of await for a command that may have started.
 var errUnheard = errors.New("the helper started the command, perhaps, and is gone")

@@ -81,16 +81,15 @@ func limit(s *Spec) error {
 	}{
 		{"core size", unix.RLIMIT_CORE, 0, true},
 		{"file size", unix.RLIMIT_FSIZE, s.FileBytes, s.FileBytes > 0},
+		// The kernel counts these per user, across all namespaces. Without pending signals no Go program
+		// of the user, and so no helper, could start: see syscall.AllThreadsSyscall.
+		{"pending signals", unix.RLIMIT_SIGPENDING, 1024, true},
+		{"bytes of message queues", unix.RLIMIT_MSGQUEUE, 128 << 10, true},
 	} {
 		if !l.set {
 			continue
 		}
-		var now syscall.Rlimit
-		if err := syscall.Getrlimit(l.which, &now); err != nil {
-			return stage("limit "+l.name, err)
-		}
-		value := min(l.value, now.Max) // keep an inherited lower limit
-		if err := syscall.Setrlimit(l.which, &syscall.Rlimit{Cur: value, Max: value}); err != nil {
+		if err := lower(l.which, l.value); err != nil {
 			return stage("limit "+l.name, err)
 		}
 	}
