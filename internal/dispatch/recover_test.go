@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,8 @@ func newLives(t *testing.T) *lives { return &lives{dir: t.TempDir(), pid: 1 << 2
 func (l *lives) open(t *testing.T) *journal.Journal {
 	t.Helper()
 	l.pid++
-	j, err := journal.Open(t.Context(), l.dir, journal.Identity{PID: l.pid, Start: 1, Boot: journal.Self().Boot})
+	_, boot, _ := strings.Cut(journal.Self(), " ")
+	j, err := journal.Open(t.Context(), l.dir, fmt.Sprint(l.pid, " ", boot))
 	must(t, err)
 	t.Cleanup(func() { j.Close() })
 	return j

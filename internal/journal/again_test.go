@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,7 +15,7 @@ import (
 )
 
 // dead records in the name of a daemon, and closes the journal.
-func dead(t *testing.T, dir string, daemon journal.Identity, do func(*journal.Journal)) {
+func dead(t *testing.T, dir string, daemon string, do func(*journal.Journal)) {
 	t.Helper()
 	j, err := journal.Open(t.Context(), dir, daemon)
 	must(t, err)
@@ -22,8 +24,9 @@ func dead(t *testing.T, dir string, daemon journal.Identity, do func(*journal.Jo
 }
 
 // daemon is one of this boot of the machine.
-func daemon(pid int) journal.Identity {
-	return journal.Identity{PID: pid, Start: 1, Boot: journal.Self().Boot}
+func daemon(pid int) string {
+	_, boot, _ := strings.Cut(journal.Self(), " ")
+	return strconv.Itoa(pid) + " " + boot
 }
 
 var notStarted = journal.Outcome{Status: "error", ErrorType: string(message.NotStartedAfterCrash)}
@@ -38,9 +41,9 @@ func states(list []journal.Record) map[string]journal.State {
 
 func TestWhatStartedIsToldFromWhatDidNot(t *testing.T) {
 	t.Parallel()
-	another := journal.Identity{PID: 1 << 29, Start: 1, Boot: "of another boot/pid:[1]"}
+	another := "536870912 1 of another boot/pid:[1]"
 	for name, c := range map[string]struct {
-		daemon journal.Identity
+		daemon string
 		want   journal.State // of a call that was only intended
 	}{
 		"the daemon was killed": {daemon(1 << 29), journal.Intended},

@@ -184,7 +184,7 @@ func (j *Journal) Unfinished(wanted func(*Record) bool) ([]Record, error) {
 			return err
 		}
 		for i, r := range list {
-			if err := b.append(kindAdopted, &adoptedEvent{int64(r.Key), j.daemon.String()}); err != nil {
+			if err := b.append(kindAdopted, &adoptedEvent{int64(r.Key), j.daemon}); err != nil {
 				return err
 			}
 			list[i] = b.table.calls[r.Key].Record
@@ -199,14 +199,14 @@ func (j *Journal) Unfinished(wanted func(*Record) bool) ([]Record, error) {
 
 // abandoned returns the open calls of dead daemons. The caller holds the table's lock.
 func (j *Journal) abandoned(t *table, wanted func(*Record) bool) (list []Record, err error) {
-	alive := map[Identity]bool{j.daemon: true}
+	alive := map[string]bool{j.daemon: true}
 	for _, r := range t.calls {
 		if !r.ReturnedAt.IsZero() || wanted != nil && !wanted(&r.Record) {
 			continue
 		}
 		lives, looked := alive[r.Daemon]
 		if !looked {
-			if lives, err = statedir.Held(j.dir, r.Daemon.String()); err != nil {
+			if lives, err = statedir.Held(j.dir, r.Daemon); err != nil {
 				return nil, err
 			}
 			alive[r.Daemon] = lives

@@ -109,7 +109,7 @@ func TestCallsOfADeadDaemonAreTakenOverOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, started := range []bool{false, true} {
 		dir := smallDisk(t, "4m")
-		j, err := journal.Open(t.Context(), dir, journal.Identity{PID: 1, Boot: "before"})
+		j, err := journal.Open(t.Context(), dir, "1 0 before")
 		must(t, err)
 		_, _, err = j.Begin(t.Context(), call("open"), allow)
 		must(t, err)

@@ -6,40 +6,22 @@ import (
 	"strings"
 )
 
-// Identity names a process beyond the reuse of its pid. The zero Identity names none.
-type Identity struct {
-	PID   int
-	Start uint64 // clock ticks since boot (proc_pid_stat(5), field 22)
-	Boot  string // /proc/sys/kernel/random/boot_id, and the pid namespace
+// Self names this process beyond the reuse of its pid: by the pid, the clock ticks from boot to its
+// start (proc_pid_stat(5), field 22), /proc/sys/kernel/random/boot_id and the pid namespace. It has
+// only the pid where the system has no start times.
+func Self() string {
+	return strconv.Itoa(os.Getpid()) + " " + strconv.FormatUint(startTime(), 10) + " " + bootID()
 }
 
-// Self returns the identity of this process; only the pid where the system has no start times.
-func Self() Identity {
-	return Identity{PID: os.Getpid(), Start: startTime(), Boot: bootID()}
+// sameBoot reports whether two processes are of one boot of the machine.
+func sameBoot(process, other string) bool {
+	boot := bootOf(process)
+	return boot != "" && boot == bootOf(other)
 }
 
-// String returns the stored form.
-func (id Identity) String() string {
-	return strconv.Itoa(id.PID) + " " + strconv.FormatUint(id.Start, 10) + " " + id.Boot
-}
-
-// sameBoot reports whether both are of one boot of the machine.
-func (id Identity) sameBoot(other Identity) bool {
-	boot, _, _ := strings.Cut(id.Boot, "/")
-	others, _, _ := strings.Cut(other.Boot, "/")
-	return boot != "" && boot == others
-}
-
-func parseIdentity(s string) Identity {
-	pid, rest, _ := strings.Cut(s, " ")
-	start, boot, _ := strings.Cut(rest, " ")
-	id := Identity{Boot: boot}
-	var err error
-	if id.PID, err = strconv.Atoi(pid); err == nil {
-		id.Start, err = strconv.ParseUint(start, 10, 64)
-	}
-	if err != nil {
-		return Identity{}
-	}
-	return id
+func bootOf(process string) string {
+	_, started, _ := strings.Cut(process, " ")
+	_, boot, _ := strings.Cut(started, " ")
+	boot, _, _ = strings.Cut(boot, "/")
+	return boot
 }

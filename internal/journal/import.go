@@ -213,7 +213,7 @@ func (m *importer) request(ctx context.Context, id identity, msg Message) error 
 	r := &c.rec
 	m.known[id] = c
 	m.calls++
-	e := &callEvent{key: int64(r.Key), daemon: r.Daemon.String(), state: string(Received), call: r.Call, request: sent{msg.Seq, msg.ID, msg.Body}}
+	e := &callEvent{key: int64(r.Key), daemon: r.Daemon, state: string(Received), call: r.Call, request: sent{msg.Seq, msg.ID, msg.Body}}
 	e.call.Arguments, e.call.MessageType, e.call.OTID = arguments, msg.Type, msg.OTID
 	m.add(kindCall, r.ReceivedAt, e)
 	if !r.DecidedAt.IsZero() {
@@ -235,19 +235,17 @@ func (m *importer) request(ctx context.Context, id identity, msg Message) error 
 func oldRecord(row legacy.Row) (*oldCall, []byte, error) {
 	var c oldCall
 	var arguments []byte
-	var daemon string
 	var received int64
 	var exit, decided, intended, started, returned, delivered sql.NullInt64
 	r, d := &c.rec, &c.rec.Decision
 	err := row.Scan(&r.Key, &r.Client, &r.ID, &r.AgentID, &r.ConversationID, &r.RunID, &r.StepID, &r.OTID, &r.GroupID, &r.SenderID, &r.Workspace,
 		&r.RequestID, &r.Dialect, &r.Tool, &r.Canonical, &r.ArgsHash, &r.BackgroundOf, &r.State,
 		&d.Action, &d.By, &d.Rule, &d.Source, &d.Reason, &d.Person, &d.Widened,
-		&daemon, &r.Process, &r.SpoolDir, &r.Status, &r.ErrorType, &exit, &r.Signal, &r.Sandbox,
+		&r.Daemon, &r.Process, &r.SpoolDir, &r.Status, &r.ErrorType, &exit, &r.Signal, &r.Sandbox,
 		&received, &decided, &intended, &started, &returned, &delivered, &c.returned, &arguments)
 	if err != nil {
 		return nil, nil, err
 	}
-	r.Daemon = parseIdentity(daemon)
 	if exit.Valid {
 		code := int(exit.Int64)
 		r.ExitCode = &code

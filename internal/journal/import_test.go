@@ -113,7 +113,7 @@ func TestAnOldJournalIsImportedWhole(t *testing.T) {
 		t.Errorf("again: %d calls, %v, %v", calls, done, err)
 	}
 	sound(t, dir)
-	j, err := Open(t.Context(), dir, Identity{PID: 1, Boot: "x"})
+	j, err := Open(t.Context(), dir, "1 0 x")
 	must(t, err)
 	is := dump(t, j)
 	for i := range is.Calls { // these were in the message only, or are in it now

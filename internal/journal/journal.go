@@ -43,7 +43,7 @@ var (
 
 // Journal is an open journal, safe for concurrent use. A context aborts queries, not writes.
 type Journal struct {
-	daemon  Identity
+	daemon  string // of Self
 	dir     string
 	alive   io.Closer // marks daemon as alive while open
 	files   files
@@ -137,13 +137,13 @@ func (f *files) close() error {
 	return errors.Join(errs...)
 }
 
-// Open opens the journal in dir, creating it if missing, for calls of daemon (Self, except in
-// tests). A damaged one opens for reading what is indexed.
-func Open(ctx context.Context, dir string, daemon Identity) (*Journal, error) {
+// Open opens the journal in dir, creating it if missing, for calls of the process daemon (Self,
+// except in tests). A damaged one opens for reading what is indexed.
+func Open(ctx context.Context, dir string, daemon string) (*Journal, error) {
 	return open(ctx, dir, daemon, openFiles)
 }
 
-func open(ctx context.Context, dir string, daemon Identity, files func(dir string) (files, error)) (*Journal, error) {
+func open(ctx context.Context, dir string, daemon string, files func(dir string) (files, error)) (*Journal, error) {
 	j := &Journal{daemon: daemon, grown: make(chan struct{}, 1)}
 	if err := j.open(ctx, dir, files); err != nil {
 		return nil, fmt.Errorf("cannot open the journal in %q: %w", dir, errors.Join(err, j.Close()))
@@ -155,7 +155,7 @@ func (j *Journal) open(ctx context.Context, dir string, files func(string) (file
 	if j.dir, err = prepare(dir); err != nil {
 		return err
 	}
-	if j.alive, err = statedir.Hold(j.dir, j.daemon.String()); err != nil {
+	if j.alive, err = statedir.Hold(j.dir, j.daemon); err != nil {
 		return err
 	}
 	if j.files, err = files(j.dir); err != nil {
@@ -267,8 +267,8 @@ func (j *Journal) WaitForLock(most time.Duration) {
 	<-j.write.turn
 }
 
-// Daemon returns the identity that owns this Journal's calls.
-func (j *Journal) Daemon() Identity { return j.daemon }
+// Daemon returns the process that owns this Journal's calls.
+func (j *Journal) Daemon() string { return j.daemon }
 
 // Close completes pending writes and closes the files. No method may be called afterwards.
 func (j *Journal) Close() error {

@@ -80,8 +80,8 @@ type Record struct {
 
 	State    State
 	Decision Decision
-	Daemon   Identity // owner of the call
-	Process  string   // as given to Start
+	Daemon   string // process that owns the call; see Self
+	Process  string // as given to Start
 	SpoolDir string
 
 	Status    string

@@ -144,7 +144,7 @@ func (t *table) apply(e event, number uint64, at time.Time) {
 	case *fenceEvent:
 		t.fence(e)
 	case *adoptedEvent:
-		t.change(Key(e.key), func(r *entry) { r.adopted(parseIdentity(e.by)) })
+		t.change(Key(e.key), func(r *entry) { r.adopted(e.by) })
 	case *removedEvent:
 		t.removed(e)
 	}
@@ -164,8 +164,8 @@ func (r *entry) decided(e *decisionEvent, at time.Time) {
 
 // adopted changes the owner. Starts are not synced, so after a crash of the machine an intended
 // call may have run.
-func (r *entry) adopted(by Identity) {
-	if r.State == Intended && !by.sameBoot(r.Daemon) {
+func (r *entry) adopted(by string) {
+	if r.State == Intended && !sameBoot(by, r.Daemon) {
 		r.State = Running
 	}
 	r.Daemon = by
@@ -173,7 +173,7 @@ func (r *entry) adopted(by Identity) {
 
 func (t *table) received(e *callEvent, at time.Time) {
 	k := Key(e.key)
-	r := &entry{last: t.number, Record: Record{Key: k, Call: e.call, State: State(e.state), Decision: e.decision, Daemon: parseIdentity(e.daemon), ReceivedAt: at}}
+	r := &entry{last: t.number, Record: Record{Key: k, Call: e.call, State: State(e.state), Decision: e.decision, Daemon: e.daemon, ReceivedAt: at}}
 	r.MessageType, r.Message, r.Arguments = "", nil, nil
 	if e.intended {
 		r.IntendedAt = at

@@ -34,7 +34,7 @@ func someEvent(r *rand.Rand, t *table, i int) event {
 	k := int64(1 + r.IntN(int(next)))
 	switch r.IntN(9) {
 	case 0, 1:
-		e := &callEvent{key: int64(next), daemon: Identity{PID: r.IntN(3)}.String(), state: string(Received), call: Call{Client: "c", ID: fmt.Sprint("id", i)}, request: sent{seq: seq, id: fmt.Sprint("m", i)}}
+		e := &callEvent{key: int64(next), daemon: fmt.Sprint(r.IntN(3)), state: string(Received), call: Call{Client: "c", ID: fmt.Sprint("id", i)}, request: sent{seq: seq, id: fmt.Sprint("m", i)}}
 		if r.IntN(2) == 0 {
 			e.answer = &returnEvent{key: int64(next), sent: sent{seq: seq + 1, id: fmt.Sprint("r", i)}, outcome: Outcome{Status: "success"}}
 		}
@@ -52,7 +52,7 @@ func someEvent(r *rand.Rand, t *table, i int) event {
 	case 7:
 		return &fenceEvent{"c", fmt.Sprint("id", r.IntN(5)), int64(r.IntN(4))}
 	}
-	return &adoptedEvent{k, Identity{PID: 9}.String()}
+	return &adoptedEvent{k, "9"}
 }
 
 // visible is a table without what takes it back.

@@ -42,7 +42,7 @@ type answer struct {
 
 // receive records a call in a state, with its answer if a is not nil.
 func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, d Decision, a *answer) (rec Record, fresh bool, err error) {
-	e := &callEvent{daemon: j.daemon.String(), state: string(s), intended: s == Intended || s == Running, decision: d, call: c}
+	e := &callEvent{daemon: j.daemon, state: string(s), intended: s == Intended || s == Running, decision: d, call: c}
 	var earlier *Record
 	var at time.Time
 	err = j.write.record(dur, func(b *batch) (err error) {
