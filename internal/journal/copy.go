@@ -14,15 +14,11 @@ import (
 // KindCall is the kind of the first record of each call.
 const KindCall = kindCall
 
-// Copied is a record for another store.
+// Copied is a record for another store, with what it says of a call or message, for searching.
 type Copied struct {
 	chain.Record
-	About
 	Beside map[chain.Hash][]byte // blobs that it refers to
-}
 
-// About is what a record says of a call or message, for searching.
-type About struct {
 	Call                                       Key
 	Client, Agent, Conversation, Run, ToolCall string
 	Workspace, Tool, Type, Status              string
@@ -78,11 +74,8 @@ func (j *Journal) Copy(after chain.Mark, most int, size int) (list []Copied, lef
 	return list, end.Number - after.Number, nil
 }
 
-// SaysOf returns what a record says, for searching.
-func SaysOf(rec chain.Record) (About, error) {
-	c, err := copied(rec, unread)
-	return c.About, err
-}
+// SaysOf returns a record as Copy does, without reading its blobs.
+func SaysOf(rec chain.Record) (Copied, error) { return copied(rec, unread) }
 
 // copied decodes a record and reads its blobs; lost ones stay lost.
 func copied(rec chain.Record, fetch func(chain.Hash, int64) ([]byte, error)) (Copied, error) {
@@ -100,43 +93,41 @@ func copied(rec chain.Record, fetch func(chain.Hash, int64) ([]byte, error)) (Co
 		}
 		return nil, err
 	})
-	c.About = about(e)
+	c.describe(e)
 	return c, err
 }
 
-func about(e event) (a About) {
+func (c *Copied) describe(e event) {
+	c.Call = callOf(e)
 	switch e := e.(type) {
 	case *callEvent:
 		k := &e.call
-		a = About{
-			Call: Key(e.key), Client: k.Client, Agent: k.AgentID, Conversation: k.ConversationID, Run: k.RunID, ToolCall: k.ID,
-			Workspace: k.Workspace, Tool: cmp.Or(k.Canonical, k.Tool), Type: k.MessageType,
-		}
-		a.decided(e.decision)
+		c.Call, c.Client, c.Agent, c.Conversation, c.Run, c.ToolCall = Key(e.key), k.Client, k.AgentID, k.ConversationID, k.RunID, k.ID
+		c.Workspace, c.Tool, c.Type = k.Workspace, cmp.Or(k.Canonical, k.Tool), k.MessageType
+		c.decided(e.decision)
 		if e.answer != nil {
-			a.returned(e.answer)
+			c.returned(e.answer)
 		}
 	case *decisionEvent:
-		a.decided(e.decision)
+		c.decided(e.decision)
 	case *returnEvent:
-		a.returned(e)
+		c.returned(e)
 	case *messageEvent:
 		m := &e.m
-		a = About{Client: m.Client, Agent: m.AgentID, Conversation: m.ConversationID, Run: m.RunID, ToolCall: m.CallID, Type: m.Type, Status: m.Status}
+		c.Client, c.Agent, c.Conversation, c.Run, c.ToolCall = m.Client, m.AgentID, m.ConversationID, m.RunID, m.CallID
+		c.Type, c.Status = m.Type, m.Status
 	}
-	a.Call = cmp.Or(a.Call, callOf(e))
-	return a
 }
 
-func (a *About) decided(d Decision) {
+func (c *Copied) decided(d Decision) {
 	if d.Action != "" {
-		a.Action, a.By = d.Action, d.By
+		c.Action, c.By = d.Action, d.By
 	}
 }
 
-func (a *About) returned(e *returnEvent) {
-	a.decided(e.outcome.Decision)
-	a.Status, a.Tool = e.outcome.Status, cmp.Or(e.outcome.Canonical, a.Tool)
+func (c *Copied) returned(e *returnEvent) {
+	c.decided(e.outcome.Decision)
+	c.Status, c.Tool = e.outcome.Status, cmp.Or(e.outcome.Canonical, c.Tool)
 }
 
 // Gather assembles a call, with Arguments, from all its records in order; dir has its blobs.

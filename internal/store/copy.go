@@ -170,7 +170,7 @@ func insert(ctx context.Context, db *postgres.DB, id string, list []journal.Copi
 			all = append(all, postgres.Statement{SQL: addText, Args: []any{id, r.Segment, hash[:], text}})
 		}
 		args := []any{id, r.Text}
-		for _, value := range values(r.Record, r.About) {
+		for _, value := range values(r) {
 			args = append(args, value)
 		}
 		all = append(all, postgres.Statement{SQL: addRecord, Args: args})
@@ -178,9 +178,9 @@ func insert(ctx context.Context, db *postgres.DB, id string, list []journal.Copi
 	return db.Exec(ctx, all...)
 }
 
-func values(r chain.Record, a journal.About) []string {
-	list := strings.Fields(fmt.Sprintln(r.Segment, r.Offset, r.Number, r.Kind, r.Time.UnixNano(), int64(a.Call)))
-	for _, text := range []string{a.Client, a.Agent, a.Conversation, a.Run, a.ToolCall, a.Workspace, a.Tool, a.Type, a.Status, a.Action, a.By} {
+func values(r journal.Copied) []string {
+	list := strings.Fields(fmt.Sprintln(r.Segment, r.Offset, r.Number, r.Kind, r.Time.UnixNano(), int64(r.Call)))
+	for _, text := range []string{r.Client, r.Agent, r.Conversation, r.Run, r.ToolCall, r.Workspace, r.Tool, r.Type, r.Status, r.Action, r.By} {
 		list = append(list, column(text))
 	}
 	return list

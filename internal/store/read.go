@@ -62,11 +62,11 @@ func (s *reader) read(segment uint32, hash *chain.Hash) ([]byte, error) {
 // compare compares a row with its record. The chain finds invalid records.
 func (s *reader) compare(row postgres.Row, segment uint32) {
 	r, err := chain.Parse(segment, int64(len(s.text)), row.Bytes(0))
-	about, damaged := journal.SaysOf(r)
+	says, damaged := journal.SaysOf(r)
 	if err != nil || damaged != nil || s.mismatch != "" {
 		return
 	}
-	for i, want := range values(r, about) {
+	for i, want := range values(says) {
 		if is := row.Text(1 + i); is != want {
 			s.mismatch = fmt.Sprintf("the row of record number %d says other than the record: %q instead of %q", r.Number, is, want)
 			return
