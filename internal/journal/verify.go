@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/journal/columns"
@@ -58,16 +57,8 @@ func Verify(ctx context.Context, dir string, checks Checks) (Report, error) {
 type Report struct {
 	Link        // last record
 	Gone uint64 // number of removed records at the beginning
-	Cuts []Cut
+	Cuts []chain.Cut
 	Checkpoints
-}
-
-// Cut is incomplete data that toold removed from the end of the log after a crash.
-type Cut struct {
-	Number uint64 // of the record that says so
-	Time   time.Time
-	Bytes  int64
-	Text   []byte // first bytes
 }
 
 func verify(ctx context.Context, f *files, checks Checks) (Report, error) {
@@ -186,8 +177,8 @@ func (v *verification) differs(name string, why error) error {
 
 func (v *verification) addOwn(rec chain.Record) {
 	v.meet(rec)
-	if size, text := chain.CutOf(rec); size > 0 {
-		v.report.Cuts = append(v.report.Cuts, Cut{rec.Number, rec.Time, size, text})
+	if c := rec.Cut(); c.Bytes > 0 {
+		v.report.Cuts = append(v.report.Cuts, c)
 	}
 }
 

@@ -206,7 +206,7 @@ func text(file []byte) []byte { return bytes.TrimRight(file, "\x00") }
 func (s *site) cut(t *testing.T) (bytes int64) {
 	t.Helper()
 	o := s.options(func(chain.Record) error { return nil })
-	o.Own = func(r chain.Record) { size, _ := chain.CutOf(r); bytes += size }
+	o.Own = func(r chain.Record) { bytes += r.Cut().Bytes }
 	if _, _, err := chain.Verify(o); err != nil {
 		t.Error(err)
 	}

@@ -167,10 +167,18 @@ func (l *Log) cutOff(size int64) error {
 	return nil
 }
 
-// CutOf returns the size of the cut that a KindCut record describes, and its first bytes.
-func CutOf(r Record) (size int64, text []byte) {
+// Cut is incomplete data that Open removed from the end of the log after a crash.
+type Cut struct {
+	Number uint64 // of the record that says so
+	Time   time.Time
+	Bytes  int64
+	Text   []byte // first bytes
+}
+
+// Cut returns what a KindCut record describes; of another record, a Cut of no bytes.
+func (r Record) Cut() Cut {
 	if r.Kind != KindCut || len(r.Body) < 8 {
-		return 0, nil
+		return Cut{}
 	}
-	return int64(binary.BigEndian.Uint64(r.Body)), r.Body[8:]
+	return Cut{r.Number, r.Time, int64(binary.BigEndian.Uint64(r.Body)), r.Body[8:]}
 }

@@ -136,8 +136,8 @@ func TestWhatIsCutOffIsRecorded(t *testing.T) {
 		var cut []string
 		o := s.options(func(chain.Record) error { return nil })
 		o.Own = func(r chain.Record) {
-			if size, text := chain.CutOf(r); size > 0 {
-				cut = append(cut, fmt.Sprint(size, " ", string(text)))
+			if c := r.Cut(); c.Bytes > 0 {
+				cut = append(cut, fmt.Sprint(c.Bytes, " ", string(c.Text)))
 			}
 		}
 		_, rest, err := chain.Verify(o)

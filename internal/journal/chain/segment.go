@@ -15,7 +15,7 @@ import (
 const (
 	KindSegment = 0   // first record of a segment
 	KindRemoved = 255 // segments were removed; see removal
-	KindCut     = 254 // incomplete data was removed; see CutOf
+	KindCut     = 254 // incomplete data was removed; see Record.Cut
 )
 
 func own(kind byte) bool { return kind == KindSegment || kind >= KindCut }
