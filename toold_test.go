@@ -82,7 +82,7 @@ var layers = []row{
 	{"internal/journal", []string{"message", "internal/redact", "internal/strict", "internal/statedir", "internal/journal/chain", "internal/journal/columns", "internal/journal/legacy", "internal/journal/seal"}, nil},
 	{"internal/postgres", []string{"internal/display"}, []string{"pgx"}},
 	{"internal/anchor", []string{"internal/journal/seal", "internal/postgres"}, nil},
-	{"internal/store", []string{"internal/journal", "internal/journal/chain", "internal/postgres"}, nil},
+	{"internal/store", []string{"internal/journal", "internal/journal/chain", "internal/journal/seal", "internal/postgres"}, nil},
 	{"internal/config", []string{"internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/escalation"}, []string{"go-yaml"}},
 
 	{"shell", []string{"internal/gitconfig", "internal/paths", "policy", "shell/programs"}, []string{"sh"}},

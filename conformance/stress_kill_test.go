@@ -22,6 +22,7 @@ import (
 	"github.com/toold/toold/conformance/suite"
 	"github.com/toold/toold/conformance/suite/execution"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/journal/seal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools/spool"
 )
@@ -149,7 +150,7 @@ func (s *siege) verify(killed bool) {
 	output := func(call journal.Key) (string, error) {
 		return spool.Sum(filepath.Join(s.site.state, "spool", fmt.Sprint(int64(call))))
 	}
-	r, err := journal.Verify(context.WithoutCancel(s.t.Context()), s.site.state, journal.Checks{Output: output})
+	r, err := journal.Verify(context.WithoutCancel(s.t.Context()), s.site.state, seal.Checks{}, output)
 	switch {
 	case killed && errors.Is(err, journal.ErrTampered) && strings.Contains(err.Error(), "toold was killed while it wrote them") && s.endsWithPage():
 		s.torn++

@@ -48,15 +48,15 @@ func (v *Verify) Run(ctx context.Context, load func() (config.Config, error), no
 	if err != nil {
 		return err
 	}
-	checks.Output = func(call journal.Key) (string, error) { return daemon.OutputSum(cfg, call) }
-	r, err := journal.Verify(ctx, cfg.StateDir, checks)
+	output := func(call journal.Key) (string, error) { return daemon.OutputSum(cfg, call) }
+	r, err := journal.Verify(ctx, cfg.StateDir, checks, output)
 	if err != nil {
 		return Tampered(err)
 	}
 	return v.found("", r)
 }
 
-func (v *Verify) checks(ctx context.Context, noted []string) (c journal.Checks, err error) {
+func (v *Verify) checks(ctx context.Context, noted []string) (c seal.Checks, err error) {
 	if len(noted) == 1 {
 		if c.Kept, err = parseLink(noted[0]); err != nil {
 			return c, err
@@ -143,7 +143,7 @@ type verifiedCut struct {
 	Text   []byte `json:"text"` // the first of them
 }
 
-func parseLink(text string) (l journal.Link, err error) {
+func parseLink(text string) (l seal.Link, err error) {
 	number, hash, _ := strings.Cut(text, ":")
 	l.Number, err = strconv.ParseUint(number, 10, 64)
 	want, bad := hex.DecodeString(hash)
@@ -158,14 +158,14 @@ func parseLink(text string) (l journal.Link, err error) {
 // ErrNoStore reports that a daemon is named without a store.
 var ErrNoStore = errors.New("--daemon names a daemon in a team store: name that with --postgres")
 
-func (v *Verify) inStore(ctx context.Context, checks journal.Checks) error {
+func (v *Verify) inStore(ctx context.Context, checks seal.Checks) error {
 	daemons, err := store.Daemons(ctx, v.Store, v.Daemon)
 	switch {
 	case err != nil:
 		return err
 	case len(daemons) == 0:
 		return console.Exit(console.ExitTampered, errors.New("the store has no record of such a daemon: it did not write yet, this user may not read that, or the rows were removed"))
-	case len(daemons) > 1 && checks.Kept != journal.Link{}:
+	case len(daemons) > 1 && checks.Kept != seal.Link{}:
 		return console.Usage(errors.New("NUMBER:HASH is of one daemon: name it with --daemon"))
 	}
 	var failed error

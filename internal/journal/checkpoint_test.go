@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/internal/journal/seal"
 )
 
 // segments opens files with segments of a size.
@@ -29,7 +31,7 @@ func note(t *testing.T, j *Journal, n int) {
 
 func verified(t *testing.T, dir string) Report {
 	t.Helper()
-	c, err := Verify(t.Context(), dir, Checks{})
+	c, err := Verify(t.Context(), dir, seal.Checks{}, nil)
 	must(t, err)
 	return c
 }
@@ -90,7 +92,7 @@ func TestAForgedCheckpointIsFound(t *testing.T) {
 			return b.append(kindCheckpoint, e)
 		})
 		must(t, errors.Join(err, j.Close()))
-		if _, err := Verify(t.Context(), dir, Checks{}); !errors.Is(err, ErrTampered) || !strings.Contains(fmt.Sprint(err), "was not signed by the key") {
+		if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); !errors.Is(err, ErrTampered) || !strings.Contains(fmt.Sprint(err), "was not signed by the key") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -128,7 +130,7 @@ func TestALinkToNothingIsNoNote(t *testing.T) {
 	must(t, j.Close())
 	name := filepath.Join(notesDir(dir), noteName)
 	must(t, errors.Join(os.Rename(name, name+".moved"), os.Symlink(name+".elsewhere", name)))
-	if _, err := Verify(t.Context(), dir, Checks{}); !errors.Is(err, ErrTampered) {
+	if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); !errors.Is(err, ErrTampered) {
 		t.Errorf("the note is a link to nothing: %v", err)
 	}
 }
@@ -146,7 +148,7 @@ func TestALinkToNothingIsNoSegment(t *testing.T) {
 		must(t, j.Close())
 		name := filepath.Join(logDir(dir), segment)
 		must(t, errors.Join(os.Rename(name, name+".moved"), os.Symlink(name+".elsewhere", name)))
-		if _, err := Verify(t.Context(), dir, Checks{}); !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), "link") {
+		if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), "link") {
 			t.Errorf("%s is a link to nothing: %v", segment, err)
 		}
 		if err := Accept(dir); err == nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/journal/seal"
 )
 
 // KindCall is the kind of the first record of each call.
@@ -169,6 +170,6 @@ func (d *Decision) asked() bool {
 }
 
 // VerifyCopy is Verify for a copy of a journal that ends with last, without index.
-func VerifyCopy(ctx context.Context, log chain.Dir, last chain.Mark, checks Checks) (Report, error) {
-	return verify(ctx, &files{log: log, last: last}, checks)
+func VerifyCopy(ctx context.Context, log chain.Dir, last chain.Mark, checks seal.Checks) (Report, error) {
+	return verify(ctx, &files{log: log, last: last}, checks, nil)
 }

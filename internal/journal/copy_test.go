@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/journal/seal"
 )
 
 // copies is a store in memory.
@@ -51,7 +52,7 @@ func (c *copies) some(t *testing.T, j *Journal) (left uint64) {
 }
 
 func (c *copies) verify(t *testing.T) error {
-	_, err := VerifyCopy(t.Context(), chain.Copy{Segments: slices.Sorted(maps.Keys(c.parts)), Read: c.read}, c.at, Checks{})
+	_, err := VerifyCopy(t.Context(), chain.Copy{Segments: slices.Sorted(maps.Keys(c.parts)), Read: c.read}, c.at, seal.Checks{})
 	return err
 }
 

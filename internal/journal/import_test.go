@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/toold/toold/internal/journal/legacy"
+
+	"github.com/toold/toold/internal/journal/seal"
 )
 
 // oldJournal makes a state directory as 0.1.0-dev left it.
@@ -43,7 +45,7 @@ func edit(t *testing.T, dir, statements string) {
 // sound checks that a journal verifies.
 func sound(t *testing.T, dir string) {
 	t.Helper()
-	if _, err := Verify(t.Context(), dir, Checks{}); err != nil {
+	if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/toold/toold/internal/journal/seal"
 )
 
 // contents is all that queries give.
@@ -112,7 +114,7 @@ func TestAnIndexThatIsDamagedIsMadeAgain(t *testing.T) {
 			flipped[at] ^= 0x10
 			for what, edited := range map[string][]byte{"cut off": text[:at], "changed": flipped} {
 				must(t, os.WriteFile(path, edited, 0o600))
-				if _, err := Verify(t.Context(), dir, Checks{}); !errors.Is(err, ErrTampered) {
+				if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); !errors.Is(err, ErrTampered) {
 					t.Fatalf("chunk %d %s at %d: verify: %v", n, what, at, err)
 				}
 				if at%(64*step) == 0 {
@@ -145,7 +147,7 @@ func TestAnIndexThatSaysSomethingElseIsFound(t *testing.T) {
 				err = os.WriteFile(path, p, 0o600)
 			}
 			must(t, err)
-			if _, err := Verify(t.Context(), dir, Checks{}); !errors.Is(err, ErrTampered) {
+			if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); !errors.Is(err, ErrTampered) {
 				t.Errorf("column %d: %v", column, err)
 			}
 		}
@@ -166,7 +168,7 @@ func TestAChunkOfAnotherJournalIsNotUsed(t *testing.T) {
 		}
 		must(t, err)
 	}
-	if _, err := Verify(t.Context(), dir, Checks{}); !errors.Is(err, ErrTampered) {
+	if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); !errors.Is(err, ErrTampered) {
 		t.Errorf("verify: %v", err)
 	}
 	usable(t, "with the index of another", dir, want)

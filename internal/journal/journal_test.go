@@ -16,6 +16,7 @@ import (
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/journal/seal"
 )
 
 var allow = journal.Decision{
@@ -237,7 +238,7 @@ func TestStrangePathsAreOpenedAsTheyAre(t *testing.T) {
 // verify checks that nothing of a journal was changed.
 func verify(t *testing.T, dir string) {
 	t.Helper()
-	_, err := journal.Verify(t.Context(), dir, journal.Checks{})
+	_, err := journal.Verify(t.Context(), dir, seal.Checks{}, nil)
 	must(t, err)
 }
 

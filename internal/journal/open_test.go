@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/journal/seal"
 )
 
 func TestADeletedJournalTakesNothingMore(t *testing.T) {
@@ -84,14 +85,14 @@ func TestTheJournalIsReadBackwardsAndByItsLinks(t *testing.T) {
 	if diff := cmp.Diff([]string{"third", "second", "first"}, ids); diff != "" {
 		t.Error(diff)
 	}
-	link, err := journal.Verify(ctx, dir, journal.Checks{})
+	link, err := journal.Verify(ctx, dir, seal.Checks{}, nil)
 	must(t, err)
 	must(t, cycle(ctx, j, call("fourth")))
-	if later, err := journal.Verify(ctx, dir, journal.Checks{Kept: link.Link}); err != nil || later.Number <= link.Number {
+	if later, err := journal.Verify(ctx, dir, seal.Checks{Kept: link.Link}, nil); err != nil || later.Number <= link.Number {
 		t.Errorf("it has link %d, %v", later.Number, err)
 	}
-	for _, other := range []journal.Link{{Number: link.Number + 1, Hash: link.Hash}, {Number: link.Number}, {Number: link.Number + 1000, Hash: link.Hash}} {
-		if _, err := journal.Verify(ctx, dir, journal.Checks{Kept: other}); !errors.Is(err, journal.ErrTampered) {
+	for _, other := range []seal.Link{{Number: link.Number + 1, Hash: link.Hash}, {Number: link.Number}, {Number: link.Number + 1000, Hash: link.Hash}} {
+		if _, err := journal.Verify(ctx, dir, seal.Checks{Kept: other}, nil); !errors.Is(err, journal.ErrTampered) {
 			t.Errorf("link %d:%x: %v", other.Number, other.Hash, err)
 		}
 	}

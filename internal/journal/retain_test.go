@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/internal/journal/seal"
 )
 
 // lived has some calls begin and end, in a journal of many parts.
@@ -60,7 +62,7 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 	must(t, err)
 	lived(t, j, "second", 40)
 	last := j.Last()
-	before, err := Verify(t.Context(), dir, Checks{})
+	before, err := Verify(t.Context(), dir, seal.Checks{}, nil)
 	must(t, err)
 	if n := removeAll(t, j); n == 0 {
 		t.Fatal("nothing was removed")
@@ -76,11 +78,11 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 	if rec, err := j.FindAny(t.Context(), "open"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the call that ended: %+v, %v", rec, err)
 	}
-	r, err := Verify(t.Context(), dir, Checks{})
+	r, err := Verify(t.Context(), dir, seal.Checks{}, nil)
 	if err != nil || r.Gone == 0 {
 		t.Errorf("%d records are gone, %v", r.Gone, err)
 	}
-	if _, err := Verify(t.Context(), dir, Checks{Kept: before.Link}); err != nil && (errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), "was removed with its part")) {
+	if _, err := Verify(t.Context(), dir, seal.Checks{Kept: before.Link}, nil); err != nil && (errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), "was removed with its part")) {
 		t.Errorf("a link from before: %v", err)
 	}
 	is := dumped(t, j)
@@ -126,7 +128,7 @@ func TestAPartThatSomebodyRemovedIsMissed(t *testing.T) {
 	lived(t, j, "a", 40)
 	dumped(t, j) // a start reads only what the index does not have
 	must(t, os.Remove(filepath.Join(dir, "journal", "00000001.log")))
-	if _, err := Verify(t.Context(), dir, Checks{}); !errors.Is(err, ErrTampered) {
+	if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); !errors.Is(err, ErrTampered) {
 		t.Errorf("verify: %v", err)
 	}
 	next, _ := openFaulty(t, dir)
@@ -202,7 +204,7 @@ func TestALostTextIsNamedWithItsCall(t *testing.T) {
 		}
 		must(t, err)
 	}
-	_, err := Verify(t.Context(), dir, Checks{})
+	_, err := Verify(t.Context(), dir, seal.Checks{}, nil)
 	if !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), `of the tool call "two" of 2`) || strings.Contains(err.Error(), "other") {
 		t.Errorf("verify: %v", err)
 	}
@@ -231,7 +233,7 @@ func TestADamagedRecordIsNamedWithItsCallAndThoseAfterIt(t *testing.T) {
 		at := strings.Index(string(text), what)
 		edited[at+len(what)] ^= 1
 		must(t, os.WriteFile(path, edited, 0o600))
-		_, err := Verify(t.Context(), dir, Checks{})
+		_, err := Verify(t.Context(), dir, seal.Checks{}, nil)
 		if !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `cannot be trusted: "call-2" of 2`) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -253,7 +255,7 @@ func TestWhatWasCutOffIsReported(t *testing.T) {
 	must(t, err)
 	j, _ = openFaulty(t, dir)
 	lived(t, j, "b", 1)
-	r, err := Verify(t.Context(), dir, Checks{})
+	r, err := Verify(t.Context(), dir, seal.Checks{}, nil)
 	if err != nil || len(r.Cuts) != 1 || string(r.Cuts[0].Text) != "half of a record" {
 		t.Errorf("%+v, %v", r.Cuts, err)
 	}
@@ -314,7 +316,7 @@ func TestPartsAreRemovedWhileCallsAreMade(t *testing.T) {
 		default:
 		}
 		removed += removeAll(t, j)
-		if _, err := Verify(t.Context(), dir, Checks{}); err != nil && !strings.Contains(err.Error(), "bytes follow record") { // what is being written
+		if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); err != nil && !strings.Contains(err.Error(), "bytes follow record") { // what is being written
 			t.Fatal(err)
 		}
 	}
@@ -347,7 +349,7 @@ func TestARemovalThatFailsIsDoneAgain(t *testing.T) {
 	if n := removeAll(t, j); n == 0 {
 		t.Error("nothing was removed")
 	}
-	if r, err := Verify(t.Context(), dir, Checks{}); err != nil || r.Gone == 0 {
+	if r, err := Verify(t.Context(), dir, seal.Checks{}, nil); err != nil || r.Gone == 0 {
 		t.Errorf("%d records are gone, %v", r.Gone, err)
 	}
 	if n, err := j.Calls(t.Context(), 0, 100); err != nil || len(n) == 0 || n[len(n)-1].ID != "b-4" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/journal/columns"
+	"github.com/toold/toold/internal/journal/seal"
 )
 
 // Made returns ErrNotFound if dir has no journal, ErrTampered if it has only the note of one.
@@ -26,23 +27,18 @@ func Made(dir string) error {
 	return ErrNotFound
 }
 
-// Link is a record's number and hash, which covers all earlier records. The zero Link is none.
-type Link struct {
-	Number uint64
-	Hash   chain.Hash
-}
-
 // Verify checks that the records, the index and the signatures of the journal in dir are unchanged
-// and match checks. The error is ErrTampered and names the first bad record. Only checks reveal
-// that all files were made anew.
-func Verify(ctx context.Context, dir string, checks Checks) (Report, error) {
+// and match checks, and the kept output of calls: output returns its checksum, "" if it was removed,
+// and may be nil. The error is ErrTampered and names the first bad record. Only checks reveal that
+// all files were made anew.
+func Verify(ctx context.Context, dir string, checks seal.Checks, output func(Key) (string, error)) (Report, error) {
 	f, err := openFiles(dir)
 	defer f.close()
 	if err != nil {
 		return Report{}, fmt.Errorf("cannot verify the journal: %w", err)
 	}
 	for {
-		r, err := verify(ctx, &f, checks)
+		r, err := verify(ctx, &f, checks, output)
 		switch {
 		case errors.Is(err, chain.ErrNoMark):
 			continue // a part was removed meanwhile
@@ -55,15 +51,13 @@ func Verify(ctx context.Context, dir string, checks Checks) (Report, error) {
 
 // Report is what Verify found intact.
 type Report struct {
-	Link        // last record
-	Gone uint64 // number of removed records at the beginning
+	seal.Link // last record
+	seal.Found
 	Cuts []chain.Cut
-	Checkpoints
 }
 
-func verify(ctx context.Context, f *files, checks Checks) (Report, error) {
-	kept := checks.Kept
-	v := verification{met: kept == Link{}, signed: newCheckpoints(checks), texts: texts{dir: f.log, strict: true}, chunks: map[string]*chunk{}}
+func verify(ctx context.Context, f *files, checks seal.Checks, output func(Key) (string, error)) (Report, error) {
+	v := verification{output: output, compared: checks.Compare(), texts: texts{dir: f.log, strict: true}, chunks: map[string]*chunk{}}
 	defer v.close()
 	mark, rest, err := v.verify(ctx, f)
 	var damage *chain.DamageError
@@ -74,15 +68,15 @@ func verify(ctx context.Context, f *files, checks Checks) (Report, error) {
 		return Report{}, err
 	case rest > 0:
 		return Report{}, tampered("%d bytes follow record number %d and are none: toold was killed while it wrote them, and removes them when it starts, or they were added", rest, mark.Number)
-	case !v.met && kept.Number <= v.report.Gone:
-		return Report{}, fmt.Errorf("record number %d was removed with its part of the journal, which begins with number %d now: keep a later link", kept.Number, v.report.Gone+1)
-	case !v.met:
-		return Report{}, tampered("record number %d is not the one that was noted", kept.Number)
 	}
-	v.report.Link = Link{mark.Number, mark.Hash}
-	err = v.signed.end()
-	v.report.Checkpoints = v.signed.Checkpoints
-	return v.report, err
+	var removed *seal.RemovedError
+	switch err := v.compared.End(); {
+	case errors.As(err, &removed):
+		return Report{}, err
+	case err != nil:
+		return Report{}, fmt.Errorf("%w: %w", ErrTampered, err)
+	}
+	return Report{seal.Link{Number: mark.Number, Hash: mark.Hash}, v.compared.Found, v.cuts}, nil
 }
 
 func tampered(format string, args ...any) error {
@@ -91,13 +85,12 @@ func tampered(format string, args ...any) error {
 
 // verification is one Verify. It rebuilds each chunk of the index.
 type verification struct {
-	met    bool // signed.Kept was met, or is zero
-	signed *checkpoints
-	texts  texts
-	lost   bool  // a blob or output is bad, and all records are intact
-	begins int64 // first segment that stays, according to the records
-	begun  bool
-	report Report
+	output   func(Key) (string, error) // may be nil
+	compared *seal.Comparison
+	texts    texts
+	lost     bool  // a blob or output is bad, and all records are intact
+	begins   int64 // first segment that stays, according to the records
+	cuts     []chain.Cut
 
 	index  *index            // may be nil
 	chunks map[string]*chunk // not compared yet
@@ -176,25 +169,18 @@ func (v *verification) differs(name string, why error) error {
 }
 
 func (v *verification) addOwn(rec chain.Record) {
-	v.meet(rec)
+	v.compared.Record(seal.Link{Number: rec.Number, Hash: rec.Hash})
 	if c := rec.Cut(); c.Bytes > 0 {
-		v.report.Cuts = append(v.report.Cuts, c)
-	}
-}
-
-func (v *verification) meet(rec chain.Record) {
-	if !v.begun {
-		v.begun, v.report.Gone = true, rec.Number-1
-	}
-	if rec.Number == v.signed.Kept.Number && rec.Hash == v.signed.Kept.Hash {
-		v.met = true
+		v.cuts = append(v.cuts, c)
 	}
 }
 
 func (v *verification) add(rec chain.Record) error {
-	v.meet(rec)
-	if err := v.signed.add(rec); err != nil {
-		return err
+	v.compared.Record(seal.Link{Number: rec.Number, Hash: rec.Hash})
+	if rec.Kind == kindCheckpoint {
+		if err := v.checkpoint(rec); err != nil {
+			return err
+		}
 	}
 	e, err := decodeRecord(rec, v.texts)
 	if v.lost = errors.Is(err, chain.ErrBlob); v.lost {
@@ -214,11 +200,23 @@ func (v *verification) add(rec chain.Record) error {
 	return v.compare(taken{e, rec.Mark, rec.Before, rec.Time})
 }
 
+func (v *verification) checkpoint(rec chain.Record) error {
+	var e checkpointEvent
+	if err := decode(rec.Body, &e, nil); err != nil {
+		return tampered("the checkpoint in record number %d cannot be read: %v", rec.Number, err)
+	}
+	c := seal.Checkpoint{Number: rec.Number - 1, Hash: rec.Before, Time: rec.Time, Key: e.key, Signature: e.signature}
+	if err := v.compared.Checkpoint(c); err != nil {
+		return fmt.Errorf("%w: %w", ErrTampered, err)
+	}
+	return nil
+}
+
 func (v *verification) printed(e *returnEvent, at chain.Mark) error {
-	if v.signed.Output == nil || e.outcome.Output == "" {
+	if v.output == nil || e.outcome.Output == "" {
 		return nil
 	}
-	sum, err := v.signed.Output(Key(e.key))
+	sum, err := v.output(Key(e.key))
 	if err != nil || sum == "" || sum == e.outcome.Output {
 		return err
 	}
@@ -277,7 +275,7 @@ func readAll(dir chain.Dir, name string) ([]byte, error) {
 func (v *verification) rest(last chain.Mark) error {
 	for name, c := range v.chunks {
 		switch {
-		case c.last.Number <= v.report.Gone, int64(c.first.Segment) < v.begins:
+		case c.last.Number <= v.compared.Gone, int64(c.first.Segment) < v.begins:
 			continue
 		case c.last.Number > last.Number && v.now(name, c):
 			return tampered("the index was made from %d records, and there are %d", c.last.Number, last.Number)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/journal/seal"
 	"github.com/toold/toold/internal/postgres"
 )
 
@@ -76,7 +77,7 @@ func (s *reader) compare(row postgres.Row, segment uint32) {
 
 // Verify is journal.Verify for a journal in a store. It also compares rows with their records. The
 // error is journal.ErrTampered.
-func Verify(ctx context.Context, address string, d Daemon, checks journal.Checks) (r journal.Report, err error) {
+func Verify(ctx context.Context, address string, d Daemon, checks seal.Checks) (r journal.Report, err error) {
 	err = withDB(ctx, address, func(db *postgres.DB) error {
 		s := newReader(ctx, db, d)
 		parts, err := s.query(partsOf)

@@ -1,5 +1,7 @@
-// Package seal signs what a journal has recorded. A signature proves that its maker could read the
-// private key, not when: who can read the key can sign another history.
+// Package seal signs what a journal has recorded, and compares a journal with what was signed and
+// with what was kept elsewhere. It does not read journals: the caller passes on their records. A
+// signature proves that its maker could read the private key, not when: who can read the key can
+// sign another history.
 package seal
 
 import (
