@@ -26,11 +26,11 @@ const (
 
 // Message is a line of an export.
 type Message struct {
-	Number    int64             `json:"number"`
-	Time      string            `json:"time"`
-	Direction journal.Direction `json:"direction"`
-	Client    string            `json:"client"`
-	Message   json.RawMessage   `json:"message"`
+	Number    int64           `json:"number"`
+	Time      string          `json:"time"`
+	Direction string          `json:"direction"`
+	Client    string          `json:"client"`
+	Message   json.RawMessage `json:"message"`
 }
 
 // Lines writes the messages up to the number last as lines of JSON. With an error about a part of the journal it goes on.

@@ -27,9 +27,9 @@ func (d *Dispatcher) journalled(c *Call) journal.Call {
 	}
 }
 
-func (c *Call) message(kind string, d journal.Direction, body []byte) journal.Message {
+func (c *Call) message(kind, direction string, body []byte) journal.Message {
 	return journal.Message{
-		Type: kind, Direction: d, Client: c.client, CallID: c.ID, Body: body,
+		Type: kind, Direction: direction, Client: c.client, CallID: c.ID, Body: body,
 		AgentID: c.req.AgentID, ConversationID: c.req.ConversationID, RunID: c.req.RunID, StepID: c.req.StepID,
 		GroupID: c.req.GroupID, SenderID: c.req.SenderID,
 	}

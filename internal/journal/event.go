@@ -197,16 +197,14 @@ type messageEvent struct{ m Message }
 
 func (e *messageEvent) fields(c *codec) {
 	m := &e.m
-	direction := string(m.Direction)
 	c.number(&m.Seq)
 	c.when(&m.Time)
 	for _, s := range []*string{
-		&m.ID, &m.Type, &direction, &m.Client, &m.AgentID, &m.ConversationID, &m.RunID, &m.StepID, &m.OTID,
+		&m.ID, &m.Type, &m.Direction, &m.Client, &m.AgentID, &m.ConversationID, &m.RunID, &m.StepID, &m.OTID,
 		&m.GroupID, &m.SenderID, &m.CallID, &m.Status,
 	} {
 		c.text(s)
 	}
-	m.Direction = Direction(direction)
 	c.bytes(&m.Body)
 }
 

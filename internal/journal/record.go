@@ -95,13 +95,10 @@ type Record struct {
 	ReceivedAt, DecidedAt, IntendedAt, StartedAt, ReturnedAt, DeliveredAt time.Time
 }
 
-// Direction is which way a message went.
-type Direction string
-
-// The directions.
+// The directions of messages.
 const (
-	In  Direction = "in"
-	Out Direction = "out"
+	In  = "in"
+	Out = "out"
 )
 
 // Message is a recorded message. The journal writes its own "id", "seq_id", "date" and
@@ -111,7 +108,7 @@ type Message struct {
 	ID        string // unique; may be empty for an incoming message
 	Time      time.Time
 	Type      string
-	Direction Direction
+	Direction string // In or Out
 
 	Client         string
 	AgentID        string
