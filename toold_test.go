@@ -58,7 +58,8 @@ var layers = []row{
 	{"sandbox/internal/fileworker", []string{"sandbox/internal/nofollow"}, []string{"x/sys"}},
 	{"sandbox/internal/helper", []string{"internal/paths", "sandbox/internal/fileworker"}, []string{"go-landlock", "x/net", "x/sys", "psx"}},
 	{"sandbox/cgroup", nil, []string{"x/sys"}},
-	{"sandbox", []string{"internal/paths", "sandbox/internal/nofollow", "sandbox/internal/fileworker", "sandbox/internal/helper", "sandbox/cgroup"}, []string{"x/sys"}},
+	{"sandbox/caches", []string{"internal/paths", "sandbox/internal/helper"}, []string{"x/sys"}},
+	{"sandbox", []string{"internal/paths", "sandbox/internal/nofollow", "sandbox/internal/fileworker", "sandbox/internal/helper", "sandbox/caches", "sandbox/cgroup"}, []string{"x/sys"}},
 	{"sandbox/egress", []string{"internal/loopback"}, []string{"x/net/dns"}},
 	{"sandbox/quarantine", []string{"sandbox/internal/nofollow"}, []string{"x/sys"}},
 	{"sandbox/protect", []string{"internal/redact", "sandbox/internal/nofollow", "sandbox/quarantine"}, []string{"x/sys"}},
@@ -83,7 +84,7 @@ var layers = []row{
 	{"internal/postgres", []string{"internal/display"}, []string{"pgx"}},
 	{"internal/anchor", []string{"internal/journal/seal", "internal/postgres"}, nil},
 	{"internal/store", []string{"internal/journal", "internal/journal/chain", "internal/journal/seal", "internal/postgres"}, nil},
-	{"internal/config", []string{"internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/escalation"}, []string{"go-yaml"}},
+	{"internal/config", []string{"internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/escalation", "sandbox/caches"}, []string{"go-yaml"}},
 
 	{"shell", []string{"internal/gitconfig", "internal/paths", "policy", "shell/programs"}, []string{"sh"}},
 	{"tools/bash", []string{"internal/redact", "internal/paths", "internal/display", "shell", "tools", "tools/argument", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/escalation"}, nil},
@@ -105,7 +106,7 @@ var layers = []row{
 	{"interop/mcp", []string{"client", "interop/link", "message"}, []string{"go-sdk"}},
 	{"interop/connect", []string{"interop/claude", "internal/edit", "internal/loopback", "internal/statedir", "internal/tokens", "tools/files"}, nil},
 	{"internal/daemon", []string{
-		"internal/paths", "client", "interop/mcp", "message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere", "tools/spool",
+		"internal/paths", "client", "interop/mcp", "message", "policy", "sandbox", "sandbox/caches", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere", "tools/spool",
 		"internal/approval", "internal/codex", "internal/config", "internal/dispatch", "internal/journal", "internal/loopback", "internal/metrics", "internal/server", "internal/statedir", "internal/store", "internal/tokens", "internal/trace", "internal/workspaces",
 	}, []string{"fsnotify", "x/sys", "zap"}},
 	{"internal/describe", []string{"internal/display", "message", "sandbox"}, nil},
@@ -114,7 +115,7 @@ var layers = []row{
 	{"internal/audit", []string{"internal/anchor", "internal/config", "internal/console", "internal/daemon", "internal/describe", "internal/dispatch", "internal/display", "internal/journal", "internal/journal/seal", "internal/store", "message", "policy"}, nil},
 	{"internal/doctor", []string{
 		"client", "executor", "internal/audit", "internal/config", "internal/console", "internal/daemon", "internal/describe", "internal/journal", "internal/loopback", "internal/reach", "internal/store",
-		"sandbox", "sandbox/cgroup", "sandbox/protect", "sandbox/quarantine",
+		"sandbox", "sandbox/caches", "sandbox/cgroup", "sandbox/protect", "sandbox/quarantine",
 	}, nil},
 	{"internal/judge", []string{"internal/audit", "internal/config", "internal/console", "internal/daemon", "internal/describe", "internal/dispatch", "internal/display", "internal/journal", "message", "policy", "policy/check", "tools"}, nil},
 	{"internal/onboard", []string{"executor", "internal/config", "internal/console", "internal/describe", "internal/doctor", "internal/reach", "internal/service", "internal/statedir", "internal/tokens", "interop/connect"}, nil},

@@ -6,18 +6,18 @@ import (
 	"time"
 
 	"github.com/toold/toold/executor"
-	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/caches"
 )
 
 // BenchmarkCaches compares calls with and without tool caches: "ratio" is the quotient of the
 // medians.
 func BenchmarkCaches(b *testing.B) {
 	h := newCacheHome(b)
-	caches := h.open(b, sandbox.Cache{Path: h.cache}, sandbox.Cache{Path: filepath.Join(h.cache, "a")},
-		sandbox.Cache{Path: filepath.Join(h.dir, "none"), Env: "NONE"})
+	set := h.open(b, caches.Cache{Path: h.cache}, caches.Cache{Path: filepath.Join(h.cache, "a")},
+		caches.Cache{Path: filepath.Join(h.dir, "none"), Env: "NONE"})
 	without := in(b, executor.Off, "true")
 	with := without
-	with.Sandbox.Caches = caches
+	with.Sandbox.Caches = set
 	b.Run("cold", func(b *testing.B) {
 		compare(b, 0, func() error { _, err := executor.Run(b.Context(), without); return err },
 			func() error { _, err := executor.Run(b.Context(), with); return err })

@@ -14,6 +14,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/caches"
 )
 
 // cacheHome is a home with one cache, which the machine has filled, and a store.
@@ -38,13 +39,13 @@ func newCacheHome(t testing.TB) cacheHome {
 	return h
 }
 
-func (h cacheHome) open(t testing.TB, list ...sandbox.Cache) *sandbox.Caches {
+func (h cacheHome) open(t testing.TB, list ...caches.Cache) *caches.Set {
 	t.Helper()
 	requireNamespaces(t)
 	if list == nil {
-		list = []sandbox.Cache{{Path: h.cache}}
+		list = []caches.Cache{{Path: h.cache}}
 	}
-	c, err := sandbox.OpenCaches(t.Context(), h.store, list)
+	c, err := caches.Open(t.Context(), sandbox.Overlays, h.store, list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func (h cacheHome) breakOverlay(t testing.TB) {
 	}
 }
 
-func requireOverlay(t testing.TB, c *sandbox.Caches) {
+func requireOverlay(t testing.TB, c *caches.Set) {
 	t.Helper()
 	for path, why := range c.Problems() {
 		t.Skipf("no overlay over %s: %v", path, why)
@@ -96,10 +97,10 @@ func TestCallsChangeCachesAndTheMachineKeepsIts(t *testing.T) {
 	t.Parallel()
 	h := newCacheHome(t)
 	before := filesIn(t, h.cache)
-	caches := h.open(t)
-	requireOverlay(t, caches)
+	set := h.open(t)
+	requireOverlay(t, set)
 	c := in(t, executor.Off, `cd `+h.cache+`; cat a/file; echo new >a/file; rm a/sub/other; mkdir b; echo b >b/f; mv a/sub a/moved; echo $?`)
-	c.Sandbox.Caches = caches
+	c.Sandbox.Caches = set
 	got, exit := run(t, c)
 	if diff := cmp.Diff(result{Out: "the machine's\n0\n"}, got); diff != "" {
 		t.Error(diff)
@@ -117,17 +118,17 @@ func TestCallsChangeCachesAndTheMachineKeepsIts(t *testing.T) {
 // Not parallel: a process that another test forks has the lock for a moment too.
 func TestCachesLastAndAreSharedByCallsAtOnce(t *testing.T) {
 	h := newCacheHome(t)
-	caches := h.open(t)
-	requireOverlay(t, caches)
+	set := h.open(t)
+	requireOverlay(t, set)
 	waits := in(t, executor.Off, `cd `+h.cache+`; echo 1 >one; until [ -e two ]; do :; done; cat two`)
 	writes := in(t, executor.Off, `cd `+h.cache+`; until [ -e one ]; do :; done; echo 2 >two.part; mv two.part two; cat one`)
-	waits.Sandbox.Caches, writes.Sandbox.Caches = caches, caches
+	waits.Sandbox.Caches, writes.Sandbox.Caches = set, set
 	var both sync.WaitGroup
 	// Each ends with its command.
 	both.Go(func() { expect(t, waits, result{Out: "2\n"}) })
 	both.Go(func() { expect(t, writes, result{Out: "1\n"}) })
 	both.Wait()
-	caches.Close()
+	set.Close()
 	later := in(t, executor.Off, `cat `+h.cache+`/one`)
 	later.Sandbox.Caches = h.open(t)
 	expect(t, later, result{Out: "1\n"})
@@ -148,10 +149,10 @@ func TestACacheThatTheMachineLacksIsNamedByAVariable(t *testing.T) {
 	t.Parallel()
 	h := newCacheHome(t)
 	missing := filepath.Join(h.dir, "none", "cache")
-	caches := h.open(t, sandbox.Cache{Path: missing, Env: "MY_CACHE"}, sandbox.Cache{Path: missing + "2"})
+	set := h.open(t, caches.Cache{Path: missing, Env: "MY_CACHE"}, caches.Cache{Path: missing + "2"})
 	c := in(t, executor.Off, `echo x >>"$MY_CACHE/f"; wc -l <"$MY_CACHE/f"`)
-	c.Sandbox.Caches = caches
-	c.Env = executor.BaseEnv(executor.EnvOptions{From: c.Env, Default: caches.Env()})
+	c.Sandbox.Caches = set
+	c.Env = executor.BaseEnv(executor.EnvOptions{From: c.Env, Default: set.Env()})
 	expect(t, c, result{Out: "1\n"})
 	expect(t, c, result{Out: "2\n"})
 	if _, err := os.Lstat(filepath.Dir(missing)); !os.IsNotExist(err) {
@@ -165,12 +166,12 @@ func TestWithoutAnOverlayCallsHaveAPrivateCache(t *testing.T) {
 	before := filesIn(t, h.cache)
 	h.open(t).Close()
 	h.breakOverlay(t)
-	caches := h.open(t)
-	if len(caches.Problems()) != 1 {
-		t.Fatalf("problems are %v", caches.Problems())
+	set := h.open(t)
+	if len(set.Problems()) != 1 {
+		t.Fatalf("problems are %v", set.Problems())
 	}
 	c := in(t, executor.Off, `cd `+h.cache+`; ls; echo x >f`)
-	c.Sandbox.Caches = caches
+	c.Sandbox.Caches = set
 	_, exit := run(t, c)
 	if exit.Sandbox.Caches != "private" {
 		t.Errorf("the report says %q of the caches", exit.Sandbox.Caches)
@@ -282,19 +283,19 @@ func TestTheStoreCanBeRemoved(t *testing.T) {
 // Not parallel: a process that another test forks has the lock for a moment too.
 func TestCachesThatAreTooLargeBeginAnewForLaterCalls(t *testing.T) {
 	h := newCacheHome(t)
-	missing := sandbox.Cache{Path: filepath.Join(h.dir, "later"), Env: "LATER"}
-	caches := h.open(t, sandbox.Cache{Path: h.cache}, missing)
-	requireOverlay(t, caches)
-	env := caches.Env()
+	missing := caches.Cache{Path: filepath.Join(h.dir, "later"), Env: "LATER"}
+	set := h.open(t, caches.Cache{Path: h.cache}, missing)
+	requireOverlay(t, set)
+	env := set.Env()
 	call := func(script, want string) {
 		t.Helper()
 		c := in(t, executor.Off, script)
-		c.Sandbox.Caches = caches
+		c.Sandbox.Caches = set
 		expect(t, c, result{Out: want})
 	}
 	limit := func() {
 		t.Helper()
-		if err := caches.Limit(t.Context(), 1<<20); err != nil {
+		if err := set.Limit(t.Context(), 1<<20); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -305,14 +306,14 @@ func TestCachesThatAreTooLargeBeginAnewForLaterCalls(t *testing.T) {
 	}
 	limit()
 	call("cd "+h.cache+" && ls && cat a/file", "a\nthe machine's\n")
-	if diff := cmp.Diff(env, caches.Env()); diff != "" {
+	if diff := cmp.Diff(env, set.Env()); diff != "" {
 		t.Errorf("the variables of calls: %s", diff)
 	}
-	if removed, err := sandbox.RemoveCacheStore(h.store); removed || err != nil {
+	if removed, err := caches.RemoveStore(h.store); removed || err != nil {
 		t.Errorf("what a call could still be given was removed: %v, %v", removed, err)
 	}
 	limit()
-	if removed, err := sandbox.RemoveCacheStore(h.store); !removed || err != nil {
+	if removed, err := caches.RemoveStore(h.store); !removed || err != nil {
 		t.Errorf("the old store: %v, %v", removed, err)
 	}
 	call("echo y >"+h.cache+"/b; ls "+h.cache, "a\nb\n")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/caches"
 )
 
 func inSlot(t *testing.T, p *executor.Pool, c executor.Command) (printed string, helper int) {
@@ -193,12 +194,12 @@ for more in (0, os.O_EXCL):
 func TestACallLeavesNoDescriptorInItsHelper(t *testing.T) {
 	t.Parallel()
 	c := in(t, executor.Off, "true")
-	caches, err := sandbox.OpenCaches(t.Context(), t.TempDir(), []sandbox.Cache{{Path: t.TempDir()}})
+	set, err := caches.Open(t.Context(), sandbox.Overlays, t.TempDir(), []caches.Cache{{Path: t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer caches.Close()
-	c.Sandbox.Caches = caches
+	defer set.Close()
+	c.Sandbox.Caches = set
 	p := executor.NewPool(0, nil)
 	defer p.Close()
 	open := map[int][]int{} // by helper

@@ -21,6 +21,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/caches"
 )
 
 // tree starts a process of every kind that outlives its shell. Each has mark in its command
@@ -322,15 +323,15 @@ func playDaemon(dir string) error {
 	if err != nil {
 		return err
 	}
-	var caches *sandbox.Caches
+	var set *caches.Set
 	if cache := os.Getenv("PLAY_CACHE"); cache != "" {
-		if caches, err = sandbox.OpenCaches(context.Background(), os.Getenv("PLAY_STORE"), []sandbox.Cache{{Path: cache}}); err != nil {
+		if set, err = caches.Open(context.Background(), sandbox.Overlays, os.Getenv("PLAY_STORE"), []caches.Cache{{Path: cache}}); err != nil {
 			return err
 		}
 	}
 	_, err = executor.Run(context.Background(), executor.Command{
 		Script: os.Getenv("PLAY_SCRIPT"), Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH")},
-		Sandbox: sandbox.Profile{Mode: mode, Workspace: dir, Caches: caches}, Stdout: os.Stdout, Stderr: os.Stderr,
+		Sandbox: sandbox.Profile{Mode: mode, Workspace: dir, Caches: set}, Stdout: os.Stdout, Stderr: os.Stderr,
 	})
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/caches"
 )
 
 // What developers run in their projects, each in a fresh folder, without network,
@@ -105,13 +106,13 @@ func requireWorking(t testing.TB, tool string, env []string) {
 	}
 }
 
-func usualCaches(t testing.TB) *sandbox.Caches {
+func usualCaches(t testing.TB) *caches.Set {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(os.Getenv("HOME"))
 	if err != nil {
 		t.Skipf("no home: %v", err)
 	}
-	c, err := sandbox.OpenCaches(t.Context(), filepath.Join(t.TempDir(), "store"), []sandbox.Cache{
+	c, err := caches.Open(t.Context(), sandbox.Overlays, filepath.Join(t.TempDir(), "store"), []caches.Cache{
 		{Path: filepath.Join(home, ".cache"), Env: "XDG_CACHE_HOME"},
 		{Path: filepath.Join(home, "go/pkg/mod"), Env: "GOMODCACHE"},
 		{Path: filepath.Join(home, ".npm"), Env: "npm_config_cache"},

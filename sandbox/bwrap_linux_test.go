@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/caches"
 )
 
 // tierBwrap is a profile in tier A-bwrap; the test is skipped where there is no bwrap.
@@ -271,12 +272,12 @@ func TestCachesArePrivateInTierBwrap(t *testing.T) {
 	out := visible(t)
 	cache := filepath.Join(out, "cache")
 	files(t, map[string]string{filepath.Join(cache, "of-the-machine"): "x"})
-	caches, err := sandbox.OpenCaches(t.Context(), filepath.Join(out, "store"), []sandbox.Cache{{Path: cache}, {Path: filepath.Join(out, "none"), Env: "OWN"}})
+	set, err := caches.Open(t.Context(), sandbox.Overlays, filepath.Join(out, "store"), []caches.Cache{{Path: cache}, {Path: filepath.Join(out, "none"), Env: "OWN"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer caches.Close()
-	p := tierBwrap(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: folder(t), Caches: caches})
+	defer set.Close()
+	p := tierBwrap(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: folder(t), Caches: set})
 	got, _ := runTier(t, p, `ls "$C"; echo x >"$C/new"; ls "$C"; echo x >"$OWN/own"; ls "$OWN"`, append(p.Caches.Env(), "C="+cache)...)
 	if got != "new\nown\n" {
 		t.Errorf("it printed %q", got)

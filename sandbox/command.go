@@ -98,7 +98,7 @@ func (p Profile) report(landlock int, brokered bool) Report {
 	}
 	caches := ""
 	if p.Mode == WorkspaceWrite {
-		caches = p.Caches.kind()
+		caches = p.Caches.Kind()
 	}
 	var enforced []string
 	switch p.Tier {

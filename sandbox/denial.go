@@ -99,7 +99,7 @@ func (p Profile) keeps(d *Denial, canonical string) bool {
 			return true
 		}
 	}
-	if p.Mode == WorkspaceWrite && p.Caches.contain(canonical) {
+	if p.Mode == WorkspaceWrite && p.Caches.Contain(canonical) {
 		return false
 	}
 	var refused *Denial

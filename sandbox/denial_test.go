@@ -3,20 +3,16 @@ package sandbox
 import (
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 )
 
 func TestADenialIsConfirmedByTheProfile(t *testing.T) {
 	t.Parallel()
-	root := tree(t, map[string]string{"ws/a": "", "ws/link": "-> ../home/.ssh", "ws/.git/config": "", "home/.ssh/id": "", "cache/": "", "ws/out": "-> /etc"})
+	root := tree(t, map[string]string{"ws/a": "", "ws/link": "-> ../home/.ssh", "ws/.git/config": "", "home/.ssh/id": "", "ws/out": "-> /etc"})
 	ws, home := filepath.Join(root, "ws"), filepath.Join(root, "home")
-	caches := &Caches{now: new(atomic.Pointer[cacheSet])}
-	caches.now.Store(&cacheSet{dirs: []cacheDir{{path: "/opt/cache"}}})
 	p := Profile{
 		Mode: WorkspaceWrite, Workspace: ws, Hide: []string{filepath.Join(home, ".ssh")},
 		Protect: []string{filepath.Join(ws, ".git/config")},
-		Caches:  caches,
 	}
 	readOnly, full := p, p
 	readOnly.Mode, full.Mode = ReadOnly, FullAccess
@@ -38,8 +34,6 @@ func TestADenialIsConfirmedByTheProfile(t *testing.T) {
 		{"/etc/passwd", p, "", "sandbox.write"},
 		{"/etc/passwd", full, "", ""},
 		{"/tmp/anything", p, "", ""},
-		{"/opt/cache/x", p, "", ""},
-		{"/opt/cache/x", readOnly, "", "sandbox.profile"},
 		{"relative", p, "", ""},
 		{"/tmp/anything", listed, "sandbox.read", "sandbox.write"},
 		{"/etc/passwd", listed, "", "sandbox.write"},

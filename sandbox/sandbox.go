@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/cgroup"
 )
 
@@ -41,19 +42,19 @@ func ParseMode(s string) (Mode, error) {
 type Profile struct {
 	Mode      Mode
 	Workspace string
-	Write     []string // further writable roots; each must exist
-	Read      []string // readable directories besides the system's in TierC, which hides all others; missing ones are skipped
-	Hide      []string // paths that cannot be read; missing ones are skipped
-	Protect   []string // existing writable paths that a call cannot change, move or remove
-	Masks     *MaskSet // what policy rules hide besides; nil = nothing
-	Names     []string // names that a call cannot write in any writable directory; for macOS, see seatbelt
-	Caches    *Caches  // the tool caches of workspace-write; nil = read-only
-	Launcher  string   // what makes the namespaces, for Choose: "native", "bwrap", or by default bwrap if native fails
-	Tier      Tier     // what the machine supports; see Choose
-	Degraded  string   // why Tier is not TierA, for the Report
-	Sockets   []string // local sockets of the machine that calls may connect to; missing ones are skipped
-	Network   bool     // the host's network; false = a private one with only loopback
-	Ports     []uint16 // without Network: DNS queries and connections to these ports go to Process.ProxyListeners
+	Write     []string    // further writable roots; each must exist
+	Read      []string    // readable directories besides the system's in TierC, which hides all others; missing ones are skipped
+	Hide      []string    // paths that cannot be read; missing ones are skipped
+	Protect   []string    // existing writable paths that a call cannot change, move or remove
+	Masks     *MaskSet    // what policy rules hide besides; nil = nothing
+	Names     []string    // names that a call cannot write in any writable directory; for macOS, see seatbelt
+	Caches    *caches.Set // the tool caches of workspace-write; nil = read-only
+	Launcher  string      // what makes the namespaces, for Choose: "native", "bwrap", or by default bwrap if native fails
+	Tier      Tier        // what the machine supports; see Choose
+	Degraded  string      // why Tier is not TierA, for the Report
+	Sockets   []string    // local sockets of the machine that calls may connect to; missing ones are skipped
+	Network   bool        // the host's network; false = a private one with only loopback
+	Ports     []uint16    // without Network: DNS queries and connections to these ports go to Process.ProxyListeners
 	Limits    Limits
 	Groups    *cgroup.Root // where each call gets a control group; nil = none
 

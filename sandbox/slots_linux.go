@@ -45,7 +45,7 @@ type slot struct {
 // view is the input of a helper's view.
 type view struct {
 	helper.View
-	caches *cacheSet
+	caches any // the version
 	was    *cachedSnapshot
 }
 
@@ -54,12 +54,12 @@ func viewOf(c Command, v helper.View) *view {
 	host := snapshotOf(c)
 	host.dirs = append(host.dirs, helper.WaysTo(v)...) // pinned by the view
 	host.then = host.now()
-	return &view{v, c.Profile.Caches.set(), &cachedSnapshot{hostSnapshot: host}}
+	return &view{v, c.Profile.Caches.Version(), &cachedSnapshot{hostSnapshot: host}}
 }
 
 // fits reports whether the view for a command would be the same.
 func (v *view) fits(c Command, needs helper.View) bool {
-	return v.caches == c.Profile.Caches.set() && reflect.DeepEqual(v.View, needs) && v.was.same()
+	return v.caches == c.Profile.Caches.Version() && reflect.DeepEqual(v.View, needs) && v.was.same()
 }
 
 func (v *view) close() {

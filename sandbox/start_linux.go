@@ -100,7 +100,7 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 	if p.Mode == WorkspaceWrite {
 		spec.Roots = p.writable()
 		spec.Protect = p.fixed()
-		handed = p.Caches.addTo(&spec)
+		handed = p.Caches.AddTo(&spec)
 	} else if p.Workspace != "" && helper.Covered(p.Workspace) {
 		spec.Roots = []helper.Root{{Path: p.Workspace}}
 	}

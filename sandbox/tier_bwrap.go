@@ -47,6 +47,6 @@ func (e *StageError) ofNamespaces() bool {
 
 // bwrapped returns the profile for tier A-bwrap.
 func (p Profile) bwrapped() Profile {
-	p.Tier, p.Ports, p.Caches = TierBwrap, nil, p.Caches.withoutOverlays()
+	p.Tier, p.Ports, p.Caches = TierBwrap, nil, p.Caches.WithoutOverlays()
 	return p
 }

@@ -233,7 +233,7 @@ func (s *workers) pick(p Profile, reads bool) (w *worker, idle *fileworker.Conn,
 		w = s.list[i]
 		s.list = slices.Delete(s.list, i, i+1)
 	} else {
-		w = &worker{profile: p, caches: p.Caches.set()}
+		w = &worker{profile: p, caches: p.Caches.Version()}
 		s.running.Add(1)
 		s.makeRoom(p)
 	}
@@ -250,7 +250,7 @@ func (s *workers) pick(p Profile, reads bool) (w *worker, idle *fileworker.Conn,
 // protected paths or have older caches, and one too many. The caller holds mu.
 func (s *workers) makeRoom(p Profile) {
 	for _, w := range slices.Clone(s.list) {
-		if w.serves(p, true) || w.caches != p.Caches.set() || len(s.list) == mostWorkers {
+		if w.serves(p, true) || w.caches != p.Caches.Version() || len(s.list) == mostWorkers {
 			s.retire(w)
 		}
 	}
@@ -308,7 +308,7 @@ func (s *workers) close() {
 // worker is one process that opens files. started sets the fields below profile, once.
 type worker struct {
 	profile Profile
-	caches  *cacheSet // of the profile when the worker was created
+	caches  any // the version when the worker was created
 
 	start     sync.Once
 	err       error
@@ -329,7 +329,7 @@ func (w *worker) serves(p Profile, reads bool) bool {
 	if reads {
 		p.Protect = w.profile.Protect
 	}
-	return w.caches == p.Caches.set() && reflect.DeepEqual(w.profile, p)
+	return w.caches == p.Caches.Version() && reflect.DeepEqual(w.profile, p)
 }
 
 // started starts the worker once. Later callers wait.

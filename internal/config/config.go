@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/escalation"
 )
 
@@ -43,7 +44,7 @@ type Config struct {
 
 	Escalation escalation.Limits // what an approver may add to the sandbox of one call
 	Egress     Egress
-	Caches     []sandbox.Cache
+	Caches     []caches.Cache
 }
 
 // TLS names the server's certificate and key, both or none.

@@ -14,6 +14,7 @@ import (
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/egress"
 	"github.com/toold/toold/sandbox/escalation"
 )
@@ -181,8 +182,8 @@ func gitNames() []string {
 
 // toolCaches lists the caches of common tools, each with the variable that moves it. Only gradle's contains settings
 // too: calls change their own copy.
-func toolCaches() []sandbox.Cache {
-	return []sandbox.Cache{
+func toolCaches() []caches.Cache {
+	return []caches.Cache{
 		{Path: "~/.cache", Env: "XDG_CACHE_HOME"}, // go, pip, uv, yarn and others
 		{Path: "~/go/pkg/mod", Env: "GOMODCACHE"},
 		{Path: "~/.npm", Env: "npm_config_cache"},
@@ -193,23 +194,23 @@ func toolCaches() []sandbox.Cache {
 	}
 }
 
-func (l *loader) caches(c *Config, list []scalar) []sandbox.Cache {
-	var known, out []sandbox.Cache
+func (l *loader) caches(c *Config, list []scalar) []caches.Cache {
+	var known, out []caches.Cache
 	for _, cache := range toolCaches() {
 		if path := l.expand(cache.Path); path != "" {
-			known = append(known, sandbox.Cache{Path: canonical(path), Env: cache.Env})
+			known = append(known, caches.Cache{Path: canonical(path), Env: cache.Env})
 		}
 	}
 	if list == nil {
-		return slices.DeleteFunc(known, func(k sandbox.Cache) bool { return l.cacheProblem(c, k.Path) != "" })
+		return slices.DeleteFunc(known, func(k caches.Cache) bool { return l.cacheProblem(c, k.Path) != "" })
 	}
 	for i, s := range list {
 		if !s.set {
 			continue
 		}
 		key := fmt.Sprintf("sandbox.caches[%d]", i)
-		cache := sandbox.Cache{Path: canonical(l.absolute(s))}
-		k := slices.IndexFunc(known, func(k sandbox.Cache) bool { return k.Path == cache.Path })
+		cache := caches.Cache{Path: canonical(l.absolute(s))}
+		k := slices.IndexFunc(known, func(k caches.Cache) bool { return k.Path == cache.Path })
 		if k >= 0 {
 			cache.Env = known[k].Env
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/quarantine"
 	"github.com/toold/toold/tools/spool"
 )
@@ -38,7 +39,7 @@ type pruner struct {
 	grown   atomic.Int64  // bytes of output and journal since the last prune
 	wake    chan struct{} // capacity 1: grown is large
 
-	stores []sandbox.CacheStore // the remaining ones, with their sizes as of sized
+	stores []caches.Store // the remaining ones, with their sizes as of sized
 	sized  time.Time
 }
 
@@ -186,10 +187,10 @@ func (k *pruner) quarantine(context.Context) (list []prunable, err error) {
 }
 
 // caches lists the stores of tool caches; those of removed workspaces expire at once. A store in use
-// stays; its daemon replaces one that is too large (sandbox.Caches.Limit).
+// stays; its daemon replaces one that is too large (caches.Set.Limit).
 func (k *pruner) caches(context.Context) (list []prunable, err error) {
 	if time.Since(k.sized) > sizeCachesEvery {
-		if k.stores, err = sandbox.CacheStores(k.cfg.CacheDir()); err != nil {
+		if k.stores, err = caches.Stores(k.cfg.CacheDir()); err != nil {
 			return nil, err
 		}
 		k.sized = time.Now()
@@ -204,13 +205,13 @@ func (k *pruner) caches(context.Context) (list []prunable, err error) {
 	return list, nil
 }
 
-func (k *pruner) removeStore(s sandbox.CacheStore) (bool, error) {
-	removed, err := sandbox.RemoveCacheStore(s.Path)
+func (k *pruner) removeStore(s caches.Store) (bool, error) {
+	removed, err := caches.RemoveStore(s.Path)
 	if others, _ := filepath.Glob(strings.TrimSuffix(ownerOf(s.Path), ".of") + "*/lock"); removed && len(others) == 0 {
 		os.Remove(ownerOf(s.Path))
 	}
 	if removed {
-		k.stores = slices.DeleteFunc(slices.Clone(k.stores), func(o sandbox.CacheStore) bool { return o.Path == s.Path })
+		k.stores = slices.DeleteFunc(slices.Clone(k.stores), func(o caches.Store) bool { return o.Path == s.Path })
 	}
 	return removed, err
 }
@@ -239,7 +240,7 @@ func KeptBytes(cfg config.Config) (total int64, err error) {
 	for _, dir := range []string{filepath.Join(cfg.StateDir, "journal"), spoolDir(cfg), cfg.QuarantineDir()} {
 		total += treeSize(dir)
 	}
-	stores, err := sandbox.CacheStores(cfg.CacheDir())
+	stores, err := caches.Stores(cfg.CacheDir())
 	for _, s := range stores {
 		total += s.Bytes
 	}
@@ -303,7 +304,7 @@ func (w *workspace) openCaches(ctx context.Context) (err error) {
 	if err := recordOwner(w.cfg); err != nil {
 		return fmt.Errorf("%w; sandbox.caches: [] does without", err)
 	}
-	if w.caches, err = sandbox.OpenCaches(ctx, w.cfg.CacheStore(), w.cfg.Caches); err != nil {
+	if w.caches, err = caches.Open(ctx, sandbox.Overlays, w.cfg.CacheStore(), w.cfg.Caches); err != nil {
 		return fmt.Errorf("%w; sandbox.caches: [] does without", err)
 	}
 	w.cfg.Sandbox.Caches = w.caches
@@ -311,11 +312,11 @@ func (w *workspace) openCaches(ctx context.Context) (err error) {
 }
 
 // CachesUnavailable returns why a tool cache is missing although the sandbox has namespaces.
-func CachesUnavailable(p sandbox.Profile, caches *sandbox.Caches) error {
+func CachesUnavailable(p sandbox.Profile, set *caches.Set) error {
 	if p.Tier != sandbox.TierA && p.Tier != sandbox.TierB {
 		return nil
 	}
-	for path, why := range caches.Problems() {
+	for path, why := range set.Problems() {
 		if errors.Is(why, sandbox.ErrUnavailable) {
 			return fmt.Errorf("cannot show calls the tool cache %s: %w", path, why)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
@@ -26,7 +27,7 @@ type workspace struct {
 	cfg         config.Config
 	confinement sandbox.Report
 	registry    *tools.Registry
-	caches      *sandbox.Caches
+	caches      *caches.Set
 	masks       *masks.Tracker
 	watcher     *protect.Watcher // of masks
 	files       sandbox.Files

@@ -17,6 +17,7 @@ import (
 	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/reach"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/cgroup"
 	"github.com/toold/toold/sandbox/protect"
 )
@@ -119,16 +120,16 @@ func cacheFinding(ctx context.Context, cfg config.Config) Finding {
 		return Finding{Name: f.Name, Is: err.Error(), Fix: "choose another state directory with --state-dir"}
 	}
 	defer os.RemoveAll(store)
-	caches, err := sandbox.OpenCaches(ctx, store, cfg.Caches)
+	set, err := caches.Open(ctx, sandbox.Overlays, store, cfg.Caches)
 	if err != nil {
 		return Finding{Name: f.Name, Is: err.Error(), Fix: "correct what is named, or do without: sandbox.caches: []"}
 	}
-	defer caches.Close()
-	if daemon.CachesUnavailable(cfg.Sandbox, caches) != nil {
+	defer set.Close()
+	if daemon.CachesUnavailable(cfg.Sandbox, set) != nil {
 		return Finding{Name: f.Name, Is: "none without the sandbox"}
 	}
 	f.Is = "what calls change goes to " + cfg.CacheStore()
-	if stores, err := sandbox.CacheStores(cfg.CacheDir()); err == nil && len(stores) > 0 {
+	if stores, err := caches.Stores(cfg.CacheDir()); err == nil && len(stores) > 0 {
 		total := int64(0)
 		for _, s := range stores {
 			total += s.Bytes
@@ -138,11 +139,11 @@ func cacheFinding(ctx context.Context, cfg config.Config) Finding {
 	if cfg.Sandbox.Tier == sandbox.TierBwrap {
 		f.Is += "; calls see nothing else there in tier A-bwrap"
 	}
-	problems := caches.Problems()
+	problems := set.Problems()
 	for _, path := range slices.Sorted(maps.Keys(problems)) {
 		f.Is += fmt.Sprintf("; of %s calls see only what they have put there: %v", path, problems[path])
 	}
-	if env := caches.Env(); len(env) > 0 {
+	if env := set.Env(); len(env) > 0 {
 		f.Is += "; not on this machine, so kept by variable: " + strings.Join(env, " ")
 	}
 	return f

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/escalation"
 	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
@@ -137,13 +138,13 @@ func TestFullAccessIsForTheOneCall(t *testing.T) {
 func TestFullAccessFindsNoCachesOfTheSandbox(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	caches, err := sandbox.OpenCaches(t.Context(), filepath.Dir(s.ws)+"/store", []sandbox.Cache{{Path: s.ws + "/none", Env: "NONE_CACHE"}})
+	set, err := caches.Open(t.Context(), sandbox.Overlays, filepath.Dir(s.ws)+"/store", []caches.Cache{{Path: s.ws + "/none", Env: "NONE_CACHE"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(caches.Close)
-	s.o.Profile.Caches = caches
-	s.o.Env = append(s.o.Env, caches.Env()...)
+	t.Cleanup(set.Close)
+	s.o.Profile.Caches = set
+	s.o.Env = append(s.o.Env, set.Env()...)
 	script := `[ -z "$NONE_CACHE" ] || (cd "$NONE_CACHE" && echo there)`
 	if _, out := s.run(t, script, nil); out != "there\n" {
 		t.Errorf("confined: %q", out)

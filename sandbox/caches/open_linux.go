@@ -1,4 +1,4 @@
-package sandbox
+package caches
 
 import (
 	"context"
@@ -26,24 +26,24 @@ const newCaches = "/run/toold/caches"
 // maxStores bounds how many daemons can have caches for one workspace at a time.
 const maxStores = 16
 
-// OpenCaches prepares the caches of the list. Changes of calls are kept in store, which calls
-// cannot reach otherwise, or beside it while another Caches uses store. An existing directory
+// Open prepares the caches of the list. Changes of calls are kept in store, which calls
+// cannot reach otherwise, or beside it while another Set uses store. An existing directory
 // becomes an overlay (Linux 6.15); if that fails calls see a private one, and Problems has the
-// reason. The caller closes the Caches.
-func OpenCaches(ctx context.Context, store string, list []Cache) (*Caches, error) {
-	set, err := openSet(ctx, store, list, nil)
+// reason. The caller closes the Set.
+func Open(ctx context.Context, mount Mounter, store string, list []Cache) (*Set, error) {
+	c := &Set{now: new(atomic.Pointer[generation]), mount: mount, dir: store, list: list}
+	first, err := c.next(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	c := &Caches{now: new(atomic.Pointer[cacheSet]), dir: store, list: list}
-	c.now.Store(set)
+	c.now.Store(first)
 	return c, nil
 }
 
 // Limit resets the caches of new calls to the machine's once the changes of calls exceed most
-// bytes. Running calls keep the earlier directory, which RemoveCacheStore removes later. One
+// bytes. Running calls keep the earlier directory, which RemoveStore removes later. One
 // goroutine calls it periodically.
-func (c *Caches) Limit(ctx context.Context, most int64) error {
+func (c *Set) Limit(ctx context.Context, most int64) error {
 	if c == nil {
 		return nil
 	}
@@ -53,41 +53,41 @@ func (c *Caches) Limit(ctx context.Context, most int64) error {
 	if sizeBelow(old.store) <= most {
 		return nil
 	}
-	set, err := openSet(ctx, c.dir, c.list, old.dirs)
+	next, err := c.next(ctx, old.dirs)
 	if err != nil {
 		return err
 	}
 	c.before = old
-	c.now.Store(set)
+	c.now.Store(next)
 	return nil
 }
 
-// openSet takes a store and prepares the caches of the list in it. Caches that old ones named by a
+// next takes a store and prepares the caches of the list in it. Caches that old ones named by a
 // variable keep it: the environment of calls does not change.
-func openSet(ctx context.Context, dir string, list []Cache, old []cacheDir) (*cacheSet, error) {
-	store, lock, err := lockStore(dir)
+func (c *Set) next(ctx context.Context, old []cacheDir) (*generation, error) {
+	store, lock, err := lockStore(c.dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot keep the tool caches of calls: %w", err)
 	}
-	s := &cacheSet{store: store, lock: lock}
+	g := &generation{store: store, lock: lock}
 	var overlays []helper.Overlay
-	for i, cache := range list {
+	for i, cache := range c.list {
 		named := slices.ContainsFunc(old, func(f cacheDir) bool { return f.of == cache.Path && f.env != "" })
 		o, dir, err := cache.prepare(store, i, named)
 		if err != nil {
-			s.close()
+			g.close()
 			return nil, fmt.Errorf("cannot keep what calls put into %s: %w", cache.Path, err)
 		}
 		if dir.path != "" {
-			s.dirs = append(s.dirs, dir)
+			g.dirs = append(g.dirs, dir)
 			overlays = append(overlays, o)
 		}
 	}
-	if err := s.mount(ctx, overlays); err != nil {
-		s.close()
+	if err := g.mount(ctx, c.mount, overlays); err != nil {
+		g.close()
 		return nil, err
 	}
-	return s, nil
+	return g, nil
 }
 
 // patience is how long the calls of a killed daemon may keep a store.
@@ -156,99 +156,43 @@ func (c Cache) prepare(store string, i int, named bool) (helper.Overlay, cacheDi
 	return o, f, nil
 }
 
-// mount makes a helper create the overlays. The helper ends at once: a mount lives as long as a
-// descriptor of it, here in the daemon and the sandboxes of its calls.
-func (s *cacheSet) mount(ctx context.Context, overlays []helper.Overlay) error {
-	spec := helper.Spec{Namespaces: true}
+// mount makes the overlays.
+func (g *generation) mount(ctx context.Context, mount Mounter, overlays []helper.Overlay) error {
+	var list []helper.Overlay
 	for _, o := range overlays {
 		if o.Lower != "" {
-			spec.Overlays = append(spec.Overlays, o)
+			list = append(list, o)
 		}
 	}
-	if len(spec.Overlays) == 0 {
+	if len(list) == 0 {
 		return nil
 	}
-	p, err := maker(spec)
-	if errors.Is(err, ErrUnavailable) {
-		for i, o := range overlays {
-			if o.Lower != "" {
-				s.dirs[i].reason = err
-			}
-		}
-		return nil
-	}
+	trees, reasons, err := mount(ctx, list)
 	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, p.destroy)
-	defer stop()
-	err = s.receive(p, overlays)
-	p.control.Close()
-	return errors.Join(err, p.cmd.Wait())
-}
-
-// maker starts a helper that creates the overlays of a specification.
-func maker(spec helper.Spec) (*Process, error) {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer null.Close()
-	spec.User, spec.Group = uint64(os.Getuid()), uint64(os.Getgid())
-	b, err := spec.Encode()
-	if err != nil {
-		return nil, err
-	}
-	var p Process
-	theirs, err := p.connect()
-	if err != nil {
-		return nil, err
-	}
-	p.cmd = helperCommand(Command{Stdin: null, Stdout: null, Stderr: null}, spec, theirs)
-	err = p.cmd.Start()
-	theirs.Close()
-	if err != nil {
-		p.control.Close()
-		return nil, unavailable("clone", err)
-	}
-	if err := p.sendSpec(b, nil); err != nil {
-		p.destroy()
-		p.control.Close()
-		return nil, errors.Join(err, p.cmd.Wait())
-	}
-	return &p, nil
-}
-
-// receive receives the overlays in order, or the reason why there are none.
-func (s *cacheSet) receive(p *Process, overlays []helper.Overlay) error {
+	next := 0
 	for i, o := range overlays {
 		if o.Lower == "" {
 			continue
 		}
-		event, files, err := p.nextFiles()
-		if err != nil {
-			return fmt.Errorf("cannot hear of the tool caches: %w", err)
+		g.dirs[i].tree, g.dirs[i].reason = trees[next], reasons[next]
+		if next++; g.dirs[i].tree != nil {
+			// The kernel created it with mode 000. It must be accessible to be removed.
+			_ = os.Chmod(filepath.Join(o.Work, "work"), 0o700)
 		}
-		f := &s.dirs[i]
-		if event.Kind != helper.EventOverlay || len(files) != 1 {
-			f.reason = fmt.Errorf("cannot %s: %w", event.Stage, failureOf(event))
-			continue
-		}
-		f.tree = files[0]
-		// The kernel created it with mode 000. It must be accessible to be removed.
-		_ = os.Chmod(filepath.Join(o.Work, "work"), 0o700)
 	}
 	return nil
 }
 
-// addTo adds the caches to a specification, and returns its descriptors. Caches below a root are
+// AddTo adds the caches to a specification, and returns its descriptors. Caches below a root are
 // skipped: calls may write there anyway.
-func (c *Caches) addTo(spec *helper.Spec) (handed []*os.File) {
+func (c *Set) AddTo(spec *helper.Spec) (handed []*os.File) {
 	if c == nil {
 		return nil
 	}
-	set := c.now.Load()
-	for _, f := range set.dirs {
+	g := c.now.Load()
+	for _, f := range g.dirs {
 		if slices.ContainsFunc(spec.Roots, func(r helper.Root) bool { return paths.Within(f.path, r.Path) }) {
 			continue
 		}
@@ -259,7 +203,7 @@ func (c *Caches) addTo(spec *helper.Spec) (handed []*os.File) {
 			spec.Caches = append(spec.Caches, helper.Cache{Path: f.path, From: f.from})
 		}
 	}
-	handed = append(handed, set.lock)
+	handed = append(handed, g.lock)
 	spec.Handed = uint64(len(handed))
 	return handed
 }

@@ -1,6 +1,11 @@
-package sandbox
+// Package caches lets calls write to the machine's tool caches without changing them.
+//
+// It prepares the directories, bounds and removes them; the sandbox mounts them. Changes of calls go
+// to a store: a directory of the daemon, which only one Set uses at a time.
+package caches
 
 import (
+	"context"
 	"errors"
 	"os"
 	"slices"
@@ -8,6 +13,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/paths"
+	"github.com/toold/toold/sandbox/internal/helper"
 )
 
 // Cache is a directory in which tools keep what they can rebuild or fetch again.
@@ -16,29 +22,34 @@ type Cache struct {
 	Env  string // the variable by which the tool finds the directory if Path does not exist; may be empty
 }
 
-// Caches let calls write to the machine's tool caches without changing them: their changes go to a
-// directory of the daemon, shared by all calls of one Caches.
+// Set is the tool caches of calls, which share its store.
 //
 // With nil, calls can only read the machine's caches. Methods may be called concurrently; Close
-// must be called once no call uses the Caches.
-type Caches struct {
-	now     *atomic.Pointer[cacheSet] // for calls that begin
-	private bool                      // calls cannot have overlays: see withoutOverlays
+// must be called once no call uses the Set.
+type Set struct {
+	now     *atomic.Pointer[generation] // for calls that begin
+	private bool                        // calls cannot have overlays: see WithoutOverlays
 
 	// Used by Limit and Close.
+	mount  Mounter
 	dir    string
 	list   []Cache
-	before *cacheSet // for calls that began before Limit; nil = none
+	before *generation // for calls that began before Limit; nil = none
 }
 
-type cacheSet struct {
+// generation is the directories of a Set until Limit resets them.
+type generation struct {
 	store string
 	dirs  []cacheDir
 	lock  *os.File // locked as long as a call can change the caches
 }
 
-// CacheStore is a directory in which OpenCaches keeps what calls change.
-type CacheStore struct {
+// A Mounter makes overlays: sandbox.Overlays. For each it returns the mount, or the reason why there
+// is none.
+type Mounter func(ctx context.Context, list []helper.Overlay) (trees []*os.File, reasons []error, err error)
+
+// Store is a directory in which Open keeps what calls change.
+type Store struct {
 	Path  string
 	Bytes int64
 	Used  time.Time // when it was last opened
@@ -55,14 +66,14 @@ type cacheDir struct {
 	reason error    // why an existing directory has no overlay
 }
 
-// Values of Report.Caches.
+// Values of Kind.
 const (
-	cachesOverlay = "overlay" // the machine's caches and the changes of calls
-	cachesPrivate = "private" // for at least one cache only the changes of calls
+	overlaid = "overlay" // the machine's caches and the changes of calls
+	private  = "private" // for at least one cache only the changes of calls
 )
 
 // Env returns environment entries that name the caches the machine lacks.
-func (c *Caches) Env() []string {
+func (c *Set) Env() []string {
 	var env []string
 	if c != nil {
 		for _, f := range c.now.Load().dirs {
@@ -75,7 +86,7 @@ func (c *Caches) Env() []string {
 }
 
 // Problems maps each directory that calls do not see to the reason.
-func (c *Caches) Problems() map[string]error {
+func (c *Set) Problems() map[string]error {
 	problems := map[string]error{}
 	if c != nil {
 		for _, f := range c.now.Load().dirs {
@@ -89,53 +100,55 @@ func (c *Caches) Problems() map[string]error {
 	return problems
 }
 
-// Close closes the directories. Their contents stay for the next OpenCaches.
-func (c *Caches) Close() {
+// Close closes the directories. Their contents stay for the next Open.
+func (c *Set) Close() {
 	if c != nil {
 		c.before.close()
 		c.now.Load().close()
 	}
 }
 
-func (s *cacheSet) close() {
-	if s == nil {
+func (g *generation) close() {
+	if g == nil {
 		return
 	}
-	for _, f := range s.dirs {
+	for _, f := range g.dirs {
 		f.tree.Close() // allowed on nil
 	}
-	s.lock.Close()
+	g.lock.Close()
 }
 
-// set returns the caches for calls that begin; nil for nil.
-func (c *Caches) set() *cacheSet {
+// Version identifies the directories for calls that begin, which Limit replaces.
+func (c *Set) Version() any {
 	if c == nil {
 		return nil
 	}
 	return c.now.Load()
 }
 
-// contain reports whether a call may write a path because a cache contains it.
-func (c *Caches) contain(path string) bool {
+// Contain reports whether a call may write a path because a cache contains it.
+func (c *Set) Contain(path string) bool {
 	return c != nil && slices.ContainsFunc(c.now.Load().dirs, func(f cacheDir) bool { return paths.Within(path, f.path) })
 }
 
-func (c *Caches) kind() string {
+// Kind returns "overlay" if calls see the machine's caches with their own changes, "private" if they
+// see only their own changes of some, "" without caches.
+func (c *Set) Kind() string {
 	switch {
 	case c == nil || len(c.now.Load().dirs) == 0:
 		return ""
 	case len(c.Problems()) > 0:
-		return cachesPrivate
+		return private
 	}
-	return cachesOverlay
+	return overlaid
 }
 
-// withoutOverlays returns the same caches for calls that cannot have mounts.
-func (c *Caches) withoutOverlays() *Caches {
+// WithoutOverlays returns the same caches for calls that cannot have mounts.
+func (c *Set) WithoutOverlays() *Set {
 	if c == nil {
 		return nil
 	}
-	return &Caches{now: c.now, private: true}
+	return &Set{now: c.now, private: true}
 }
 
 var errPrivate = errors.New("an overlay cannot be passed through bwrap")

@@ -1,4 +1,4 @@
-package sandbox
+package caches
 
 import (
 	"errors"
@@ -12,21 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CacheStores lists the stores of OpenCaches below dir. A missing dir has none; a store that
+// Stores lists the stores of Open below dir. A missing dir has none; a store that
 // disappears meanwhile is skipped. It stats every file.
-func CacheStores(dir string) ([]CacheStore, error) {
+func Stores(dir string) ([]Store, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot list tool caches: %w", err)
 	}
-	var list []CacheStore
+	var list []Store
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		info, err := os.Lstat(filepath.Join(path, lockName))
 		if err != nil {
-			continue // not made by OpenCaches
+			continue // not made by Open
 		}
-		list = append(list, CacheStore{Path: path, Used: info.ModTime(), Bytes: sizeBelow(path)})
+		list = append(list, Store{Path: path, Used: info.ModTime(), Bytes: sizeBelow(path)})
 	}
 	return list, nil
 }
@@ -49,9 +49,9 @@ func sizeBelow(dir string) (bytes int64) {
 	return bytes
 }
 
-// RemoveCacheStore removes a store, and nothing else. It returns false if the store is in use by an
-// open Caches, or a call that outlived it.
-func RemoveCacheStore(path string) (bool, error) {
+// RemoveStore removes a store, and nothing else. It returns false if the store is in use by an
+// open Set, or a call that outlived it.
+func RemoveStore(path string) (bool, error) {
 	if _, err := os.Lstat(filepath.Join(path, lockName)); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return true, nil
