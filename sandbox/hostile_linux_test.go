@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toold/toold/sandbox/internal/fileworker"
+	"github.com/toold/toold/sandbox/internal/fileops"
 )
 
 func TestAFileThatWasChangedInPlaceIsNotReplaced(t *testing.T) {
@@ -34,7 +34,7 @@ func TestAFileThatWasChangedInPlaceIsNotReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := a.replace(path, Replacement{Data: []byte("new"), Old: old, Seen: seen})
-			if !errors.Is(err, fileworker.ErrChanged) || content(t, path) != "longer than it was" {
+			if !errors.Is(err, fileops.ErrChanged) || content(t, path) != "longer than it was" {
 				t.Errorf("got %v, the file holds %q", err, content(t, path))
 			}
 			only(t, root, "f")

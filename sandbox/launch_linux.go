@@ -13,6 +13,7 @@ import (
 
 	"github.com/toold/toold/sandbox/cgroup"
 	"github.com/toold/toold/sandbox/internal/helper"
+	"github.com/toold/toold/sandbox/internal/snapshot"
 )
 
 // launch starts the helper and sends it the specification.
@@ -111,7 +112,7 @@ func (p *Process) clone(spec helper.Spec) error {
 	}
 	defer theirs.Close()
 	if p.again {
-		p.mounts, p.made = takeSnapshot(nil, nil), viewOf(c, spec.View)
+		p.mounts, p.made = snapshot.Take(nil, nil), viewOf(c, spec.View)
 	}
 	limits := cgroup.Limits{Processes: c.Profile.Limits.Processes, MemoryBytes: c.Profile.Limits.MemoryBytes}
 	if p.via != nil && limits.Processes > 0 {

@@ -10,12 +10,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toold/toold/sandbox/internal/fileworker"
+	"github.com/toold/toold/sandbox/internal/fileops"
 )
 
 // openFile is Files.Open in the daemon itself (openat2(2), Linux 5.6).
 func openFile(canonical string) (*os.File, error) {
-	fd, err := fileworker.Open(canonical)
+	fd, err := fileops.Open(canonical)
 	if err != nil {
 		return nil, explain("open", canonical, err)
 	}
@@ -24,7 +24,7 @@ func openFile(canonical string) (*os.File, error) {
 
 // openDir opens a directory by its canonical path in the daemon itself. It follows no link.
 func openDir(canonical string) (*os.File, error) {
-	fd, err := fileworker.OpenDir(canonical)
+	fd, err := fileops.OpenDir(canonical)
 	if err != nil {
 		return nil, explain("open", canonical, err)
 	}
@@ -53,19 +53,19 @@ func replaceFile(canonical string, r Replacement) error {
 // writer creates the new file and renames it into position.
 type writer interface {
 	// Begin writes the content and returns the new file, open for reading.
-	Begin(c fileworker.Change, content []byte) (*os.File, error)
+	Begin(c fileops.Change, content []byte) (*os.File, error)
 	Commit() error
 	// Remove removes the old file.
-	Remove(c fileworker.Change) error
+	Remove(c fileops.Change) error
 	// Discard removes a new file that was not committed, and closes it.
 	Discard()
 }
 
 // own writes in this process.
-type own struct{ pending *fileworker.PendingFile }
+type own struct{ pending *fileops.PendingFile }
 
-func (o *own) Begin(c fileworker.Change, content []byte) (file *os.File, err error) {
-	if o.pending, err = fileworker.Begin(c, bytes.NewReader(content)); err != nil {
+func (o *own) Begin(c fileops.Change, content []byte) (file *os.File, err error) {
+	if o.pending, err = fileops.Begin(c, bytes.NewReader(content)); err != nil {
 		return nil, err
 	}
 	return o.pending.File, nil
@@ -73,7 +73,7 @@ func (o *own) Begin(c fileworker.Change, content []byte) (file *os.File, err err
 
 func (o *own) Commit() error { return o.pending.Commit() }
 
-func (o *own) Remove(c fileworker.Change) error { return fileworker.Remove(c) }
+func (o *own) Remove(c fileops.Change) error { return fileops.Remove(c) }
 
 func (o *own) Discard() {
 	if o.pending != nil {
@@ -84,10 +84,10 @@ func (o *own) Discard() {
 // replaceBy implements replaceFile with w. This process sets owner and attributes: a user namespace
 // has no numbers for other users and groups.
 func replaceBy(w writer, canonical string, r Replacement) error {
-	change := fileworker.Change{Path: canonical, Parents: r.Parents, Private: r.Like != nil, Old: r.Old}
+	change := fileops.Change{Path: canonical, Parents: r.Parents, Private: r.Like != nil, Old: r.Old}
 	if r.Seen != nil {
 		was := r.Seen.Sys().(*syscall.Stat_t)
-		change.Seen = &fileworker.State{Changed: was.Ctim.Nano(), Size: was.Size}
+		change.Seen = &fileops.State{Changed: was.Ctim.Nano(), Size: was.Size}
 	}
 	did, do, err := "written", "write", error(nil)
 	if r.Remove {
@@ -96,7 +96,7 @@ func replaceBy(w writer, canonical string, r Replacement) error {
 		err = writeBy(w, change, r)
 	}
 	switch {
-	case errors.Is(err, fileworker.ErrUnsynced):
+	case errors.Is(err, fileops.ErrUnsynced):
 		return fmt.Errorf("%s is %s, but %w", canonical, did, err)
 	case err != nil:
 		return explain(do, canonical, err)
@@ -105,7 +105,7 @@ func replaceBy(w writer, canonical string, r Replacement) error {
 }
 
 // writeBy makes w write the new content and rename it into position.
-func writeBy(w writer, change fileworker.Change, r Replacement) error {
+func writeBy(w writer, change fileops.Change, r Replacement) error {
 	defer w.Discard()
 	file, err := w.Begin(change, r.Data)
 	if like := cmp.Or(r.Old, r.Like); err == nil && like != nil {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/toold/toold/sandbox/cgroup"
 	"github.com/toold/toold/sandbox/internal/helper"
+	"github.com/toold/toold/sandbox/internal/snapshot"
 )
 
 const (
@@ -38,33 +40,42 @@ type slot struct {
 	group    *cgroup.Group
 	identity string
 	kind     slotKind
-	mounts   *hostSnapshot // which the mounts of its base were copied from
-	made     *view         // its last view
+	mounts   *snapshot.Host // which the mounts of its base were copied from
+	made     *view          // its last view
 }
 
 // view is the input of a helper's view.
 type view struct {
 	helper.View
 	caches any // the version
-	was    *cachedSnapshot
+	was    *snapshot.Cached
+}
+
+// inputsOf returns the directories and files of the host that determine the sandbox of a command.
+func inputsOf(c Command) (dirs, files []string) {
+	p := c.Profile
+	dirs = append([]string{c.Dir}, p.Write...)
+	if p.Workspace != "" {
+		dirs = append(dirs, p.Workspace)
+	}
+	return dirs, slices.Concat([]string{c.Argv[0], "/etc/resolv.conf"}, p.Hide, p.fixed(), pathsOf(p.masks().Hidden), p.Sockets)
 }
 
 // viewOf records the input of a view, before the view is made.
 func viewOf(c Command, v helper.View) *view {
-	host := snapshotOf(c)
-	host.dirs = append(host.dirs, helper.WaysTo(v)...) // pinned by the view
-	host.then = host.now()
-	return &view{v, c.Profile.Caches.Version(), &cachedSnapshot{hostSnapshot: host}}
+	dirs, files := inputsOf(c)
+	dirs = append(dirs, helper.WaysTo(v)...) // pinned by the view
+	return &view{v, c.Profile.Caches.Version(), snapshot.TakeCached(dirs, files)}
 }
 
 // fits reports whether the view for a command would be the same.
 func (v *view) fits(c Command, needs helper.View) bool {
-	return v.caches == c.Profile.Caches.Version() && reflect.DeepEqual(v.View, needs) && v.was.same()
+	return v.caches == c.Profile.Caches.Version() && reflect.DeepEqual(v.View, needs) && v.was.Same()
 }
 
 func (v *view) close() {
 	if v != nil {
-		v.was.close()
+		v.was.Close()
 	}
 }
 
@@ -115,7 +126,7 @@ func (s *Slots) Idle() int {
 
 // put takes a helper whose call has ended, or ends it.
 func (s *Slots) put(t *slot) {
-	if !t.mounts.same() {
+	if !t.mounts.Same() {
 		t.end()
 		s.endIdle(false) // older ones
 		return
@@ -195,7 +206,7 @@ func (t *slot) isReady() bool {
 			return err
 		})
 	}
-	return err == nil && !gone && t.mounts.same()
+	return err == nil && !gone && t.mounts.Same()
 }
 
 // end ends an idle helper and returns when it is gone, or does not die.
@@ -209,6 +220,6 @@ func (t *slot) end() {
 
 // letGo closes the descriptors for checking whether the helper can be reused.
 func (t *slot) letGo() {
-	t.mounts.close()
+	t.mounts.Close()
 	t.made.close()
 }

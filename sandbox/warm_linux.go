@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/sandbox/internal/helper"
+	"github.com/toold/toold/sandbox/internal/snapshot"
 )
 
 // comparedFor is how long the result of a snapshot comparison is used.
@@ -16,7 +17,7 @@ const comparedFor = 20 * time.Millisecond
 // warmShell is a shell that was started without its script.
 type warmShell struct {
 	room   int
-	host   *hostSnapshot
+	host   *snapshot.Host
 	answer chan error // whether the shell has its script; sent once, by listen
 	asked  bool       // SetScript was called
 
@@ -26,7 +27,7 @@ type warmShell struct {
 }
 
 func newWarmShell(c Command) *warmShell {
-	return &warmShell{room: c.Room, host: snapshotOf(c), answer: make(chan error, 1)}
+	return &warmShell{room: c.Room, host: snapshot.Take(inputsOf(c)), answer: make(chan error, 1)}
 }
 
 // answered records the helper's answer to the script.
@@ -50,7 +51,7 @@ func (b *warmShell) compare() {
 	// Ends when all is compared; Release or close waits.
 	go func() {
 		defer close(b.seen)
-		b.same = b.host.same()
+		b.same = b.host.Same()
 	}()
 }
 
@@ -58,7 +59,7 @@ func (b *warmShell) compare() {
 // made from scratch is as old when its command starts.
 func (b *warmShell) unchanged() bool {
 	<-b.seen
-	return b.same && (time.Since(b.compared) < comparedFor || b.host.same())
+	return b.same && (time.Since(b.compared) < comparedFor || b.host.Same())
 }
 
 func (b *warmShell) close() {
@@ -68,7 +69,7 @@ func (b *warmShell) close() {
 	if b.seen != nil {
 		<-b.seen
 	}
-	b.host.close()
+	b.host.Close()
 }
 
 // SetScript sets the script of a shell started with Room, which runs on Release. It does not block,

@@ -12,7 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toold/toold/sandbox/internal/fileworker"
+	"github.com/toold/toold/sandbox/internal/fileops"
+	"github.com/toold/toold/sandbox/internal/snapshot"
 )
 
 const (
@@ -40,11 +41,11 @@ type workers struct {
 	closed bool
 }
 
-type opener func(c *fileworker.Conn, path string, meanwhile func()) (fd int, err error)
+type opener func(c *fileops.Conn, path string, meanwhile func()) (fd int, err error)
 
 // open opens a file in the view of a profile. Protected files can be read.
 func (s *workers) open(ctx context.Context, p Profile, canonical string) (*os.File, Report, error) {
-	fd, report, err := s.opened(ctx, p, canonical, (*fileworker.Conn).Open)
+	fd, report, err := s.opened(ctx, p, canonical, (*fileops.Conn).Open)
 	if err != nil {
 		return nil, report, err
 	}
@@ -52,7 +53,7 @@ func (s *workers) open(ctx context.Context, p Profile, canonical string) (*os.Fi
 }
 
 func (s *workers) openDir(ctx context.Context, p Profile, canonical string) (*os.File, Report, error) {
-	fd, report, err := s.opened(ctx, p, canonical, (*fileworker.Conn).OpenDir)
+	fd, report, err := s.opened(ctx, p, canonical, (*fileops.Conn).OpenDir)
 	if err != nil {
 		return nil, report, err
 	}
@@ -62,14 +63,14 @@ func (s *workers) openDir(ctx context.Context, p Profile, canonical string) (*os
 func (s *workers) opened(ctx context.Context, p Profile, canonical string, open opener) (fd int, report Report, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, openWithin, errNoAnswer)
 	defer cancel()
-	report, err = s.ask(ctx, p, true, func(w *worker, c *fileworker.Conn) (err error) {
+	report, err = s.ask(ctx, p, true, func(w *worker, c *fileops.Conn) (err error) {
 		same := false
-		fd, err = open(c, canonical, func() { same = w.host.same() })
+		fd, err = open(c, canonical, func() { same = w.host.Same() })
 		switch {
 		case err == nil && !same:
 			unix.Close(fd)
 			return errStale
-		case err != nil && !same && !errors.Is(err, fileworker.ErrLost):
+		case err != nil && !same && !errors.Is(err, fileops.ErrLost):
 			return errStale
 		case err != nil:
 			return explain("open", canonical, err)
@@ -84,8 +85,8 @@ func (s *workers) opened(ctx context.Context, p Profile, canonical string, open 
 func (s *workers) replace(ctx context.Context, p Profile, canonical string, r Replacement) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), replaceWithin, errNoAnswer)
 	defer cancel()
-	_, err := s.ask(ctx, p, false, func(w *worker, c *fileworker.Conn) error {
-		if !w.host.same() || !w.protected.same() {
+	_, err := s.ask(ctx, p, false, func(w *worker, c *fileops.Conn) error {
+		if !w.host.Same() || !w.protected.Same() {
 			return errStale
 		}
 		return replaceBy(&remote{conn: c}, canonical, r)
@@ -101,12 +102,12 @@ var (
 )
 
 type remote struct {
-	conn *fileworker.Conn
+	conn *fileops.Conn
 	file *os.File // not nil: begun
 	done bool     // the worker has no pending file any more
 }
 
-func (r *remote) Begin(c fileworker.Change, content []byte) (*os.File, error) {
+func (r *remote) Begin(c fileops.Change, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("content", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -123,15 +124,15 @@ func (r *remote) Begin(c fileworker.Change, content []byte) (*os.File, error) {
 func (r *remote) Commit() error {
 	r.done = true
 	err := r.conn.Commit()
-	if errors.Is(err, fileworker.ErrLost) {
+	if errors.Is(err, fileops.ErrLost) {
 		return errUnknown
 	}
 	return err
 }
 
-func (r *remote) Remove(c fileworker.Change) error {
+func (r *remote) Remove(c fileops.Change) error {
 	err := r.conn.Remove(c)
-	if errors.Is(err, fileworker.ErrLost) {
+	if errors.Is(err, fileops.ErrLost) {
 		return errUnknown
 	}
 	return err
@@ -153,7 +154,7 @@ const mostStale = 5
 
 // ask runs do with a worker for this profile, and with a fresh one if that is lost, once, or stale.
 // reads means that protected paths do not matter.
-func (s *workers) ask(ctx context.Context, p Profile, reads bool, do func(*worker, *fileworker.Conn) error) (Report, error) {
+func (s *workers) ask(ctx context.Context, p Profile, reads bool, do func(*worker, *fileops.Conn) error) (Report, error) {
 	p.Ports, p.Sockets, p.Groups, p.Limits = nil, nil, nil, Limits{} // not used by workers
 	if len(p.Protect) == 0 {
 		p.Protect = nil // compared by serves
@@ -171,22 +172,22 @@ func (s *workers) ask(ctx context.Context, p Profile, reads bool, do func(*worke
 }
 
 // askOne tries one worker. fresh means that another may succeed.
-func (s *workers) askOne(ctx context.Context, p Profile, reads bool, do func(*worker, *fileworker.Conn) error) (report Report, fresh bool, err error) {
+func (s *workers) askOne(ctx context.Context, p Profile, reads bool, do func(*worker, *fileops.Conn) error) (report Report, fresh bool, err error) {
 	if ctx.Err() != nil {
 		return Report{}, false, ctx.Err()
 	}
 	w, conn, err := s.lease(ctx, p, reads)
 	if err != nil {
-		return Report{}, errors.Is(err, fileworker.ErrLost), err
+		return Report{}, errors.Is(err, fileops.ErrLost), err
 	}
 	cut, err := uncut(ctx, conn, func() error { return do(w, conn) })
-	fresh = !cut && (errors.Is(err, fileworker.ErrLost) || errors.Is(err, errStale))
+	fresh = !cut && (errors.Is(err, fileops.ErrLost) || errors.Is(err, errStale))
 	s.release(w, conn, cut || fresh)
 	return w.report(), fresh, err
 }
 
 // uncut calls do, and cuts the connection if ctx ends meanwhile.
-func uncut(ctx context.Context, conn *fileworker.Conn, do func() error) (cut bool, err error) {
+func uncut(ctx context.Context, conn *fileops.Conn, do func() error) (cut bool, err error) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
@@ -197,7 +198,7 @@ func uncut(ctx context.Context, conn *fileworker.Conn, do func() error) (cut boo
 		return false, err
 	}
 	<-done
-	if !errors.Is(err, fileworker.ErrLost) {
+	if !errors.Is(err, fileops.ErrLost) {
 		return true, err
 	}
 	if why := context.Cause(ctx); errors.Is(why, errNoAnswer) {
@@ -207,12 +208,12 @@ func uncut(ctx context.Context, conn *fileworker.Conn, do func() error) (cut boo
 }
 
 // lease returns a worker and a connection. release returns both.
-func (s *workers) lease(ctx context.Context, p Profile, reads bool) (w *worker, conn *fileworker.Conn, err error) {
+func (s *workers) lease(ctx context.Context, p Profile, reads bool) (w *worker, conn *fileops.Conn, err error) {
 	if w, conn, err = s.pick(p, reads); err != nil {
 		return nil, nil, err
 	}
 	if err = w.started(ctx); err == nil && conn == nil {
-		conn, err = fileworker.Dial(w.listener)
+		conn, err = fileops.Dial(w.listener)
 	}
 	if err != nil {
 		s.release(w, nil, true)
@@ -222,7 +223,7 @@ func (s *workers) lease(ctx context.Context, p Profile, reads bool) (w *worker, 
 }
 
 // pick finds a worker with this profile, or creates one that is to be started.
-func (s *workers) pick(p Profile, reads bool) (w *worker, idle *fileworker.Conn, err error) {
+func (s *workers) pick(p Profile, reads bool) (w *worker, idle *fileops.Conn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -257,7 +258,7 @@ func (s *workers) makeRoom(p Profile) {
 }
 
 // release returns a worker and its connection. Bad ones are not reused.
-func (s *workers) release(w *worker, conn *fileworker.Conn, bad bool) {
+func (s *workers) release(w *worker, conn *fileops.Conn, bad bool) {
 	s.mu.Lock()
 	w.users--
 	if conn != nil && !bad && len(w.idle) < mostIdle {
@@ -313,13 +314,13 @@ type worker struct {
 	start     sync.Once
 	err       error
 	process   *Process
-	listener  *os.File        // receives connections
-	host      *cachedSnapshot // its view, apart from
-	protected *hostSnapshot   // protected paths
+	listener  *os.File         // receives connections
+	host      *snapshot.Cached // its view, apart from
+	protected *snapshot.Host   // protected paths
 
 	// Guarded by workers.mu.
 	users   int
-	idle    []*fileworker.Conn
+	idle    []*fileops.Conn
 	retired bool
 	gone    bool
 }
@@ -356,10 +357,10 @@ func (w *worker) launch(ctx context.Context) error {
 	theirs := os.NewFile(uintptr(pair[1]), "door")
 	defer theirs.Close()
 	p := w.profile
-	w.host = &cachedSnapshot{hostSnapshot: takeSnapshot(p.roots(), p.Hide)}
-	w.protected = takeSnapshot(nil, p.fixed()) // separate: it may be long, and reading does not need it
+	w.host = snapshot.TakeCached(p.roots(), p.Hide)
+	w.protected = snapshot.Take(nil, p.fixed()) // separate: it may be long, and reading does not need it
 	w.process, err = Start(ctx, Command{
-		Argv: []string{"/proc/self/exe", fileworker.Marker}, Env: []string{"GOMAXPROCS=2"}, Dir: "/",
+		Argv: []string{"/proc/self/exe", fileops.Marker}, Env: []string{"GOMAXPROCS=2"}, Dir: "/",
 		Stdin: null, Stdout: null, Stderr: null, Extra: theirs, Profile: p,
 	})
 	return err
@@ -382,7 +383,7 @@ func (w *worker) end() {
 	}
 	w.listener.Close() // allowed on nil
 	if w.host != nil {
-		w.host.close()
-		w.protected.close()
+		w.host.Close()
+		w.protected.Close()
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toold/toold/sandbox/internal/fileworker"
+	"github.com/toold/toold/sandbox/internal/fileops"
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
@@ -197,16 +197,16 @@ func TestAWorkerThatDiesIsReplacedOnce(t *testing.T) {
 	}
 	died, reported := 0, []error{}
 	f.Report(func(err error) { reported = append(reported, err) })
-	_, err := f.workers.ask(t.Context(), p, true, func(w *worker, c *fileworker.Conn) error {
+	_, err := f.workers.ask(t.Context(), p, true, func(w *worker, c *fileops.Conn) error {
 		died++
 		kill(w)
 		_, err := c.Open(path, nil)
 		return err
 	})
-	if !errors.Is(err, fileworker.ErrLost) || died != 2 {
+	if !errors.Is(err, fileops.ErrLost) || died != 2 {
 		t.Errorf("%d died, then %v", died, err)
 	}
-	if len(reported) != 1 || !errors.Is(reported[0], fileworker.ErrLost) {
+	if len(reported) != 1 || !errors.Is(reported[0], fileops.ErrLost) {
 		t.Errorf("reported: %v", reported)
 	}
 	only(t, p.Workspace, "f")

@@ -1,7 +1,7 @@
 // Package helper runs inside the process of one call: it confines itself, starts the shell, stays
 // its parent until none of the call's processes is left, and reports to the daemon.
 //
-// It imports nothing of toold but package fileworker and paths, and only packages near the kernel,
+// It imports nothing of toold but package fileops and paths, and only packages near the kernel,
 // so that a re-executed binary enters it before the large packages of the daemon are initialised
 // (the Go linker initialises ready packages in the order of their paths). Therefore it has the only
 // init function of toold.

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toold/toold/sandbox/internal/fileworker"
+	"github.com/toold/toold/sandbox/internal/fileops"
 )
 
 // init runs a helper or a worker if the arguments say so, and does not return then. It leaves by
@@ -21,8 +21,8 @@ func init() {
 	if len(os.Args) > 1 && os.Args[1] == Marker {
 		syscall.Exit(run())
 	}
-	if len(os.Args) > 1 && os.Args[1] == fileworker.Marker {
-		syscall.Exit(fileworker.Serve())
+	if len(os.Args) > 1 && os.Args[1] == fileops.Marker {
+		syscall.Exit(fileops.Serve())
 	}
 }
 

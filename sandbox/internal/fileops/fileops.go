@@ -1,10 +1,10 @@
-// Package fileworker opens and replaces regular files by their canonical paths, following no
+// Package fileops opens and replaces regular files by their canonical paths, following no
 // symbolic link.
 //
 // It does so in this process, or in a worker: this binary inside a sandbox, which answers with
 // descriptors. It checks no permissions: what its process can reach decides. Like package
 // helper, which calls Serve, it imports only packages near the kernel.
-package fileworker
+package fileops
 
 // Marker is the first argument of a worker. Without a socket on descriptor ListenerFD the
 // process refuses it.

@@ -1,4 +1,4 @@
-package fileworker
+package fileops
 
 import (
 	"crypto/rand"

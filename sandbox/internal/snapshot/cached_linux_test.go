@@ -1,4 +1,4 @@
-package sandbox
+package snapshot
 
 import (
 	"errors"
@@ -33,21 +33,21 @@ func TestWhatWasMissingIsSeenWhenItComes(t *testing.T) {
 			); err != nil {
 				t.Fatal(err)
 			}
-			s := &cachedSnapshot{hostSnapshot: takeSnapshot([]string{dir}, []string{
+			s := TakeCached([]string{dir}, []string{
 				dir + "/missing", dir + "/far/away/missing", dir + "/dangling", dir + "/present", dir + "/way/away/missing", dir + "/file/missing",
-			})}
-			defer s.close()
+			})
+			defer s.Close()
 			s.unchanged.Store(s.unchangedAt(time.Now().Add(time.Minute)))
 			if s.unchanged.Load() == nil {
 				t.Fatal("nothing is believed to be missing")
 			}
-			if !s.same() {
+			if !s.Same() {
 				t.Skip("somebody mounts all the time here")
 			}
 			if err := come(dir); err != nil {
 				t.Fatal(err)
 			}
-			if s.same() {
+			if s.Same() {
 				t.Error("nothing was seen")
 			}
 		})
@@ -58,8 +58,8 @@ func TestAFolderThatJustChangedIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	dir := t.TempDir()
-	s := &cachedSnapshot{hostSnapshot: takeSnapshot(nil, []string{dir + "/missing"})}
-	defer s.close()
+	s := TakeCached(nil, []string{dir + "/missing"})
+	defer s.Close()
 	if s.unchangedAt(now) != nil {
 		t.Error("a change within the same tick of its clock would not be seen")
 	}

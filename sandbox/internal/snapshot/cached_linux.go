@@ -1,4 +1,4 @@
-package sandbox
+package snapshot
 
 import (
 	"path/filepath"
@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cachedSnapshot is a hostSnapshot that is compared often. It does not look for missing paths again
+// Cached is a Host that is compared often. It does not look for missing paths again
 // while the directories in which they are missing have not changed. It is for concurrent use.
-type cachedSnapshot struct {
-	*hostSnapshot
+type Cached struct {
+	*Host
 	unchanged atomic.Pointer[unchangedSince] // nil: compare everything
 }
 
@@ -33,12 +33,16 @@ type entries struct {
 // it, to two seconds at worst (FAT). Some do not record it: 0.
 const settled = 5 * time.Second
 
-func (s *cachedSnapshot) same() bool {
+// TakeCached is Take for a Cached.
+func TakeCached(dirs, files []string) *Cached { return &Cached{Host: Take(dirs, files)} }
+
+// Same reports whether the host is unchanged.
+func (s *Cached) Same() bool {
 	if c := s.unchanged.Load(); c != nil && c.still() {
 		return s.mountsSame() && s.sameAt(c.there)
 	}
 	next := s.unchangedAt(time.Now()) // before the comparison, so that no change falls in between
-	if !s.hostSnapshot.same() {
+	if !s.Host.Same() {
 		return false
 	}
 	s.unchanged.Store(next)
@@ -46,9 +50,9 @@ func (s *cachedSnapshot) same() bool {
 }
 
 // sameAt compares some paths.
-func (w *hostSnapshot) sameAt(indexes []int) bool {
+func (h *Host) sameAt(indexes []int) bool {
 	for _, i := range indexes {
-		if w.then[i] != w.at(i) {
+		if h.then[i] != h.at(i) {
 			return false
 		}
 	}
@@ -66,7 +70,7 @@ func (c *unchangedSince) still() bool {
 }
 
 // unchangedAt returns what can be skipped from now on; nil while a directory changes.
-func (s *cachedSnapshot) unchangedAt(now time.Time) *unchangedSince {
+func (s *Cached) unchangedAt(now time.Time) *unchangedSince {
 	var c unchangedSince
 	known := map[string]bool{}
 	for i, then := range s.then {
