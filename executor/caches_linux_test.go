@@ -15,6 +15,7 @@ import (
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 // cacheHome is a home with one cache, which the machine has filled, and a store.
@@ -45,7 +46,7 @@ func (h cacheHome) open(t testing.TB, list ...caches.Cache) *caches.Set {
 	if list == nil {
 		list = []caches.Cache{{Path: h.cache}}
 	}
-	c, err := caches.Open(t.Context(), sandbox.Overlays, h.store, list)
+	c, err := caches.Open(t.Context(), launch.Overlays, h.store, list)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 func (c Command) check() error {
@@ -19,17 +20,17 @@ func (c Command) check() error {
 		return errors.New("cannot run the script: it contains a NUL byte")
 	}
 	if !filepath.IsAbs(c.Dir) {
-		return &sandbox.DirError{Dir: c.Dir, Err: errors.New("the path is not absolute")}
+		return &launch.DirError{Dir: c.Dir, Err: errors.New("the path is not absolute")}
 	}
 	st, err := os.Stat(c.Dir)
 	var path *fs.PathError
 	switch {
 	case errors.As(err, &path):
-		return &sandbox.DirError{Dir: c.Dir, Err: path.Err}
+		return &launch.DirError{Dir: c.Dir, Err: path.Err}
 	case err != nil:
-		return &sandbox.DirError{Dir: c.Dir, Err: err}
+		return &launch.DirError{Dir: c.Dir, Err: err}
 	case !st.IsDir():
-		return &sandbox.DirError{Dir: c.Dir, Err: syscall.ENOTDIR}
+		return &launch.DirError{Dir: c.Dir, Err: syscall.ENOTDIR}
 	}
 	return nil
 }

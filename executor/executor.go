@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 // Terminal is how a command's standard descriptors are connected.
@@ -30,7 +31,7 @@ func (t Terminal) String() string { return [...]string{"split", "single", "off"}
 type Command struct {
 	Script   string // for bash --noprofile --norc, without NUL
 	Dir      string // absolute; must exist
-	DirIs    string // identity from sandbox.Pin; "" = any
+	DirIs    string // identity from launch.Pin; "" = any
 	Env      []string
 	Terminal Terminal
 	Rows     uint16 // 0 = 40
@@ -58,9 +59,9 @@ type Command struct {
 	Waiting func(Waiting)
 	// Loopback, if set, has the servers of other commands that this one may reach. With Lends,
 	// others may reach its own under that name.
-	Loopback *sandbox.Loopback
+	Loopback *launch.Loopback
 	Lends    string
-	// Connect, if set, serves sandbox.Process.ProxyListeners until ctx ends with the command,
+	// Connect, if set, serves launch.Process.ProxyListeners until ctx ends with the command,
 	// and returns when none of its goroutines is left. Nil = nothing answers there.
 	Connect func(ctx context.Context, names net.PacketConn, ports []net.Listener)
 	// Input, if set, is read until it is closed or the command ends.
@@ -137,4 +138,4 @@ type PoolCounts struct {
 }
 
 // Process is one process of a command.
-type Process = sandbox.Member
+type Process = launch.Member

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/executor"
-	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 // server prints its port and answers each connection, on IPv4 and IPv6, with a word.
@@ -30,7 +30,7 @@ except OSError:
 print("ready", port)
 serve(s)'`
 
-func lend(t *testing.T, l *sandbox.Loopback, change func(*executor.Command)) (port string, end func()) {
+func lend(t *testing.T, l *launch.Loopback, change func(*executor.Command)) (port string, end func()) {
 	t.Helper()
 	requireProgram(t, "python3")
 	c := in(t, executor.Off, server)
@@ -57,7 +57,7 @@ func lend(t *testing.T, l *sandbox.Loopback, change func(*executor.Command)) (po
 
 func TestABackgroundServerIsReachedFromALaterCall(t *testing.T) {
 	t.Parallel()
-	var l sandbox.Loopback
+	var l launch.Loopback
 	port, end := lend(t, &l, nil)
 	pool := executor.NewPool(1, nil)
 	defer pool.Close()
@@ -88,7 +88,7 @@ s = socket.create_connection(("127.0.0.1", `+port+`)); print(s.recv(100).decode(
 // Whatever the call has of its own comes first.
 func TestAServerOfTheCallItselfComesFirst(t *testing.T) {
 	t.Parallel()
-	var l sandbox.Loopback
+	var l launch.Loopback
 	port, _ := lend(t, &l, nil)
 	c := in(t, executor.Off, `python3 -c '
 import socket
@@ -103,7 +103,7 @@ s.accept()[0].sendall(b"mine"); print(c.recv(9).decode())'`)
 
 func TestNothingButLoopbackOfTheConversationIsReached(t *testing.T) {
 	t.Parallel()
-	var l sandbox.Loopback
+	var l launch.Loopback
 	port, _ := lend(t, &l, nil)
 	host, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -113,11 +113,11 @@ func TestNothingButLoopbackOfTheConversationIsReached(t *testing.T) {
 	hostPort := strconv.Itoa(host.Addr().(*net.TCPAddr).Port)
 	try := func(to string) string { return `(cat </dev/tcp/` + to + `) 2>/dev/null || echo no; ` }
 	for name, row := range map[string]struct {
-		l      *sandbox.Loopback
+		l      *launch.Loopback
 		script string
 		change func(*executor.Command)
 	}{
-		"another conversation": {new(sandbox.Loopback), try("127.0.0.1/" + port), nil},
+		"another conversation": {new(launch.Loopback), try("127.0.0.1/" + port), nil},
 		"no conversation":      {nil, try("127.0.0.1/" + port), nil},
 		"the host":             {&l, try("127.0.0.1/" + hostPort), nil},
 		"another address":      {&l, try("93.184.216.34/" + port), nil},
@@ -142,7 +142,7 @@ except OSError: print("no")'`, nil},
 // A borrowed socket is one of the other network: it must not lead anywhere else there.
 func TestACallWithHostsByNameLendsNothing(t *testing.T) {
 	t.Parallel()
-	var l sandbox.Loopback
+	var l launch.Loopback
 	port, _ := lend(t, &l, func(c *executor.Command) { c.Sandbox.Ports = []uint16{443} })
 	c := in(t, executor.Off, `(cat </dev/tcp/127.0.0.1/`+port+`) 2>/dev/null || echo no`)
 	c.Loopback = &l

@@ -10,6 +10,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 // A folder that was chosen is the one that becomes writable, or none.
@@ -41,7 +42,7 @@ func TestAPinnedRootIsTheFolderThatWasChosen(t *testing.T) {
 			must(t, err)
 			root := filepath.Join(base, "above", "root")
 			must(t, os.MkdirAll(root, 0o700))
-			held, is, err := sandbox.Pin(root)
+			held, is, err := launch.Pin(root)
 			must(t, err)
 			defer held.Close()
 			swap(t, root)
@@ -78,7 +79,7 @@ func TestACommandRunsInTheFolderThatWasJudged(t *testing.T) {
 				c.Dir = filepath.Join(c.Dir, "a", "b")
 				c.Sandbox.Mode = mode
 				must(t, os.MkdirAll(c.Dir, 0o700))
-				held, is, err := sandbox.Pin(c.Dir)
+				held, is, err := launch.Pin(c.Dir)
 				must(t, err)
 				defer held.Close()
 				c.DirIs = is
@@ -86,7 +87,7 @@ func TestACommandRunsInTheFolderThatWasJudged(t *testing.T) {
 				var out bytes.Buffer
 				c.Stdout = &out
 				_, err = executor.Run(t.Context(), c)
-				var refused *sandbox.DirError
+				var refused *launch.DirError
 				switch still := name == "it is still there"; {
 				case still && (err != nil || out.String() != c.Dir+"\n"+c.Dir+"\n"):
 					t.Errorf("got %q, %v", out.String(), err)
@@ -107,7 +108,7 @@ func TestAWaitingShellIsNotUsedInAFolderThatWasReplaced(t *testing.T) {
 	c := in(t, executor.Off, "pwd -P")
 	dir := filepath.Join(c.Dir, "dir")
 	must(t, os.Mkdir(dir, 0o700))
-	held, is, err := sandbox.Pin(dir)
+	held, is, err := launch.Pin(dir)
 	must(t, err)
 	defer held.Close()
 	c.Dir, c.DirIs = dir, is

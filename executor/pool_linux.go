@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 const (
@@ -41,15 +41,15 @@ type Pool struct {
 	proven bool           // a warm shell has worked; used by the keeper alone
 
 	reports reportPool
-	slots   sandbox.Slots
+	slots   launch.Slots
 
 	mu     sync.Mutex
-	warm   []*shell           // oldest first
-	empty  []*sandbox.Process // helpers of ended calls, oldest first
-	shape  *Command           // of the last call
-	last   time.Time          // when a call last began or ended
-	epoch  int                // incremented by Flush
-	counts PoolCounts         // without Waiting
+	warm   []*shell          // oldest first
+	empty  []*launch.Process // helpers of ended calls, oldest first
+	shape  *Command          // of the last call
+	last   time.Time         // when a call last began or ended
+	epoch  int               // incremented by Flush
+	counts PoolCounts        // without Waiting
 	closed bool
 }
 
@@ -201,9 +201,9 @@ func (p *Pool) put(s *shell, epoch int) {
 
 // retire queues a helper to be ended between calls: that takes as long as a small command. The
 // oldest beyond the pool's size end at once.
-func (p *Pool) retire(helper *sandbox.Process) {
+func (p *Pool) retire(helper *launch.Process) {
 	if helper.Again() {
-		p.dismiss([]*sandbox.Process{helper})
+		p.dismiss([]*launch.Process{helper})
 		return
 	}
 	p.mu.Lock()
@@ -213,7 +213,7 @@ func (p *Pool) retire(helper *sandbox.Process) {
 	p.dismiss(over)
 }
 
-func (p *Pool) dismiss(helpers []*sandbox.Process) {
+func (p *Pool) dismiss(helpers []*launch.Process) {
 	for _, helper := range helpers {
 		p.aside(func() { helper.End() })
 	}

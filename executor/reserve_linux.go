@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 // Reservation is a command whose sandbox is ready or being made. The caller must call Run or
@@ -101,8 +101,8 @@ func (h *Reservation) release(ctx context.Context, c Command) error {
 		return err
 	}
 	err := h.process.Release(ctx)
-	gone := errors.Is(err, sandbox.ErrGone)
-	if h.own || !gone && !errors.Is(err, sandbox.ErrChanged) {
+	gone := errors.Is(err, launch.ErrGone)
+	if h.own || !gone && !errors.Is(err, launch.ErrChanged) {
 		return err
 	}
 	if gone {

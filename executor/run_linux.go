@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 const (
@@ -38,7 +38,7 @@ const (
 // for Timeout (CLOCK_MONOTONIC).
 //
 // An error means that nothing of it ran: errors.Is finds sandbox.ErrUnavailable if it could not
-// be confined, errors.As a *sandbox.DirError for a bad Dir.
+// be confined, errors.As a *launch.DirError for a bad Dir.
 //
 // When ctx ends or Timeout passes, every process gets TERM and CONT, and KILL after Grace; so does
 // a command that keeps reading its terminal after EOF. If ctx ends before the start, Run returns
@@ -74,7 +74,7 @@ func arguments(script string) ([]string, *os.File, error) {
 type running struct {
 	Command
 	streams *streams
-	process *sandbox.Process
+	process *launch.Process
 	begun   time.Time
 	reason  Reason
 	watch   watch
@@ -82,7 +82,7 @@ type running struct {
 	stuck   bool
 
 	// retire takes a helper whose call has no process left, instead of waiting for its end.
-	retire func(*sandbox.Process)
+	retire func(*launch.Process)
 }
 
 func (r *running) wait(ctx context.Context) Exit {
@@ -114,7 +114,7 @@ func (r *running) connect() (disconnect func()) {
 	return func() { stop(); serving.Wait() }
 }
 
-func (r *running) end() []sandbox.Member {
+func (r *running) end() []launch.Member {
 	if isClosed(r.process.Alone()) && r.process.Empty() {
 		r.retire(r.process)
 		return nil
@@ -267,7 +267,7 @@ func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 	}
 }
 
-func (r *running) exit(left []sandbox.Member) Exit {
+func (r *running) exit(left []launch.Member) Exit {
 	e := Exit{
 		Reason: r.reason, Duration: time.Since(r.begun), Sandbox: r.process.Report(),
 		Limit: r.process.Limit(), Refused: r.process.Refused(), Stuck: r.stuck, Exact: r.streams.reader.exact(), Leftovers: left,
@@ -288,5 +288,5 @@ func (r *running) exit(left []sandbox.Member) Exit {
 // KillIdentity kills the command with this Started.Identity, if its helper lives, and reports
 // whether it did. It is for the records of a crashed daemon.
 func KillIdentity(identity string) (killed bool, err error) {
-	return sandbox.KillIdentity(identity)
+	return launch.KillIdentity(identity)
 }

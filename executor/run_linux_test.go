@@ -20,6 +20,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 var (
@@ -262,7 +263,7 @@ func TestBadFolderIsNamed(t *testing.T) {
 			c := base
 			c.Dir, c.Terminal = dir, mode
 			_, err := executor.Run(t.Context(), c)
-			var bad *sandbox.DirError
+			var bad *launch.DirError
 			if !errors.As(err, &bad) || !errors.Is(err, want) || bad.Dir != dir {
 				t.Errorf("%s: got %v, want %v", dir, err, want)
 			}

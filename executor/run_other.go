@@ -10,9 +10,10 @@ import (
 
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 )
 
-// Run runs the command on pipes as a child of this process, confined by sandbox.Launcher.
+// Run runs the command on pipes as a child of this process, confined by launch.Launcher.
 func Run(ctx context.Context, c Command) (Exit, error) {
 	if err := c.check(); err != nil {
 		return Exit{}, err
@@ -32,7 +33,7 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 		}
 		c.Env = append(slices.Clone(c.Env), "TMPDIR="+tmp)
 	}
-	prefix, report, err := sandbox.Launcher(c.Sandbox, tmp)
+	prefix, report, err := launch.Launcher(c.Sandbox, tmp)
 	if err != nil {
 		return Exit{}, err
 	}

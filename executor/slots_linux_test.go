@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toold/toold/executor"
-	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 func inSlot(t *testing.T, p *executor.Pool, c executor.Command) (printed string, helper int) {
@@ -194,7 +194,7 @@ for more in (0, os.O_EXCL):
 func TestACallLeavesNoDescriptorInItsHelper(t *testing.T) {
 	t.Parallel()
 	c := in(t, executor.Off, "true")
-	set, err := caches.Open(t.Context(), sandbox.Overlays, t.TempDir(), []caches.Cache{{Path: t.TempDir()}})
+	set, err := caches.Open(t.Context(), launch.Overlays, t.TempDir(), []caches.Cache{{Path: t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
 	}

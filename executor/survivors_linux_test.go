@@ -22,6 +22,7 @@ import (
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 // tree starts a process of every kind that outlives its shell. Each has mark in its command
@@ -325,7 +326,7 @@ func playDaemon(dir string) error {
 	}
 	var set *caches.Set
 	if cache := os.Getenv("PLAY_CACHE"); cache != "" {
-		if set, err = caches.Open(context.Background(), sandbox.Overlays, os.Getenv("PLAY_STORE"), []caches.Cache{{Path: cache}}); err != nil {
+		if set, err = caches.Open(context.Background(), launch.Overlays, os.Getenv("PLAY_STORE"), []caches.Cache{{Path: cache}}); err != nil {
 			return err
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/executor"
-	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 // What developers run in their projects, each in a fresh folder, without network,
@@ -112,7 +112,7 @@ func usualCaches(t testing.TB) *caches.Set {
 	if err != nil {
 		t.Skipf("no home: %v", err)
 	}
-	c, err := caches.Open(t.Context(), sandbox.Overlays, filepath.Join(t.TempDir(), "store"), []caches.Cache{
+	c, err := caches.Open(t.Context(), launch.Overlays, filepath.Join(t.TempDir(), "store"), []caches.Cache{
 		{Path: filepath.Join(home, ".cache"), Env: "XDG_CACHE_HOME"},
 		{Path: filepath.Join(home, "go/pkg/mod"), Env: "GOMODCACHE"},
 		{Path: filepath.Join(home, ".npm"), Env: "npm_config_cache"},

@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 const (
@@ -61,7 +61,7 @@ func (r *running) look(ctx context.Context) (again time.Duration, starved bool) 
 
 // note reports changes. A wait ends when its process runs on or gets input, not with output of
 // others.
-func (r *running) note(w sandbox.Wait, waits bool) {
+func (r *running) note(w launch.Wait, waits bool) {
 	before := r.watch.now
 	given := time.Unix(0, r.streams.lastInput.Load())
 	same := waits == before.Waits

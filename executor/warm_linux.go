@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 // room is the longest script for a warm shell, in bytes.
@@ -18,7 +18,7 @@ const room = 16 << 10
 type shell struct {
 	shape   Command
 	streams *streams
-	process *sandbox.Process
+	process *launch.Process
 	born    time.Time
 }
 
@@ -32,7 +32,7 @@ func (c Command) shape() Command {
 func (s *shell) fits(c Command) bool { return reflect.DeepEqual(s.shape, c.shape()) }
 
 // startShell starts a shell for c, or if warm, for a script that comes later.
-func startShell(ctx context.Context, c Command, warm bool, slots *sandbox.Slots) (*shell, error) {
+func startShell(ctx context.Context, c Command, warm bool, slots *launch.Slots) (*shell, error) {
 	bash, err := findShell()
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func startShell(ctx context.Context, c Command, warm bool, slots *sandbox.Slots)
 	if err != nil {
 		return nil, err
 	}
-	start := sandbox.Command{
+	start := launch.Command{
 		Argv: append([]string{bash}, argv...), Env: c.Env, Dir: c.Dir, DirIs: c.DirIs,
 		Stdin: streams.child[0], Stdout: streams.child[1], Stderr: streams.child[2], Extra: long,
 		Terminal: c.Terminal != Off, Profile: c.Sandbox, Slots: slots, Reserve: !warm,
@@ -56,7 +56,7 @@ func startShell(ctx context.Context, c Command, warm bool, slots *sandbox.Slots)
 	if warm {
 		start.Room = room
 	}
-	process, err := sandbox.Start(ctx, start)
+	process, err := launch.Start(ctx, start)
 	streams.closeChild()
 	if err != nil {
 		streams.close()

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 func scriptsThatLook() []string {
@@ -183,7 +184,7 @@ func TestAProbeFailsWhenItsShellIsGone(t *testing.T) {
 	<-s.process.Alone()
 	var out bytes.Buffer
 	c.Script, c.Stdout = "echo ran", &out
-	if _, err := s.run(t.Context(), c); !errors.Is(err, sandbox.ErrGone) || out.Len() > 0 {
+	if _, err := s.run(t.Context(), c); !errors.Is(err, launch.ErrGone) || out.Len() > 0 {
 		t.Errorf("got %v and %q, want an error and no output", err, out.String())
 	}
 }

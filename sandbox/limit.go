@@ -55,7 +55,7 @@ func (p Profile) Within(l Limit) Profile {
 // writingIn returns the profile with nothing writable outside of dirs.
 func (p Profile) writingIn(dirs []string) Profile {
 	var both []string
-	for _, mine := range p.roots() {
+	for _, mine := range p.Roots() {
 		for _, theirs := range dirs {
 			switch {
 			case paths.Within(mine, theirs):
@@ -81,7 +81,7 @@ func (p Profile) writingIn(dirs []string) Profile {
 // keeping returns the protected paths with the writable ones of list.
 func (p Profile) keeping(list []string) []string {
 	protect := slices.Clip(p.Protect)
-	writable := p.roots()
+	writable := p.Roots()
 	for _, path := range list {
 		inside := slices.ContainsFunc(writable, func(root string) bool { return paths.Within(path, root) })
 		if _, err := os.Lstat(path); err == nil && inside && !slices.Contains(protect, path) {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/toold/toold/internal/paths"
@@ -39,7 +40,7 @@ func (s *MaskSet) With(other *MaskSet) *MaskSet {
 // Masking reports whether a sandbox of the profile enforces masks: on Linux, in every tier with its
 // own view.
 func (p Profile) Masking() bool {
-	return masking && p.Mode != FullAccess && p.Tier != TierC
+	return runtime.GOOS == "linux" && p.Mode != FullAccess && p.Tier != TierC
 }
 
 // masks returns the masks that a sandbox of the profile enforces.
@@ -58,12 +59,15 @@ func pathsOf(masks []Mask) []string {
 	return list
 }
 
-// fixed returns the existing paths that a call cannot change, move or remove.
-func (p Profile) fixed() []string {
+// Fixed returns the existing paths that a call cannot change, move or remove.
+func (p Profile) Fixed() []string {
 	all := slices.Concat(p.Protect, pathsOf(p.masks().Fixed))
 	slices.Sort(all)
 	return slices.Compact(all)
 }
+
+// Masked returns the paths that masks hide from a call.
+func (p Profile) Masked() []string { return pathsOf(p.masks().Hidden) }
 
 // masked returns the mask that denies reading, or changing, a canonical path, or nil.
 func (p Profile) masked(canonical string, change bool) *Mask {
@@ -81,8 +85,8 @@ func (p Profile) masked(canonical string, change bool) *Mask {
 	return nil
 }
 
-// canOpen is CanRead or CanWrite for a call with the profile's masks.
-func (p Profile) canOpen(canonical string, change bool) error {
+// CanOpen is CanRead or CanWrite for a call with the profile's masks.
+func (p Profile) CanOpen(canonical string, change bool) error {
 	check := p.CanRead
 	if change {
 		check = p.CanWrite

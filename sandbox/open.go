@@ -2,8 +2,6 @@ package sandbox
 
 import (
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,7 +29,7 @@ func (p Profile) CanWrite(canonical string) error {
 		return nil
 	case p.Mode != WorkspaceWrite:
 		setting, why = "sandbox.profile", fmt.Sprintf("sandbox.profile is %s: nothing can be written", p.Mode)
-	case p.inRoot(canonical):
+	case p.InRoots(canonical):
 		return nil
 	default:
 		setting = "sandbox.write"
@@ -62,7 +60,7 @@ func (p Profile) invisible(canonical string) (setting, why string) {
 	// A confined process has its own version of these. The host's are invisible, and the daemon's /proc
 	// would show the daemon.
 	for _, private := range []string{"/proc", "/dev", "/run", "/tmp", "/var/tmp"} {
-		if paths.Within(canonical, private) && !p.inRoot(canonical) {
+		if paths.Within(canonical, private) && !p.InRoots(canonical) {
 			return "sandbox.profile", fmt.Sprintf("in sandbox.profile %s every call has a private %s, gone with the call; use a file in the workspace %s", p.Mode, private, p.Workspace)
 		}
 	}
@@ -72,33 +70,23 @@ func (p Profile) invisible(canonical string) (setting, why string) {
 // Scratch reports whether a canonical path is in a temporary directory that is private to each call
 // and removed with it.
 func (p Profile) Scratch(canonical string) bool {
-	if p.Mode == FullAccess || p.Tier == TierC || p.inRoot(canonical) {
+	if p.Mode == FullAccess || p.Tier == TierC || p.InRoots(canonical) {
 		return false
 	}
 	return paths.Within(canonical, "/tmp") || paths.Within(canonical, "/var/tmp")
 }
 
-func (p Profile) inRoot(canonical string) bool {
+// InRoots reports whether a canonical path is in a directory of Roots.
+func (p Profile) InRoots(canonical string) bool {
 	within := func(root string) bool { return paths.Within(canonical, root) }
 	return p.Workspace != "" && within(p.Workspace) || slices.ContainsFunc(p.Write, within)
 }
 
-// roots returns the directories that a call may write.
-func (p Profile) roots() []string { return append([]string{p.Workspace}, p.Write...) }
+// Roots returns the directories that a call may write in WorkspaceWrite. The first is the workspace,
+// or "".
+func (p Profile) Roots() []string { return append([]string{p.Workspace}, p.Write...) }
 
-// Replacement is the new content of a file.
-type Replacement struct {
-	Data []byte
-	// Old is the replaced file, as Files opened it. Mode, owner and extended attributes are kept,
-	// except setuid, setgid and file capabilities. Nil: the file must be new.
-	Old *os.File
-	// Seen is the result of Old.Stat before its content was read: a file changed since is not replaced.
-	// Nil: no check.
-	Seen fs.FileInfo
-	// Parents creates missing directories of a new file.
-	Parents bool
-	// Like is the file whose mode, owner and extended attributes a new file gets. Nil: defaults.
-	Like *os.File
-	// Remove removes Old, which must be set.
-	Remove bool
+// canRead reports whether a call in tier C can read a canonical path.
+func (p Profile) canRead(canonical string) bool {
+	return p.InRoots(canonical) || slices.ContainsFunc(p.Read, func(dir string) bool { return paths.Within(canonical, dir) })
 }

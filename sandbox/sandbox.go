@@ -1,7 +1,8 @@
-// Package sandbox confines processes and file access.
+// Package sandbox says how calls are confined: what a Profile lets a call read and change, what was
+// enforced, and what was refused.
 //
-// A helper starts confined processes: this binary, re-executed in fresh namespaces (see Start).
-// What cannot be confined does not run.
+// It starts and opens nothing. Package launch starts confined processes, fileworker opens files for
+// calls; both refuse what they cannot confine.
 package sandbox
 
 import (
@@ -47,18 +48,18 @@ type Profile struct {
 	Hide      []string    // paths that cannot be read; missing ones are skipped
 	Protect   []string    // existing writable paths that a call cannot change, move or remove
 	Masks     *MaskSet    // what policy rules hide besides; nil = nothing
-	Names     []string    // names that a call cannot write in any writable directory; for macOS, see seatbelt
+	Names     []string    // names that a call cannot write in any writable directory; for macOS
 	Caches    *caches.Set // the tool caches of workspace-write; nil = read-only
-	Launcher  string      // what makes the namespaces, for Choose: "native", "bwrap", or by default bwrap if native fails
-	Tier      Tier        // what the machine supports; see Choose
+	Launcher  string      // what makes the namespaces, for launch.Choose: "native", "bwrap", or by default bwrap if native fails
+	Tier      Tier        // what the machine supports; see launch.Choose
 	Degraded  string      // why Tier is not TierA, for the Report
 	Sockets   []string    // local sockets of the machine that calls may connect to; missing ones are skipped
 	Network   bool        // the host's network; false = a private one with only loopback
-	Ports     []uint16    // without Network: DNS queries and connections to these ports go to Process.ProxyListeners
+	Ports     []uint16    // without Network: DNS queries and connections to these ports go to launch.Process.ProxyListeners
 	Limits    Limits
 	Groups    *cgroup.Root // where each call gets a control group; nil = none
 
-	// Pinned maps entries of Write to the identity they must have, from Pin. If another directory is
+	// Pinned maps entries of Write to the identity they must have, from launch.Pin. If another directory is
 	// there, the sandbox does not start.
 	Pinned map[string]string
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 // machine runs scripts in bash, in a sandbox. Its programs record how they are called. One bash
@@ -91,7 +92,7 @@ func newMachine(t testing.TB, files map[string]string) *machine {
 func (m *machine) start() error {
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop, m.ended = stop, make(chan struct{})
-	profile, _, err := sandbox.Choose(ctx, sandbox.Profile{
+	profile, _, err := launch.Choose(ctx, sandbox.Profile{
 		Mode: sandbox.WorkspaceWrite, Workspace: m.base, Protect: []string{m.base + "/bin"}, Limits: sandbox.Limits{Processes: 400},
 	}, sandbox.TierC)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/escalation"
+	"github.com/toold/toold/sandbox/launch"
 	"github.com/toold/toold/tools/argument"
 )
 
@@ -154,7 +155,7 @@ type IO struct {
 	Calls Calls
 	// Loopback has the servers of background calls that this call may reach; nil = none. If Lends,
 	// the id of this call, is set, its own servers are added.
-	Loopback *sandbox.Loopback
+	Loopback *launch.Loopback
 	Lends    string
 	// Profile names the sandbox that the policy requires; "" = the configured one. It only tightens.
 	Profile string

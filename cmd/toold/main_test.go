@@ -19,6 +19,7 @@ import (
 	"github.com/toold/toold/internal/race"
 	"github.com/toold/toold/internal/service"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 func TestMain(m *testing.M) {
@@ -94,7 +95,7 @@ func stockAgents() []string {
 // needsSandbox skips a test, visibly, where calls cannot be confined.
 func needsSandbox(tb testing.TB) {
 	tb.Helper()
-	if _, err := sandbox.Try(context.Background(), sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: tb.TempDir()}); err != nil {
+	if _, err := launch.Try(context.Background(), sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: tb.TempDir()}); err != nil {
 		tb.Skipf("this machine cannot confine calls: %v", err)
 	}
 }

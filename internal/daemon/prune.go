@@ -21,6 +21,7 @@ import (
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
+	"github.com/toold/toold/sandbox/launch"
 	"github.com/toold/toold/sandbox/quarantine"
 	"github.com/toold/toold/tools/spool"
 )
@@ -304,7 +305,7 @@ func (w *workspace) openCaches(ctx context.Context) (err error) {
 	if err := recordOwner(w.cfg); err != nil {
 		return fmt.Errorf("%w; sandbox.caches: [] does without", err)
 	}
-	if w.caches, err = caches.Open(ctx, sandbox.Overlays, w.cfg.CacheStore(), w.cfg.Caches); err != nil {
+	if w.caches, err = caches.Open(ctx, launch.Overlays, w.cfg.CacheStore(), w.cfg.Caches); err != nil {
 		return fmt.Errorf("%w; sandbox.caches: [] does without", err)
 	}
 	w.cfg.Sandbox.Caches = w.caches

@@ -11,8 +11,8 @@ import (
 
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/journal"
-	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 // keptCaches is a state directory with the stores of some workspaces, each of which has
@@ -299,7 +299,7 @@ func TestACacheInUseIsNotPruned(t *testing.T) {
 	if err := recordOwner(cfg); err != nil {
 		t.Fatal(err)
 	}
-	open, err := caches.Open(t.Context(), sandbox.Overlays, cfg.CacheStore(), nil)
+	open, err := caches.Open(t.Context(), launch.Overlays, cfg.CacheStore(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

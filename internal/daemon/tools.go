@@ -13,6 +13,7 @@ import (
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/egress"
+	"github.com/toold/toold/sandbox/launch"
 	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
@@ -70,7 +71,7 @@ func Command(cfg config.Config) executor.Command {
 
 // Confine completes the profile, or fails where calls cannot be confined.
 func Confine(ctx context.Context, cfg config.Config) (sandbox.Profile, sandbox.Report, error) {
-	profile, report, err := sandbox.Choose(ctx, cfg.Sandbox, cfg.Lowest)
+	profile, report, err := launch.Choose(ctx, cfg.Sandbox, cfg.Lowest)
 	if err != nil {
 		return profile, report, fmt.Errorf("%w\n`toold doctor` says what this machine lacks and how to get it", err)
 	}

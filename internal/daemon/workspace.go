@@ -16,6 +16,7 @@ import (
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
+	"github.com/toold/toold/sandbox/fileworker"
 	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
@@ -30,7 +31,7 @@ type workspace struct {
 	caches      *caches.Set
 	masks       *masks.Tracker
 	watcher     *protect.Watcher // of masks
-	files       sandbox.Files
+	files       fileworker.Pool
 	warnings    []string // of its policy
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
-	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 	"github.com/toold/toold/tools"
 )
 
@@ -177,14 +177,14 @@ func endOf(ret *message.ToolReturn) string {
 type conversation struct{ client, agent, id string }
 
 type lentLoopback struct {
-	sandbox.Loopback
+	launch.Loopback
 	calls int // background calls
 }
 
 // loopback returns the servers of the conversation that a call may reach, and the name under which
 // it lends its own. An escalated or differently confined call gets none: its servers could pass its
 // access on.
-func (d *Dispatcher) loopback(c *Call) (l *sandbox.Loopback, lends string, giveBack func()) {
+func (d *Dispatcher) loopback(c *Call) (l *launch.Loopback, lends string, giveBack func()) {
 	if c.escalation != nil || c.profile != "" || !c.limit.IsZero() {
 		return nil, "", func() {}
 	}

@@ -19,12 +19,13 @@ import (
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/cgroup"
+	"github.com/toold/toold/sandbox/launch"
 	"github.com/toold/toold/sandbox/protect"
 )
 
 func confinementFindings(ctx context.Context) []Finding {
 	var list []Finding
-	for _, f := range sandbox.Probe(ctx).Features {
+	for _, f := range launch.Probe(ctx) {
 		list = append(list, Finding{Name: f.Name, OK: f.OK, Is: cmp.Or(f.Why, f.Detail), Fix: f.Fix})
 	}
 	return list
@@ -52,7 +53,7 @@ func tierFinding(ctx context.Context, cfg *config.Config) Finding {
 	groups, _ := cgroup.Open() // groupsFinding reports the error
 	defer groups.Close()
 	cfg.Sandbox.Groups = groups
-	profile, held, err := sandbox.Choose(ctx, cfg.Sandbox, cfg.Lowest)
+	profile, held, err := launch.Choose(ctx, cfg.Sandbox, cfg.Lowest)
 	cfg.Sandbox = profile
 	cfg.Sandbox.Groups = nil
 	if err != nil {
@@ -120,7 +121,7 @@ func cacheFinding(ctx context.Context, cfg config.Config) Finding {
 		return Finding{Name: f.Name, Is: err.Error(), Fix: "choose another state directory with --state-dir"}
 	}
 	defer os.RemoveAll(store)
-	set, err := caches.Open(ctx, sandbox.Overlays, store, cfg.Caches)
+	set, err := caches.Open(ctx, launch.Overlays, store, cfg.Caches)
 	if err != nil {
 		return Finding{Name: f.Name, Is: err.Error(), Fix: "correct what is named, or do without: sandbox.caches: []"}
 	}

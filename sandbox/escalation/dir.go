@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
 )
 
 // dir checks the requested directory, and keeps it open. What a person reads must be what
@@ -37,7 +38,7 @@ func (b Limits) dir(g *Escalation, p sandbox.Profile) error {
 	if err := b.checkDir(path, p); err != nil {
 		return err
 	}
-	held, is, err := sandbox.Pin(path)
+	held, is, err := launch.Pin(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s does not exist: create the directory first, or name its parent", path)
 	}

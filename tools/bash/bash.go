@@ -18,6 +18,7 @@ import (
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/egress"
+	"github.com/toold/toold/sandbox/launch"
 	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/shell"
@@ -216,7 +217,7 @@ func (t *tool) directory(dir string) (string, error) {
 // pin identifies the directory that is judged: the script runs in this one or not at all (Linux
 // only).
 func pin(dir string) (held *os.File, is string) {
-	held, is, err := sandbox.Pin(dir)
+	held, is, err := launch.Pin(dir)
 	switch {
 	case errors.Is(err, sandbox.ErrUnavailable):
 		return nil, ""

@@ -23,7 +23,7 @@ type invocation struct {
 	script     string
 	background bool
 	dir        string
-	dirIs      string   // see sandbox.Pin
+	dirIs      string   // see launch.Pin
 	pinned     *os.File // keeps dirIs from being reused
 	timeout    time.Duration
 	terminal   executor.Terminal

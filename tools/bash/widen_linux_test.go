@@ -10,6 +10,7 @@ import (
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/escalation"
+	"github.com/toold/toold/sandbox/launch"
 	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/bash"
@@ -138,7 +139,7 @@ func TestFullAccessIsForTheOneCall(t *testing.T) {
 func TestFullAccessFindsNoCachesOfTheSandbox(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	set, err := caches.Open(t.Context(), sandbox.Overlays, filepath.Dir(s.ws)+"/store", []caches.Cache{{Path: s.ws + "/none", Env: "NONE_CACHE"}})
+	set, err := caches.Open(t.Context(), launch.Overlays, filepath.Dir(s.ws)+"/store", []caches.Cache{{Path: s.ws + "/none", Env: "NONE_CACHE"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/fileworker"
 )
 
 type application struct {
@@ -42,9 +42,9 @@ func (a *application) write(ctx context.Context) error {
 		switch {
 		case s.remove || s.to.canonical == "" && isSame:
 		case s.to.canonical != "":
-			err = a.put(ctx, s.to, s, sandbox.Replacement{Data: s.after, Parents: true, Like: s.old})
+			err = a.put(ctx, s.to, s, fileworker.Replacement{Data: s.after, Parents: true, Like: s.old})
 		default:
-			err = a.put(ctx, s.file, s, sandbox.Replacement{Data: s.after, Old: s.old, Seen: s.seen, Parents: s.fresh})
+			err = a.put(ctx, s.file, s, fileworker.Replacement{Data: s.after, Old: s.old, Seen: s.seen, Parents: s.fresh})
 		}
 		if err != nil {
 			return err
@@ -58,10 +58,10 @@ func (a *application) remove(ctx context.Context) error {
 		if !s.remove && s.to.canonical == "" {
 			continue
 		}
-		err := a.replace(ctx, s.file, sandbox.Replacement{Old: s.old, Seen: s.seen, Remove: true})
+		err := a.replace(ctx, s.file, fileworker.Replacement{Old: s.old, Seen: s.seen, Remove: true})
 		if err == nil || a.gone(ctx, s.file) {
 			a.undo = append(a.undo, undo{s.file.name(), func(ctx context.Context) error {
-				return a.replace(ctx, s.file, sandbox.Replacement{Data: s.before, Like: s.old})
+				return a.replace(ctx, s.file, fileworker.Replacement{Data: s.before, Like: s.old})
 			}})
 		}
 		if err != nil {
@@ -71,7 +71,7 @@ func (a *application) remove(ctx context.Context) error {
 	return nil
 }
 
-func (a *application) put(ctx context.Context, file target, s state, r sandbox.Replacement) error {
+func (a *application) put(ctx context.Context, file target, s state, r fileworker.Replacement) error {
 	err := a.replace(ctx, file, r)
 	if err == nil || a.holds(ctx, file, s.after) {
 		a.undo = append(a.undo, undo{file.name(), func(ctx context.Context) error { return a.putBack(ctx, file, s, r) }})
@@ -100,7 +100,7 @@ func (a *application) gone(ctx context.Context, file target) bool {
 }
 
 // putBack reverts a write, unless the file has changed since.
-func (a *application) putBack(ctx context.Context, file target, s state, r sandbox.Replacement) error {
+func (a *application) putBack(ctx context.Context, file target, s state, r fileworker.Replacement) error {
 	now, _, err := a.o.Files.Open(ctx, a.o.Profile, file.canonical)
 	if err != nil {
 		return err
@@ -113,9 +113,9 @@ func (a *application) putBack(ctx context.Context, file target, s state, r sandb
 	case string(content) != string(s.after):
 		return errors.New("it has changed since")
 	case r.Old == nil:
-		return a.replace(ctx, file, sandbox.Replacement{Old: now, Seen: seen, Remove: true})
+		return a.replace(ctx, file, fileworker.Replacement{Old: now, Seen: seen, Remove: true})
 	}
-	return a.replace(ctx, file, sandbox.Replacement{Data: s.before, Old: now, Seen: seen})
+	return a.replace(ctx, file, fileworker.Replacement{Data: s.before, Old: now, Seen: seen})
 }
 
 func (a *application) look(f *os.File, file target) (seen fs.FileInfo, content []byte, err error) {
@@ -125,7 +125,7 @@ func (a *application) look(f *os.File, file target) (seen fs.FileInfo, content [
 	return seen, content, err
 }
 
-func (a *application) replace(ctx context.Context, file target, r sandbox.Replacement) error {
+func (a *application) replace(ctx context.Context, file target, r fileworker.Replacement) error {
 	return a.o.Files.Replace(ctx, a.o.Profile, file.canonical, r)
 }
 

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/fileworker"
 	"github.com/toold/toold/tools"
 )
 
 func benchWorkspace(b *testing.B) workspace {
 	root := b.TempDir()
 	w := workspace{root: root, tools: map[string]tools.Tool{}}
-	opener := new(sandbox.Files)
+	opener := new(fileworker.Pool)
 	b.Cleanup(opener.Close)
 	for _, tool := range New(Options{Files: opener, Workspace: root, Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: root}, MaxRead: 2 << 20}) {
 		w.tools[tool.Definition().Name] = tool

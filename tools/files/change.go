@@ -14,6 +14,7 @@ import (
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/escalation"
+	"github.com/toold/toold/sandbox/fileworker"
 	"github.com/toold/toold/tools"
 )
 
@@ -169,7 +170,7 @@ func (c *change) EscalationLimits(b escalation.Limits) escalation.Limits {
 func (c *change) Execute(ctx context.Context, io tools.IO) tools.Result {
 	if io.Escalation != nil {
 		c.o.Profile = io.Escalation.Escalate(c.o.Profile)
-		c.o.Files = new(sandbox.Files) // closed with the call
+		c.o.Files = new(fileworker.Pool) // closed with the call
 		defer c.o.Files.Close()
 	}
 	states, err := c.carryOut(ctx, io)

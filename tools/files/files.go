@@ -1,4 +1,4 @@
-// Package files provides the tools for reading, changing and searching files. They use sandbox.Files
+// Package files provides the tools for reading, changing and searching files. They use fileworker.Pool
 // with the rights of a command, by the canonical path that was judged, and follow no symbolic link.
 // A change affects all its files or none, and is the one that was shown.
 package files
@@ -14,6 +14,7 @@ import (
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/fileworker"
 	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
@@ -25,7 +26,7 @@ type Options struct {
 	Workspace string // absolute and canonical; base of relative paths
 	Home      string // for a leading "~/"; empty: refuses such paths
 	Profile   sandbox.Profile
-	Files     *sandbox.Files   // nil only for danger-full-access; the caller closes it
+	Files     *fileworker.Pool // nil only for danger-full-access; the caller closes it
 	Masks     *masks.Tracker   // nil: none
 	Protect   *protect.Watcher // nil: none; the caller closes it
 	MaxRead   int64            // bytes of one read; 0: 1 MiB

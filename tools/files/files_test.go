@@ -18,6 +18,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/fileworker"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/argument"
 )
@@ -35,7 +36,7 @@ func newWorkspace(t *testing.T, change ...func(*Options)) workspace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Workspace: root, Home: root + "/home", Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: root}, Files: new(sandbox.Files)}
+	o := Options{Workspace: root, Home: root + "/home", Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: root}, Files: new(fileworker.Pool)}
 	t.Cleanup(o.Files.Close)
 	for _, c := range change {
 		c(&o)

@@ -1,0 +1,57 @@
+package fileworker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// copyAttributes copies owner, mode and extended attributes. Changing the owner clears mode bits.
+func copyAttributes(to, from *os.File) error {
+	var have, want unix.Stat_t
+	if err := unix.Fstat(int(from.Fd()), &want); err != nil {
+		return err
+	}
+	if err := unix.Fstat(int(to.Fd()), &have); err != nil {
+		return err
+	}
+	if have.Uid != want.Uid || have.Gid != want.Gid {
+		if err := unix.Fchown(int(to.Fd()), int(want.Uid), int(want.Gid)); err != nil {
+			return fmt.Errorf("cannot keep the file's owner (uid %d, gid %d): %w; ask the owner to change it", want.Uid, want.Gid, err)
+		}
+	}
+	if err := copyXattrs(int(to.Fd()), int(from.Fd())); err != nil {
+		return fmt.Errorf("cannot keep the file's extended attributes: %w", err)
+	}
+	return unix.Fchmod(int(to.Fd()), want.Mode&0o1777)
+}
+
+func copyXattrs(to, from int) error {
+	names := make([]byte, 64<<10) // the kernel's limit (xattr(7))
+	n, err := unix.Flistxattr(from, names)
+	if errors.Is(err, unix.ENOTSUP) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	value := make([]byte, 64<<10)
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
+		switch name {
+		case "", "security.capability", "security.ima", "security.evm":
+			continue // these describe the old content
+		}
+		size, err := unix.Fgetxattr(from, name, value)
+		if err == nil {
+			err = unix.Fsetxattr(to, name, value[:size], 0)
+		}
+		// Only the system may set labels of security modules.
+		if err != nil && (strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.")) {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+// Package fileworker opens and replaces files for calls, in processes that are confined like the
+// commands of their profile.
+//
+// It takes canonical paths and follows no link. What the profile or its masks refuse is a
+// *sandbox.Denial. Decisions about calls are made elsewhere, and commands open files themselves.
+package fileworker
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/launch"
+)
+
+// Pool opens and replaces files for calls in a worker process that is confined like the profile's
+// commands. The worker is started on demand, and replaced when it dies, does not answer, or has an
+// outdated view. If it cannot be started, opening fails.
+//
+// Under danger-full-access, and with a nil Pool, the daemon opens files itself. The zero value is
+// ready for concurrent use.
+type Pool struct{ workers workers }
+
+// Open opens a regular file for reading by its canonical path, following no symbolic link, and
+// reports what confined the process that opened it. The Report is empty if p.CanRead refuses.
+// errors.Is finds fs.ErrNotExist. It waits at most 30 s for a file system; a read that would block
+// fails.
+func (f *Pool) Open(ctx context.Context, p sandbox.Profile, canonical string) (*os.File, sandbox.Report, error) {
+	err := p.CanOpen(canonical, false)
+	switch {
+	case err != nil:
+		return nil, sandbox.Report{}, err
+	case p.Mode == sandbox.FullAccess:
+		file, err := openFile(canonical)
+		return file, unconfined(ctx, p), err
+	case f == nil:
+		return nil, sandbox.Report{}, errNoWorker
+	}
+	return f.workers.open(ctx, p, canonical)
+}
+
+// OpenDir opens a directory by its canonical path, like Open. Read it with ReadDir, and open its
+// entries with Open and OpenDir.
+func (f *Pool) OpenDir(ctx context.Context, p sandbox.Profile, canonical string) (*os.File, sandbox.Report, error) {
+	err := p.CanOpen(canonical, false)
+	switch {
+	case err != nil:
+		return nil, sandbox.Report{}, err
+	case p.Mode == sandbox.FullAccess:
+		dir, err := openDir(canonical)
+		return dir, unconfined(ctx, p), err
+	case f == nil:
+		return nil, sandbox.Report{}, errNoWorker
+	}
+	return f.workers.openDir(ctx, p, canonical)
+}
+
+// unconfined returns the Report of danger-full-access.
+func unconfined(ctx context.Context, p sandbox.Profile) sandbox.Report {
+	report, _ := launch.Try(ctx, p) // starts nothing, and does not fail
+	return report
+}
+
+// Replace gives a file new content atomically and durably; other hard links keep the old content.
+// What p.CanWrite refuses fails first; protected paths are read-only as for commands. No symbolic
+// link is followed, and the file must still be r.Old, and writable. Once started it ignores ctx,
+// but takes at most two minutes.
+func (f *Pool) Replace(ctx context.Context, p sandbox.Profile, canonical string, r Replacement) error {
+	err := p.CanOpen(canonical, true)
+	switch {
+	case err != nil:
+		return err
+	case p.Mode == sandbox.FullAccess:
+		return replaceFile(canonical, r)
+	case f == nil:
+		return errNoWorker
+	}
+	return f.workers.replace(ctx, p, canonical, r)
+}
+
+// Report sets a function that is called with the reason when a worker was lost and replaced. Call
+// it before any other method.
+func (f *Pool) Report(failed func(error)) { f.workers.failed = failed }
+
+// Close ends the workers and waits for them. No file is opened by one afterwards.
+func (f *Pool) Close() {
+	if f != nil {
+		f.workers.close()
+	}
+}
+
+var errNoWorker = errors.New("there is no process that opens files for calls")
+
+// Replacement is the new content of a file.
+type Replacement struct {
+	Data []byte
+	// Old is the replaced file, as Pool.Open returned it. Mode, owner and extended attributes are kept,
+	// except setuid, setgid and file capabilities. Nil: the file must be new.
+	Old *os.File
+	// Seen is the result of Old.Stat before its content was read: a file changed since is not replaced.
+	// Nil: no check.
+	Seen fs.FileInfo
+	// Parents creates missing directories of a new file.
+	Parents bool
+	// Like is the file whose mode, owner and extended attributes a new file gets. Nil: defaults.
+	Like *os.File
+	// Remove removes Old, which must be set.
+	Remove bool
+}

@@ -1,0 +1,107 @@
+package fileworker
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// access opens and replaces files in one of the ways there are.
+type access struct {
+	t     *testing.T
+	way   string
+	files *Pool // nil: with the test's own rights
+	p     sandbox.Profile
+}
+
+// inEveryWay calls do with each way.
+func inEveryWay(t *testing.T, do func(t *testing.T, a *access)) {
+	t.Helper()
+	t.Run("own", func(t *testing.T) { do(t, &access{t: t, way: "own"}) })
+	t.Run("worker", func(t *testing.T) {
+		a := &access{t: t, way: "worker", files: new(Pool), p: sandbox.Profile{Mode: sandbox.WorkspaceWrite}}
+		t.Cleanup(a.files.Close)
+		a.p.Workspace = t.TempDir()
+		if _, err := a.open(a.p.Workspace); errors.Is(err, sandbox.ErrUnavailable) {
+			t.Skip(err)
+		}
+		do(t, a)
+	})
+}
+
+// tree is the function tree, and makes it the workspace.
+func (a *access) tree(entries map[string]string) string {
+	a.p.Workspace = tree(a.t, entries)
+	return a.p.Workspace
+}
+
+func (a *access) open(path string) (*os.File, error) {
+	if a.files == nil {
+		return openFile(path)
+	}
+	f, _, err := a.files.Open(a.t.Context(), a.p, path)
+	return f, err
+}
+
+// must opens a file that is there.
+func (a *access) must(path string) *os.File {
+	a.t.Helper()
+	f, err := a.open(path)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func (a *access) replace(path string, r Replacement) error {
+	if a.files == nil {
+		return replaceFile(path, r)
+	}
+	return a.files.Replace(a.t.Context(), a.p, path, r)
+}
+
+// rewrite reads a file and gives it new content, as the tools do.
+func (a *access) rewrite(path, text string) error {
+	a.t.Helper()
+	old, err := a.open(path)
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	seen, err := old.Stat()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return a.replace(path, Replacement{Data: []byte(text), Old: old, Seen: seen})
+}
+
+// tree makes files ("name": content), folders ("name/") and links
+// ("name": "-> target") and returns the canonical root.
+func tree(t *testing.T, entries map[string]string) string {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range entries {
+		path := filepath.Join(root, name)
+		os.MkdirAll(filepath.Dir(path), 0o755)
+		var err error
+		if target, ok := strings.CutPrefix(content, "-> "); ok {
+			err = os.Symlink(target, path)
+		} else if strings.HasSuffix(name, "/") {
+			err = os.MkdirAll(path, 0o755)
+		} else {
+			err = os.WriteFile(path, []byte(content), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}

@@ -1,0 +1,73 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// unavailable returns the error of a failed stage, with advice.
+func unavailable(stage string, err error) *sandbox.StageError {
+	var no syscall.Errno
+	if errors.As(err, &no) {
+		err = no // without "fork/exec /proc/self/exe"
+	}
+	if stage == "clone" && no == syscall.ENOSPC { // user_namespaces(7)
+		kind, advice := namespaceLimit()
+		return &sandbox.StageError{Stage: stage, Err: fmt.Errorf("no more %s namespaces can be made: %w", kind, no), Advice: advice}
+	}
+	return &sandbox.StageError{Stage: stage, Err: err, Advice: advise(stage)}
+}
+
+// namespaceLimit guesses the limit that refused a namespace, by its kind, and returns the command
+// that raises it. The kernel does not report which limit it was; each kind has its own, and the
+// lowest is reached first.
+func namespaceLimit() (kind, advice string) {
+	lowest := uint64(math.MaxUint64)
+	for _, k := range []string{"user", "mnt", "pid", "net", "ipc", "uts"} {
+		limit, err := strconv.ParseUint(setting("user/max_"+k+"_namespaces"), 10, 64)
+		if err == nil && limit < lowest {
+			kind, lowest = k, limit
+		}
+	}
+	if kind == "" {
+		return "user", "look at the limits: sysctl -a | grep namespaces"
+	}
+	key := "user.max_" + kind + "_namespaces"
+	return kind, fmt.Sprintf("the limit is %s, here %d: sudo sysctl -w %[1]s=%[3]d", key, lowest, max(10_000, 2*min(lowest, math.MaxInt32/2)))
+}
+
+// advise returns the command that fixes a machine on which stage fails.
+func advise(stage string) string {
+	switch {
+	case setting("kernel/apparmor_restrict_unprivileged_userns") == "1" && os.Getuid() != 0:
+		return "AppArmor restricts user namespaces here: toold doctor prints the command that gives toold a profile; for all programs: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+	case setting("kernel/unprivileged_userns_clone") == "0" && os.Getuid() != 0:
+		return "the kernel is configured to refuse user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1"
+	case stage == launcherBwrap:
+		return "bwrap 0.8 or later is needed, as the distribution has it (bwrap --version); see SECURITY.md for its limits"
+	case stage == "mount /proc":
+		return "parts of /proc are masked, as in default containers: start the container with --security-opt systempaths=unconfined"
+	case stage == "clone", strings.HasPrefix(stage, "mount "), strings.HasPrefix(stage, "make "):
+		return "user namespaces are refused here, as in default containers: start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+	case stage == "landlock":
+		return "a kernel of 5.13 or later with landlock in its lsm= list is needed: cat /sys/kernel/security/lsm"
+	case stage == "seccomp":
+		return "a kernel with CONFIG_SECCOMP_FILTER and the build of toold for amd64 or arm64 are needed"
+	}
+	return "run toold doctor to see what this machine offers"
+}
+
+func setting(name string) string {
+	b, err := os.ReadFile("/proc/sys/" + name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,331 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/cgroup"
+	"github.com/toold/toold/sandbox/internal/helper"
+	"github.com/toold/toold/sandbox/internal/snapshot"
+)
+
+// launch starts the helper and sends it the specification.
+func (p *Process) launch(c Command, spec helper.Spec, handed []*os.File) error {
+	p.command = c
+	if spec.External {
+		var err error
+		if p.via, err = newBwrap(c, &spec); err != nil {
+			return &sandbox.StageError{Stage: launcherBwrap, Err: err, Advice: advise(launcherBwrap)}
+		}
+		defer p.via.letGo()
+	}
+	return p.begin(spec, handed)
+}
+
+// begin continues launch after the preparation.
+func (p *Process) begin(spec helper.Spec, handed []*os.File) error {
+	c := p.command
+	if spec.External || spec.Again {
+		handed = append([]*os.File{c.Stdin, c.Stdout, c.Stderr}, handed...)
+		spec.Handed = uint64(len(handed))
+	}
+	spec.User, spec.Group = uint64(os.Getuid()), uint64(os.Getgid())
+	if p.again && p.adopt(spec, handed) {
+		return nil
+	}
+	if err := p.clone(spec); err != nil {
+		return err
+	}
+	var err error
+	if p.identity, err = identityOf(p.PID()); err != nil {
+		p.abandon()
+		return unavailable("read the helper's identity", err)
+	}
+	if err := p.instruct(spec, handed); err != nil {
+		p.abandon()
+		return unavailable("instruct the helper", err)
+	}
+	return nil
+}
+
+// adopt runs the command in an idle helper, if there is one.
+func (p *Process) adopt(spec helper.Spec, handed []*os.File) bool {
+	for {
+		t := p.command.Slots.take(p.kind)
+		if t == nil {
+			return false
+		}
+		p.slot = *t
+		if p.reuseView(spec, handed) == nil {
+			p.used = true
+			return true
+		}
+		p.slot.end()
+		p.permit.close()
+		p.slot, p.permit = slot{kind: p.kind}, nil
+	}
+}
+
+// reuseView is instruct for a helper that has run a command: it keeps its view if a new one would
+// be the same.
+func (p *Process) reuseView(spec helper.Spec, handed []*os.File) error {
+	if p.made.fits(p.command, spec.View) {
+		spec.View, spec.Kept = helper.View{Terminal: spec.Terminal}, true
+	} else {
+		p.made.close()
+		p.made = viewOf(p.command, spec.View)
+	}
+	return p.instruct(spec, handed)
+}
+
+// instruct sends the specification with its descriptors.
+func (p *Process) instruct(spec helper.Spec, handed []*os.File) (err error) {
+	encoded, err := spec.Encode()
+	if err != nil {
+		return err
+	}
+	if spec.Reserve {
+		if p.permit, err = newPermit(); err != nil {
+			return err
+		}
+		handed = append(handed[:len(handed):len(handed)], p.permit.file)
+	}
+	if p.command.Extra != nil {
+		handed = append(handed[:len(handed):len(handed)], p.command.Extra)
+	}
+	return p.sendSpec(encoded, handed)
+}
+
+// clone starts the helper, through bwrap if that makes the namespaces.
+func (p *Process) clone(spec helper.Spec) error {
+	c := p.command
+	theirs, err := p.connect()
+	if err != nil {
+		return &sandbox.StageError{Stage: "control socket", Err: err}
+	}
+	defer theirs.Close()
+	if p.again {
+		p.mounts, p.made = snapshot.Take(nil, nil), viewOf(c, spec.View)
+	}
+	limits := cgroup.Limits{Processes: c.Profile.Limits.Processes, MemoryBytes: c.Profile.Limits.MemoryBytes}
+	if p.via != nil && limits.Processes > 0 {
+		limits.Processes++ // bwrap itself
+	}
+	if p.group, err = c.Profile.Groups.New(limits); err != nil {
+		p.control.Close()
+		p.letGo()
+		return unavailable("make a control group", err)
+	}
+	p.cmd = helperCommand(c, spec, theirs)
+	if p.via != nil {
+		p.cmd = p.via.command(theirs)
+	}
+	if err = p.group.Start(p.cmd); err != nil {
+		p.via.wait()
+		p.control.Close()
+		p.letGo()
+		_ = p.group.End()
+		return unavailable("clone", err)
+	}
+	if p.via == nil {
+		return nil
+	}
+	if err = p.via.find(p.cmd.Process.Pid); err != nil {
+		if !p.abandon() {
+			return unavailable(launcherBwrap, err)
+		}
+		return p.unavailable(launcherBwrap, err)
+	}
+	return nil
+}
+
+// hear waits for the helper's first event, and starts listen for the others. Unless the event says
+// that the command runs, or waits for its script, the helper is gone.
+//
+// A helper that took the permit and ended, or was killed, before its first event may have started
+// the command. Such a command counts as one whose helper was lost, not as one that never ran. Its
+// report has the minimum.
+func (p *Process) hear(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startWithin, errSilent)
+	defer cancel()
+	event, err := p.await(ctx)
+	if err != nil && !errors.Is(err, errUnheard) {
+		if errors.Is(err, errSilent) {
+			err = p.unavailable(stageHear, errSilent)
+		}
+		return err
+	}
+	p.permit.close()
+	p.report = reportOf(p.command.Profile, event.ABI, event.Brokered)
+	p.heard = true
+	// Ends when the helper closes the control socket; End waits for that.
+	go p.listen()
+	return nil
+}
+
+// startWithin is how long a helper may take to start its command. It is far more than one needs
+// that starts at all.
+const startWithin = time.Minute
+
+var errSilent = errors.New("the sandbox was not made within a minute: another program may have taken what the kernel gives a user")
+
+// errUnheard is the error of await for a command that may have started.
+var errUnheard = errors.New("the helper started the command, perhaps, and is gone")
+
+// await waits for the helper's first event. When ctx ends, a command that has not begun to start is
+// prevented; otherwise await goes on waiting for the event.
+func (p *Process) await(ctx context.Context) (helper.Event, error) {
+	heard := make(chan struct{})
+	// The setup can hang in a dead network mount; the caller must not.
+	stop := context.AfterFunc(ctx, func() {
+		if p.permit == nil || p.permit.revoke() || !closes(heard, endWithin) {
+			p.destroy()
+		}
+	})
+	event, err := p.firstWord()
+	close(heard)
+	if !stop() && err == nil && p.permit == nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		return event, nil
+	}
+	if silent(err) && p.permit != nil && !p.permit.revoke() {
+		p.destroy()
+		return helper.Event{}, errUnheard
+	}
+	if p.abandon() && errors.Is(err, io.EOF) {
+		err = p.unavailable(stageHear, fmt.Errorf("it ended: %v", p.cmd.ProcessState))
+	}
+	return helper.Event{}, p.startError(ctx, err)
+}
+
+// startError returns the error for a command that was not started because of err, or because ctx
+// has ended.
+func (p *Process) startError(ctx context.Context, err error) error {
+	var dir *DirError
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("cannot start the command: %w", context.Cause(ctx))
+	case p.used && !errors.As(err, &dir):
+		return fmt.Errorf("%w: %w", ErrGone, err) // the next helper may succeed
+	}
+	return err
+}
+
+// stageHear is the stage of a helper that ended without an event.
+const stageHear = "hear from the helper"
+
+func silent(err error) bool {
+	var failed *sandbox.StageError
+	return errors.As(err, &failed) && failed.Stage == stageHear
+}
+
+// closes reports whether c is closed before d has passed.
+func closes(c <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// abandon ends a helper that runs no command, once, and reports whether it is gone.
+func (p *Process) abandon() bool {
+	p.abandoned = true
+	p.takeBack()
+	p.destroy()
+	p.control.Close()
+	p.proxyListeners.close()
+	p.warm.close()
+	p.permit.close()
+	p.letGo()
+	gone := p.reap()
+	_ = p.group.End()
+	return gone
+}
+
+// connect creates the control socket and returns the helper's end.
+func (p *Process) connect() (theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, err
+	}
+	p.control = os.NewFile(uintptr(fds[0]), "control")
+	return os.NewFile(uintptr(fds[1]), "control"), nil
+}
+
+// firstWord returns the helper's first event, or an error unless the command runs.
+func (p *Process) firstWord() (helper.Event, error) {
+	event, err := p.first()
+	// The command runs before EventStarted is sent, and may have met a limit by then.
+	for ; err == nil && p.noteTrouble(event); event, err = p.next(make([]byte, maxEvent)) {
+	}
+	switch {
+	case err != nil:
+		return helper.Event{}, unavailable(stageHear, err)
+	case event.Kind == helper.EventStarted:
+		return event, nil
+	case event.Stage == helper.StageChdir:
+		return helper.Event{}, &DirError{Dir: p.command.Dir, Err: failureOf(event)}
+	}
+	return helper.Event{}, unavailable(event.Stage, failureOf(event))
+}
+
+func failureOf(e helper.Event) error {
+	if e.Errno != 0 {
+		return syscall.Errno(e.Errno)
+	}
+	return errors.New(e.Text)
+}
+
+// sendSpec passes the specification in a memory file: scripts exceed a packet.
+func (p *Process) sendSpec(spec []byte, handed []*os.File) error {
+	file, err := memoryFile("specification", spec)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return p.sendRights(nil, append([]*os.File{file}, handed...))
+}
+
+func (p *Process) sendRights(fds []int, files []*os.File) error {
+	if len(files) > 0 {
+		raw, err := files[0].SyscallConn()
+		if err != nil {
+			return err
+		}
+		return control(raw, func(fd int) error { return p.sendRights(append(fds, fd), files[1:]) })
+	}
+	raw, err := p.control.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return control(raw, func(socket int) error {
+		return unix.Sendmsg(socket, helper.Order{Kind: helper.OrderRun}.Encode(), unix.UnixRights(fds...), nil, 0)
+	})
+}
+
+func control(raw syscall.RawConn, use func(fd int) error) error {
+	var err error
+	if outer := raw.Control(func(fd uintptr) { err = use(int(fd)) }); outer != nil {
+		return outer
+	}
+	return err
+}

@@ -1,0 +1,87 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/internal/helper"
+)
+
+// Overlays makes overlays in a helper, in order: for each the mount, or the reason why there is
+// none. The helper ends at once: a mount lives as long as a descriptor of it, here in the daemon and
+// the sandboxes of its calls.
+func Overlays(ctx context.Context, list []helper.Overlay) (trees []*os.File, reasons []error, err error) {
+	trees, reasons = make([]*os.File, len(list)), make([]error, len(list))
+	p, err := maker(helper.Spec{Namespaces: true, Overlays: list})
+	if errors.Is(err, sandbox.ErrUnavailable) {
+		for i := range reasons {
+			reasons[i] = err
+		}
+		return trees, reasons, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, p.destroy)
+	defer stop()
+	for i := range list {
+		if trees[i], reasons[i], err = p.overlay(); err != nil {
+			break
+		}
+	}
+	p.control.Close()
+	if err = errors.Join(err, p.cmd.Wait()); err != nil {
+		for _, tree := range trees {
+			tree.Close() // allowed on nil
+		}
+		return nil, nil, err
+	}
+	return trees, reasons, nil
+}
+
+// maker starts a helper that creates the overlays of a specification.
+func maker(spec helper.Spec) (*Process, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	spec.User, spec.Group = uint64(os.Getuid()), uint64(os.Getgid())
+	b, err := spec.Encode()
+	if err != nil {
+		return nil, err
+	}
+	var p Process
+	theirs, err := p.connect()
+	if err != nil {
+		return nil, err
+	}
+	p.cmd = helperCommand(Command{Stdin: null, Stdout: null, Stderr: null}, spec, theirs)
+	err = p.cmd.Start()
+	theirs.Close()
+	if err != nil {
+		p.control.Close()
+		return nil, unavailable("clone", err)
+	}
+	if err := p.sendSpec(b, nil); err != nil {
+		p.destroy()
+		p.control.Close()
+		return nil, errors.Join(err, p.cmd.Wait())
+	}
+	return &p, nil
+}
+
+// overlay receives one overlay, or the reason why there is none.
+func (p *Process) overlay() (tree *os.File, reason, err error) {
+	event, files, err := p.nextFiles()
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("cannot hear of the tool caches: %w", err)
+	case event.Kind != helper.EventOverlay || len(files) != 1:
+		return nil, fmt.Errorf("cannot %s: %w", event.Stage, failureOf(event)), nil
+	}
+	return files[0], nil, nil
+}

@@ -1,0 +1,10 @@
+package launch
+
+// Feature is one layer of the sandbox.
+type Feature struct {
+	Name   string // e.g. "user namespaces"
+	OK     bool
+	Detail string // e.g. "version 7"; may be empty
+	Why    string // why it does not work
+	Fix    string // how to fix it, usually a command
+}

@@ -1,0 +1,294 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/internal/helper"
+)
+
+// endWithin is how long a helper may take to end a call.
+const endWithin = 10 * time.Second
+
+// Process is a started command and its helper. Methods may be called concurrently, End from one
+// goroutine.
+type Process struct {
+	slot
+	via    *bwrap // cmd, if bwrap started the helper; nil if cmd is the helper
+	report sandbox.Report
+	cookie string // of an unconfined call: the environment variable of its processes
+	again  bool   // the helper can run another call after this one
+	used   bool   // it has run another call before
+
+	exited    chan struct{}
+	alone     chan struct{}
+	gone      chan struct{}
+	answers   chan helper.Event // for ask
+	signalled chan struct{}     // for signal
+
+	// Written by listen: status and known before exited is closed, limit and refused before alone is,
+	// left before gone is.
+	status  syscall.WaitStatus
+	known   bool
+	empty   bool // written before alone is closed
+	limit   string
+	refused []string
+	left    *helper.Event
+	idle    bool // written before gone is closed: the helper waits for another call
+
+	stuck bool // written by End
+
+	orders sync.Mutex
+	ended  bool // OrderEnd, the last order, was sent
+
+	lent         *Loopback  // set by Lend
+	borrowed     []*os.File // until it is released
+	borrowedFrom []string
+
+	scratch        scratch
+	proxyListeners proxyListeners
+	permit         *permit    // nil unless reserved
+	warm           *warmShell // nil if the command was complete from the start
+	command        Command
+	abandoned      bool
+	heard          bool // the helper has reported that the command runs, or waits for its script
+}
+
+// maxEvent is larger than any event of a helper, in bytes.
+const maxEvent = 64 << 10
+
+// next waits for the helper's next event. It uses buf, which has maxEvent bytes.
+func (p *Process) next(buf []byte) (helper.Event, error) {
+	n, err := p.control.Read(buf)
+	if ended(err) {
+		n, err = p.control.Read(buf)
+	}
+	if err != nil {
+		return helper.Event{}, err
+	}
+	return helper.DecodeEvent(buf[:n])
+}
+
+// listen receives the helper's events until it is gone.
+func (p *Process) listen() {
+	defer close(p.gone)
+	exited := sync.OnceFunc(func() { close(p.exited) })
+	alone := sync.OnceFunc(func() { close(p.alone) })
+	defer alone()
+	defer exited()
+	buf := make([]byte, maxEvent)
+	for {
+		event, err := p.next(buf)
+		ends := err != nil || event.Kind == helper.EventExited || event.Kind == helper.EventAlone
+		if ends && !p.empty {
+			p.noteMet()
+		}
+		if err != nil {
+			return
+		}
+		switch event.Kind {
+		case helper.EventExited:
+			p.status, p.known = syscall.WaitStatus(event.Status), true
+			exited()
+		case helper.EventLimit, helper.EventRefused:
+			if !p.empty {
+				p.noteTrouble(event)
+			}
+		case helper.EventLeft:
+			p.left = &event
+		case helper.EventIdle:
+			p.idle = true
+			return
+		default:
+			p.pass(event)
+		}
+		if event.Alone || event.Kind == helper.EventAlone {
+			p.empty = true
+			alone()
+		}
+	}
+}
+
+// pass hands an answer of the helper to who waits for it.
+func (p *Process) pass(e helper.Event) {
+	switch e.Kind {
+	case helper.EventMembers, helper.EventWaiting:
+		select {
+		case p.answers <- e:
+		default: // no one waits any more
+		}
+	case helper.EventSignalled:
+		p.signalled <- struct{}{} // one caller waits for each
+	case helper.EventScriptSet, helper.EventFailed:
+		p.warm.answered(e)
+	}
+}
+
+// noteTrouble records limits and refusals, and reports whether the event is one.
+func (p *Process) noteTrouble(e helper.Event) bool {
+	switch {
+	case e.Kind == helper.EventRefused:
+		p.refused = append(p.refused, e.Text)
+	case e.Kind == helper.EventLimit && p.limit != helper.LimitMemory:
+		p.limit = e.Text
+	}
+	return e.Kind == helper.EventRefused || e.Kind == helper.EventLimit
+}
+
+// noteMet reads from the control group which limit the call has met.
+func (p *Process) noteMet() {
+	switch met := p.group.Met(); {
+	case met.Memory:
+		p.limit = helper.LimitMemory
+	case met.Processes && p.limit == "":
+		p.limit = helper.LimitProcesses
+	}
+}
+
+// PID returns the helper's pid.
+func (p *Process) PID() int {
+	if p.via != nil && p.via.helper != nil {
+		return p.via.pid
+	}
+	return p.cmd.Process.Pid
+}
+
+// Identity identifies the helper despite pid reuse; see KillIdentity.
+func (p *Process) Identity() string { return p.identity }
+
+// Report returns what confines the command.
+func (p *Process) Report() sandbox.Report { return p.report }
+
+// Exited is closed when the command's first process has ended, or its helper was lost.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Alone is closed when the helper is the only process left, or was lost; see Empty.
+func (p *Process) Alone() <-chan struct{} { return p.alone }
+
+// Empty reports whether the helper has reported that no process is left. It may be called once
+// Alone is closed; if false, the helper was lost, and its processes may still be dying.
+func (p *Process) Empty() bool { return p.empty }
+
+// Status returns how the command ended. It may be called once Exited is closed. It returns false if
+// the helper was killed and took the command with it.
+func (p *Process) Status() (syscall.WaitStatus, bool) { return p.status, p.known }
+
+// Runnable reports whether a process of the call runs or waits for a disk. It returns true if the
+// helper does not answer until ctx ends. One call at a time.
+func (p *Process) Runnable(ctx context.Context) bool {
+	event, ok := p.ask(ctx, helper.OrderList, helper.EventMembers)
+	if !ok {
+		return ctx.Err() != nil
+	}
+	return event.Runnable
+}
+
+// order sends an order without waiting, and reports whether it was sent. A helper that is gone
+// needs no orders, nor does one whose socket is full: it is stopped. A helper that an unconfined
+// call has stopped gets CONT.
+func (p *Process) order(o helper.Order) (sent bool) {
+	sent = p.orderWith(o) == nil
+	if p.cookie != "" {
+		_ = p.cmd.Process.Signal(syscall.SIGCONT)
+	}
+	return sent
+}
+
+// orderWith is order with descriptors. Nothing is sent after OrderEnd: the helper may run another
+// call by then.
+func (p *Process) orderWith(o helper.Order, fds ...int) error {
+	p.orders.Lock()
+	defer p.orders.Unlock()
+	if p.ended {
+		return errEnded
+	}
+	p.ended = o.Kind == helper.OrderEnd
+	raw, err := p.control.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	return control(raw, func(socket int) error {
+		return unix.Sendmsg(socket, o.Encode(), rights, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	})
+}
+
+var errEnded = errors.New("the call has ended")
+
+// destroy kills the helper, and with it, if there are namespaces, all its processes.
+func (p *Process) destroy() {
+	if p.via != nil && p.via.helper != nil {
+		_ = p.via.helper.Kill() // bwrap ends with it; killing bwrap would leave the helper
+		return
+	}
+	_ = p.cmd.Process.Kill()
+}
+
+// End kills what is left of the call, waits until it and its helper are gone, and returns what had
+// been left. It must be called once.
+func (p *Process) End() []Member {
+	defer p.scratch.remove()
+	if p.abandoned {
+		return nil // its descriptors may be another call's by now
+	}
+	if !p.heard {
+		p.abandon() // nothing of the command has run
+		return nil
+	}
+	p.takeBack()
+	p.order(helper.Order{Kind: helper.OrderEnd})
+	patience := time.NewTimer(endWithin)
+	defer patience.Stop()
+	select {
+	case <-p.gone:
+		if p.returnHelper() {
+			p.warm.close()
+			return p.left.Members
+		}
+	case <-patience.C:
+		p.destroy()
+	}
+	p.control.Close() // a helper that does not die must not block the caller
+	p.proxyListeners.close()
+	<-p.gone
+	p.warm.close()
+	p.stuck = !p.reap()
+	if p.group.End() != nil {
+		p.stuck = true
+	}
+	p.letGo()
+	if !p.empty && p.cookie != "" && !sweepOrphans(p.PID(), p.cookie) {
+		p.stuck = true
+	}
+	if p.left == nil {
+		return nil
+	}
+	return p.left.Members
+}
+
+// Again reports whether the helper may run another call after this one.
+func (p *Process) Again() bool { return p.again }
+
+// returnHelper makes the helper available for another call, if possible. A helper that met a limit
+// ends: whether the next call meets it could not be detected.
+func (p *Process) returnHelper() bool {
+	if !p.idle || p.left == nil {
+		return false
+	}
+	if p.limit != "" || !p.group.Fresh() {
+		return false
+	}
+	t := p.slot
+	p.command.Slots.put(&t)
+	return true
+}

@@ -1,0 +1,127 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/internal/helper"
+)
+
+// alone runs script in dir under nothing but what spec says, and returns what it
+// printed.
+func alone(t *testing.T, dir, script string, spec helper.Spec) string {
+	t.Helper()
+	streams := NewStreams(t)
+	p := &Process{
+		exited: make(chan struct{}), alone: make(chan struct{}), gone: make(chan struct{}),
+		answers: make(chan helper.Event, 1),
+	}
+	spec.Dir, spec.Argv, spec.Env = dir, []string{"/bin/bash", "-c", script}, []string{"PATH=" + os.Getenv("PATH")}
+	if err := p.launch(Command{Stdin: streams.Null, Stdout: streams.Out, Stderr: streams.Out}, spec, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.hear(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-p.Exited()
+	p.End()
+	return streams.Printed(t)
+}
+
+func TestLandlockHoldsWithoutTheView(t *testing.T) {
+	t.Parallel()
+	inside, outside := t.TempDir(), t.TempDir()
+	got := alone(t, inside, `echo in >f && cat f; (echo out >`+outside+`/f) 2>&1 | grep -o 'Permission denied'
+ln f `+outside+`/l 2>/dev/null || echo no link; kill -0 $PPID 2>/dev/null && echo parent`,
+		helper.Spec{Landlock: true, View: helper.View{Roots: []helper.Root{{Path: inside, Writable: true}, {Path: "/dev/null", Writable: true}}}})
+	want := "in\nPermission denied\nno link\nparent\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFilterHoldsWithoutTheView(t *testing.T) {
+	t.Parallel()
+	got := alone(t, "/", `grep Seccomp: /proc/self/status; unshare -U true 2>&1 | grep -o 'not permitted'`, helper.Spec{Seccomp: true})
+	if diff := cmp.Diff("Seccomp:\t2\nnot permitted\n", got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What a control group counts need not be guessed.
+func TestSharedMemoryOutOfSightIsGuessedOnlyWithoutAControlGroup(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	const script = `python3 -c '
+import mmap, time
+m = mmap.mmap(-1, 100 << 20)
+m.write(bytes(100 << 20))
+time.sleep(%d)'; echo end`
+	for bounded, want := range map[bool]string{false: "", true: "end\n"} {
+		hold := map[bool]int{false: 60, true: 1}[bounded]
+		if got := alone(t, "/", fmt.Sprintf(script, hold), helper.Spec{MemoryBytes: 80 << 20, Bounded: bounded}); got != want {
+			t.Errorf("bounded %v: it printed %q", bounded, got)
+		}
+	}
+}
+
+func TestMarkerAloneDoesNothing(t *testing.T) {
+	t.Parallel()
+	for name, fd3 := range map[string]*os.File{"no descriptor": nil, "a file": os.Stdin} {
+		c := exec.CommandContext(t.Context(), "/proc/self/exe", helper.Marker)
+		if fd3 != nil {
+			c.ExtraFiles = []*os.File{fd3}
+		}
+		out, err := c.CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 125 || !strings.Contains(string(out), "toold itself") {
+			t.Errorf("%s: %v, %q", name, err, out)
+		}
+	}
+}
+
+func TestFailureNamesStageAndNextStep(t *testing.T) {
+	t.Parallel()
+	err := unavailable("clone", &os.PathError{Op: "fork/exec", Path: "/proc/self/exe", Err: syscall.EPERM})
+	if !errors.Is(err, sandbox.ErrUnavailable) || !errors.Is(err, syscall.EPERM) || err.Advice == "" {
+		t.Errorf("got %#v", err)
+	}
+	if !strings.HasPrefix(err.Error(), "sandbox unavailable: clone: operation not permitted; ") {
+		t.Errorf("got %q", err)
+	}
+}
+
+func TestProbeTriesEveryLayer(t *testing.T) {
+	t.Parallel()
+	got := Probe(t.Context())
+	for _, f := range got {
+		t.Logf("%-50s %v %s %s %s", f.Name, f.OK, f.Detail, f.Why, f.Fix)
+		if f.OK == (f.Why != "") || f.Why != "" && f.Fix == "" {
+			t.Errorf("a layer that fails must say why and what fixes it, got %+v", f)
+		}
+	}
+	if len(got) != 5 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestProbeEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := Probe(ctx); !slices.ContainsFunc(got, func(f Feature) bool { return !f.OK }) {
+		t.Errorf("an ended probe found %+v", got)
+	}
+}

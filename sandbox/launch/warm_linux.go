@@ -1,0 +1,145 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/sandbox/internal/helper"
+	"github.com/toold/toold/sandbox/internal/snapshot"
+)
+
+// comparedFor is how long the result of a snapshot comparison is used.
+const comparedFor = 20 * time.Millisecond
+
+// warmShell is a shell that was started without its script.
+type warmShell struct {
+	room   int
+	host   *snapshot.Host
+	answer chan error // whether the shell has its script; sent once, by listen
+	asked  bool       // SetScript was called
+
+	compared time.Time     // when compare started
+	seen     chan struct{} // closed when it has ended; nil before it started
+	same     bool          // its result; valid once seen is closed
+}
+
+func newWarmShell(c Command) *warmShell {
+	return &warmShell{room: c.Room, host: snapshot.Take(inputsOf(c)), answer: make(chan error, 1)}
+}
+
+// answered records the helper's answer to the script.
+func (b *warmShell) answered(e helper.Event) {
+	var err error
+	if e.Kind == helper.EventFailed {
+		err = fmt.Errorf("%w: cannot %s: %w", ErrGone, e.Stage, failureOf(e)) // and the helper ends
+	}
+	if b == nil {
+		return
+	}
+	select {
+	case b.answer <- err:
+	default: // already answered
+	}
+}
+
+// compare compares the host with its snapshot in the background.
+func (b *warmShell) compare() {
+	b.compared, b.seen = time.Now(), make(chan struct{})
+	// Ends when all is compared; Release or close waits.
+	go func() {
+		defer close(b.seen)
+		b.same = b.host.Same()
+	}()
+}
+
+// unchanged waits for compare and returns its result. The result is used for a moment: a sandbox
+// made from scratch is as old when its command starts.
+func (b *warmShell) unchanged() bool {
+	<-b.seen
+	return b.same && (time.Since(b.compared) < comparedFor || b.host.Same())
+}
+
+func (b *warmShell) close() {
+	if b == nil {
+		return
+	}
+	if b.seen != nil {
+		<-b.seen
+	}
+	b.host.Close()
+}
+
+// SetScript sets the script of a shell started with Room, which runs on Release. It does not block,
+// and may be called once. It fails if the script is too long or there is no such shell.
+func (p *Process) SetScript(script string) error {
+	switch {
+	case p.warm == nil || p.warm.asked:
+		return errors.New("cannot give a script: the command has one")
+	case len(script) > p.warm.room || strings.IndexByte(script, 0) >= 0:
+		return fmt.Errorf("cannot give a script of %d bytes: at most %d and no NUL fit", len(script), p.warm.room)
+	}
+	p.warm.asked = true
+	p.order(helper.Order{Kind: helper.OrderSetScript, Script: script})
+	p.warm.compare()
+	return nil
+}
+
+// Errors of Release for a warm shell that was not used; nothing of it ran.
+var (
+	ErrChanged = errors.New("cannot run a script: what the sandbox was made from has changed")
+	ErrGone    = errors.New("cannot run a script: the shell that waited, or its sandbox, is gone")
+)
+
+// Release runs the command that Reserve has prepared, or the script of SetScript. It may be called
+// once. Once the command may have started, the end of ctx has no effect. An error means that
+// nothing of it ran or will run: for a reserved command it is that of Start; for a warm shell
+// ErrChanged if what its sandbox was made from has changed (a directory replaced, a hidden file
+// added, a mount), or ErrGone if the shell is gone or did not accept the script. The caller then
+// calls End.
+//
+// A shell that is killed at the moment of its release counts as killed while running its script.
+func (p *Process) Release(ctx context.Context) error {
+	if p.warm == nil {
+		p.goAhead()
+		return p.hear(ctx)
+	}
+	if !p.warm.asked {
+		return errors.New("cannot run a script: none was given")
+	}
+	if !p.warm.unchanged() {
+		return ErrChanged
+	}
+	select {
+	case <-p.exited:
+		return ErrGone
+	default:
+	}
+	// The helper processes orders in sequence: if setting the script fails, it ends.
+	p.goAhead()
+	return p.scriptSet()
+}
+
+// scriptSet waits until the helper confirms the script.
+func (p *Process) scriptSet() error {
+	select {
+	case err := <-p.warm.answer: // usually it has answered already
+		return err
+	default:
+	}
+	patience := time.AfterFunc(endWithin, p.destroy) // only for a helper that hangs
+	defer patience.Stop()
+	select {
+	case err := <-p.warm.answer:
+		return err
+	case <-p.gone:
+	}
+	select {
+	case err := <-p.warm.answer: // it answered before it ended
+		return err
+	default:
+		return ErrGone
+	}
+}

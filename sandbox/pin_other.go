@@ -1,8 +1,0 @@
-//go:build !linux
-
-package sandbox
-
-import "os"
-
-// Pin returns ErrUnavailable: only Linux opens a path without following any link (openat2(2)).
-func Pin(string) (held *os.File, is string, err error) { return nil, "", Unsupported() }
