@@ -24,10 +24,9 @@ func Pin(canonical string) (held *os.File, is string, err error) {
 		return nil, "", fmt.Errorf("cannot open the directory %s: %w", canonical, err)
 	}
 	held = os.NewFile(uintptr(fd), canonical)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	if is, err = helper.Identity(fd); err != nil {
 		held.Close()
 		return nil, "", fmt.Errorf("cannot examine the directory %s: %w", canonical, err)
 	}
-	return held, helper.DirID(uint64(st.Dev), st.Ino), nil
+	return held, is, nil
 }

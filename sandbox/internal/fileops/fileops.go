@@ -6,9 +6,14 @@
 // helper, which calls Serve, it imports only packages near the kernel.
 package fileops
 
-// Marker is the first argument of a worker. Without a socket on descriptor ListenerFD the
-// process refuses it.
+import "errors"
+
+// Marker is the first argument of a worker. Package helper refuses it without a socket on descriptor
+// ListenerFD.
 const Marker = "toold-file-worker"
+
+// ErrChanged is returned if the file is not the one that was opened, or has changed since.
+var ErrChanged = errors.New("the file was changed or replaced meanwhile by somebody else; read it again")
 
 // ListenerFD is the worker's descriptor of the socket on which it receives connections.
 const ListenerFD = 3

@@ -29,9 +29,6 @@ type Change struct {
 // size.
 type State struct{ Changed, Size int64 } // Changed in nanoseconds
 
-// ErrChanged is returned if the file is not the one that was opened, or has changed since.
-var ErrChanged = errors.New("the file was changed or replaced meanwhile by somebody else; read it again")
-
 // ErrUnsynced is returned if the file was replaced but may be lost in a crash.
 var ErrUnsynced = errors.New("its directory could not be synced")
 

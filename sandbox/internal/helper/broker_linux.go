@@ -155,18 +155,18 @@ func (b *broker) answer(n *notification) {
 			return
 		}
 	}
-	b.refused.note(&c, err)
+	b.end(n.id, &c, err)
+}
+
+// end closes a connection that is made or failed, and answers the process.
+func (b *broker) end(id uint64, c *connection, err error) {
+	b.refused.note(c, err)
 	c.close()
-	b.reply(n.id, err)
+	b.reply(id, err)
 }
 
 func (b *broker) reply(id uint64, err error) {
-	r := response{id: id}
-	if err != nil {
-		no := unix.EACCES
-		errors.As(err, &no)
-		r.errno = -int32(no)
-	}
+	r := response{id: id, errno: -int32(errnoOf(err))}
 	// ENOENT: the process was killed meanwhile.
 	for b.control(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) == unix.EINTR {
 	}

@@ -4,9 +4,6 @@ package helper
 
 import (
 	"encoding/binary"
-	"fmt"
-	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,7 +13,7 @@ import (
 // another thread write to a socket that is about to be refused.
 type listeners struct {
 	netlink int
-	devices map[uint64]uint32 // of the mounts of the call's view, by mount id
+	mounts  mountTable // of the call's view, which do not change any more
 }
 
 // newListeners returns nil if the kernel lacks support.
@@ -25,8 +22,9 @@ func newListeners() *listeners {
 	if err != nil {
 		return nil
 	}
-	l := &listeners{netlink: fd}
-	if l.each(func(socketFile) bool { return true }) != nil || l.readMounts() != nil {
+	mounts, err := readMountTable()
+	l := &listeners{fd, mounts}
+	if err != nil || l.each(func(socketFile) bool { return true }) != nil {
 		unix.Close(fd)
 		return nil
 	}
@@ -50,13 +48,13 @@ func (l *listeners) has(file int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	device, ok := l.devices[st.Mnt_id]
+	mount, ok := l.mounts[st.Mnt_id]
 	if !ok {
 		return false, unix.EACCES
 	}
 	found := false
 	err = l.each(func(p socketFile) bool {
-		found = p == socketFile{uint32(st.Ino), device}
+		found = p == socketFile{uint32(st.Ino), mount.device}
 		return !found
 	})
 	return found, err
@@ -131,21 +129,4 @@ func socketFileOf(body []byte) (socketFile, bool) {
 		b = b[min(len(b), (size+3)&^3):]
 	}
 	return socketFile{}, false
-}
-
-// readMounts reads the devices of the mounts, which do not change any more.
-func (l *listeners) readMounts() error {
-	b, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return err
-	}
-	l.devices = map[uint64]uint32{}
-	for line := range strings.Lines(string(b)) {
-		var id, parent uint64
-		var major, minor uint32
-		if _, err := fmt.Sscanf(line, "%d %d %d:%d", &id, &parent, &major, &minor); err == nil {
-			l.devices[id] = major<<20 | minor // the kernel's internal form of a device number
-		}
-	}
-	return nil
 }

@@ -193,11 +193,7 @@ func identityAt(path string) (string, error) {
 		return "", err
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return "", err
-	}
-	return DirID(uint64(st.Dev), st.Ino), nil
+	return Identity(fd)
 }
 
 // pins returns the writable entries of Fixed.
@@ -219,7 +215,7 @@ func (s *Spec) source(path string) string {
 }
 
 func (s *Spec) inRoot(path string) bool {
-	return slices.ContainsFunc(s.Roots, func(r Root) bool { return path == r.Path || paths.Below(path, r.Path) })
+	return slices.ContainsFunc(s.Roots, func(r Root) bool { return paths.Within(path, r.Path) })
 }
 
 // isDir reports whether path is a directory, and not a link to one.

@@ -42,9 +42,8 @@ func (v *View) hide(path string) error {
 // another user.
 func (v *View) unreachable(path string, err error) error {
 	open := func(r Root) bool { return paths.Below(path, r.Path) }
-	covered := func(dir string) bool { return paths.Below(path, dir) }
-	others := func(dir string) bool { return paths.Below(path, dir) }
-	apart := !slices.ContainsFunc(v.Roots, open) && !slices.ContainsFunc(v.Opened, others) || slices.ContainsFunc(slices.Concat(v.Hide, v.Masks), covered)
+	below := func(dir string) bool { return paths.Below(path, dir) }
+	apart := !slices.ContainsFunc(v.Roots, open) && !slices.ContainsFunc(v.Opened, below) || slices.ContainsFunc(slices.Concat(v.Hide, v.Masks), below)
 	if apart || errors.Is(err, unix.EACCES) && closedByOther(path) {
 		err = except(err, unix.EACCES)
 	}
@@ -88,13 +87,10 @@ func cover(fd int) error {
 		return unix.Mount("tmpfs", fmt.Sprintf("/proc/self/fd/%d", fd), "tmpfs",
 			flagsPlain|unix.MS_NOEXEC|unix.MS_RDONLY, "mode=000,size=4k")
 	}
-	file, err := take(coverFile, false)
+	file, err := takeLocked(coverFile)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(file.fd)
-	if err := setAttr(file.fd, "", unix.AT_EMPTY_PATH, attrLocked); err != nil {
-		return err
-	}
 	return unix.MoveMount(file.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }

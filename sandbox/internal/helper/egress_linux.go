@@ -126,10 +126,7 @@ func ownResolver() ([]tree, error) {
 	if err := os.WriteFile(resolverFile, []byte(resolverText), 0o444); err != nil {
 		return nil, stage("make a resolv.conf", err)
 	}
-	t, err := take(resolverFile, false)
-	if err != nil {
-		return nil, stage("make a resolv.conf", err)
-	}
+	t, err := takeLocked(resolverFile)
 	t.path = to
-	return []tree{t}, stage("make a resolv.conf", setAttr(t.fd, "", unix.AT_EMPTY_PATH, attrLocked))
+	return []tree{t}, stage("make a resolv.conf", err)
 }

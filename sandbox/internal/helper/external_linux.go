@@ -204,7 +204,7 @@ func (m mountTable) checkWritable(s *Spec) error {
 		if !at.writable || private(at.point) {
 			continue
 		}
-		in := func(r Root) bool { return r.Writable && (at.point == r.Path || paths.Below(at.point, r.Path)) }
+		in := func(r Root) bool { return r.Writable && paths.Within(at.point, r.Path) }
 		locked := func(r Root) bool { return !r.Writable && paths.Below(at.point, r.Path) }
 		if slices.ContainsFunc(roots, in) && !slices.ContainsFunc(s.Fixed, locked) {
 			continue
@@ -225,6 +225,7 @@ func private(point string) bool {
 type mountPoint struct {
 	point    string
 	writable bool
+	device   uint32 // in the kernel's internal form
 }
 
 type mountTable map[uint64]mountPoint
@@ -246,10 +247,11 @@ func parseMountTable(text string) (mountTable, error) {
 			return nil, fmt.Errorf("cannot read the mount %q", line)
 		}
 		var id uint64
-		if _, err := fmt.Sscan(f[0], &id); err != nil {
+		var major, minor uint32
+		if _, err := fmt.Sscanf(f[0]+" "+f[2], "%d %d:%d", &id, &major, &minor); err != nil {
 			return nil, fmt.Errorf("cannot read the mount %q", line)
 		}
-		m[id] = mountPoint{unescapeMount(f[4]), !slices.Contains(strings.Split(f[5], ","), "ro")}
+		m[id] = mountPoint{unescapeMount(f[4]), !slices.Contains(strings.Split(f[5], ","), "ro"), major<<20 | minor}
 	}
 	return m, nil
 }

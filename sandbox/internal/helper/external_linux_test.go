@@ -10,7 +10,7 @@ func TestMountTableIsRead(t *testing.T) {
 	t.Parallel()
 	got, err := parseMountTable("22 1 8:1 / / ro,nosuid,nodev shared:1 - ext4 /dev/root rw\n" +
 		`33 22 0:5 / /home/a\040b\134040\011c rw,relatime - tmpfs tmpfs rw,size=4k` + "\n")
-	want := mountTable{22: {"/", false}, 33: {"/home/a b\\040\tc", true}}
+	want := mountTable{22: {"/", false, 8<<20 | 1}, 33: {"/home/a b\\040\tc", true, 5}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(mountPoint{})); err != nil || diff != "" {
 		t.Error(err, diff)
 	}

@@ -279,7 +279,7 @@ func (v *View) isClosed() bool {
 func privateDirs() []string {
 	var dirs []string
 	for _, d := range privateMounts(0) {
-		if d.isThere() {
+		if isDir(d.path) {
 			dirs = append(dirs, d.path)
 		}
 	}

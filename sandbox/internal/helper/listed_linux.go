@@ -5,9 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // fillListed grants rights without a view: only Landlock confines the call. It has no exceptions,
@@ -22,7 +23,7 @@ func (r ruleset) fillListed(s *Spec, write uint64) error {
 			return err
 		}
 	}
-	for _, device := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+	for _, device := range devices {
 		if err := r.add("/dev/"+device, rightsTerminal); err != nil {
 			return err
 		}
@@ -63,7 +64,7 @@ func (r ruleset) addReadable(fd int, path string, hide []string) error {
 	if slices.Contains(hide, path) {
 		return nil
 	}
-	if !slices.ContainsFunc(hide, func(h string) bool { return strings.HasPrefix(h, strings.TrimSuffix(path, "/")+"/") }) {
+	if !slices.ContainsFunc(hide, func(h string) bool { return paths.Below(h, path) }) {
 		return r.addOpened(fd, path, rightsRead)
 	}
 	entries, err := os.ReadDir(path)

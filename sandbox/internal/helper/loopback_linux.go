@@ -168,8 +168,7 @@ func (b *broker) borrow(n notification, c connection) {
 		}
 		err = b.put(&n, &c, socket)
 		unix.Close(socket)
-		c.close()
-		b.reply(n.id, err)
+		b.end(n.id, &c, err)
 		return
 	}
 	waits, err := c.try()
@@ -177,9 +176,7 @@ func (b *broker) borrow(n notification, c connection) {
 		b.retry(n.id, c)
 		return
 	}
-	b.refused.note(&c, err)
-	c.close()
-	b.reply(n.id, err)
+	b.end(n.id, &c, err)
 }
 
 // askLender asks one helper for a connected socket.

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // pinAll mounts the directories between a writable root and a hidden or protected path on
@@ -61,10 +62,9 @@ func (s *Spec) own(path string) bool {
 	if !s.Namespaces {
 		return false
 	}
-	below := func(dir string) bool { return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }
-	caches := slices.ContainsFunc(s.Caches, func(c Cache) bool { return below(c.Path) })
-	root := slices.ContainsFunc(s.Roots, func(r Root) bool { return below(r.Path) })
-	hidden := slices.ContainsFunc(s.Hide, below) || Covered(path) && !root
+	within := func(dir string) bool { return paths.Within(path, dir) }
+	caches := slices.ContainsFunc(s.Caches, func(c Cache) bool { return within(c.Path) })
+	hidden := slices.ContainsFunc(s.Hide, within) || Covered(path) && !s.inRoot(path)
 	return caches || hidden
 }
 
@@ -73,11 +73,11 @@ func WaysTo(v View) []string {
 	return waysTo(v.writable(), slices.Concat(v.Hide, v.Protect, v.Masks))
 }
 
-// waysTo lists the directories between roots and paths, outermost first.
-func waysTo(roots []Root, paths []string) (dirs []string) {
-	for _, path := range paths {
+// waysTo lists the directories between roots and other paths, outermost first.
+func waysTo(roots []Root, list []string) (dirs []string) {
+	for _, path := range list {
 		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
-			below := func(r Root) bool { return r.Writable && strings.HasPrefix(dir, strings.TrimSuffix(r.Path, "/")+"/") }
+			below := func(r Root) bool { return r.Writable && paths.Below(dir, r.Path) }
 			if slices.ContainsFunc(roots, below) {
 				dirs = append(dirs, dir)
 			}

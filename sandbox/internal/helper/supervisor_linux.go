@@ -15,25 +15,33 @@ import (
 	"github.com/toold/toold/sandbox/internal/fileops"
 )
 
-// init runs a helper or a worker if the arguments say so, and does not return then. It leaves by
+// init runs a helper or a worker if the arguments say so, and does not return then. It exits by
 // syscall.Exit: os.Exit would run hooks that block, or write to closed files.
 func init() {
-	if len(os.Args) > 1 && os.Args[1] == Marker {
-		syscall.Exit(run())
+	if len(os.Args) < 2 {
+		return
 	}
-	if len(os.Args) > 1 && os.Args[1] == fileops.Marker {
-		syscall.Exit(fileops.Serve())
+	switch os.Args[1] {
+	case Marker:
+		become(ControlFD, run)
+	case fileops.Marker:
+		become(fileops.ListenerFD, fileops.Serve)
 	}
+}
+
+// become runs the main function of a helper or a worker and exits. The daemon's socket must be on fd.
+func become(fd int, main func() int) {
+	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
+		fmt.Fprintln(os.Stderr, "toold: "+os.Args[1]+" is for toold itself; run toold without it")
+		syscall.Exit(125)
+	}
+	syscall.Exit(main())
 }
 
 // run is the main function of a helper. It stays on the main thread: only that thread is
 // restricted, and forks the shell; but see onPassingThread.
 func run() int {
 	runtime.LockOSThread()
-	if kind, err := unix.GetsockoptInt(ControlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
-		fmt.Fprintln(os.Stderr, "toold: "+Marker+" is for toold itself; run toold without it")
-		return 125
-	}
 	clean()
 	deafen := aside(setSignals)
 	spec, handed, files, err := receiveSpec()

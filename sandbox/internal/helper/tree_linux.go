@@ -45,6 +45,19 @@ func takeAt(dir int, path string, recursive bool) (tree, error) {
 	return tree{fd: fd, path: path, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}, err
 }
 
+// takeLocked takes a single mount and makes it read-only.
+func takeLocked(path string) (tree, error) {
+	t, err := take(path, false)
+	if err != nil {
+		return tree{}, err
+	}
+	if err := setAttr(t.fd, "", unix.AT_EMPTY_PATH, attrLocked); err != nil {
+		unix.Close(t.fd)
+		return tree{}, err
+	}
+	return t, nil
+}
+
 // attach mounts the tree at its path, which it creates in a private directory.
 func (t tree) attach() error {
 	defer unix.Close(t.fd)

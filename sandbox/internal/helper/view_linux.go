@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 const (
@@ -25,7 +27,7 @@ var covered = [...]string{"/tmp", "/var/tmp", "/run", "/dev"}
 // Covered reports whether the view hides path unless it is one of the roots.
 func Covered(path string) bool {
 	for _, c := range covered {
-		if path == c || strings.HasPrefix(path, c+"/") {
+		if paths.Within(path, c) {
 			return true
 		}
 	}
@@ -146,23 +148,30 @@ func byDepth(roots []Root) []Root {
 
 // mustBe fails if the directory does not have the root's identity.
 func (r Root) mustBe(fd int) error {
-	var st unix.Stat_t
 	if r.Is == "" {
 		return nil
 	}
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
+	is, err := Identity(fd)
+	if err == nil && is != r.Is {
+		err = errors.New("the directory is not the one that was allowed")
 	}
-	if DirID(uint64(st.Dev), st.Ino) != r.Is {
-		return errors.New("the directory is not the one that was allowed")
-	}
-	return nil
+	return err
 }
 
-// takeNodes takes the few devices that programs need.
+// Identity identifies an open file among all existing ones.
+func Identity(fd int) (string, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	return fmt.Sprintf("%d:%d", st.Dev, st.Ino), err
+}
+
+// devices are the few that programs need.
+var devices = [...]string{"null", "zero", "full", "random", "urandom", "tty"}
+
+// takeNodes takes the devices.
 func takeNodes() ([]tree, error) {
 	var nodes []tree
-	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+	for _, name := range devices {
 		t, err := take("/dev/"+name, false)
 		if err != nil {
 			return nil, stage("open /dev/"+name, err)
@@ -207,21 +216,20 @@ func takeResolver() []tree {
 	if !ok {
 		return nil
 	}
-	t, err := take(path, false)
-	if err != nil || setAttr(t.fd, "", unix.AT_EMPTY_PATH, attrLocked) != nil {
+	t, err := takeLocked(path)
+	if err != nil {
 		return nil // then names are not resolved, which is safe
 	}
 	return []tree{t}
 }
 
 // takeSockets takes the sockets of the machine that a private directory would hide.
-func takeSockets(paths []string) (list []tree) {
-	for _, path := range paths {
+func takeSockets(sockets []string) (list []tree) {
+	for _, path := range sockets {
 		if !Covered(path) {
 			continue
 		}
-		t, err := take(path, false)
-		if err == nil && setAttr(t.fd, "", unix.AT_EMPTY_PATH, attrLocked) == nil {
+		if t, err := takeLocked(path); err == nil {
 			list = append(list, t) // a missing one cannot be reached either
 		}
 	}
@@ -241,12 +249,6 @@ type privateMount struct {
 	flags         uintptr
 }
 
-// isThere returns false for a directory that is missing, or a link to another one of them.
-func (d privateMount) isThere() bool {
-	st, err := os.Lstat(d.path)
-	return err == nil && st.IsDir()
-}
-
 func privateMounts(tmpBytes uint64) []privateMount {
 	options := "mode=1777"
 	if tmpBytes > 0 {
@@ -261,7 +263,7 @@ func privateMounts(tmpBytes uint64) []privateMount {
 
 func mountPrivate(tmpBytes uint64) error {
 	for _, d := range privateMounts(tmpBytes) {
-		if !d.isThere() {
+		if !isDir(d.path) { // missing, or a link to another one of them
 			continue
 		}
 		if err := unix.Mount("tmpfs", d.path, "tmpfs", d.flags, d.options); err != nil {
@@ -316,12 +318,9 @@ func buildProc() error {
 		return stage("mount /proc", err)
 	}
 	for _, path := range procLocked {
-		t, err := take(path, false)
+		t, err := takeLocked(path)
 		if errors.Is(err, unix.ENOENT) {
 			continue
-		}
-		if err == nil {
-			err = setAttr(t.fd, "", unix.AT_EMPTY_PATH, attrLocked)
 		}
 		if err == nil {
 			err = t.attach()

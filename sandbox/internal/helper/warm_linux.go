@@ -98,16 +98,12 @@ func (w *warmShell) await(shell int) error {
 // waits reports whether the shell is blocked reading the pipe (proc_pid_syscall(5)).
 func (w *warmShell) waits(shell int) bool {
 	proc := "/proc/" + strconv.Itoa(shell)
-	b, err := os.ReadFile(proc + "/syscall")
-	f := strings.Fields(string(b))
-	if err != nil || len(f) < 2 || f[0] != strconv.Itoa(unix.SYS_READ) {
+	b, _ := os.ReadFile(proc + "/syscall")
+	call, fd, ok := parseSyscall(string(b)) // false also if it cannot be read
+	if !ok || call != unix.SYS_READ {
 		return false
 	}
-	fd, err := strconv.ParseUint(f[1], 0, 32)
-	if err != nil {
-		return false
-	}
-	name, err := os.Readlink(proc + "/fd/" + strconv.FormatUint(fd, 10))
+	name, err := os.Readlink(proc + "/fd/" + strconv.Itoa(fd))
 	return err == nil && name == fmt.Sprintf("pipe:[%d]", w.inode)
 }
 

@@ -39,7 +39,7 @@ type Spec struct {
 	User, Group uint64 // the daemon's ids, to which the helper maps itself
 
 	Dir   string
-	DirIs string   // the identity of Dir, from DirID; "" = any
+	DirIs string   // the identity of Dir, from Identity; "" = any
 	Argv  []string // Argv[0] is an absolute path
 	Env   []string
 	Room  uint64 // >0: Argv lacks the script, of at most so many bytes; OrderSetScript brings it, OrderGo runs it
@@ -65,11 +65,8 @@ func (s *Spec) apart() bool { return s.Namespaces && !s.Shared }
 type Root struct {
 	Path     string
 	Writable bool
-	Is       string // its identity, from DirID; "" = any
+	Is       string // its identity, from Identity; "" = any
 }
-
-// DirID identifies a directory among all existing ones.
-func DirID(device, inode uint64) string { return fmt.Sprintf("%d:%d", device, inode) }
 
 // Cache is one tool cache of the view.
 type Cache struct {
