@@ -23,14 +23,7 @@ func waited(wait func()) bool {
 		wait()
 		close(reaped)
 	}()
-	patience := time.NewTimer(endWithin)
-	defer patience.Stop()
-	select {
-	case <-reaped:
-		return true
-	case <-patience.C:
-		return false
-	}
+	return closes(reaped, endWithin)
 }
 
 // Stuck reports whether processes of the call were killed but are still blocked in the kernel. It

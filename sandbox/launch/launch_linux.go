@@ -306,20 +306,14 @@ func (p *Process) sendSpec(spec []byte, handed []*os.File) error {
 }
 
 func (p *Process) sendRights(fds []int, files []*os.File) error {
-	if len(files) > 0 {
-		raw, err := files[0].SyscallConn()
-		if err != nil {
-			return err
-		}
-		return control(raw, func(fd int) error { return p.sendRights(append(fds, fd), files[1:]) })
+	if len(files) == 0 {
+		return p.orderWith(helper.Order{Kind: helper.OrderRun}, fds...)
 	}
-	raw, err := p.control.SyscallConn()
+	raw, err := files[0].SyscallConn()
 	if err != nil {
 		return err
 	}
-	return control(raw, func(socket int) error {
-		return unix.Sendmsg(socket, helper.Order{Kind: helper.OrderRun}.Encode(), unix.UnixRights(fds...), nil, 0)
-	})
+	return control(raw, func(fd int) error { return p.sendRights(append(fds, fd), files[1:]) })
 }
 
 func control(raw syscall.RawConn, use func(fd int) error) error {

@@ -15,7 +15,7 @@ import (
 // the sandboxes of its calls.
 func Overlays(ctx context.Context, list []helper.Overlay) (trees []*os.File, reasons []error, err error) {
 	trees, reasons = make([]*os.File, len(list)), make([]error, len(list))
-	p, err := maker(helper.Spec{Namespaces: true, Overlays: list})
+	p, err := prepare(helper.Spec{Namespaces: true, Overlays: list}, nil)
 	if errors.Is(err, sandbox.ErrUnavailable) {
 		for i := range reasons {
 			reasons[i] = err
@@ -40,38 +40,6 @@ func Overlays(ctx context.Context, list []helper.Overlay) (trees []*os.File, rea
 		return nil, nil, err
 	}
 	return trees, reasons, nil
-}
-
-// maker starts a helper that creates the overlays of a specification.
-func maker(spec helper.Spec) (*Process, error) {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer null.Close()
-	spec.User, spec.Group = uint64(os.Getuid()), uint64(os.Getgid())
-	b, err := spec.Encode()
-	if err != nil {
-		return nil, err
-	}
-	var p Process
-	theirs, err := p.connect()
-	if err != nil {
-		return nil, err
-	}
-	p.cmd = helperCommand(Command{Stdin: null, Stdout: null, Stderr: null}, spec, theirs)
-	err = p.cmd.Start()
-	theirs.Close()
-	if err != nil {
-		p.control.Close()
-		return nil, unavailable("clone", err)
-	}
-	if err := p.sendSpec(b, nil); err != nil {
-		p.destroy()
-		p.control.Close()
-		return nil, errors.Join(err, p.cmd.Wait())
-	}
-	return &p, nil
 }
 
 // overlay receives one overlay, or the reason why there is none.

@@ -63,14 +63,9 @@ func feature(name, detail string, err error) Feature {
 
 // probe makes a helper confine itself and end.
 func probe(ctx context.Context, spec helper.Spec, handed ...*os.File) (helper.Event, error) {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return helper.Event{}, err
-	}
-	defer null.Close()
 	spec.Probe, spec.Dir = true, "/"
-	var p Process
-	if err := p.launch(Command{Stdin: null, Stdout: null, Stderr: null}, spec, handed); err != nil {
+	p, err := prepare(spec, handed)
+	if err != nil {
 		return helper.Event{}, err
 	}
 	event, err := p.await(ctx)
@@ -82,4 +77,15 @@ func probe(ctx context.Context, spec helper.Spec, handed ...*os.File) (helper.Ev
 	err = p.cmd.Wait()
 	p.via.wait()
 	return event, err
+}
+
+// prepare starts a helper that runs no command.
+func prepare(spec helper.Spec, handed []*os.File) (*Process, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	p := new(Process)
+	return p, p.launch(Command{Stdin: null, Stdout: null, Stderr: null}, spec, handed)
 }
