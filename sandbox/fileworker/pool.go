@@ -28,39 +28,32 @@ type Pool struct{ workers workers }
 // errors.Is finds fs.ErrNotExist. It waits at most 30 s for a file system; a read that would block
 // fails.
 func (f *Pool) Open(ctx context.Context, p sandbox.Profile, canonical string) (*os.File, sandbox.Report, error) {
-	err := p.CanOpen(canonical, false)
-	switch {
-	case err != nil:
-		return nil, sandbox.Report{}, err
-	case p.Mode == sandbox.FullAccess:
-		file, err := openFile(canonical)
-		return file, unconfined(ctx, p), err
-	case f == nil:
-		return nil, sandbox.Report{}, errNoWorker
-	}
-	return f.workers.open(ctx, p, canonical)
+	return f.open(ctx, p, canonical, openFile, (*workers).open)
 }
 
 // OpenDir opens a directory by its canonical path, like Open. Read it with ReadDir, and open its
 // entries with Open and OpenDir.
 func (f *Pool) OpenDir(ctx context.Context, p sandbox.Profile, canonical string) (*os.File, sandbox.Report, error) {
+	return f.open(ctx, p, canonical, openDir, (*workers).openDir)
+}
+
+// open opens a file or directory in the daemon itself or in a worker.
+func (f *Pool) open(
+	ctx context.Context, p sandbox.Profile, canonical string,
+	own func(string) (*os.File, error), by func(*workers, context.Context, sandbox.Profile, string) (*os.File, sandbox.Report, error),
+) (*os.File, sandbox.Report, error) {
 	err := p.CanOpen(canonical, false)
 	switch {
 	case err != nil:
 		return nil, sandbox.Report{}, err
 	case p.Mode == sandbox.FullAccess:
-		dir, err := openDir(canonical)
-		return dir, unconfined(ctx, p), err
+		file, err := own(canonical)
+		report, _ := launch.Try(ctx, p) // starts nothing, and does not fail
+		return file, report, err
 	case f == nil:
 		return nil, sandbox.Report{}, errNoWorker
 	}
-	return f.workers.openDir(ctx, p, canonical)
-}
-
-// unconfined returns the Report of danger-full-access.
-func unconfined(ctx context.Context, p sandbox.Profile) sandbox.Report {
-	report, _ := launch.Try(ctx, p) // starts nothing, and does not fail
-	return report
+	return by(&f.workers, ctx, p, canonical)
 }
 
 // Replace gives a file new content atomically and durably; other hard links keep the old content.

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/toold/toold/sandbox/internal/fileops"
 )
 
 // These functions open and replace files on systems without openat2(2), as the daemon. On Linux
@@ -18,7 +20,6 @@ import (
 var (
 	errMoved      = errors.New("something on the way was replaced after the call was judged, or is a symbolic link")
 	errNotRegular = errors.New("it is no regular file")
-	errNotSame    = errors.New("the file was changed or replaced meanwhile by somebody else; read it again")
 )
 
 // openPortable opens a regular file for reading. It verifies each directory on the way.
@@ -146,7 +147,7 @@ func stillThere(dir *os.Root, name string, r Replacement) error {
 	}
 	changed := r.Seen != nil && (!opened.ModTime().Equal(r.Seen.ModTime()) || opened.Size() != r.Seen.Size())
 	if changed || !os.SameFile(there, opened) {
-		return errNotSame
+		return fileops.ErrChanged
 	}
 	f, err := dir.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
