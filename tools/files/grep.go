@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,12 +19,12 @@ import (
 )
 
 const (
-	mostAround  = 50      // lines of context
-	shownOfHit  = 500     // bytes of a line
-	sniffed     = 8 << 10 // bytes in which a NUL marks a binary file
-	longestGrep = 1000    // bytes of a pattern
-	longestLine = 64 << 10
-	mostStates  = 5000 // each costs a few ns per byte
+	mostAround   = 50       // lines of context
+	shownOfHit   = 500      // bytes of a line
+	sniffed      = 8 << 10  // bytes in which a NUL marks a binary file
+	longestGrep  = 1000     // bytes of a pattern
+	longestPiece = 64 << 10 // bytes matched without a look at the time
+	mostStates   = 5000     // each costs a few ns per byte
 )
 
 type grepArguments struct {
@@ -211,7 +212,7 @@ func (h hunt) text(ctx context.Context, w *walk, name string, data []byte, found
 	count, number, unseen := 0, 0, 0
 	for line := range bytes.Lines(data) {
 		// A hostile pattern takes about a second for this much.
-		if unseen += len(line); unseen >= longestLine {
+		if unseen += len(line); unseen >= longestPiece {
 			if err := w.inTime(ctx); err != nil {
 				return err
 			}
@@ -220,9 +221,9 @@ func (h hunt) text(ctx context.Context, w *walk, name string, data []byte, found
 		if number++; number == 1 {
 			line = bytes.TrimPrefix(line, []byte("\ufeff"))
 		}
-		hit := h.matches(line)
-		if !hit && len(line) > longestLine {
-			w.omitted[longLine]++
+		hit, err := h.matches(ctx, w, line)
+		if err != nil {
+			return err
 		}
 		if hit {
 			count++
@@ -243,12 +244,38 @@ func (h hunt) text(ctx context.Context, w *walk, name string, data []byte, found
 	return e.flush()
 }
 
-// matches reports whether a line matches within its first longestLine bytes.
-func (h hunt) matches(line []byte) bool {
+// matches reports whether a line matches. It checks the time within a long one.
+func (h hunt) matches(ctx context.Context, w *walk, line []byte) (bool, error) {
 	if line = bytes.TrimSuffix(line, []byte("\n")); !h.cr {
 		line = bytes.TrimRight(line, "\r")
 	}
-	return h.match.Match(line[:min(len(line), longestLine)])
+	if len(line) <= longestPiece {
+		return h.match.Match(line), nil
+	}
+	if prefix, _ := h.match.LiteralPrefix(); !bytes.Contains(line, []byte(prefix)) { // MatchReader is slow
+		return false, nil
+	}
+	t := &timed{Reader: bytes.NewReader(line), check: func() error { return w.inTime(ctx) }}
+	hit := h.match.MatchReader(t)
+	return hit && t.err == nil, t.err
+}
+
+// timed reads until check fails.
+type timed struct {
+	*bytes.Reader
+	check func() error
+	runes int
+	err   error
+}
+
+func (t *timed) ReadRune() (rune, int, error) {
+	if t.runes++; t.runes%longestPiece == 0 {
+		t.err = cmp.Or(t.err, t.check())
+	}
+	if t.err != nil {
+		return 0, 0, t.err
+	}
+	return t.Reader.ReadRune()
 }
 
 type excerpts struct {

@@ -2,8 +2,10 @@ package files
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -307,7 +309,7 @@ func TestGrepSaysWhatItDidNotSearch(t *testing.T) {
 	w.put("bom", "\ufeffpackage x\n")
 	w.put("greek", "ΣΊΣΥΦΟΣ\n")
 	w.put("late", strings.Repeat("x", 9000)+"\x00key\n")
-	w.put("long", strings.Repeat("x", longestLine)+"key\n")
+	w.put("long", strings.Repeat("x", longestPiece)+"key\n")
 	w.put("limit", strings.Repeat("y\n", mostFile/2-2)+"key\n")
 	w.put("large", strings.Repeat("y\n", mostFile/2)+"key\n")
 	w.put("around", strings.Repeat(strings.Repeat("\x1b", 600)+"\n", 100)+"key\n"+strings.Repeat(strings.Repeat("\x1b", 600)+"\n", 100))
@@ -322,7 +324,7 @@ func TestGrepSaysWhatItDidNotSearch(t *testing.T) {
 		{args{"pattern": "^package", "path": "bom", "mode": "files"}, "bom\n"},
 		{args{"pattern": "σίσυφος", "path": "greek", "ignore_case": true}, "greek:1:ΣΊΣΥΦΟΣ\n"},
 		{args{"pattern": "key", "path": "late", "mode": "count"}, "late:1\n"},
-		{args{"pattern": "key", "path": "long"}, "No line matches.\n[1 line longer than 64 KiB searched only to there; use bash]\n"},
+		{args{"pattern": "key$", "path": "long", "mode": "count"}, "long:1\n"},
 		{args{"pattern": "key", "path": "limit", "mode": "count"}, "limit:1\n"},
 		{args{"pattern": "key", "path": "large"}, "No line matches.\n[1 file not searched: larger than 10 MiB; use bash]\n"},
 		{args{"pattern": `one\ntwo`, "path": "crlf"}, "No line matches. Each line is matched alone, without its end: a line end in the pattern matches nothing.\n"},
@@ -335,12 +337,32 @@ func TestGrepSaysWhatItDidNotSearch(t *testing.T) {
 	}
 }
 
-func TestALongLineIsSearchedAtItsBeginning(t *testing.T) {
+func TestALongLineIsSearchedToItsEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
-	w.put("f", strings.Repeat("x", longestLine)+"key\n"+strings.Repeat("x", longestLine-3)+"key\n")
-	if got := w.search("grep", args{"pattern": "key", "mode": "count"}, allowAll()); got != "f:1\n[1 line longer than 64 KiB searched only to there; use bash]\n" {
-		t.Errorf("got %q", got)
+	long := strings.Repeat("x", longestPiece-1) + "é" + strings.Repeat("x", 5000) // é is where a cut would be
+	w.put("f", "\ufeff"+long+"y\r\nabc\n"+long+"key")
+	for pattern, n := range map[string]int{
+		`x$`: 0, `^x+$`: 0, `x\b$`: 0, `x\z`: 0, `xé?$`: 0, `[^xéykeabc]`: 0, `^x+é`: 2, `y$`: 2, `éx+y$`: 1, `key\b`: 1, `x\B`: 2, `^.{600,700}abc`: 0,
+		`key`: 1, `xy|ab`: 2, `(?i)KEY`: 1, `none`: 0, `^key$`: 0, `^xx`: 2, `y\r$`: 1,
+	} {
+		want := fmt.Sprintf("f:%d\n", n)
+		if n == 0 {
+			want = "No line matches.\n"
+		}
+		searches(t, w, "grep", args{"pattern": pattern, "mode": "count"}, want)
+	}
+}
+
+// A pattern that takes long ends within a line, not after it.
+func TestASearchEndsWithinALongLine(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	h := hunt{match: regexp.MustCompile(`x$`)}
+	if hit, err := h.matches(ctx, &walk{o: Options{Workspace: w.root}}, []byte(strings.Repeat("x", 3*longestPiece))); hit || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v %v", hit, err)
 	}
 }
 

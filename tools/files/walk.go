@@ -57,7 +57,6 @@ var (
 	hidden    = omission{1, "path", "not searched: hidden by the sandbox"}
 	unread    = omission{3, "path", "not searched: cannot be read"}
 	irregular = omission{4, "path", "not searched: not a regular file"}
-	longLine  = omission{2, "line", fmt.Sprintf("longer than %d KiB searched only to there; use bash", longestLine>>10)}
 	link      = omission{5, "symbolic link", "not followed"}
 )
 
