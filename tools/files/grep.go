@@ -219,7 +219,7 @@ func (h hunt) text(ctx context.Context, w *walk, name string, data []byte, found
 			unseen = 0
 		}
 		if number++; number == 1 {
-			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+			line = bytes.TrimPrefix(line, []byte(bom))
 		}
 		hit, err := h.matches(ctx, w, line)
 		if err != nil {

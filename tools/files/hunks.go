@@ -10,25 +10,34 @@ import (
 type patched struct {
 	file   target
 	lines  []string // without their ends
-	crlf   []bool   // which of them end in "\r\n"
+	ends   []string // "\n" or "\r\n"; an unterminated last line has that of the one before
 	folded string   // the lines, each between "\n"
 	starts []int    // of lines in folded
 	open   bool     // the last line is unterminated
 	out    strings.Builder
+	end    string // of the last line in out; written with another line or if ended
+	ended  bool
 	at     int // first line not in out
 }
 
-func newPatched(file target, content []byte) *patched {
+// newPatched keeps a byte order mark apart, unless the hunks name it.
+func newPatched(file target, content []byte, hunks []hunk) *patched {
 	f := &patched{file: file}
 	rest := string(content)
+	if text, marked := strings.CutPrefix(rest, bom); marked && !slices.ContainsFunc(hunks, hunk.hasBOM) {
+		f.out.WriteString(bom)
+		rest = text
+	}
+	end := "\n"
 	for rest != "" {
 		line, after, ended := strings.Cut(rest, "\n")
-		text, crlf := strings.CutSuffix(line, "\r")
-		if !ended {
-			text, crlf = line, len(f.crlf) > 0 && f.crlf[len(f.crlf)-1]
-			f.open = true
+		if f.open = !ended; ended {
+			end = "\n"
+			if text, crlf := strings.CutSuffix(line, "\r"); crlf {
+				line, end = text, "\r\n"
+			}
 		}
-		f.lines, f.crlf = append(f.lines, text), append(f.crlf, crlf)
+		f.lines, f.ends = append(f.lines, line), append(f.ends, end)
 		rest = after
 	}
 	var b strings.Builder
@@ -43,11 +52,15 @@ func newPatched(file target, content []byte) *patched {
 	return f
 }
 
+func (h hunk) hasBOM() bool {
+	return strings.Contains(strings.Join(slices.Concat(h.anchors, h.lines), ""), bom)
+}
+
 func applyHunks(hunks []hunk, file target, content []byte) (made, error) {
 	if why := notText(content, true); why != "" {
 		return made{}, problem("input", "cannot patch %s: %s", file.name(), why)
 	}
-	f := newPatched(file, content)
+	f := newPatched(file, content, hunks)
 	for i, h := range hunks {
 		start, why := f.find(h)
 		if why != "" {
@@ -56,35 +69,35 @@ func applyHunks(hunks []hunk, file target, content []byte) (made, error) {
 		f.change(h, start)
 	}
 	f.copyTo(len(f.lines))
-	after := f.out.String()
-	if f.open {
-		after = strings.TrimSuffix(strings.TrimSuffix(after, "\n"), "\r")
+	if f.ended {
+		f.out.WriteString(f.end)
 	}
-	return made{after: []byte(after), replacements: int64(len(hunks))}, nil
+	return made{after: []byte(f.out.String()), replacements: int64(len(hunks))}, nil
 }
 
 func (f *patched) copyTo(line int) {
 	for ; f.at < line; f.at++ {
-		f.write(f.lines[f.at], f.crlf[f.at])
+		f.write(f.lines[f.at], f.ends[f.at], f.at < len(f.lines)-1 || !f.open)
 	}
 }
 
-func (f *patched) write(line string, crlf bool) {
+func (f *patched) write(line, end string, ended bool) {
+	f.out.WriteString(f.end)
 	f.out.WriteString(line)
-	if crlf {
-		f.out.WriteByte('\r')
-	}
-	f.out.WriteByte('\n')
+	f.end, f.ended = end, ended
 }
 
-// New lines get the ending of their neighbours.
+// New lines get the ending of their neighbours, and none at the end of a file without.
 func (f *patched) change(h hunk, start int) {
 	f.copyTo(start)
 	for _, line := range h.lines {
 		switch line[0] {
 		case '+':
-			beside := min(f.at, len(f.lines)-1)
-			f.write(line[1:], beside >= 0 && f.crlf[beside])
+			end := "\n"
+			if beside := min(f.at, len(f.lines)-1); beside >= 0 && !strings.HasSuffix(line, "\r") {
+				end = f.ends[beside]
+			}
+			f.write(line[1:], end, !f.open)
 		case '-':
 			f.at++
 		default:

@@ -59,6 +59,99 @@ func TestAPatchChangesOnlyTheLinesItNames(t *testing.T) {
 	}
 }
 
+// Whatever ends its lines and begins it, a file keeps the bytes beside a change, and a new line ends as the one after it.
+func TestTheBytesBesideAChangeStay(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t)
+	ends := []string{"\n", "\r\n"}
+	for _, bom := range []string{"", "\ufeff"} {
+		for _, first := range ends {
+			for _, second := range ends {
+				for _, last := range append(ends[:2:2], "", "\r") {
+					w.besideStays(bom, []string{"one" + first, "two" + second, "three" + last})
+				}
+			}
+		}
+	}
+}
+
+// Who copies a byte order mark from what was read means it.
+func TestAHunkMayNameAByteOrderMark(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t)
+	for hunks, want := range map[string]string{
+		"@@\n-\ufeffone\n+1":               "1\ntwo\n",
+		"@@\n-\ufeffone\n+\ufeff1":         "\ufeff1\ntwo\n",
+		"@@\n \ufeffone\n-two":             "\ufeffone\n",
+		"@@ \ufeffone\n-two\n+2":           "\ufeffone\n2\n",
+		"@@ one\n-two\n+2":                 "\ufeffone\n2\n",
+		"@@\n-one\n-two":                   "\ufeff",
+		"@@\n-one\n+1\n@@\n-two\n+\ufeff2": "",
+	} {
+		w.put("f", "\ufeffone\ntwo\n")
+		if want == "" {
+			w.refused("apply_patch", patchOf("*** Update File: f", hunks), "does not occur", `\ufeffone`)
+		} else if got := w.run("apply_patch", patchOf("*** Update File: f", hunks)); w.content("f") != want {
+			t.Errorf("%q: %q %s", hunks, w.content("f"), got.Text)
+		}
+	}
+	w.put("f", "\ufeff")
+	w.run("str_replace_based_edit_tool", args{"command": "insert", "path": "f", "insert_line": 0, "insert_text": "x\n"})
+	if got := w.content("f"); got != "\ufeffx\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func (w workspace) besideStays(bom string, lines []string) {
+	w.t.Helper()
+	content := bom + strings.Join(lines, "")
+	check := func(tool string, a args, want string) {
+		w.t.Helper()
+		w.put("f", content)
+		if got := w.run(tool, a); got.IsError || w.content("f") != want {
+			w.t.Errorf("%q: %v: %q, want %q %s", content, a, w.content("f"), want, got.Text)
+		}
+	}
+	update := func(hunk string) args { return patchOf("*** Update File: f", "@@", hunk) }
+	insert := func(line int, text string) args {
+		return args{"command": "insert", "path": "f", "insert_line": line, "insert_text": text}
+	}
+	isOpen := !strings.HasSuffix(content, "\n")
+	var texts, ends []string // of an open last line, the end it would get
+	for i, line := range lines {
+		text, isEnded := strings.CutSuffix(line, "\n")
+		if isEnded {
+			text = strings.TrimSuffix(text, "\r")
+			ends = append(ends, line[len(text):])
+		} else {
+			ends = append(ends, ends[i-1])
+		}
+		texts = append(texts, text)
+	}
+	for i, line := range lines {
+		before, after := bom+strings.Join(lines[:i], ""), strings.Join(lines[i+1:], "")
+		next := ends[min(i+1, len(lines)-1)]
+		if isOpen && after == "" {
+			next = ""
+		}
+		check("apply_patch", update("-"+texts[i]+"\n+new"), before+"new"+next+after)
+		check("apply_patch", update("-"+texts[i]), before+after)
+		check("apply_patch", update("+new\n "+texts[i]), before+"new"+ends[i]+line+after)
+		check("str_replace_based_edit_tool", insert(i, "new\n"), before+"new"+ends[i]+line+after)
+		word := strings.TrimSuffix(texts[i], "\r")
+		check("edit_file", args{"file_path": "f", "old_string": word, "new_string": "new\nmore"}, before+"new"+ends[i]+"more"+strings.TrimPrefix(line, word)+after)
+	}
+	want, crlf, cr := content+"new"+ends[2], content+"new\r\n", content+"new\r\n"
+	if isOpen {
+		want = content + ends[2] + "new"
+		crlf, cr = want, want+"\r"
+	}
+	check("apply_patch", update("+new\n*** End of File"), want)
+	check("apply_patch", update("+new\r\n*** End of File"), cr)
+	check("str_replace_based_edit_tool", insert(3, "new\n"), want)
+	check("str_replace_based_edit_tool", insert(3, "new\r\n"), crlf)
+}
+
 func TestAPatchOfSeveralFilesIsOneChange(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)

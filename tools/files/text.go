@@ -10,6 +10,8 @@ import (
 	"github.com/toold/toold/internal/redact"
 )
 
+const bom = "\ufeff" // byte order mark
+
 func plural[N int | int64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one

@@ -115,31 +115,40 @@ func (b base) insert(a textEditorArguments) (tools.Invocation, error) {
 		if why := notText(before, true); why != "" {
 			return made{}, problem("path", "cannot edit %s: %s", file.name(), why)
 		}
-		if have := countLines(before); line > have {
+		lines := bytes.TrimPrefix(before, []byte(bom))
+		if have := countLines(lines); line > have {
 			return made{}, problem("insert_line", "nothing changed: %s has %s, so nothing can be inserted after line %d", file.name(), plural(have, "line"), line)
 		}
 		at := 0
 		for range line {
-			if end := bytes.IndexByte(before[at:], '\n'); end >= 0 {
+			if end := bytes.IndexByte(lines[at:], '\n'); end >= 0 {
 				at += end + 1
 			} else {
-				at = len(before)
+				at = len(lines)
 			}
 		}
-		return made{after: inserted(before, at, text), replacements: 1, done: fmt.Sprintf("Inserted %s into %s", plural(countLines([]byte(text)), "line"), file.name())}, nil
+		after := slices.Concat(before[:len(before)-len(lines)], inserted(lines, at, text))
+		return made{after: after, replacements: 1, done: fmt.Sprintf("Inserted %s into %s", plural(countLines([]byte(text)), "line"), file.name())}, nil
 	}), nil
 }
 
+// inserted inserts lines with the ending of their neighbours.
 func inserted(before []byte, at int, text string) []byte {
 	ending := "\n"
-	if bytes.Contains(before, []byte("\r\n")) && !strings.Contains(text, "\r") {
+	if e := (lineEndings{content: before, next: -1}); e.crlf(extent{at, at}) {
 		ending = "\r\n"
+	}
+	if !strings.Contains(text, "\r") {
 		text = strings.ReplaceAll(text, "\n", ending)
 	}
-	switch open := at > 0 && before[at-1] != '\n'; {
-	case open:
-		text = ending + strings.TrimSuffix(text, ending)
-	case !strings.HasSuffix(text, "\n"):
+	line, isEnded := strings.CutSuffix(text, "\n")
+	switch {
+	case at > 0 && at == len(before) && before[at-1] != '\n':
+		if isEnded {
+			line = strings.TrimSuffix(line, "\r")
+		}
+		text = ending + line
+	case !isEnded:
 		text += ending
 	}
 	return bytes.Join([][]byte{before[:at], before[at:]}, []byte(text))
