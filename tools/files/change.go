@@ -306,8 +306,11 @@ func (c *change) plan(ctx context.Context) (states []state, err error) {
 func (c *change) planOne(ctx context.Context, p step) (s state, err error) {
 	s.step = p
 	for _, file := range p.paths() {
-		if file.astray != nil {
+		switch {
+		case file.astray != nil:
 			return s, file.astray
+		case file.link && (p.remove || p.to.canonical != ""):
+			return s, problem("file_path", "nothing changed: %s is a symbolic link to %s, and a link is neither removed nor moved; name that, or use bash for the link", file.asked, file.canonical)
 		}
 	}
 	if err := c.load(ctx, &s); err != nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/toold/toold/internal/paths"
@@ -131,6 +132,7 @@ type target struct {
 	path      string // absolute and clean
 	canonical string // without symbolic links
 	astray    error  // why its links must not be followed; or nil
+	link      bool   // the path itself is a symbolic link
 }
 
 // longestPath is PATH_MAX without its final NUL.
@@ -171,7 +173,16 @@ func (o Options) resolve(asked string) (target, error) {
 	if strings.ContainsFunc(canonical, isControl) {
 		return refuse("%q leads to %q, which contains control characters; for a file with such a name use bash", asked, canonical)
 	}
-	return target{asked, filepath.Clean(path), canonical, o.astray(asked, links)}, nil
+	return target{asked, filepath.Clean(path), canonical, o.astray(asked, links), isLink(path, links)}, nil
+}
+
+func isLink(path string, links []string) bool {
+	if len(links) == 0 {
+		return false
+	}
+	dir, name := filepath.Split(strings.TrimRight(path, "/"))
+	dir, err := paths.Resolve(dir) // not Clean, which would remove "link/.."
+	return err == nil && slices.Contains(links, filepath.Join(dir, name))
 }
 
 // astray refuses links that differ for a command: those in /proc, which here lead to the daemon's

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"github.com/toold/toold/internal/display"
-	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
@@ -60,19 +59,14 @@ func (b base) look(a lookArguments) (_ tools.Invocation, err error) {
 	if a.Limit != nil {
 		v.limit = max(*a.Limit, 0)
 	}
-	if v.file, err = b.o.resolve(a.FilePath); err != nil {
-		return nil, err
-	}
-	dir, err := paths.Resolve(filepath.Dir(v.file.path))
-	v.link = err == nil && filepath.Join(dir, filepath.Base(v.file.path)) != v.file.canonical
-	return v, nil
+	v.file, err = b.o.resolve(a.FilePath)
+	return v, err
 }
 
 type look struct {
 	o             Options
 	op            string
 	file          target
-	link          bool
 	offset, limit int64 // bytes; negative: no limit
 }
 
@@ -135,7 +129,7 @@ func (v look) stat(ctx context.Context) (s Sight, held sandbox.Report, err error
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, held, err
 	}
-	s = Sight{Path: v.file.canonical, Link: v.link}
+	s = Sight{Path: v.file.canonical, Link: v.file.link}
 	if err != nil {
 		if s.Kind = v.kindOfEntry(ctx); s.Kind == "" || s.Kind == "symlink" {
 			return Sight{}, held, err

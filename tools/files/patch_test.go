@@ -276,6 +276,45 @@ func TestAPatchThatDoesNotApplyChangesNothing(t *testing.T) {
 	w.refused("apply_patch", args{"operation": args{"type": "create_file", "path": "c"}}, "operation.diff", "required")
 }
 
+func TestALinkIsNeitherRemovedNorMoved(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t)
+	w.put("real/f", "one\n")
+	w.put("other", "x\n")
+	for name, to := range map[string]string{"link": "real/f", "again": "link", "dangling": "real/none", "dir": "real"} {
+		w.link(to, name)
+	}
+	before := w.tree()
+	for section, to := range map[string]string{
+		"*** Delete File: link":                                    "real/f",
+		"*** Delete File: again":                                   "real/f",
+		"*** Delete File: dangling":                                "real/none",
+		"*** Update File: link\n*** Move to: new":                  "real/f",
+		"*** Update File: again\n*** Move to: new\n@@\n-one\n+two": "real/f",
+		"*** Update File: other\n*** Move to: dangling":            "real/none",
+	} {
+		w.refused("apply_patch", patchOf("*** Add File: first\n+x", section), "is a symbolic link to "+w.root+"/"+to, "bash")
+		if diff := cmp.Diff(before, w.tree()); diff != "" {
+			t.Fatalf("%q changed something: %s", section, diff)
+		}
+	}
+	for _, name := range []string{"link", "again", "dangling"} {
+		if _, err := os.Readlink(filepath.Join(w.root, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	w.refused("apply_patch", args{"operation": args{"type": "delete_file", "path": "link"}}, "is a symbolic link to ")
+	// What is only reached through a link is removed, and a link's target is edited.
+	w.run("apply_patch", patchOf("*** Update File: link\n@@\n-one\n+two"))
+	if got := w.content("real/f"); got != "two\n" {
+		t.Errorf("%q", got)
+	}
+	got := w.run("apply_patch", patchOf("*** Delete File: dir/../real/f", "*** Update File: other\n*** Move to: dir/moved"))
+	if diff := cmp.Diff(map[string]string{"real/moved": "x\n"}, w.tree()); diff != "" {
+		t.Error(got.Text, diff)
+	}
+}
+
 // The last of several files cannot be written: its directory takes no new names.
 func TestAPatchThatFailsWhileItIsWrittenIsTakenBack(t *testing.T) {
 	t.Parallel()
