@@ -50,7 +50,6 @@ func TestEditRefusesWhatIsNotClear(t *testing.T) {
 	w.put("f", content)
 	w.put("crlf", "one\r\ntwo\r\n")
 	w.put("binary", "a\x00b")
-	w.put("blank", " \n")
 	w.put("big", strings.Repeat("y", 1001))
 	edit := func(file, old, new string) args {
 		return args{"file_path": file, "old_string": old, "new_string": new}
@@ -69,7 +68,6 @@ func TestEditRefusesWhatIsNotClear(t *testing.T) {
 		{edit("f", "PRINTLN(1)", "x"), []string{"line 2", "upper and lower case"}},
 		{edit("f", "printn(1)", "x"), []string{"nearest is line 2", "println(1)"}},
 		{edit("f", "nothing like it at all", "x"), []string{"read the file again"}},
-		{edit("blank", "x", "y"), []string{"the file is empty"}},
 		{edit("crlf", "one\r\r\ntwo", "y"), []string{"does not occur"}},
 		{edit("binary", "a", "b"), []string{"binary"}},
 		{edit("big", "y", "z"), []string{"1000 bytes", "bash"}},
@@ -82,6 +80,45 @@ func TestEditRefusesWhatIsNotClear(t *testing.T) {
 	if got := w.content("f"); got != content {
 		t.Errorf("changed to %q", got)
 	}
+}
+
+// What is said of a file in which a text is missing is true.
+func TestWhatIsSaidOfAMissingTextIsTrue(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t)
+	lines := ""
+	for i := range 30 {
+		lines += fmt.Sprintf("line %d\n", i)
+	}
+	for _, tc := range []struct{ content, tool, old, says string }{
+		{"", "edit_file", "x", "; the file is empty"},
+		{"\n\n \n", "edit_file", "x", "; it has only white space; read the file again"},
+		{strings.Repeat("\n", 1<<20) + "hello world\n", "edit_file", "hello  world", "; its first MiB has only white space; search the rest with grep"},
+		{strings.Repeat("q\n", 1<<19) + "hello world\n", "edit_file", "hello  world", "; no line of its first MiB is similar; search the rest with grep"},
+		{"hello worm\n" + strings.Repeat("q\n", 1<<19) + "hello world\n", "edit_file", "hello  world", "; the nearest of its first MiB is line 1: "},
+		{"hello\n", "edit_file", "something else", "; no line of it is similar; read the file again"},
+		{lines, "edit_file", strings.Replace(lines, "line 25", "row 25", 1), "; lines 1 to 20 contain its first 20 lines: "},
+		{strings.ReplaceAll(lines, "\n", "\r\n"), "edit_file", strings.Replace(lines, "line 25", "row 25", 1), "; lines 1 to 20 contain its first 20 lines: "},
+		{lines, "edit_file", "\t" + strings.Replace(lines, "line 25", "row 25", 1), "; lines 1 to 20 differ from its first 20 lines only in white space: "},
+		{"a\nb\n", "edit_file", "A\nb", "; lines 1 to 2 differ from it only in upper and lower case: "},
+		{"a\nb\n", "edit_file", "a\r\nb", "; lines 1 to 2 differ from it only in white space: "},
+		{"a\n", "edit_file", "\na", "; parts of line 1 differ from it only in white space: "},
+		{"xa\nby\n", "apply_patch", "a\nb", "; lines 1 to 2 contain it: "},
+		{"one\ntwo\n", "apply_patch", "one\n*** End of File", "is not at the end of the file; line 1 contains it: "},
+		{"foobar\n", "apply_patch", "foo", "; line 1 contains it: "},
+		{"", "apply_patch", "foo", "; the file is empty"},
+		{"\n", "apply_patch", "foo", "; it has only white space"},
+		{"one\n", "apply_patch", "", "; no line of it is similar"},
+	} {
+		w.put("f", tc.content)
+		a := args{"file_path": "f", "old_string": tc.old, "new_string": "new"}
+		if tc.tool == "apply_patch" {
+			a = patchOf("*** Update File: f", "@@", "-"+strings.ReplaceAll(tc.old, "\nb", "\n-b"))
+		}
+		w.refused(tc.tool, a, tc.says)
+	}
+	w.put("f", "a\nb\n")
+	w.refused("apply_patch", patchOf("*** Update File: f", "@@ b", "@@ a", "+x"), `does not follow line 2; line 1 contains it: "a"`)
 }
 
 // FuzzEdit verifies against a slow and obvious model that nothing but the

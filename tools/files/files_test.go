@@ -150,6 +150,7 @@ func TestReadReturnsExactlyTheContent(t *testing.T) {
 		"\tthree é": {"file_path": "a.txt", "offset": 4, "limit": 100},
 		"     2\ttwo\n     3\t\n[lines 2-3 of 4; continue with offset 4]\n": {"file_path": "a.txt", "offset": 2, "limit": 2, "numbered": true},
 		"two\n\n\tthree é": {"file_path": "a.txt", "offset": 2, "limit": nil, "encoding": "utf-8", "description": "why"},
+		"":                 {"file_path": "empty", "encoding": "base64"},
 		base64.StdEncoding.EncodeToString([]byte("two\n")): {"file_path": "a.txt", "offset": 2, "limit": 1, "encoding": "base64"},
 	} {
 		if got := w.run("read_file", a); got.Text != want || got.IsError {

@@ -188,5 +188,5 @@ func (f *patched) indexOne(sought string, from int) int {
 }
 
 func (f *patched) nearest(old []string) string {
-	return notFound([]byte(strings.Join(f.lines, "\n")), strings.Join(old, "\n"))
+	return notFound([]byte(f.folded[1:]), strings.Join(old, "\n"))
 }

@@ -13,33 +13,52 @@ import (
 // notFound describes what is most like a missing text. It inspects a bounded part.
 func notFound(content []byte, sought string) string {
 	const mostContent, mostLines = 1 << 20, 20
-	content = content[:min(len(content), mostContent)]
-	if len(bytes.TrimSpace(content)) == 0 {
+	part, next := "it", "read the file again"
+	if len(content) > mostContent {
+		content, part, next = content[:mostContent], "its first MiB", "search the rest with grep"
+	}
+	head, it := sought, "it"
+	if list := strings.SplitAfterN(sought, "\n", mostLines+1); len(list) > mostLines {
+		head, it = strings.Join(list[:mostLines], ""), fmt.Sprintf("its first %d lines", mostLines)
+	}
+	content = newFinder(content, sought).text
+	switch {
+	case len(content) == 0:
 		return "the file is empty"
+	case len(bytes.TrimSpace(content)) == 0:
+		return fmt.Sprintf("%s has only white space; %s", part, next)
 	}
 	lines := strings.Split(strings.ToValidUTF8(string(content), "\ufffd"), "\n")
-	wanted := strings.SplitN(strings.Trim(sought, "\r\n"), "\n", mostLines+1)
-	wanted = wanted[:min(len(wanted), mostLines)]
+	wanted := strings.Split(strings.Trim(head, "\r\n"), "\n")
+	if i := bytes.Index(content, []byte(head)); i >= 0 && strings.TrimSpace(head) != "" {
+		at, n := bytes.Count(content[:i], []byte("\n")), 1+strings.Count(strings.TrimSuffix(head, "\n"), "\n")
+		return fmt.Sprintf("%s %s: %s", lineRange(at, n, "line %d contains", "lines %d to %d contain"), it, quote(lines[at:at+n]))
+	}
 	for _, only := range []struct {
 		in   string
 		fold func(string) string
 	}{{"white space", withoutSpace}, {"upper and lower case", strings.ToLower}} {
 		if at := alike(lines, wanted, only.fold); at >= 0 {
-			return fmt.Sprintf("%s differ from it only in %s: %s", lineRange(at, len(wanted)), only.in, quote(lines[at:at+len(wanted)]))
+			where := lineRange(at, len(wanted), "parts of line %d differ", "lines %d to %d differ")
+			return fmt.Sprintf("%s from %s only in %s: %s", where, it, only.in, quote(lines[at:at+len(wanted)]))
 		}
 	}
 	first := slices.IndexFunc(wanted, func(line string) bool { return strings.TrimSpace(line) != "" })
-	if at := mostSimilar(lines, wanted[max(first, 0)]); at >= 0 {
-		return fmt.Sprintf("the nearest is line %d: %s", at+1, quote(lines[at:at+1]))
+	at := mostSimilar(lines, wanted[max(first, 0)])
+	switch {
+	case at < 0:
+		return fmt.Sprintf("no line of %s is similar; %s", part, next)
+	case part != "it":
+		return fmt.Sprintf("the nearest of %s is line %d: %s", part, at+1, quote(lines[at:at+1]))
 	}
-	return "no line of it is similar; read the file again"
+	return fmt.Sprintf("the nearest is line %d: %s", at+1, quote(lines[at:at+1]))
 }
 
-func lineRange(at, n int) string {
+func lineRange(at, n int, one, more string) string {
 	if n == 1 {
-		return fmt.Sprintf("parts of line %d", at+1)
+		return fmt.Sprintf(one, at+1)
 	}
-	return fmt.Sprintf("lines %d to %d", at+1, at+n)
+	return fmt.Sprintf(more, at+1, at+n)
 }
 
 func quote(lines []string) string {
@@ -65,14 +84,14 @@ func withoutSpace(s string) string {
 func alike(lines, wanted []string, fold func(string) string) int {
 	folded := make([]string, len(wanted))
 	for i, w := range wanted {
-		folded[i] = fold(strings.TrimSuffix(w, "\r"))
+		folded[i] = fold(w)
 	}
 	if strings.Join(folded, "") == "" {
 		return -1
 	}
 	run := make([]string, len(lines))
 	for i, line := range lines {
-		run[i] = fold(strings.TrimSuffix(line, "\r"))
+		run[i] = fold(line)
 	}
 	for at := 0; at+len(folded) <= len(run); at++ {
 		if len(folded) == 1 && strings.Contains(run[at], folded[0]) || slices.Equal(run[at:at+len(folded)], folded) {

@@ -105,10 +105,10 @@ func (r read) result(e excerpt) (tools.Result, error) {
 	}
 	result := tools.Result{File: f}
 	switch why := notText(e.text, false); {
-	case e.total == 0:
-		result.Text = "The file exists and is empty."
 	case r.base64:
 		result.Text = base64.StdEncoding.EncodeToString(e.text)
+	case e.total == 0:
+		result.Text = "The file exists and is empty."
 	case why != "":
 		return result, problem("encoding", "cannot read %s as text: %s", r.file.name(), why)
 	default:
