@@ -42,6 +42,7 @@ type document interface {
 }
 
 func parse(f Format, text string) (document, error) {
+	text = strings.TrimPrefix(text, bom)
 	switch f {
 	case TOML:
 		return parseTOML(text)
@@ -71,6 +72,7 @@ type Done struct {
 // Apply makes changes in a text and returns the new text and the changes that were needed.
 func Apply(f Format, text string, changes []Change) (string, []Done, error) {
 	var done []Done
+	text, back := plain(text)
 	for _, c := range changes {
 		d, err := parse(f, text)
 		if err != nil {
@@ -90,7 +92,7 @@ func Apply(f Format, text string, changes []Change) (string, []Done, error) {
 		}
 		text = next
 	}
-	return text, done, nil
+	return back(text), done, nil
 }
 
 func (o *Done) apply(f Format, d document, text, value string) (string, error) {
@@ -142,6 +144,7 @@ func (o *Done) findElement(f Format, d document, value string) (doc *jsonDocumen
 
 // Undo reverts changes, the latest first. kept lists settings that have another value now and stay.
 func Undo(f Format, text string, done []Done) (after string, kept []Path, err error) {
+	text, back := plain(text)
 	for i := len(done) - 1; i >= 0; i-- {
 		next, ok, err := done[i].undo(f, text)
 		if err != nil {
@@ -153,7 +156,7 @@ func Undo(f Format, text string, done []Done) (after string, kept []Path, err er
 		}
 		text = next
 	}
-	return text, kept, nil
+	return back(text), kept, nil
 }
 
 func (o *Done) undo(f Format, text string) (string, bool, error) {
@@ -300,12 +303,23 @@ func quote(s string) string {
 	return string(text)
 }
 
-// blankBOM replaces a byte order mark by as many spaces, so that offsets stay valid.
-func blankBOM(text string) string {
-	if rest, marked := strings.CutPrefix(text, "\ufeff"); marked {
-		return "   " + rest
+const bom = "\ufeff" // byte order mark
+
+// plain returns a text without byte order mark and, if all its lines end in "\r\n", with "\n" instead. back
+// reverts both.
+func plain(text string) (rest string, back func(string) string) {
+	rest, marked := strings.CutPrefix(text, bom)
+	ending := "\n"
+	if n := strings.Count(rest, "\r\n"); n > 0 && n == strings.Count(rest, "\n") {
+		ending = "\r\n"
 	}
-	return text
+	return strings.ReplaceAll(rest, ending, "\n"), func(after string) string {
+		after = strings.ReplaceAll(after, "\n", ending)
+		if marked {
+			after = bom + after
+		}
+		return after
+	}
 }
 
 func lineOf(text string, at int) string {

@@ -21,17 +21,16 @@ func TestSettingsAreChangedWhereTheyStand(t *testing.T) {
 		before, want string
 		changes      []Change
 	}{
-		"json, no file":         {JSON, "", "{\n  \"mcpServers\": {\n    \"toold\": {\n      \"args\": [\n        \"mcp\"\n      ],\n      \"command\": \"toold\"\n    }\n  }\n}\n", []Change{entry}},
-		"json, comments":        {JSON, "{\n\t// mine\n\t\"a\": 1, // one\n}\n", "{\n\t// mine\n\t\"a\": 1, // one\n\t\"permissions\": {\n\t\t\"deny\": [\n\t\t\t\"Bash\"\n\t\t]\n\t}\n}\n", []Change{deny}},
-		"json, comma":           {JSON, "{\n  \"a\": 1 // one\n}\n", "{\n  \"a\": 1, // one\n  \"b\": true\n}\n", []Change{{Path: Path{"b"}, Value: true}}},
-		"json, far comma":       {JSON, "{\n  \"a\": 1 /* one */ , // more\n}\n", "{\n  \"a\": 1 /* one */ , // more\n  \"b\": true\n}\n", []Change{{Path: Path{"b"}, Value: true}}},
-		"json, one line":        {JSON, `{"a": {"b": [1]}}`, `{"a": {"b": [1], "c": "x"}}`, []Change{{Path: Path{"a", "c"}, Value: "x"}}},
-		"json, list":            {JSON, `{"permissions": {"deny": ["WebFetch"]}}`, `{"permissions": {"deny": ["WebFetch", "Bash"]}}`, []Change{deny}},
-		"json, list lines":      {JSON, "{\n \"permissions\": {\n  \"deny\": [\n   \"A\"\n  ]\n }\n}\n", "{\n \"permissions\": {\n  \"deny\": [\n   \"A\",\n   \"Bash\"\n  ]\n }\n}\n", []Change{deny}},
-		"json, there":           {JSON, `{"permissions": {"deny": ["Bash"]}} // x`, `{"permissions": {"deny": ["Bash"]}} // x`, []Change{deny}},
-		"json, byte order mark": {JSON, "\ufeff{\"a\": 1}", "\ufeff{\"a\": 1, \"b\": true}", []Change{{Path: Path{"b"}, Value: true}}},
-		"json, another":         {JSON, `{"a": /* old */ "x"}`, `{"a": /* old */ false}`, []Change{{Path: Path{"a"}, Value: false}}},
-		"toml, no file":         {TOML, "", "sandbox_mode = \"workspace-write\"\napproval_policy = \"never\"\n", []Change{codex[1], codex[0]}},
+		"json, no file":    {JSON, "", "{\n  \"mcpServers\": {\n    \"toold\": {\n      \"args\": [\n        \"mcp\"\n      ],\n      \"command\": \"toold\"\n    }\n  }\n}\n", []Change{entry}},
+		"json, comments":   {JSON, "{\n\t// mine\n\t\"a\": 1, // one\n}\n", "{\n\t// mine\n\t\"a\": 1, // one\n\t\"permissions\": {\n\t\t\"deny\": [\n\t\t\t\"Bash\"\n\t\t]\n\t}\n}\n", []Change{deny}},
+		"json, comma":      {JSON, "{\n  \"a\": 1 // one\n}\n", "{\n  \"a\": 1, // one\n  \"b\": true\n}\n", []Change{{Path: Path{"b"}, Value: true}}},
+		"json, far comma":  {JSON, "{\n  \"a\": 1 /* one */ , // more\n}\n", "{\n  \"a\": 1 /* one */ , // more\n  \"b\": true\n}\n", []Change{{Path: Path{"b"}, Value: true}}},
+		"json, one line":   {JSON, `{"a": {"b": [1]}}`, `{"a": {"b": [1], "c": "x"}}`, []Change{{Path: Path{"a", "c"}, Value: "x"}}},
+		"json, list":       {JSON, `{"permissions": {"deny": ["WebFetch"]}}`, `{"permissions": {"deny": ["WebFetch", "Bash"]}}`, []Change{deny}},
+		"json, list lines": {JSON, "{\n \"permissions\": {\n  \"deny\": [\n   \"A\"\n  ]\n }\n}\n", "{\n \"permissions\": {\n  \"deny\": [\n   \"A\",\n   \"Bash\"\n  ]\n }\n}\n", []Change{deny}},
+		"json, there":      {JSON, `{"permissions": {"deny": ["Bash"]}} // x`, `{"permissions": {"deny": ["Bash"]}} // x`, []Change{deny}},
+		"json, another":    {JSON, `{"a": /* old */ "x"}`, `{"a": /* old */ false}`, []Change{{Path: Path{"a"}, Value: false}}},
+		"toml, no file":    {TOML, "", "sandbox_mode = \"workspace-write\"\napproval_policy = \"never\"\n", []Change{codex[1], codex[0]}},
 		"toml, comments": {
 			TOML, "# mine\nmodel = \"x\" # best\n\n[tui]\nsandbox_mode = 1\n", "# mine\nmodel = \"x\" # best\napproval_policy = \"never\"\nsandbox_mode = \"workspace-write\"\n\n[tui]\nsandbox_mode = 1\n", codex,
 		},
@@ -47,24 +46,40 @@ func TestSettingsAreChangedWhereTheyStand(t *testing.T) {
 		"yaml, there":       {YAML, "extensions:\n  toold:\n    cmd: toold\n    args:\n    - mcp\n    - 'a: b'\n", "extensions:\n  toold:\n    cmd: toold\n    args:\n    - mcp\n    - 'a: b'\n", goose[1:]},
 		"yaml, list first":  {YAML, "---\nl:\n- a\n- b: c\n\"q k\": 'x'\n", "---\nl:\n- a\n- b: c\n\"q k\": 'x'\nextensions:\n  developer:\n    enabled: false\n", goose[:1]},
 	} {
-		got, done, err := Apply(c.format, c.before, c.changes)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
+		stands(t, name, c.format, c.before, c.want, c.changes)
+		stands(t, name+", byte order mark", c.format, "\ufeff"+c.before, "\ufeff"+c.want, c.changes)
+		if crlf := strings.NewReplacer("\n", "\r\n"); strings.Contains(c.before, "\n") {
+			stands(t, name+", CRLF", c.format, crlf.Replace(c.before), crlf.Replace(c.want), c.changes)
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-		if again, more, err := Apply(c.format, got, c.changes); again != got || len(more) != 0 || err != nil {
-			t.Errorf("%s: a second time it is %q, %v, %v", name, again, more, err)
-		}
-		back, kept, err := Undo(c.format, got, done)
-		if err != nil || len(kept) > 0 {
-			t.Errorf("%s: undo: kept %v, %v", name, kept, err)
-		}
-		if strings.Join(strings.Fields(strings.ReplaceAll(back, ",", " ")), " ") != strings.Join(strings.Fields(strings.ReplaceAll(c.before, ",", " ")), " ") && c.before != "" {
-			t.Errorf("%s: undo left %q of %q", name, back, c.before)
-		}
+	}
+}
+
+// stands makes changes, makes them again, which changes nothing, and undoes them.
+func stands(t *testing.T, name string, format Format, before, want string, changes []Change) {
+	t.Helper()
+	got, done, err := Apply(format, before, changes)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: %s", name, diff)
+	}
+	if again, more, err := Apply(format, got, changes); again != got || len(more) != 0 || err != nil {
+		t.Errorf("%s: a second time it is %q, %v, %v", name, again, more, err)
+	}
+	back, kept, err := Undo(format, got, done)
+	if err != nil || len(kept) > 0 {
+		t.Errorf("%s: undo: kept %v, %v", name, kept, err)
+	}
+	words := func(text string) string {
+		return strings.Join(strings.Fields(strings.NewReplacer(",", " ", "\ufeff", "").Replace(text)), " ")
+	}
+	if words(back) != words(before) && words(before) != "" || strings.Contains(back, "\ufeff") != strings.Contains(before, "\ufeff") {
+		t.Errorf("%s: undo left %q of %q", name, back, before)
+	}
+	if strings.Count(before, "\n") > 0 && strings.Contains(before, "\r") != strings.Contains(back, "\r") {
+		t.Errorf("%s: undo left %q of %q", name, back, before)
 	}
 }
 

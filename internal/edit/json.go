@@ -26,7 +26,7 @@ func parseJSON(text string) (document, error) {
 	if strict.TooDeep([]byte(text), maxDepth) {
 		return nil, errors.New("it is nested too deep")
 	}
-	root, err := hujson.Parse([]byte(blankBOM(text) + "\n")) // a comment may end the file
+	root, err := hujson.Parse([]byte(text + "\n")) // a comment may end the file
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
 	}

@@ -30,9 +30,10 @@ type tomlKey struct {
 }
 
 func parseTOML(text string) (*tomlDocument, error) {
+	text = strings.TrimPrefix(text, bom)
 	d := &tomlDocument{text: text, tables: []*tomlTable{{}}}
 	var p unstable.Parser
-	p.Reset(slices.Clip([]byte(blankBOM(text)))) // the parser locates faults by the buffer's address
+	p.Reset(slices.Clip([]byte(text))) // the parser locates faults by the buffer's address
 	for p.NextExpression() {
 		e := p.Expression()
 		var path Path
