@@ -13,7 +13,7 @@ import (
 // Complete sets every derived field: ids, date and mirrored values. Status "success" counts only
 // without a sign of failure; invalid UTF-8 becomes U+FFFD.
 func (r ToolReturn) Complete() ToolReturn {
-	r.MessageType, r.Name = "tool_return_message", r.ToolName
+	r.MessageType, r.Name = returnType, r.ToolName
 	r.ID, r.OTID = cmp.Or(r.ID, NewID("message")), cmp.Or(r.OTID, NewID("otid"))
 	r.Date = cmp.Or(r.Date, date(time.Time{}))
 	r.ToolReturn = strings.ToValidUTF8(r.Result, "\ufffd")
@@ -101,7 +101,8 @@ type Denial struct {
 }
 
 const (
-	returnBegins = `{"message_type":"tool_return_message",`
+	returnType   = "tool_return_message"
+	returnBegins = `{"message_type":"` + returnType + `",`
 	mirrorBegins = `,"result":`
 )
 
@@ -144,10 +145,14 @@ func (record Record) Whole() []byte {
 	return frame
 }
 
-// Return decodes a recorded return or its frame.
+// Return decodes a recorded return or its frame. It fails for anything else, as the note in place of
+// a lost return.
 func (record Record) Return() (r ToolReturn, err error) {
 	if err := json.Unmarshal(record, &r); err != nil {
 		return ToolReturn{}, err
+	}
+	if r.MessageType != returnType {
+		return ToolReturn{}, fmt.Errorf("it is no return: %.200s", record)
 	}
 	if r.ToolReturns == nil && r.Result == "" {
 		r.mirror()

@@ -91,7 +91,7 @@ func byteEdits(t *testing.T, original string) map[string]func(t *testing.T, dir 
 // Texts that the journal keeps in files of their own.
 var (
 	largeArguments = `{"command":"` + strings.Repeat("a", 70_000) + `"}`
-	largeResult    = `{"result":"` + strings.Repeat("r", 80_000) + `"}`
+	largeResult    = `{"message_type":"tool_return_message","result":"` + strings.Repeat("r", 80_000) + `"}`
 )
 
 // blobPath is where the journal keeps a text.

@@ -2,6 +2,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,7 +65,8 @@ type Call struct {
 	DeliveredAt  string              `json:"delivered_at,omitempty"`
 	Messages     []Message           `json:"messages,omitempty"` // other than request and return
 	Decision     *message.Decision   `json:"decision"`           // null: undecided
-	Return       *message.ToolReturn `json:"return"`             // null: none yet
+	Return       *message.ToolReturn `json:"return"`             // null: none yet, or lost
+	Lost         string              `json:"lost,omitempty"`     // why a text of it cannot be read
 }
 
 // Show prints the calls with an id.
@@ -77,7 +79,7 @@ func Show(ctx context.Context, c console.Console, log *journal.Journal, id strin
 		s, failed := shown(rec, rec.Arguments)
 		if failed == nil {
 			s.Messages, failed = messagesAbout(ctx, log, rec)
-			failed = errors.Join(c.Print(s, s.String()), failed)
+			failed = errors.Join(c.Print(s, s.String()), failed, rec.Lost)
 		}
 		err = errors.Join(err, failed)
 	}
@@ -90,6 +92,7 @@ func messagesAbout(ctx context.Context, log *journal.Journal, rec journal.Record
 		MessageTypes: []string{"approval_response_message", "connection_decision"},
 	})
 	for _, m := range page.Messages {
+		err = cmp.Or(err, m.Lost)
 		list = append(list, Message{m.Seq, message.Instant(m.Time), m.Direction, m.Client, m.Body})
 	}
 	return list, err
@@ -106,12 +109,17 @@ func shown(rec journal.Record, arguments []byte) (Call, error) {
 	if s.Decision, err = Decided(rec); err != nil {
 		return s, err
 	}
-	if len(rec.Result) > 0 {
-		ret, err := message.Record(rec.Result).Return()
-		if err != nil {
-			return s, fmt.Errorf("cannot read the return of %q: %w", rec.ID, err)
-		}
+	if rec.Lost != nil {
+		s.Lost = rec.Lost.Error()
+	}
+	if len(rec.Result) == 0 {
+		return s, nil
+	}
+	ret, err := message.Record(rec.Result).Return()
+	if err == nil {
 		s.Return = &ret
+	} else if rec.Lost == nil {
+		return s, fmt.Errorf("cannot read the return of %q: %w", rec.ID, err)
 	}
 	return s, nil
 }
@@ -153,6 +161,7 @@ func (s Call) String() string {
 	for _, m := range s.Messages {
 		line("message", m.Time+"  "+string(m.Message))
 	}
+	line("lost", s.Lost)
 	r := s.Return
 	if r == nil {
 		line("state", string(s.State))

@@ -90,7 +90,7 @@ func (d *Dispatcher) replay(c *Call, rec journal.Record) Final {
 	}
 	ret, err := message.Record(rec.Result).Return()
 	if err != nil {
-		return Final{Err: about(c.ID, message.InternalError.Errorf("the recorded return of tool call %q cannot be read: %v", c.ID, err))}
+		return Final{Err: about(c.ID, message.InternalError.Errorf("the recorded return of tool call %q cannot be read: %v. It does not run again: look at what it changed, and use a new id", c.ID, err))}
 	}
 	ret.Replayed = true
 	return Final{Return: &ret, Background: d.backgroundOf(c, &ret)}

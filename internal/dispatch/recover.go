@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -105,7 +106,7 @@ func (c *Call) keeping() string {
 
 // waits reports whether a kept call has not begun.
 func waits(r *journal.Record) bool {
-	return r.Kept != "" && r.State != journal.Intended && r.State != journal.Running
+	return r.Kept != "" && slices.Contains([]journal.State{journal.Received, journal.Waiting, journal.Decided}, r.State)
 }
 
 // goOn continues an earlier daemon's call, by the current policy; nil if it cannot.

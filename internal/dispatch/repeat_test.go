@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -125,5 +127,47 @@ func TestACallThatRanInTheLastDaemonIsFound(t *testing.T) {
 	must(t, os.Rename(filepath.Join(old.dir, "journal", "00000001.log"), filepath.Join(old.dir, "away")))
 	if again := b.call(t, "call_1", `{}`); again.Return == nil || again.Return.ID != first.Return.ID {
 		t.Errorf("got %+v, want a replay of %+v", again.Return, first.Return)
+	}
+}
+
+// TestARepeatWhoseReturnIsLostSaysSo: neither runs it again nor makes up a return.
+func TestARepeatWhoseReturnIsLostSaysSo(t *testing.T) {
+	t.Parallel()
+	l := newLives(t)
+	b := l.next(t, policy.Allow, nil)
+	b.tool.run = func(context.Context, tools.IO) tools.Result {
+		return tools.Result{Text: "done", Diff: strings.Repeat("+ a line\n", 10000)}
+	}
+	if first := b.call(t, "call_1", `{}`); first.Return == nil || first.Return.Status != "success" {
+		t.Fatalf("got %+v", first)
+	}
+	halt(t, b)
+	blobs, err := filepath.Glob(filepath.Join(l.dir, "journal", "blobs", "*", "*"))
+	if err != nil || len(blobs) != 1 {
+		t.Fatalf("%q, %v", blobs, err)
+	}
+	must(t, os.Remove(blobs[0]))
+
+	b = l.next(t, policy.Allow, nil)
+	again := b.call(t, "call_1", `{}`)
+	if e := again.Err; again.Return != nil || e == nil || e.Type != message.InternalError || e.CallID != "call_1" || !strings.Contains(e.Message, "removed or changed") {
+		t.Errorf("got %+v, %+v", again.Return, e)
+	}
+	if n := l.ran(); n != 1 {
+		t.Errorf("the tool ran %d times", n)
+	}
+	rec, err := b.journal.FindAny(t.Context(), "call_1")
+	must(t, err)
+	if s := newEndedCall(rec).Status(); s.End != "no return that can be read" {
+		t.Errorf("it is listed as %+v", s)
+	}
+	page, err := b.journal.List(t.Context(), journal.Query{CallID: "call_1", MessageTypes: []string{"tool_return_message"}})
+	if err != nil || len(page.Messages) != 1 || !errors.Is(page.Messages[0].Lost, journal.ErrTampered) {
+		t.Fatalf("listed %+v, %v", page.Messages, err)
+	}
+	for _, has := range []string{page.Messages[0].ID, `"call_1"`, `"lost"`, `"tool_return_message"`} {
+		if !strings.Contains(string(page.Messages[0].Body), has) {
+			t.Errorf("%s is not in %s", has, page.Messages[0].Body)
+		}
 	}
 }

@@ -142,20 +142,28 @@ func decode(body []byte, e event, fetch func(chain.Hash, int64) ([]byte, error))
 type texts struct {
 	dir    chain.Dir
 	strict bool
+	lost   func(error) // hears of what is replaced; may be nil
 }
 
 // lostText replaces a blob that was removed or changed.
-const lostText = `{"lost":"this text was removed or changed in the files of toold; toold audit verify names the call"}`
+const (
+	lostText = `{"lost":"` + lostNote + `"}`
+	lostNote = "this text was removed or changed in the files of toold; toold audit verify names the call"
+)
 
 func (t texts) of(segment uint32) func(chain.Hash, int64) ([]byte, error) {
 	return func(h chain.Hash, size int64) ([]byte, error) {
 		text, err := chain.ReadBlob(t.dir, segment, h, size)
-		switch lost := errors.Is(err, chain.ErrBlob); {
-		case lost && t.strict:
-			return nil, fmt.Errorf("the text %x of %d bytes is kept beside it: %w", h[:], size, err)
-		case lost:
-			return []byte(lostText), nil
+		if !errors.Is(err, chain.ErrBlob) {
+			return text, err
 		}
-		return text, err
+		err = fmt.Errorf("the text %x of %d bytes is kept beside it: %w", h[:], size, err)
+		if t.strict {
+			return nil, err
+		}
+		if t.lost != nil {
+			t.lost(err)
+		}
+		return []byte(lostText), nil
 	}
 }

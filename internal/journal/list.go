@@ -1,12 +1,17 @@
 package journal
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/message"
 )
 
 // pageBytes limits the bodies of a page, since each slow client may have such a page waiting.
@@ -198,6 +203,29 @@ func (r *messageReader) read(at foundMessage) (m placed, err error) {
 	if err != nil {
 		return m, err
 	}
+	missing := r.v.missing
+	m, err = r.message(at, e, rec)
+	if err == nil && missing != nil && bytes.Contains(m.Body, []byte(lostText)) {
+		m.Lost = missing
+		err = m.note()
+	}
+	return m, err
+}
+
+// note replaces a body that has no fields without its lost text.
+func (m *Message) note() (err error) {
+	if !bytes.HasPrefix(m.Body, []byte(lostText)) && json.Valid(m.Body) {
+		return nil
+	}
+	fields := map[string]any{"id": m.ID, "seq_id": m.Seq, "date": m.Time, "message_type": m.Type, "tool_call_id": m.CallID, "lost": lostNote}
+	if m.Type == returnType {
+		fields["status"], fields["tool_return"] = m.Status, lostNote
+	}
+	m.Body, err = message.Encode(fields)
+	return err
+}
+
+func (r *messageReader) message(at foundMessage, e event, rec chain.Record) (m placed, err error) {
 	switch e := e.(type) {
 	case *callEvent:
 		if at.seq == e.request.seq {

@@ -21,8 +21,9 @@ type view struct {
 	log   *chain.Reader
 	lent  *newest // by the index; may be nil
 
-	lists bool  // continue despite unreadable records
-	lost  error // first error then
+	lists   bool  // continue despite unreadable records
+	lost    error // first error then
+	missing error // why texts of the last event are replaced by lostText; nil: none
 }
 
 func (x *index) view() *view {
@@ -276,11 +277,13 @@ func (v *view) record(k Key) (Record, error) {
 	}
 	t := newTable()
 	var arguments []byte
+	var lost error
 	for _, p := range places {
 		e, rec, err := v.event(p)
 		if err != nil {
 			return Record{}, err
 		}
+		lost = cmp.Or(lost, v.missing)
 		of := callOf(e)
 		if call, is := e.(*callEvent); is {
 			of, arguments = Key(call.key), call.call.Arguments
@@ -297,14 +300,17 @@ func (v *view) record(k Key) (Record, error) {
 	case known == nil:
 		return Record{}, ErrNotFound
 	}
-	known.Arguments = arguments
+	known.Arguments, known.Lost = arguments, lost
 	return known.Record, nil
 }
 
 // event reads a record. The error is ErrNotFound only if the index knows of its removal.
 func (v *view) event(p place) (e event, rec chain.Record, err error) {
+	v.missing = nil
 	if rec, err = v.log.Record(p.segment, p.at); err == nil {
-		e, err = decodeRecord(rec, v.x.texts)
+		e, err = decodeRecord(rec, texts{dir: v.x.log, lost: func(err error) {
+			v.missing = tampered("a text of record number %d is lost: %v", rec.Number, err)
+		}})
 	}
 	if errors.Is(err, chain.ErrNoMark) && int64(p.segment) < v.x.begin() {
 		err = ErrNotFound

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,12 +18,13 @@ func (ss *session) listMessages(m *message.ListMessages) {
 	if !ss.may("read the journal", "", Agent, Observer, Approver, Admin) {
 		return
 	}
-	page, e := ss.srv.list(context.Background(), ss.client(), m)
+	page, _, e := ss.srv.list(context.Background(), ss.client(), m)
 	ss.answered(page, e)
 }
 
-// list reads a page of the journal. An empty client sees all clients' messages.
-func (s *Server) list(ctx context.Context, client string, m *message.ListMessages) (message.Messages, *message.Error) {
+// list reads a page of the journal. An empty client sees all clients' messages. unread is why messages
+// are missing; nil: none.
+func (s *Server) list(ctx context.Context, client string, m *message.ListMessages) (answer message.Messages, unread error, e *message.Error) {
 	page, err := s.opt.Journal.List(ctx, journal.Query{
 		Before: m.Before, After: m.After, Limit: m.Limit, Ascending: m.Order == "asc", Client: client,
 		AgentID: m.AgentID, ConversationID: m.ConversationID, RunID: m.RunID, StepID: m.StepID,
@@ -30,21 +32,23 @@ func (s *Server) list(ctx context.Context, client string, m *message.ListMessage
 	})
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
-		return message.Messages{}, message.NotFound.Errorf("no message has the id of this cursor; take before and after from messages you have listed")
+		return answer, err, message.NotFound.Errorf("no message has the id of this cursor; take before and after from messages you have listed")
 	case err != nil && len(page.Messages) == 0:
-		return message.Messages{}, message.InternalError.Errorf("the journal cannot be read: %v", err)
+		return answer, err, message.InternalError.Errorf("the journal cannot be read: %v", err)
 	}
-	answer := message.Messages{
+	answer = message.Messages{
 		MessageType: "messages", RequestID: m.RequestID, Messages: []json.RawMessage{},
 		HasMore: page.HasMore, NextBefore: page.NextBefore, NextAfter: page.NextAfter,
 	}
+	lost := err
 	for _, row := range page.Messages {
+		lost = cmp.Or(lost, row.Lost)
 		answer.Messages = append(answer.Messages, message.Record(row.Body).Listed())
 	}
-	if err != nil {
-		answer.Lost = err.Error()
+	if lost != nil {
+		answer.Lost = lost.Error()
 	}
-	return answer, nil
+	return answer, err, nil
 }
 
 func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request, _ Token) {
@@ -79,7 +83,7 @@ func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request, token Tok
 		writeJSON(w, http.StatusBadRequest, e)
 		return
 	}
-	page, e := s.list(r.Context(), (&session{token: token}).client(), m)
+	page, _, e := s.list(r.Context(), (&session{token: token}).client(), m)
 	if e != nil {
 		writeJSON(w, statusOfError(e), e)
 		return
@@ -153,9 +157,9 @@ func (s *Server) history(r *http.Request, token Token, m *message.ListMessages) 
 	list = []json.RawMessage{}
 	for size, left := 0, m.Limit; ; {
 		m.Limit = left
-		page, e := s.list(r.Context(), (&session{token: token}).client(), m)
-		if e == nil && page.Lost != "" { // no field of the answer can report it
-			e = message.InternalError.Errorf("the journal cannot be read: %s", page.Lost)
+		page, unread, e := s.list(r.Context(), (&session{token: token}).client(), m)
+		if e == nil && unread != nil { // no field of the answer can report it
+			e = message.InternalError.Errorf("the journal cannot be read: %v", unread)
 		}
 		if e != nil {
 			return nil, e
