@@ -45,3 +45,20 @@ func TestALostTextIsShownAsLost(t *testing.T) {
 		}
 	}
 }
+
+// What is left of a damaged journal is printed, and is not given for all of it.
+func TestADamagedJournalIsNotPrintedAsAllOfIt(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	recordedCalls(t, dir, "bob")
+	noError(t, os.Remove(filepath.Join(dir, headFile)))
+	for args, want := range map[string]string{
+		"log": "audit accept", "log --json": "audit accept", "show none": "no call", "audit export": "audit accept",
+		"audit export --to " + filepath.Join(t.TempDir(), "export"): "audit accept",
+	} {
+		code, text := printed(t, dir, strings.Fields(args)...)
+		if code != console.ExitTampered || !strings.Contains(text, want) || !strings.Contains(text, "audit verify") {
+			t.Errorf("%s: code %d, %.500s", args, code, text)
+		}
+	}
+}

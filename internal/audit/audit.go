@@ -72,8 +72,8 @@ type Call struct {
 // Show prints the calls with an id.
 func Show(ctx context.Context, c console.Console, log *journal.Journal, id string) error {
 	calls, err := log.Select(ctx, journal.CallQuery{ID: id, Ascending: true, Limit: math.MaxInt32})
-	if err == nil && len(calls) == 0 {
-		err = fmt.Errorf("the journal has no call %q; toold log lists what it has", id)
+	if len(calls) == 0 {
+		err = errors.Join(fmt.Errorf("the journal has no call %q; toold log lists what it has", id), err)
 	}
 	for _, rec := range calls {
 		s, failed := shown(rec, rec.Arguments)

@@ -174,6 +174,9 @@ func (d *Daemon) openJournal(ctx context.Context) error {
 	if d.journal, err = journal.Open(ctx, d.Config.StateDir, journal.Self()); err != nil {
 		return err
 	}
+	if err := d.journal.Ready(); err != nil {
+		d.Log.Error("no call can be recorded, and none is taken", zap.Error(err))
+	}
 	d.pruner = newPruner(d.Config, d.journal)
 	return d.openStore()
 }

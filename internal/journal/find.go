@@ -38,16 +38,21 @@ func (j *Journal) latest(ctx context.Context, column int, hash uint32, fits func
 }
 
 // query lets do read the records, and again if another process removed some meanwhile. The error is
-// ErrBusy if another process writes for long, because earlier records of it may be missing.
+// ErrBusy if another process writes for long, because earlier records of it may be missing. If the
+// log cannot be read, it is why, after a listing of what was read before, and instead of ErrNotFound.
 func (j *Journal) query(do func(*view) error) error {
 	for {
-		if err := j.write.look(); errors.Is(err, ErrBusy) {
-			return err
-		} // otherwise use what was read before
+		unread := j.write.look()
+		if errors.Is(unread, ErrBusy) {
+			return unread
+		}
 		begins := j.index.begin()
 		v := j.index.view()
 		err := do(v)
 		v.close()
+		if unread != nil && (err == nil && v.lists || errors.Is(err, ErrNotFound)) {
+			err = unread
+		}
 		if !errors.Is(err, chain.ErrNoMark) || j.write.look() != nil || j.index.begin() == begins {
 			return err
 		}

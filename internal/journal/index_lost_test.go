@@ -19,15 +19,21 @@ import (
 // long opens a journal of many segments and chunks, whose calls are old-0 to old-99.
 func long(t *testing.T, dir string) *Journal {
 	t.Helper()
+	j := openLong(t, dir)
+	lived(t, j, "old", 100)
+	j.settle()
+	j.settle() // drops the calls from the table
+	return j
+}
+
+func openLong(t *testing.T, dir string) *Journal {
+	t.Helper()
 	j, err := open(t.Context(), dir, Self(), func(dir string) (files, error) {
 		f, err := openFiles(dir)
 		f.segment, f.chunk = 8<<10, 16
 		return f, err
 	})
 	must(t, err)
-	lived(t, j, "old", 100)
-	j.settle()
-	j.settle() // drops the calls from the table
 	return j
 }
 
