@@ -158,8 +158,8 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 	}
 	d.admit(c)
 	var refused *refusal
-	if c.earlyCancel = d.earlyCancels.take(c.client, c.ID, c.req.Item); c.earlyCancel != "" {
-		refused = &refusal{message.Cancelled, "the call was cancelled before it came; nothing of it ran"}
+	if c.earlyCancel = d.earlyCancels.first(c.client, c.ID, c.req.Item); c.earlyCancel != "" {
+		refused = &refusal{message.Cancelled, "the call was cancelled before it came, so it did not run"}
 	} else if tooMany := cmp.Or(s.TooMany, d.crowded()); tooMany != "" {
 		refused = &refusal{message.TooManyCalls, tooMany + "; nothing ran. Wait for returns before you send more, and send this one again under a new id"}
 	}

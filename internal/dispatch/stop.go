@@ -104,19 +104,24 @@ func (f earlyCancels) add(client, id string) {
 	f[client] = ids
 }
 
-// take removes the first of some ids that was cancelled, and returns it; "" if none was.
-func (f earlyCancels) take(client string, ids ...string) string {
+// first returns the first of some ids that was cancelled; "" if none was.
+func (f earlyCancels) first(client string, ids ...string) string {
 	for _, id := range ids {
-		if i := slices.Index(f[client], id); i >= 0 {
-			f[client] = slices.Delete(f[client], i, i+1)
+		if slices.Contains(f[client], id) {
 			return id
 		}
 	}
 	return ""
 }
 
-// CancelEarly cancels a call that has not arrived: it will not run. It returns false if the id is
-// used already, or the cancel cannot be recorded.
+func (f earlyCancels) remove(client, id string) {
+	if i := slices.Index(f[client], id); i >= 0 {
+		f[client] = slices.Delete(f[client], i, i+1)
+	}
+}
+
+// CancelEarly cancels a call that has not arrived, or the parts of an item that have not: they will not run. It
+// returns false if the id is used already, or the cancel cannot be recorded.
 func (d *Dispatcher) CancelEarly(ctx context.Context, client, id string) bool {
 	cancelled, err := d.opt.Journal.Fence(context.WithoutCancel(ctx), client, id, maxEarlyCancels)
 	if err != nil {
@@ -139,15 +144,16 @@ func (d *Dispatcher) CancelEarly(ctx context.Context, client, id string) bool {
 	return true
 }
 
-// takeEarlyCancel removes the cancel of an answered call, unless the answer is unrecorded: the call
-// may be repeated.
+// takeEarlyCancel removes the cancel of an answered call, unless it still has a call to stop: the answer is
+// unrecorded, so the call may be repeated, or it is an earlier part of the cancelled item, which ran before.
 func (d *Dispatcher) takeEarlyCancel(c *Call) {
-	if c.lost != nil {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.earlyCancels.add(c.client, c.earlyCancel)
+	ranBefore := c.known != nil && c.earlyCancel != c.ID
+	if c.lost != nil || ranBefore {
 		return
 	}
+	d.mu.Lock()
+	d.earlyCancels.remove(c.client, c.earlyCancel)
+	d.mu.Unlock()
 	d.opt.Journal.Unfence(c.client, c.earlyCancel, func(err error) {
 		d.opt.Log.Warn("cannot journal the end of an early cancel", zap.String("call", c.ID), zap.Error(err))
 	})

@@ -112,7 +112,7 @@ func TestACallWhoseCancelCannotBeRecordedStaysFenced(t *testing.T) {
 	if b.CancelEarly(t.Context(), "agent", "call_2") {
 		t.Error("a fence is promised that no journal has")
 	}
-	if b.earlyCancels.take("agent", "call_1") == "" {
+	if b.earlyCancels.first("agent", "call_1") == "" {
 		t.Error("the fence is gone")
 	}
 }
@@ -123,9 +123,10 @@ func TestFencesAreBounded(t *testing.T) {
 		f.add("agent", fmt.Sprint(i))
 	}
 	for _, x := range []struct{ client, id, want string }{{"agent", "0", ""}, {"agent", "1", "1"}, {"agent", "1", ""}, {"other", "2", ""}} {
-		if got := f.take(x.client, x.id); got != x.want {
-			t.Errorf("%s takes %s: %q, want %q", x.client, x.id, got, x.want)
+		if got := f.first(x.client, x.id); got != x.want {
+			t.Errorf("%s has %s: %q, want %q", x.client, x.id, got, x.want)
 		}
+		f.remove(x.client, x.id)
 	}
 }
 
