@@ -1,6 +1,8 @@
 package message
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -132,8 +134,22 @@ func (d *Decoder) shellCall(x *decoding) {
 		return
 	}
 	request := w.emit(d, x, OpenAIShell, w.commands(first, "")...)
-	request.Most, request.Item = w.Action.MaxOutput, first.ID
+	request.Most, request.Item, request.Work = w.Action.MaxOutput, first.ID, workOf(request.Calls)
 }
+
+func workOf(calls []ToolCall) string {
+	h := sha256.New()
+	for _, call := range calls {
+		fmt.Fprintf(h, "%d %s", len(call.Arguments), call.Arguments)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// ItemOf returns the item of which a call with this id is a part, if it is one.
+func ItemOf(id string) string { return id[:max(strings.LastIndexByte(id, '#'), 0)] }
+
+// FirstPart returns the id of the first part of an item.
+func FirstPart(item string) string { return partID(item, 1) }
 
 func partID(item string, n int) string { return fmt.Sprintf("%s#%d", item, n) }
 

@@ -32,6 +32,7 @@ type Request struct {
 	Origin
 	Calls []ToolCall
 	Item  string          // if set, the calls are parts of this item: run in order, answered together
+	Work  string          // of an item: the same for the same commands
 	Most  *int64          // characters of each stream in the answer; nil: all
 	Frame json.RawMessage // the frame, or the collected fragments, for the journal
 }

@@ -3,6 +3,8 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -82,7 +84,7 @@ func notJournalled(err error, recorded bool) *refusal {
 }
 
 func (d *Dispatcher) replay(c *Call, rec journal.Record) Final {
-	if rec.ArgsHash != c.hash {
+	if rec.ArgsHash != c.argsHash() {
 		return Final{Err: about(c.ID, message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, otherArguments))}
 	}
 	if len(rec.Result) == 0 {
@@ -94,4 +96,41 @@ func (d *Dispatcher) replay(c *Call, rec journal.Record) Final {
 	}
 	ret.Replayed = true
 	return Final{Return: &ret, Background: d.backgroundOf(c, &ret)}
+}
+
+// partMark is in the recorded hash of an item's part, before that of all its work.
+const partMark = "/"
+
+// argsHash is the recorded hash: that of tool and arguments, and of a part that of the item, too.
+func (c *Call) argsHash() string {
+	if c.req.Item == "" {
+		return c.hash
+	}
+	return c.hash + partMark + c.req.Work
+}
+
+// namesake is the key of a call that must not exist beside this one: a shell_call has one id, whether it is one call
+// or an item of several.
+func (c *Call) namesake() Key {
+	id := c.req.Item
+	if id == "" {
+		id = message.FirstPart(c.ID)
+	}
+	return Key{c.key.Client, c.key.Agent, id}
+}
+
+// findNamesake refuses a call if its namesake is recorded.
+func (d *Dispatcher) findNamesake(c *Call) *refusal {
+	key := c.namesake()
+	rec, err := d.opt.Journal.FindAs(context.Background(), key.Client, key.Agent, key.ID)
+	isPart := strings.Contains(rec.ArgsHash, partMark)
+	switch {
+	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrBusy): // busy: nothing can be recorded, so nothing runs
+		return nil
+	case err != nil:
+		return d.taken(c, rec, false, fmt.Errorf("%w: %v", journal.ErrUnknown, err))
+	case c.req.Item != "" || isPart:
+		return d.taken(c, rec, false, nil)
+	}
+	return nil
 }

@@ -145,10 +145,14 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 	d.mu.Lock()
 	if running, ok := d.calls[c.key]; ok {
 		d.mu.Unlock()
-		if running.hash != c.hash {
+		if running.argsHash() != c.argsHash() {
 			return refuseDuplicate(c, s.Wake, otherArguments)
 		}
 		return running.Watch(s.Wake)
+	}
+	if other := d.calls[c.namesake()]; other != nil && (c.req.Item != "" || other.req.Item != "") {
+		d.mu.Unlock()
+		return refuseDuplicate(c, s.Wake, otherArguments)
 	}
 	if d.stopping {
 		d.mu.Unlock()
@@ -178,7 +182,7 @@ func (d *Dispatcher) stoppingAnswer(c *Call) Final {
 		return Final{Return: d.unrecorded(c, refusal{message.Shutdown, "toold is stopping and takes no call. Send it again with the same id when toold is back: if it has run, it does not run twice"})}
 	case err != nil:
 		return Final{Err: about(c.ID, message.InternalError.Errorf("toold is stopping, and the journal cannot be read: %v. Send tool call %q again with the same id when toold is back: if it has run, it does not run twice", err, c.ID))}
-	case rec.ArgsHash == c.hash && waits(&rec) && d.returnOf(rec) == nil:
+	case rec.ArgsHash == c.argsHash() && waits(&rec) && d.returnOf(rec) == nil:
 		return Final{Kept: true}
 	}
 	return d.replay(c, rec)

@@ -58,8 +58,9 @@ type recorded struct {
 }
 
 func eventOf(rec journal.Record) check.Event {
+	hash, _, _ := strings.Cut(rec.ArgsHash, partMark)
 	return check.Event{
-		ID: rec.ID, Client: rec.Client, Agent: rec.AgentID, Hash: rec.ArgsHash, At: rec.ReceivedAt,
+		ID: rec.ID, Client: rec.Client, Agent: rec.AgentID, Hash: hash, At: rec.ReceivedAt,
 		ByPerson: rec.Decision.By == "person" || rec.Decision.By == "beforehand",
 		Allowed:  rec.Decision.Action == policy.Allow.String(),
 		Altered:  rec.Decision.Widened != "" || edited(rec),

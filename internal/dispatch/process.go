@@ -35,6 +35,9 @@ func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 	defer c.stop(nil)
 	defer c.leaveWorkspace()
 	defer func() { c.escalation.Close() }()
+	if refused == nil && c.again == nil && c.Dialect == message.OpenAIShell {
+		refused = d.findNamesake(c)
+	}
 	if refused != nil {
 		d.notWaiting()
 		d.answer(c, outcome{refused: refused, cause: causeOf(ctx, refused.kind)})

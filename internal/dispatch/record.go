@@ -22,7 +22,7 @@ func (d *Dispatcher) journalled(c *Call) journal.Call {
 		AgentID: c.req.AgentID, ConversationID: c.req.ConversationID, RunID: c.req.RunID, StepID: c.req.StepID,
 		GroupID: c.req.GroupID, SenderID: c.req.SenderID, Workspace: root,
 		OTID: c.req.OTID, RequestID: c.req.ID, Dialect: string(c.Dialect),
-		Tool: c.asked.Name, Canonical: c.tool, Arguments: c.asked.Arguments, ArgsHash: c.hash,
+		Tool: c.asked.Name, Canonical: c.tool, Arguments: c.asked.Arguments, ArgsHash: c.argsHash(),
 		MessageType: "approval_request_message", Message: c.recordedRequest(),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -120,15 +121,20 @@ func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) *Call {
 		d.opt.Log.Error("cannot go on with a call of the last run", zap.String("call", rec.ID), zap.Error(err))
 		return nil
 	}
+	item := ""
+	_, work, isPart := strings.Cut(rec.ArgsHash, partMark)
+	if isPart {
+		item = message.ItemOf(rec.ID)
+	}
 	c, life := d.newCall(Submission{
 		Client: rec.Client, Conn: "kept", Program: k.Program, Dir: rec.Workspace, Keep: true,
-		Request: &message.Request{Dialect: message.Dialect(rec.Dialect), Origin: message.Origin{
+		Request: &message.Request{Dialect: message.Dialect(rec.Dialect), Item: item, Work: work, Origin: message.Origin{
 			ID: rec.RequestID, OTID: rec.OTID, AgentID: rec.AgentID, ConversationID: rec.ConversationID,
 			RunID: rec.RunID, StepID: rec.StepID, GroupID: rec.GroupID, SenderID: rec.SenderID,
 		}},
 		Call: message.ToolCall{ID: rec.ID, Name: rec.Tool, Arguments: arguments},
 	})
-	if c.hash != rec.ArgsHash {
+	if c.argsHash() != rec.ArgsHash {
 		c.stop(nil)
 		return nil
 	}

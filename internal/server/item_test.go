@@ -73,3 +73,72 @@ func TestACancelledItemDoesNotGoOnWhenItComesAgain(t *testing.T) {
 		})
 	}
 }
+
+// What an id has named first, it names for ever: one command, several, or others.
+func TestAnItemRunsUnderOneIDOnce(t *testing.T) {
+	t.Parallel()
+	for name, frames := range map[string][]string{
+		"several, then one":    {shellCall("sh_1", "one", "two"), shellCall("sh_1", "one")},
+		"one, then several":    {shellCall("sh_1", "one"), shellCall("sh_1", "one", "two")},
+		"several, then more":   {shellCall("sh_1", "one", "two"), shellCall("sh_1", "one", "two", "three")},
+		"several, then fewer":  {shellCall("sh_1", "one", "two", "three"), shellCall("sh_1", "one", "two")},
+		"several, then others": {shellCall("sh_1", "one", "two"), shellCall("sh_1", "one", "three")},
+		"several, then a part": {shellCall("sh_1", "one", "two"), shellCall("sh_1#2", "two")},
+		"a part, then several": {shellCall("sh_1#1", "one"), shellCall("sh_1", "one", "two")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var ran atomic.Int32
+			ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
+				ran.Add(1)
+				return hello(ctx, io)
+			})
+			conn := dialAs(t, ts, agentSecret)
+			write(t, conn, frames[0])
+			until(t, conn, "shell_call_output")
+			once := ran.Load()
+			write(t, conn, frames[1])
+			until(t, conn, `"duplicate_tool_call"`)
+			if status, body := ask(t, ts, "POST", "/v1/calls", frames[1]); status != http.StatusConflict || !strings.Contains(body, "duplicate_tool_call") {
+				t.Errorf("over HTTP it was answered by %d %s", status, body)
+			}
+			write(t, conn, frames[0])
+			if again, _ := until(t, conn, "shell_call_output"); !strings.Contains(again, "hello") {
+				t.Errorf("the first was answered again by %s", again)
+			}
+			if n := ran.Load(); n != once {
+				t.Errorf("%d commands ran, want %d", n, once)
+			}
+		})
+	}
+}
+
+// While the first runs, the journal need not have it.
+func TestAnItemAndACallThatRunDoNotShareAnID(t *testing.T) {
+	t.Parallel()
+	several, one := shellCall("sh_1", "one", "two"), shellCall("sh_1", "one")
+	for name, frames := range map[string][]string{"several first": {several, one}, "one first": {one, several}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ts := newCallServer(t, policy.Allow, untilCancelled)
+			conn, other := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret)
+			write(t, conn, frames[0])
+			until(t, conn, "tool_started")
+			write(t, other, frames[1])
+			until(t, other, `"duplicate_tool_call"`)
+		})
+	}
+}
+
+// Two agents may use the same id.
+func TestAnItemOfAnotherAgentIsAnother(t *testing.T) {
+	t.Parallel()
+	ts := newCallServer(t, policy.Allow, hello)
+	conn := dialAs(t, ts, agentSecret)
+	for _, frame := range []string{shellCall("sh_1", "one", "two"), strings.Replace(shellCall("sh_1", "one"), `{`, `{"agent_id":"a2",`, 1)} {
+		write(t, conn, frame)
+		if answer, _ := until(t, conn, "call_output"); !strings.Contains(answer, "hello") {
+			t.Errorf("%s was answered by %s", frame, answer)
+		}
+	}
+}
