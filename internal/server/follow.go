@@ -6,7 +6,12 @@ import (
 	"github.com/toold/toold/internal/dispatch"
 )
 
-func (ss *session) follow(w *dispatch.Watcher) { ss.followFrom(w, position{}) }
+func (ss *session) follow(w *dispatch.Watcher) { ss.followFrom(w, position{}, func(*feed) {}) }
+
+// followPart is follow for the running part of an item.
+func (ss *session) followPart(w *dispatch.Watcher, it *item) {
+	ss.followFrom(w, position{}, func(f *feed) { f.items = append(f.items, it) })
+}
 
 // feed returns the session's feed of a call, or nil. The caller holds mu.
 func (ss *session) feed(c *dispatch.Call) *feed {

@@ -20,10 +20,6 @@ func newItem(sub dispatch.Submission) *item {
 	return &item{sub: sub}
 }
 
-func (it *item) key() dispatch.Key {
-	return dispatch.Key{Client: it.sub.Client, Agent: it.sub.Request.AgentID, ID: it.sub.Call.ID}
-}
-
 // took records how the running part has ended, and reports whether to submit another one: not after
 // a part that failed.
 func (it *item) took(call *dispatch.Call, final dispatch.Final) (more bool) {
@@ -64,7 +60,7 @@ func (ss *session) requestItem(m *message.Request) {
 	other := ss.findItem(func(it *item) bool { return it.sub.Request.Item == m.Item && it.sub.Request.AgentID == m.AgentID })
 	switch {
 	case other == nil:
-	case slices.EqualFunc(other.sub.Request.Calls, m.Calls, func(a, b message.ToolCall) bool { return string(a.Arguments) == string(b.Arguments) }):
+	case other.sub.Request.Work == m.Work:
 		return
 	default:
 		ss.refuse(message.DuplicateToolCall, m.Item, "this id belongs to a call with other arguments; use a new id for a new call")
@@ -74,7 +70,7 @@ func (ss *session) requestItem(m *message.Request) {
 	ss.mu.Lock()
 	ss.items = append(ss.items, it)
 	ss.mu.Unlock()
-	ss.follow(ss.srv.opt.Dispatch.Submit(it.sub))
+	ss.followPart(ss.srv.opt.Dispatch.Submit(it.sub), it)
 }
 
 func (w *writer) concludePart(it *item, call *dispatch.Call, final dispatch.Final) error {
@@ -86,7 +82,7 @@ func (w *writer) concludePart(it *item, call *dispatch.Call, final dispatch.Fina
 	w.ss.mu.Unlock()
 	notify(w.ss.freed)
 	if more {
-		w.ss.follow(w.ss.srv.opt.Dispatch.Submit(it.sub))
+		w.ss.followPart(w.ss.srv.opt.Dispatch.Submit(it.sub), it)
 		return nil
 	}
 	if err := w.send(it.answer(final)); err != nil {

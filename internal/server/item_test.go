@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -140,5 +141,35 @@ func TestAnItemOfAnotherAgentIsAnother(t *testing.T) {
 		if answer, _ := until(t, conn, "call_output"); !strings.Contains(answer, "hello") {
 			t.Errorf("%s was answered by %s", frame, answer)
 		}
+	}
+}
+
+func TestACallNamedLikeAPartIsAnswered(t *testing.T) {
+	t.Parallel()
+	for name, frames := range map[string][]string{
+		"the item first": {shellCall("sh_1", "one", "two"), shellCall("sh_1#1", "one")},
+		"the call first": {shellCall("sh_1#1", "one"), shellCall("sh_1", "one", "two")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			end := make(chan struct{})
+			ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
+				<-end
+				return hello(ctx, io)
+			})
+			conn := dialAs(t, ts, agentSecret)
+			write(t, conn, frames...)
+			refused, _ := until(t, conn, `"duplicate_tool_call"`)
+			close(end)
+			answer, _ := until(t, conn, "shell_call_output")
+			var first, second struct {
+				ID string `json:"call_id"`
+			}
+			must(t, json.Unmarshal([]byte(frames[0]), &first))
+			must(t, json.Unmarshal([]byte(frames[1]), &second))
+			if !strings.Contains(refused, `"tool_call_id":"`+second.ID+`"`) || !strings.Contains(answer, `"call_id":"`+first.ID+`"`) {
+				t.Errorf("got %s and %s", refused, answer)
+			}
+		})
 	}
 }

@@ -191,26 +191,30 @@ func (ss *session) resume(conn string, last int64) (goOn func(), ok bool) {
 	}
 	return func() {
 		for _, p := range t.after(last) {
-			ss.followFrom(ss.srv.opt.Dispatch.Rejoin(p.call, ss.poke), p)
+			ss.followFrom(ss.srv.opt.Dispatch.Rejoin(p.call, ss.poke), p, func(*feed) {})
 		}
 	}, true
 }
 
 // followFrom attaches the session to a call at a position, unless it follows that background call
-// or sent its end.
-func (ss *session) followFrom(w *dispatch.Watcher, p position) {
+// or sent its end. note changes the feed.
+func (ss *session) followFrom(w *dispatch.Watcher, p position, note func(*feed)) {
 	c := w.Call()
 	ss.mu.Lock()
 	known := ss.feed(c)
 	fresh := !ss.left && known == nil && !ss.met[p.call]
 	switch {
 	case fresh:
-		ss.feeds = append(ss.feeds, &feed{watcher: w, shown: p.shown, offsets: p.offsets})
+		known = &feed{watcher: w, shown: p.shown, offsets: p.offsets}
+		ss.feeds = append(ss.feeds, known)
 		if c.BackgroundOf() != nil {
 			ss.met[c.Key()] = true
 		}
 	case known != nil && p.shown && !known.shown:
 		known.shown, known.offsets = true, p.offsets
+	}
+	if known != nil {
+		note(known)
 	}
 	ss.mu.Unlock()
 	if !fresh {

@@ -22,6 +22,9 @@ type feed struct {
 	started bool     // tool_started is one of them
 	offsets [2]int64 // bytes written of each stream
 	channel uint32   // for binary frames; 0: none
+
+	items []*item // of which the call is the running part
+	alone bool    // the call was requested by itself, too
 }
 
 // write writes until gone is closed, nothing more is owed, or a write fails.
@@ -282,8 +285,13 @@ func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) er
 	if final.Kept {
 		return nil // the connection ends soon
 	}
-	if it := w.ss.findItem(func(it *item) bool { return it.key() == call.Key() }); it != nil {
-		return w.concludePart(it, call, final)
+	for _, it := range f.items {
+		if err := w.concludePart(it, call, final); err != nil {
+			return err
+		}
+	}
+	if len(f.items) > 0 && !f.alone {
+		return nil
 	}
 	if final.Err != nil {
 		return w.send(final.Err)
