@@ -134,7 +134,7 @@ func (w *waiting) calls(out http.ResponseWriter, sub dispatch.Submission) {
 			return
 		}
 		last = *final
-		answers = append(answers, answerTo(watcher.Call(), last))
+		answers = append(answers, answerTo(watcher.Call(), sub.Request.Answer, last))
 	}
 	if len(answers) > 1 {
 		writeJSON(out, http.StatusOK, answers)
@@ -181,15 +181,15 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, token Token) 
 		writeJSON(w, http.StatusAccepted, message.Accepted(key.ID))
 		return
 	}
-	writeJSON(w, statusOf(*final), answerTo(watcher.Call(), *final))
+	writeJSON(w, statusOf(*final), answerTo(watcher.Call(), nil, *final))
 	s.opt.Dispatch.Delivered(watcher.Call())
 }
 
-func answerTo(call *dispatch.Call, final dispatch.Final) any {
+func answerTo(call *dispatch.Call, as func(...message.ToolReturn) any, final dispatch.Final) any {
 	if final.Err != nil {
 		return final.Err
 	}
-	return answer(call, dispatch.Final{Return: final.Return})
+	return answer(call, as, final)
 }
 
 func statusOf(final dispatch.Final) int {

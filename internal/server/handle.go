@@ -107,7 +107,7 @@ func (ss *session) request(m *message.Request, call message.ToolCall) {
 	}
 	sub := ss.submission(m)
 	sub.Call = call
-	ss.followFrom(ss.srv.opt.Dispatch.Submit(sub), position{}, func(f *feed) { f.alone = true })
+	ss.followFrom(ss.srv.opt.Dispatch.Submit(sub), position{}, func(f *feed) { f.asks(m) })
 }
 
 func (ss *session) submission(m *message.Request) dispatch.Submission {

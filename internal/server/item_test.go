@@ -173,3 +173,54 @@ func TestACallNamedLikeAPartIsAnswered(t *testing.T) {
 		})
 	}
 }
+
+// The same call in each dialect that can request it.
+func inEachDialect() map[string]string {
+	return map[string]string{
+		`"tool_return_message"`: `{"message_type":"approval_request_message","tool_call":{"tool_call_id":"c1","tool_name":"bash","arguments":{"command":"x","terminal":"off"}}}`,
+		`"role":"tool"`:         `{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"bash","arguments":"{\"command\":\"x\",\"terminal\":\"off\"}"}}]}`,
+		`"shell_call_output"`:   `{"type":"shell_call","call_id":"c1","action":{"commands":["x"]}}`,
+		`"tool_result"`:         `{"type":"tool_use","id":"c1","name":"bash","input":{"command":"x","terminal":"off"}}`,
+	}
+}
+
+func TestARepeatIsAnsweredInItsOwnDialect(t *testing.T) {
+	t.Parallel()
+	for want, frame := range inEachDialect() {
+		for before, first := range inEachDialect() {
+			if before == want {
+				continue
+			}
+			t.Run(before+" then "+want, func(t *testing.T) {
+				t.Parallel()
+				end := make(chan struct{})
+				ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
+					io.Started(tools.Started{PID: 1})
+					<-end
+					return tools.Result{}
+				})
+				conn, other := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret)
+				write(t, conn, first)
+				until(t, conn, "tool_started")
+				write(t, other, frame)
+				write(t, conn, frame)
+				overHTTP := make(chan string)
+				go func() {
+					_, body := ask(t, ts, "POST", "/v1/calls", frame)
+					overHTTP <- body
+				}()
+				until(t, other, "tool_started")
+				pinged(t, conn)
+				close(end)
+				until(t, other, want)
+				until(t, conn, before)
+				until(t, conn, want)
+				if body := <-overHTTP; !strings.Contains(body, want) {
+					t.Errorf("over HTTP it was answered by %s", body)
+				}
+				write(t, other, frame) // it has ended
+				until(t, other, want)
+			})
+		}
+	}
+}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -23,8 +24,14 @@ type feed struct {
 	offsets [2]int64 // bytes written of each stream
 	channel uint32   // for binary frames; 0: none
 
-	items []*item // of which the call is the running part
-	alone bool    // the call was requested by itself, too
+	items []*item            // of which the call is the running part
+	asked []*message.Request // for the call by itself: the last one of each dialect
+}
+
+// asks records a request for the call by itself, in whose form the return is written.
+func (f *feed) asks(m *message.Request) {
+	f.asked = slices.DeleteFunc(f.asked, func(o *message.Request) bool { return o.Dialect == m.Dialect })
+	f.asked = append(f.asked, &message.Request{Dialect: m.Dialect, Most: m.Most})
 }
 
 // write writes until gone is closed, nothing more is owed, or a write fails.
@@ -290,14 +297,16 @@ func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) er
 			return err
 		}
 	}
-	if len(f.items) > 0 && !f.alone {
+	if len(f.items) > 0 && len(f.asked) == 0 {
 		return nil
 	}
 	if final.Err != nil {
 		return w.send(final.Err)
 	}
-	if err := w.send(answer(call, final)); err != nil {
-		return err
+	for _, v := range f.answers(call, final) {
+		if err := w.send(v); err != nil {
+			return err
+		}
 	}
 	w.ss.srv.opt.Dispatch.Delivered(call)
 	if final.Background != nil {
@@ -306,11 +315,27 @@ func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) er
 	return nil
 }
 
-func answer(call *dispatch.Call, final dispatch.Final) any {
+// answers returns the return in the form of each dialect that asked for it; by default that of the call.
+func (f *feed) answers(call *dispatch.Call, final dispatch.Final) (all []any) {
+	for _, m := range f.asked {
+		all = append(all, answer(call, m.Answer, final))
+	}
+	if len(all) == 0 {
+		all = append(all, answer(call, nil, final))
+	}
+	return all
+}
+
+// answer returns the return in the form of a request, whose Answer is as; nil: that of the call.
+func answer(call *dispatch.Call, as func(...message.ToolReturn) any, final dispatch.Final) any {
 	if of := call.BackgroundOf(); of != nil {
 		return final.Return.BackgroundEnded(of.ID)
 	}
-	if own := call.Answer(*final.Return); own != nil {
+	own := call.Answer(*final.Return)
+	if as != nil {
+		own = as(*final.Return)
+	}
+	if own != nil {
 		return own
 	}
 	return final.Return
