@@ -132,7 +132,7 @@ func watchCommand(g *global) *cobra.Command {
 }
 
 func (g *global) watch(ctx context.Context, wants message.Subscribe) error {
-	ctx, stop := interruptible(ctx)
+	ctx, stop := console.Interruptible(ctx)
 	defer stop()
 	return g.Watch(ctx, func(ctx context.Context) (*client.Client, error) { return g.dial(ctx, "approver") }, wants)
 }

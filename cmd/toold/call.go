@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -75,7 +75,7 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	c.background = background(arguments)
 	c.stdin, _ = cmd.Flags().GetBool("stdin")
 	c.id = message.NewID("call")
-	ctx, stop := interruptible(cmd.Context())
+	ctx, stop := console.Interruptible(cmd.Context(), syscall.SIGPIPE)
 	defer stop()
 	peer, err := c.connect(ctx, cfg)
 	if err != nil {
@@ -104,11 +104,6 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 		return console.Exit(console.ExitNotRun, problem)
 	}
 	return finished
-}
-
-// interruptible returns a context that Ctrl-C ends; a second one ends the program.
-func interruptible(parent context.Context) (ctx context.Context, stop func()) {
-	return untilCaught(parent, map[os.Signal]bool{os.Interrupt: true})
 }
 
 // make sends the call and prints its events. When ctx ends, it cancels the call and awaits its return.

@@ -126,7 +126,7 @@ func outputCommand(g *global) *cobra.Command {
 }
 
 func (o *outputRun) run(ctx context.Context) error {
-	ctx, stop := interruptible(ctx)
+	ctx, stop := console.Interruptible(ctx)
 	defer stop()
 	c, err := o.dial(ctx, "observer")
 	if err != nil {

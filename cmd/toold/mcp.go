@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
@@ -44,10 +43,8 @@ func (g *global) serveMCP(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(ctx)
+	ctx, stop := console.Interruptible(ctx, syscall.SIGPIPE)
 	defer stop()
-	ctx, end := signal.NotifyContext(ctx, syscall.SIGTERM) // from a client
-	defer end()
 	c := &callRun{global: g}
 	dial := func(ctx context.Context, role string) (*client.Client, error) {
 		return c.dialRunning(ctx, cfg, role, client.Options{Workspace: cfg.Workspace})
@@ -110,7 +107,8 @@ func (h *hooked) run(ctx context.Context, name string) error {
 		return console.Usage(err)
 	}
 	d := hook.Dialects()[i]
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// Nothing exits: some agents take that for a yes.
+	ctx, stop := console.UntilCaught(ctx, map[os.Signal]bool{os.Interrupt: true, syscall.SIGTERM: true, syscall.SIGHUP: true, syscall.SIGPIPE: false})
 	defer stop()
 	ctx = link.WithParent(ctx) // the agent may be gone
 	judge := hook.Judge{Program: d.Name, Dial: h.dialFor(d.Name), Wait: cmp.Or(h.timeout, d.Wait)}
@@ -210,7 +208,7 @@ func (g *global) serveLetta(ctx context.Context, o letta.Options) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(ctx)
+	ctx, stop := console.Interruptible(ctx, syscall.SIGPIPE)
 	defer stop()
 	c := &callRun{global: g}
 	o.Dir = cfg.Workspace

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"os"
 	"os/signal"
@@ -96,36 +95,10 @@ func hangups() (reload chan os.Signal, stop func()) {
 // untilSignalled returns a context that TERM, INT, HUP (see hangupReloads) or QUIT ends; a second one ends the
 // process, and the sandboxes with it. Signals are always caught, so that commands start with their defaults.
 func untilSignalled(parent context.Context) (context.Context, func()) {
-	return untilCaught(parent, map[os.Signal]bool{
+	return console.UntilCaught(parent, map[os.Signal]bool{
 		syscall.SIGTERM: true, syscall.SIGINT: true, syscall.SIGPIPE: false,
 		syscall.SIGHUP: !hangupReloads(), syscall.SIGQUIT: !signal.Ignored(syscall.SIGQUIT),
-	})
-}
-
-// untilCaught returns a context that the signals with true end. A second one exits.
-func untilCaught(parent context.Context, ends map[os.Signal]bool) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(parent)
-	caught := make(chan os.Signal, 4)
-	signal.Notify(caught, slices.Collect(maps.Keys(ends))...)
-	done := make(chan struct{})
-	// Ends with the stop function.
-	go func() {
-		for {
-			select {
-			case s := <-caught:
-				switch {
-				case !ends[s]:
-				case ctx.Err() != nil && s != syscall.SIGHUP: // shell and terminal both send it
-					os.Exit(console.ExitInterrupted)
-				default:
-					cancel()
-				}
-			case <-done:
-				return
-			}
-		}
-	}()
-	return ctx, func() { signal.Stop(caught); close(done); cancel() }
+	}, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT) // not HUP: shell and terminal both send it
 }
 
 func (g *global) ready(cfg config.Config, d *daemon.Daemon) error {
