@@ -16,6 +16,7 @@ import (
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/onboard"
+	"github.com/toold/toold/internal/reach"
 	"github.com/toold/toold/internal/service"
 )
 
@@ -129,6 +130,9 @@ func (g *global) ensureDaemon(ctx context.Context, cfg config.Config) (d service
 	if err := daemon.MakeStateDir(cfg); err != nil {
 		return d, err
 	}
+	if _, err := g.daemon(cfg).ForCalls(); err != nil && !errors.Is(err, reach.ErrNotRunning) {
+		return d, err
+	}
 	if err := g.register(ctx, cfg); err != nil {
 		return d, err
 	}
@@ -143,7 +147,7 @@ func (g *global) ensureDaemon(ctx context.Context, cfg config.Config) (d service
 	}
 	p, err := g.reach(ctx, cfg, client.Options{Silent: true})
 	if err != nil {
-		return d, console.Exit(console.ExitUnreachable, err)
+		return d, console.Unreachable(err)
 	}
 	p.close()
 	return d, nil

@@ -90,7 +90,11 @@ type unservedError struct{ error }
 
 // running reaches the running daemon and registers the workspace. The error may be an *unservedError.
 func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error) {
-	_, err := c.daemon(cfg).Endpoint()
+	_, err := c.daemon(cfg).ForCalls()
+	var refused *console.ExitError
+	if errors.As(err, &refused) {
+		return nil, err
+	}
 	var nested *workspaces.NestedError
 	switch added, problem := workspaces.In(cfg.StateDir).Add(ctx, cfg.Workspace); {
 	case errors.As(problem, &nested):

@@ -85,6 +85,9 @@ func (g *global) testPolicy(files []string) error {
 	if err != nil {
 		return err
 	}
+	if len(files) == 0 {
+		g.noteOther(cfg)
+	}
 	report, err := judge.Try(cfg, files)
 	if err != nil {
 		return err

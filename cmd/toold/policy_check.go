@@ -29,6 +29,9 @@ func (g *global) checkPolicy(files []string) error {
 	if err != nil {
 		return err
 	}
+	if len(files) == 0 {
+		g.noteOther(cfg)
+	}
 	list, text, failed := judge.CheckFiles(cfg, files)
 	if err := g.Print(list, text); err != nil || failed == nil {
 		return err
@@ -113,11 +116,19 @@ func policyExplainCommand(g *global) *cobra.Command {
 	return cmd
 }
 
+// noteOther warns that the running daemon follows another policy than the one that is looked at.
+func (g *global) noteOther(cfg config.Config) {
+	if other := g.daemon(cfg).OtherPolicy(); other != "" {
+		fmt.Fprintln(g.Err, "toold: warning:", other)
+	}
+}
+
 func (g *global) judge() (*judge.Judge, error) {
 	cfg, err := g.inspect()
 	if err != nil {
 		return nil, err
 	}
+	g.noteOther(cfg)
 	return judge.New(cfg)
 }
 

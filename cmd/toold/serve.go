@@ -20,6 +20,7 @@ import (
 	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/doctor"
+	"github.com/toold/toold/internal/reach"
 	"github.com/toold/toold/internal/service"
 	"github.com/toold/toold/internal/statedir"
 	"github.com/toold/toold/internal/tokens"
@@ -60,7 +61,8 @@ func (g *global) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = lock.Publish(statedir.Daemon{PID: os.Getpid(), Version: version, URL: d.URL(), Socket: cfg.Socket, Certificate: cfg.TLS.Cert, Background: os.Getenv(service.Background) != ""})
+	policy, file := reach.Follows(cfg)
+	err = lock.Publish(statedir.Daemon{Policy: policy, File: file, PID: os.Getpid(), Version: version, URL: d.URL(), Socket: cfg.Socket, Certificate: cfg.TLS.Cert, Background: os.Getenv(service.Background) != ""})
 	if err == nil {
 		err = g.ready(cfg, d)
 	}

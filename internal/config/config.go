@@ -17,6 +17,7 @@ import (
 // documents each.
 type Config struct {
 	File           string // that was read; "" = none
+	NamesFile      bool   // by a flag or a variable
 	Text           []byte // of the file
 	Listen         string // host:port; without TLS the host is a loopback one
 	Socket         string // path of a Unix socket; "" = none
@@ -24,6 +25,7 @@ type Config struct {
 	Workspace      string // canonical; an existing directory, never "/"; "" with ReachDaemon
 	StateDir       string // canonical as far as it exists; for RunCalls never where calls may write
 	Policy         string // "" = the built-in policy
+	NamesPolicy    bool   // by a flag or a variable
 	AllowedHosts   []string
 	AllowedOrigins []string
 	Tokens         []Token
@@ -115,6 +117,7 @@ type loader struct {
 	dir       string // of relative paths in flags and the environment
 	home      string // "" = unknown
 	file      string // "" = none
+	named     bool   // file
 	src       []byte
 	raw       map[string]any // by key, what setting.target returned, decoded
 	faults    []error
@@ -164,6 +167,7 @@ func (l *loader) read(path string, src []byte) error {
 		path = l.getenv("TOOLD_CONFIG")
 	}
 	named := path != ""
+	l.named = named
 	switch {
 	case named && !filepath.IsAbs(path):
 		path = filepath.Join(l.dir, path)

@@ -17,7 +17,7 @@ import (
 const DefaultListen = "127.0.0.1:7717"
 
 func (l *loader) build() Config {
-	c := Config{File: l.file, Text: l.src}
+	c := Config{File: l.file, NamesFile: l.named, NamesPolicy: l.scalar("policy").origin != "", Text: l.src}
 	l.version(l.scalar("version"))
 	l.fields(&c)
 	if runtime.GOOS != "linux" && !l.scalar("terminal").set {

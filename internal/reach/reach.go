@@ -55,9 +55,10 @@ func (d Daemon) Dial(ctx context.Context, role string, o client.Options) (*clien
 	return client.Dial(ctx, o)
 }
 
-// Agent connects for calls. The error wraps ErrNotRunning if no daemon runs, or none has made its tokens.
+// Agent connects for calls. The error wraps ErrNotRunning if no daemon runs, or none has made its tokens. It
+// is an *console.ExitError if ForCalls refuses the daemon.
 func (d Daemon) Agent(ctx context.Context, o client.Options) (*client.Client, error) {
-	at, err := d.Endpoint()
+	at, err := d.ForCalls()
 	if err != nil {
 		return nil, err
 	}

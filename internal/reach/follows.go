@@ -1,0 +1,55 @@
+package reach
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/paths"
+	"github.com/toold/toold/internal/statedir"
+)
+
+// Follows returns the canonical paths, or names, of the policy and the configuration file of a daemon.
+func Follows(cfg config.Config) (policy, file string) {
+	for _, path := range []*string{&cfg.Policy, &cfg.File} {
+		if canonical, err := paths.Resolve(*path); err == nil {
+			*path = canonical
+		}
+	}
+	return cfg.PolicyName(), cmp.Or(cfg.File, "none")
+}
+
+// ForCalls is Endpoint for what has calls made: it refuses a daemon that follows another policy or configuration file
+// than the one that the user named. A daemon of an older version does not say which it follows.
+func (d Daemon) ForCalls() (at client.Options, err error) {
+	if at, err = d.Endpoint(); err != nil {
+		return at, err
+	}
+	running, _, err := statedir.Running(d.Config.StateDir)
+	if err != nil {
+		return at, err
+	}
+	policy, file := Follows(d.Config)
+	is := ""
+	switch {
+	case d.Config.NamesPolicy && policy != running.Policy:
+		is = "the policy " + cmp.Or(running.Policy, "(it does not say which)") + ", not " + policy
+	case d.Config.NamesFile && file != running.File:
+		is = "the configuration " + cmp.Or(running.File, "(it does not say which)") + ", not " + file
+	default:
+		return at, nil
+	}
+	return at, console.Exit(console.ExitConfig, fmt.Errorf("the daemon at %s follows %s: `toold call --private` runs one call under yours; or end the daemon first with `toold down`", at.URL, is))
+}
+
+// OtherPolicy says which policy the running daemon follows, if it is another one than that of the configuration.
+func (d Daemon) OtherPolicy() string {
+	running, ok, err := statedir.Running(d.Config.StateDir)
+	policy, _ := Follows(d.Config)
+	if !ok || err != nil || running.Policy == policy {
+		return ""
+	}
+	return fmt.Sprintf("this is about the policy %s; the running daemon follows %s", policy, cmp.Or(running.Policy, "one that it does not name"))
+}
