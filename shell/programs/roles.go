@@ -86,6 +86,8 @@ func (r *parseState) defaultOperand(roles []string) {
 	switch last := roles[len(roles)-1]; {
 	case last == "names*", last == "entry*", last == "list*" && r.has(tree):
 		r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true, Part: PartNames})
+	case last == "gone": // of git init
+		r.add(Word{Text: "."}, Operand{Kind: Write})
 	case last == "tree*" || r.has(tree):
 		r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true})
 	}

@@ -5,9 +5,13 @@ import (
 	"strings"
 )
 
-func (c *Command) tar(words []Word) {
+func (c *Command) tar(words []Word, harmless string) {
 	c.Known = true
-	c.Operands = tarOperands(words)
+	operands, ok := packs(words)
+	if !ok {
+		operands = c.unpacks(harmless)
+	}
+	c.Operands = operands
 	if listsArchive(words) {
 		c.Covers = CoversRead
 	}
@@ -26,35 +30,32 @@ func listsArchive(words []Word) bool {
 	return !slices.ContainsFunc(words[2:], func(w Word) bool { return strings.HasPrefix(w.Text, "-") })
 }
 
-// tarOperands takes operands for files that are read or written.
-func tarOperands(words []Word) (out []Operand) {
-	if out, ok := packs(words); ok {
-		return out
-	}
+// unpacks takes operands, and values that are files, for written, wherever the flag is that says so, unless
+// all flags are harmless: then it lists an archive.
+func (c *Command) unpacks(harmless string) (out []Operand) {
 	kind := Read
-	for i, w := range words {
-		switch {
-		case strings.HasPrefix(w.Text, "--"):
-			if IsField("--extract --create --get --append --update", w.Text) {
-				kind = Write
-			}
-			name, value, ok := strings.Cut(w.Text, "=")
-			if ok && (strings.Contains(value, "/") || strings.HasPrefix("--directory", name)) {
-				out = append(out, Operand{Word: Word{Text: value, Dynamic: w.Dynamic}, Kind: Write, Tree: true}, Operand{Word: Word{Text: value, Dynamic: w.Dynamic}, Kind: Read})
-			}
-		case i == 0 && w.isBundle() || strings.HasPrefix(w.Text, "-"):
-			if strings.ContainsAny(w.Text, "cxru") {
-				kind = Write
-			}
-			if value, ok := attachedToTar(w); ok {
-				out = append(out, Operand{Word: value, Kind: kind, Tree: true}, Operand{Word: value, Kind: Read, Tree: true})
-			}
-		default:
-			if i := strings.IndexAny(w.Text, ":/"); i > 0 && w.Text[i] == ':' { // after a host
-				out = append(out, Operand{Word: w, Kind: Net})
-			}
-			out = append(out, Operand{Word: w, Kind: kind, Tree: true}, Operand{Word: w, Kind: Read, Tree: true})
+	if !c.hasFlag("-t") || slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Dynamic || !IsField(harmless, f.Name) }) {
+		kind = Write
+	}
+	add := func(w Word) {
+		if i := strings.IndexAny(w.Text, ":/"); i > 0 && w.Text[i] == ':' { // after a host
+			out = append(out, Operand{Word: w, Kind: Net})
 		}
+		out = append(out, Operand{Word: w, Kind: kind, Tree: true}, Operand{Word: w, Kind: Read, Tree: true})
+	}
+	for _, f := range c.Flags {
+		switch {
+		case !f.HasValue:
+		case f.spec == nil, strings.HasPrefix(f.spec.values, ">"):
+			add(f.Value)
+		case strings.HasPrefix(f.spec.values, "<"):
+			out = append(out, Operand{Word: f.Value, Kind: Read})
+		case f.Name == "--transform": // it names what is written
+			out = append(out, Operand{Word: Word{Dynamic: true}, Kind: kind})
+		}
+	}
+	for _, w := range c.Words {
+		add(w)
 	}
 	return out
 }
