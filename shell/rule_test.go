@@ -335,3 +335,20 @@ func TestRulesReachNamesThatAreKnownInPart(t *testing.T) {
 		}
 	}
 }
+
+func TestACommandInTheWordOfAFlagIsJudged(t *testing.T) {
+	t.Parallel()
+	file := policy.File{Defaults: permissive(), Commands: []policy.Rule{{ID: "push", Action: policy.Deny, Run: []string{"git push **"}}, {ID: "gone", Action: policy.Deny, Classes: []string{"destructive"}}}}
+	decide := judge(t, file)
+	for _, command := range []string{
+		"git grep -OX hi", "git grep -nOX hi", "git grep -O=X hi", "git difftool -xX HEAD", "git difftool -yxX HEAD", "git difftool -y -x X HEAD", "cargo watch -sX", "cargo watch -qsX", "nodemon -xX", "nodemon -Vx X",
+		"watchexec -sX", "fish -cX", "fish -lcX", "fish -c X", "tar -cf a.tar -IX a", "tar -cIX -f a.tar a", "flock a -cX", "man -PX ls", "unknown-tool -xX", "unknown-tool -abxX",
+	} {
+		for _, run := range []string{"git push", "git push origin main", "rm -rf data"} {
+			script := strings.Replace(command, "X", "'"+run+"'", 1)
+			if d := decide(script); d.Action != policy.Deny {
+				t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
+			}
+		}
+	}
+}

@@ -129,3 +129,43 @@ func TestFlagsBeforeCodeMustBeNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestACommandBehindItsFlagIsSeen writes the command of each flag of one letter that carries one in a word of its own, in the
+// word of the flag, and in that of a bundle.
+func TestACommandBehindItsFlagIsSeen(t *testing.T) {
+	t.Parallel()
+	for name, s := range everyProgram() {
+		if s.as == nil && !s.has("shell") {
+			walkCode(t, s, []string{name})
+		}
+	}
+}
+
+func walkCode(t *testing.T, s *spec, path []string) {
+	for _, flag := range slices.Concat(s.code, strings.Fields(s.inline)) {
+		flag, _, valued := strings.Cut(strings.TrimRight(flag, "*"), "=")
+		if len(flag) != 2 || flag[0] != '-' || valued {
+			continue
+		}
+		forms := [][]string{{flag, "git push"}, {flag + "git push"}, {"-a" + flag[1:] + "git push"}}
+		if s.root().has("go") {
+			forms = forms[:2]
+		}
+		for _, argv := range forms {
+			words := append(Words(path), Words(argv)...)
+			c := Spell(words)
+			scripts := slices.Clone(c.MayRun(words))
+			for _, run := range c.Runs {
+				scripts = append(append(scripts, run.Script), Word{Text: joined(run.Argv)})
+			}
+			if !slices.ContainsFunc(scripts, func(w Word) bool { return w.Text == "git push" }) {
+				t.Errorf("%q: it may run %q", append(slices.Clip(path), argv...), scripts)
+			}
+		}
+	}
+	for word, sub := range s.subs {
+		if sub.as == nil {
+			walkCode(t, sub, append(slices.Clip(path), word))
+		}
+	}
+}
