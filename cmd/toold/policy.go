@@ -41,14 +41,14 @@ func policyInitCommand(g *global) *cobra.Command {
 }
 
 func (g *global) initPolicy(name string, args []string) error {
-	path, err := judge.WriteStarter(name, args)
+	path, err := judge.WriteStarter(name, append(args, g.options.Policy))
 	if err != nil {
 		return err
 	}
 	if err := g.Print(map[string]string{"policy": path}, path+"\n"); err != nil || g.JSON {
 		return err
 	}
-	if len(args) == 0 {
+	if len(args) == 0 && g.options.Policy == "" {
 		fmt.Fprintf(g.Err, "it is your policy from now on; after a change: toold policy check\n")
 		return nil
 	}

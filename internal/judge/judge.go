@@ -278,14 +278,14 @@ func (r *Tests) cases(cfg config.Config, file string) error {
 	return nil
 }
 
-// WriteStarter writes a commented policy to start from into a new file: the operand in args, or the file that is used
-// without further settings.
-func WriteStarter(name string, args []string) (path string, err error) {
+// WriteStarter writes a commented policy to start from into a new file: the one in files that is not "", or the file that
+// is used without further settings.
+func WriteStarter(name string, files []string) (path string, err error) {
 	text, err := starter(name)
 	if err != nil {
 		return "", console.Usage(fmt.Errorf("--for: %w", err))
 	}
-	if path, err = starterPath(args); err != nil {
+	if path, err = starterPath(files); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -312,9 +312,14 @@ func starter(name string) (string, error) {
 		"# configuration. Try it: toold policy explain -- COMMAND\n" + strings.Replace(rules, "name: "+name+"\n", "name: mine\n", 1), err
 }
 
-func starterPath(args []string) (string, error) {
-	if len(args) == 1 {
-		return filepath.Abs(args[0])
+// starterPath returns the one file that is named, or where the policy of the user is looked for.
+func starterPath(named []string) (string, error) {
+	switch named = slices.DeleteFunc(slices.Clone(named), func(file string) bool { return file == "" }); len(named) {
+	case 0:
+	case 1:
+		return filepath.Abs(named[0])
+	default:
+		return "", console.Usage(fmt.Errorf("FILE is %s and --policy is %s: the policy is written to one file; name one", display.Short(named[0]), display.Short(named[1])))
 	}
 	dir, err := os.UserConfigDir()
 	if err != nil {
