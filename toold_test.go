@@ -89,9 +89,10 @@ var layers = []row{
 	{"internal/store", []string{"internal/journal", "internal/journal/chain", "internal/journal/seal", "internal/postgres"}, nil},
 	{"internal/config", []string{"internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/escalation", "sandbox/caches"}, []string{"go-yaml"}},
 
-	{"shell", []string{"internal/gitconfig", "internal/paths", "policy", "shell/programs"}, []string{"sh"}},
+	{"shell", []string{"internal/gitconfig", "internal/paths", "policy", "shell/programs", "shell/texts"}, []string{"sh"}},
 	{"tools/bash", []string{"internal/redact", "internal/paths", "internal/display", "shell", "tools", "tools/argument", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/escalation", "sandbox/launch"}, nil},
 	{"tools/files", []string{"internal/redact", "internal/paths", "internal/display", "internal/spell", "tools", "tools/argument", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/escalation", "sandbox/fileworker"}, []string{"gotextdiff", "go-udiff"}},
+	{"shell/texts", nil, []string{"sh"}},
 	{"tools/spool", []string{"internal/redact", "tools"}, nil},
 	{"tools/calls", []string{"internal/redact", "internal/display", "tools", "tools/argument", "policy", "sandbox"}, nil},
 	{"tools/elsewhere", []string{"internal/display", "tools", "tools/argument", "policy", "shell/programs"}, nil},

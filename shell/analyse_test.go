@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/texts"
 )
 
 func TestTheEffectsOfScripts(t *testing.T) {
@@ -44,7 +45,7 @@ func TestWhatIsNotKnownIsOpaque(t *testing.T) {
 		"echo ${!x}", "echo ${x@P}", "echo ${!x@}", "echo \"${x:-'y'}\"", "echo ${x:-<(p)}", "echo ${x:-\"y\"}", "echo $\"x\"", "echo $'\\cA'", "echo ~nobody/x", "echo ~+", "[[ a = @(a|$(p)) ]]",
 		"echo $x{1,2}", "ls # x \\\np", "echo \"$\\\n(p)\"", "p\\\nq", "cat <<E \\\n$(p)\nE", "p\rq", "p\x01", "p\x7f", "p\u200bq", "p\u202eq", "p\u00a0q", "p\ufe0f",
 		"p; if", "p 'x", "p $(q", "echo {01..100000}", "echo {1..99}{1..99}", "{x}>y p", "read \"$(p)\"", "mapfile -C p x", "unset 'a[0]'", "printf -v 'a[0]' x", "getopts $(p) x",
-		strings.Repeat("(", 200) + strings.Repeat(")", 200), strings.Repeat("p;", 25000), strings.Repeat("x", maxScript+1),
+		strings.Repeat("(", 200) + strings.Repeat(")", 200), strings.Repeat("p;", 25000), strings.Repeat("x", texts.MaxScript+1),
 	} {
 		if !slices.ContainsFunc(analysed(t, ws, script), isOpaque) {
 			t.Errorf("%.80q is taken for known", script)

@@ -7,6 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/texts"
 )
 
 // assign follows one assignment. exported: commands see it.
@@ -126,7 +127,7 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	if setByShell(name) {
 		return
 	}
-	if len(v.text) > maxScript || old.array {
+	if len(v.text) > texts.MaxScript || old.array {
 		v = unknown()
 	} else if old.integer && v == (value{}) {
 		v = value{dynamic: true, number: true, orEmpty: true} // bash converts it to 0

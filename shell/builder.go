@@ -3,6 +3,8 @@ package shell
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/toold/toold/shell/texts"
 )
 
 // builder joins the parts of one word into fields.
@@ -62,7 +64,7 @@ func (b *builder) unknown(quoted bool) {
 func (b *builder) value(v value, quoted bool, s *state) {
 	splits := !quoted && s.split
 	switch number := v.number && !v.orEmpty; {
-	case len(v.text)+b.raw.Len() > maxScript:
+	case len(v.text)+b.raw.Len() > texts.MaxScript:
 		b.unknown(false)
 	case quoted && v.known():
 		b.literal(v.text, true)

@@ -7,9 +7,10 @@ import (
 	"testing"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/texts"
 )
 
-const hostileSize = maxScript
+const hostileSize = texts.MaxScript
 
 // judging returns a policy with n irrelevant rules and a few others.
 func judging(t testing.TB, ws string, n int) *policy.Policy {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
+	"github.com/toold/toold/shell/texts"
 )
 
 func (w *walker) redirect(r *syntax.Redirect, s *state) {
@@ -174,7 +175,7 @@ func (w *walker) say(args []word, s *state) {
 		}
 		w.said = strings.ReplaceAll(w.said, `\n`, "\n") + "\n"
 	}
-	if len(w.said) > maxScript {
+	if len(w.said) > texts.MaxScript {
 		w.said = ""
 	}
 }

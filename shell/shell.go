@@ -16,6 +16,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
+	"github.com/toold/toold/shell/texts"
 )
 
 // Bounds of an analysis. What exceeds them is Opaque.
@@ -153,16 +154,16 @@ func (w *walker) idle() []policy.Word {
 func (w *walker) script(text string, s *state) {
 	veiled := text
 	if w.inner == 0 {
-		veiled = veil(text)
+		veiled = texts.Veil(text)
 	}
-	if why := refuse(text, veiled); why != "" {
+	if why := texts.Refuse(text, veiled); why != "" {
 		w.opaque(why, "")
 	}
 	if w.posix && differsFromBash(text) {
 		w.opaque(otherShell, "")
 	}
-	text = strings.ToValidUTF8(veiled[:min(len(veiled), maxScript)], "?") // refused texts are scanned, too
-	if n := deepAt(text); n >= 0 {
+	text = strings.ToValidUTF8(veiled[:min(len(veiled), texts.MaxScript)], "?") // refused texts are scanned, too
+	if n := texts.DeepAt(text); n >= 0 {
 		w.scan(text[n:]) // deep nesting would overflow the parser
 		text = text[:n]
 	}
@@ -190,7 +191,7 @@ func (w *walker) parse(text string, s *state) {
 		}
 		if err != nil {
 			_, problem, _ := strings.Cut(err.Error(), ": ") // without its position
-			if bashRefuses(problem, text[min(int(ended), len(text)):]) {
+			if texts.BashRefuses(problem, text[min(int(ended), len(text)):]) {
 				w.code("bash refuses it: "+problem, "")
 			} else {
 				w.opaque("bash may read it differently: "+problem, "")

@@ -1,4 +1,6 @@
-package shell
+// Package texts finds scripts that bash and a parser of bash, or people, may read differently. It runs and opens nothing,
+// and does not say what a script does.
+package texts
 
 import (
 	"regexp"
@@ -13,11 +15,13 @@ import (
 // Texts that bash and the parser, or people, read differently are refused. Each case was observed
 // with bash 5.2 and mvdan.cc/sh v3.14.
 
-const maxScript = 64 << 10
+// MaxScript is the length of the longest script that is not refused.
+const MaxScript = 64 << 10
 
-func refuse(script, veiled string) string {
+// Refuse returns why a script, veiled or not, is refused; "" if it is not.
+func Refuse(script, veiled string) string {
 	switch {
-	case len(script) > maxScript:
+	case len(script) > MaxScript:
 		return "it is longer than 64 KiB"
 	case !utf8.ValidString(script):
 		return "it is not valid UTF-8"
@@ -34,7 +38,7 @@ func refuse(script, veiled string) string {
 		return "a backslash at the end of a line can hide where commands begin; write the command on one line"
 	case bracesAfterName.MatchString(veiled):
 		return "braces directly after a variable's name are expanded first"
-	case deepAt(veiled) >= 0:
+	case DeepAt(veiled) >= 0:
 		return "it nests too deeply"
 	}
 	return ""
@@ -48,7 +52,8 @@ var (
 	notPlain     = regexp.MustCompile(`\b(?:case|coproc|declare|esac|export|for|function|let|local|readonly|select|time|typeset)\b`)
 )
 
-func bashRefuses(problem, rest string) bool {
+// BashRefuses reports whether bash certainly refuses what a parser refuses for a problem; rest begins with its statement.
+func BashRefuses(problem, rest string) bool {
 	read := bashPlain.FindString(rest)
 	if len(rest) >= 1<<10 || notPlain.MatchString(read) {
 		return false
@@ -83,7 +88,8 @@ var (
 
 const maxParens = 100
 
-func deepAt(script string) int {
+// DeepAt returns where a script nests so deeply that a parser may overflow; -1 if it does not.
+func DeepAt(script string) int {
 	depth := 0
 	for i := range len(script) {
 		switch script[i] {
@@ -114,8 +120,8 @@ const (
 	maxVeiled  = 1 << 10
 )
 
-// veil replaces the contents of here-documents that are only written, since parsers differ in where they end.
-func veil(script string) string {
+// Veil replaces the contents of here-documents that are only written, since parsers differ in where they end.
+func Veil(script string) string {
 	lines := strings.Split(script, "\n")
 	for i, looked := 0, 0; i < len(lines) && looked < maxVeiling && len(lines[i]) <= maxVeiled; i, looked = i+1, looked+1 {
 		word := ""
