@@ -101,7 +101,7 @@ func (m *mark) holds(c *Command) bool {
 // begins reports whether the first words of a command are certainly these, with "/" between them.
 func (c *Command) begins(words string) bool {
 	want := strings.Split(words, "/")
-	return len(c.argv) > len(want) && joined(c.argv[1:1+len(want)]) == strings.Join(want, " ")
+	return len(c.argv) > len(want) && Matches(strings.Join(want, " "), joined(c.argv[1:1+len(want)]))
 }
 
 // hasOnly reports whether the command certainly has a flag with only this value.
