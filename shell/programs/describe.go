@@ -218,7 +218,9 @@ func (f *parser) betterThan(other *parser, covers Level) bool {
 
 // withoutParser describes a subcommand of which only the flags are known.
 func (r *reader) withoutParser(c *Command, s *spec, own []Word) {
-	c.Operands = hosts(r.argv)
+	if !s.has("notes") {
+		c.Operands = hosts(r.argv)
+	}
 	if c.Known = len(s.root().forms) > 0; !c.Known {
 		return
 	}

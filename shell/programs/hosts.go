@@ -14,12 +14,13 @@ func isURL(s string) bool {
 	return strings.Contains(s, "://") && !strings.Contains(s, "..") && len(urls(s)) > 0
 }
 
+// hosts returns the hosts that words name, except in the code of an interpreter.
 func hosts(argv []Word) (out []Operand) {
 	if name, _ := System(argv[0].Text); name == "git" {
 		return nil
 	}
 	proxy := false
-	for _, w := range argv[1:] {
+	for _, w := range withoutCode(argv)[1:] {
 		flag, value, has := strings.Cut(w.Text, "=")
 		found := hostWords(w)
 		switch {
@@ -31,6 +32,20 @@ func hosts(argv []Word) (out []Operand) {
 			out = append(out, Operand{Word: Word{Text: value, Dynamic: w.Dynamic}, Kind: Net})
 		}
 		proxy = !has && !w.Dynamic && namesHost(w.Text)
+	}
+	return out
+}
+
+// withoutCode leaves out the code of an interpreter.
+func withoutCode(argv []Word) (out []Word) {
+	s, _ := find(argv[:1])
+	if !s.has("script") {
+		return argv
+	}
+	for i, w := range argv {
+		if i == 0 || !s.isCodeFlag(w.Text) && !s.isCodeFlag(argv[i-1].Text) {
+			out = append(out, w)
+		}
 	}
 	return out
 }
