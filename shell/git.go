@@ -181,12 +181,10 @@ func (w *walker) configured(c *programs.Command, s *state, source string) {
 			w.pushesTo(a, s, source)
 		}
 	}
-	checkout := len(c.Words) == 2 && c.Words[0].Text == "checkout"
-	if !checkout || c.Words[1].Dynamic || c.Words[1].Text == "" {
-		return
-	}
-	for _, path := range w.fromDirs(c.Words[1].Text, s) {
-		if w.exists(path) {
+	if name := c.Checkout(); name != "" {
+		is := func(path string) bool { return w.exists(path) || s.disk.wrote(path) }
+		unknown := s.dirs == nil && strings.Contains(name, ".")
+		if unknown || slices.ContainsFunc(w.fromDirs(name, s), is) {
 			argv := []policy.Word{{Text: "git"}, {Text: "checkout"}, {Text: "--"}, c.Words[1]}
 			w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Source: source})
 		}

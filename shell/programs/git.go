@@ -11,10 +11,11 @@ func (c *Command) gitRemote(s *spec, words []Word) bool {
 	if len(c.Sub) == 0 || !s.inherits("remote") {
 		return false
 	}
-	sub := c.Sub[0]
+	sub, operands := c.Sub[0], c.Words[len(c.Sub):]
 	for _, w := range words {
 		_, isHost, _ := remotePath(w.Text)
 		switch {
+		case c.namesNoRemote(operands, w):
 		case strings.Contains(w.Text, "://") && strings.HasPrefix(w.Text, "-"):
 			c.Operands = append(c.Operands, hostWords(w)...)
 		case isHost:
@@ -23,13 +24,54 @@ func (c *Command) gitRemote(s *spec, words []Word) bool {
 			c.Operands = append(c.Operands, Operand{Word: w, Kind: Read, Tree: true})
 		}
 	}
-	operands := c.Words[len(c.Sub):]
 	added := slices.Equal(c.Sub[:min(2, len(c.Sub))], []string{"submodule", "add"})
 	if added || sub == "clone" {
 		c.Operands = append(c.Operands, clonedTo(operands)...)
 	}
 	c.Known = len(c.Operands) > 0
 	return c.Known
+}
+
+// namesNoRemote reports whether a word is certainly no repository that is contacted: a refspec, or a URL that is only
+// written down. ext::COMMAND is a command.
+func (c *Command) namesNoRemote(operands []Word, w Word) bool {
+	switch path := strings.Join(c.Sub, " "); {
+	case strings.Contains(w.Text, "::"), c.MayHave("--multiple"):
+		return false
+	case path == "remote set-url":
+		return true
+	case path == "remote add":
+		return !c.MayHave("-f")
+	case !IsField("fetch pull push", path) || len(operands) == 0 || w == operands[0]:
+		return false
+	}
+	unknown := func(f Flag) bool { return f.Dynamic || f.spec == nil && f.Name != "--overwrites" }
+	return slices.Contains(operands[1:], w) && !slices.ContainsFunc(c.Flags, unknown)
+}
+
+// Checkout returns the only operand of git checkout: a revision, or a path; "" if it is known to be none.
+func (c *Command) Checkout() string {
+	tracks := c.hasFlag("-t") && !c.undone("-t")
+	begins := tracks || c.hasFlag("-b") || c.hasFlag("--orphan")
+	if begins || len(c.Words) != 2 || c.Words[0].Text != "checkout" {
+		return ""
+	}
+	if c.Words[1].Dynamic {
+		return ""
+	}
+	return c.Words[1].Text
+}
+
+// gitIndex describes "git rm --cached", which changes no file.
+func (r *reader) gitIndex(c *Command, s *spec, own []Word) bool {
+	if s.name != "rm" || !c.hasFlag("--cached") || c.undone("--cached") {
+		return false
+	}
+	r.byParser(c, s, own)
+	for i := range c.Operands {
+		c.Operands[i].Kind, c.Operands[i].Part = Read, PartNames
+	}
+	return true
 }
 
 func harmlessGlobals(s *spec, c *Command) bool {
