@@ -35,6 +35,9 @@ func (r *reader) describe(c *Command, s *spec, own []Word) {
 	} else {
 		c.Suspects = slices.DeleteFunc(c.Suspects, mayNameInput)
 	}
+	if i := slices.IndexFunc(c.Operands, func(o Operand) bool { return o.Role == "script" && o.Kind == Read }); i >= 0 && root.has("shell") {
+		c.Suspects = slices.DeleteFunc(c.Suspects, func(w Word) bool { return w == c.Operands[i].Word })
+	}
 	if root.coversNone(c) {
 		c.Covers = CoversNone
 	}
