@@ -145,7 +145,7 @@ func (g *glob) holds(part string) bool {
 		last = g.rest[len(g.rest)-1]
 	}
 	switch {
-	case part == "" || part == programs.PartSome || last == "**":
+	case strings.Trim(part, programs.PartSome) == "" || last == "**":
 		return true
 	case part == PartNames:
 		return false // only names are read

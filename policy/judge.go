@@ -81,7 +81,7 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 		}
 		if e.Tree && r.reaches(form, e) && !r.excepts(form) {
 			if e.Kind == Write {
-				return r.Action, !r.coincides(form, e.Part), true
+				return r.against(e), !r.coincides(form, e.Part), true
 			}
 			// Denied files would be read; if ask rules counted, every search would ask.
 			if r.Action == Deny {
@@ -98,8 +98,16 @@ func (r *rule) selects(path string, e Effect) bool {
 	return slices.ContainsFunc(r.globs, func(g glob) bool { return g.match(path) && (!attributes || g.covers(path)) })
 }
 
+// against returns the action on what may be below a tree. A built-in rule only asks about files that are brought.
+func (r *rule) against(e Effect) Action {
+	if r.file == "" && e.Part == programs.PartBrought {
+		return Ask
+	}
+	return r.Action
+}
+
 func (r *rule) reaches(path string, e Effect) bool {
-	if r.file == "" && e.Kind == Write && len(e.Part) > len(programs.PartSome) {
+	if r.file == "" && e.Kind == Write && strings.Trim(e.Part, programs.PartSome) != "" {
 		return false // reformatting keeps a file's effect
 	}
 	return slices.ContainsFunc(r.globs, func(g glob) bool { return g.reaches(path) && g.holds(e.Part) })
@@ -108,7 +116,7 @@ func (r *rule) reaches(path string, e Effect) bool {
 // coincides reports whether only a pattern with an open ending selects files below path with this ending.
 func (r *rule) coincides(path, end string) bool {
 	closed := func(g glob) bool { return g.reaches(path) && g.holds(end) && !g.holds("/") }
-	return end == programs.PartSome || end != "" && !slices.ContainsFunc(r.globs, closed)
+	return strings.HasPrefix(end, programs.PartSome) || end != "" && !slices.ContainsFunc(r.globs, closed)
 }
 
 // excepts reports whether the exceptions cover everything below path.

@@ -98,7 +98,7 @@ type Effect struct {
 	Canonical string `json:"canonical,omitempty"` // with every symbolic link resolved
 	Unknown   bool   `json:"unknown,omitempty"`   // the path is known only at run time
 	Tree      bool   `json:"tree,omitempty"`      // and everything below
-	// Part narrows Tree: PartNames, PartAttributes (of one file), programs.PartSome, or the end of file names such as ".go". "": everything.
+	// Part narrows Tree: PartNames, PartAttributes (of one file), programs.PartSome, programs.PartBrought, or the end of file names such as ".go". "": everything.
 	Part string `json:"part,omitempty"`
 
 	Host   string `json:"host,omitempty"`   // Net; empty = unknown

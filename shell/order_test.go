@@ -10,7 +10,7 @@ import (
 
 // kept denies writing below two directories and to one file, and allows everything else.
 func kept() policy.File {
-	f := policy.File{Defaults: permissive()}
+	f := policy.File{Name: "kept.yaml", Defaults: permissive()}
 	f.Defaults.UnknownRead, f.Defaults.UnknownWrite = policy.Allow, policy.Ask
 	f.Paths = []policy.Rule{{ID: "kept", Action: policy.Deny, Ops: []policy.Kind{policy.Write}, Paths: []string{"${workspace}/generated/**", "${workspace}/fresh/**", "${workspace}/release.tar"}}}
 	return f

@@ -118,7 +118,11 @@ func files(operands []programs.Operand) []programs.Operand {
 }
 
 func (w *walker) operands(c *programs.Command, args []word, s *state, source string) {
-	for _, o := range files(c.Operands) {
+	all := files(c.Operands)
+	for i, o := range all {
+		all[i].Part = w.brought(c, o, s, source)
+	}
+	for _, o := range all {
 		if o.Word.Text == "-" && o.Kind == programs.Write && listed("mkdir rmdir touch tee mkfifo rm", c.Name) {
 			o.Word.Text = "./-"
 		}
@@ -138,6 +142,25 @@ func (w *walker) operands(c *programs.Command, args []word, s *state, source str
 			w.fromPipe(s, source)
 		}
 	}
+}
+
+// brought returns the Part of an operand: of the workspace itself the files that a command brings. They are asked about if one
+// may be its repository.
+func (w *walker) brought(c *programs.Command, o programs.Operand, s *state, source string) string {
+	if !c.BringsTo(o) || !slices.Contains(w.fromDirs(o.Word.Text, s), w.workspace) {
+		return o.Part
+	}
+	trees, all := c.Brings()
+	for _, tree := range trees {
+		for _, dir := range w.fromDirs(tree.Text, s) {
+			holds := w.exists(dir+"/.git") || s.disk.mayBeRepository(dir)
+			all = all || holds && dir != w.workspace
+		}
+	}
+	if all {
+		w.possible(policy.Write, w.workspace+"/.git/HEAD", s, source)
+	}
+	return programs.PartBrought
 }
 
 // treesWritten marks all destinations of commands that write trees, such as "cp -r a b".

@@ -252,6 +252,7 @@ func TestNothingHidesInWhatLooksHarmless(t *testing.T) {
 		everyday = append(everyday, name+" **")
 	}
 	decide := judge(t, policy.File{
+		Name:     "careful.yaml",
 		Defaults: policy.Defaults{Bash: policy.Ask, Read: policy.Ask, Write: policy.Ask, Net: policy.Ask, UnknownRead: policy.Ask, UnknownWrite: policy.Ask, Unanalysable: policy.Ask},
 		Presets:  []string{"shell-readonly", "shell-workspace"},
 		Commands: []policy.Rule{{ID: "everyday", Action: policy.Allow, Run: everyday}},

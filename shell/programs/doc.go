@@ -43,6 +43,9 @@ const PartAttributes = "attributes"
 // PartSome is the Part of a tree of which some files are changed.
 const PartSome = "*"
 
+// PartBrought is the Part of a tree to which files are brought whose names are not known.
+const PartBrought = "**"
+
 // Operand is a file or a host in a command.
 type Operand struct {
 	Word Word

@@ -234,6 +234,23 @@ func (c *Command) mayNegate(long string) bool {
 	})
 }
 
+// BringsTo reports whether an operand is a known tree to which a command brings files, or changes them, without removing any.
+func (c *Command) BringsTo(o Operand) bool {
+	tree := o.Kind == Write && o.Tree && o.Part == ""
+	stays := !o.Link && (c.Loses == "" || c.Moves)
+	return tree && stays && !o.Word.Dynamic
+}
+
+// Brings returns the trees of which a command brings the files; all means that it may be any file.
+func (c *Command) Brings() (trees []Word, all bool) {
+	for _, o := range c.Operands {
+		if o.Kind == Read && o.Tree {
+			trees, all = append(trees, o.Word), all || o.Word.Dynamic
+		}
+	}
+	return trees, all || len(trees) == 0
+}
+
 // MovesFiles reports whether a command may make or move links, and whether it copies them.
 func (c *Command) MovesFiles() (moves, copies bool) {
 	copies = c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "--no-dereference", "--preserve"}, c.MayHave)

@@ -21,6 +21,7 @@ type parseState struct {
 	unlistedRead bool     // an unlisted flag may name a file
 	parts        []string // endings of files read in trees
 	whole        bool     // the read part of trees is unknown
+	target       []Word   // directories for all sources
 }
 
 func (f *parser) parse(words []Word) parsed {
@@ -285,10 +286,7 @@ func (r *parseState) files(kind byte, w Word) {
 	case '.':
 		r.add(w, Operand{Kind: Read, Part: PartAttributes})
 	case '>':
-		// It may be a directory for all sources.
-		if w != (Word{Text: "-"}) {
-			r.add(w, Operand{Kind: Write, Tree: r.has(replace | tree)})
-		}
+		r.writes(w)
 	case '$':
 		r.add(w, Operand{Kind: Net})
 	case '\'':
@@ -301,6 +299,16 @@ func (r *parseState) files(kind byte, w Word) {
 		if file, found := strings.CutPrefix(w.Text, "@"); found || w.Dynamic && w.Text == "" {
 			r.add(Word{Text: file, Dynamic: w.Dynamic}, Operand{Kind: Read})
 		}
+	}
+}
+
+// writes adds a file that is written, or a directory for all sources.
+func (r *parseState) writes(w Word) {
+	switch roles := r.form.roles; {
+	case r.has(replace) && len(roles) > 0 && roles[len(roles)-1] == "into":
+		r.target = append(r.target, w)
+	case w != (Word{Text: "-"}):
+		r.add(w, Operand{Kind: Write, Tree: r.has(replace | tree)})
 	}
 }
 

@@ -30,6 +30,9 @@ func (r *parseState) assignRoles() {
 		}
 		before.add(w, len(roles), 1)
 	}
+	for _, w := range r.target {
+		r.into(w, r.words)
+	}
 	r.defaultOperand(roles)
 }
 

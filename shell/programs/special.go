@@ -26,7 +26,7 @@ func special(c *Command, s *spec, r *reader, own []Word) bool {
 	case "mktemp":
 		c.temporary()
 	case "git":
-		return c.gitRemote(s, own)
+		return c.gitRemote(s, own) || r.gitIndex(c, s, own)
 	case "copies":
 		c.Known = true
 		c.Operands = append(c.copies(), c.valueFiles()...)

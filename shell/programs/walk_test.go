@@ -159,7 +159,7 @@ func walkCode(t *testing.T, s *spec, path []string) {
 				scripts = append(append(scripts, run.Script), Word{Text: joined(run.Argv)})
 			}
 			if !slices.ContainsFunc(scripts, func(w Word) bool { return w.Text == "git push" }) {
-				t.Errorf("%q: it may run %q", append(slices.Clip(path), argv...), scripts)
+				t.Errorf("%q: it may run %v", append(slices.Clip(path), argv...), scripts)
 			}
 		}
 	}

@@ -135,7 +135,7 @@ func (t *tool) keeps(c *programs.Command, dir string) bool {
 		}
 		path := absolute(o.Word.Text, dir)
 		isAll := path == "/" || path == t.options.Workspace && o.Part == ""
-		if o.Word.Dynamic || isAll || !l.again(path, strings.TrimSuffix(o.Part, programs.PartSome)) {
+		if o.Word.Dynamic || isAll || !l.again(path, strings.Trim(o.Part, programs.PartSome)) {
 			return false
 		}
 		some = true
