@@ -89,10 +89,10 @@ var layers = []row{
 	{"internal/store", []string{"internal/journal", "internal/journal/chain", "internal/journal/seal", "internal/postgres"}, nil},
 	{"internal/config", []string{"internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/escalation", "sandbox/caches"}, []string{"go-yaml"}},
 
+	{"shell/texts", nil, []string{"sh"}},
 	{"shell", []string{"internal/gitconfig", "internal/paths", "policy", "shell/programs", "shell/texts"}, []string{"sh"}},
 	{"tools/bash", []string{"internal/redact", "internal/paths", "internal/display", "shell", "tools", "tools/argument", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/escalation", "sandbox/launch"}, nil},
 	{"tools/files", []string{"internal/redact", "internal/paths", "internal/display", "internal/spell", "tools", "tools/argument", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/escalation", "sandbox/fileworker"}, []string{"gotextdiff", "go-udiff"}},
-	{"shell/texts", nil, []string{"sh"}},
 	{"tools/spool", []string{"internal/redact", "tools"}, nil},
 	{"tools/calls", []string{"internal/redact", "internal/display", "tools", "tools/argument", "policy", "sandbox"}, nil},
 	{"tools/elsewhere", []string{"internal/display", "tools", "tools/argument", "policy", "shell/programs"}, nil},
@@ -115,7 +115,7 @@ var layers = []row{
 	}, []string{"fsnotify", "x/sys", "zap"}},
 	{"internal/describe", []string{"internal/display", "message", "sandbox"}, nil},
 	{"internal/console", []string{"client", "executor", "internal/describe", "internal/dispatch", "internal/display", "message", "sandbox", "sandbox/escalation"}, nil},
-	{"internal/reach", []string{"client", "internal/config", "internal/console", "internal/daemon", "internal/describe", "internal/loopback", "internal/server", "internal/statedir", "internal/tokens"}, nil},
+	{"internal/reach", []string{"internal/paths", "client", "internal/config", "internal/console", "internal/daemon", "internal/describe", "internal/loopback", "internal/server", "internal/statedir", "internal/tokens"}, nil},
 	{"internal/audit", []string{"internal/anchor", "internal/config", "internal/console", "internal/daemon", "internal/describe", "internal/dispatch", "internal/display", "internal/journal", "internal/journal/seal", "internal/store", "message", "policy"}, nil},
 	{"internal/doctor", []string{
 		"client", "executor", "internal/audit", "internal/config", "internal/console", "internal/daemon", "internal/describe", "internal/journal", "internal/loopback", "internal/reach", "internal/store",

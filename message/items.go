@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -145,13 +146,10 @@ func workOf(calls []ToolCall) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// ItemOf returns the item of which a call with this id is a part, if it is one.
-func ItemOf(id string) string { return id[:max(strings.LastIndexByte(id, '#'), 0)] }
+// PartMark separates the id of an item from the number of its part, from 1, in the id of the part.
+const PartMark = "#"
 
-// FirstPart returns the id of the first part of an item.
-func FirstPart(item string) string { return partID(item, 1) }
-
-func partID(item string, n int) string { return fmt.Sprintf("%s#%d", item, n) }
+func partID(item string, n int) string { return item + PartMark + strconv.Itoa(n) }
 
 // commands returns one call per command, under id, or numbered if id is empty. Output is data, so there is no
 // terminal.

@@ -114,7 +114,7 @@ func (c *Call) argsHash() string {
 func (c *Call) namesake() Key {
 	id := c.req.Item
 	if id == "" {
-		id = message.FirstPart(c.ID)
+		id = c.ID + message.PartMark + "1"
 	}
 	return Key{c.key.Client, c.key.Agent, id}
 }

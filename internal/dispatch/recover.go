@@ -124,7 +124,7 @@ func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) *Call {
 	item := ""
 	_, work, isPart := strings.Cut(rec.ArgsHash, partMark)
 	if isPart {
-		item = message.ItemOf(rec.ID)
+		item = rec.ID[:max(strings.LastIndex(rec.ID, message.PartMark), 0)]
 	}
 	c, life := d.newCall(Submission{
 		Client: rec.Client, Conn: "kept", Program: k.Program, Dir: rec.Workspace, Keep: true,

@@ -50,7 +50,8 @@ func (j *Journal) query(do func(*view) error) error {
 		v := j.index.view()
 		err := do(v)
 		v.close()
-		if unread != nil && (err == nil && v.lists || errors.Is(err, ErrNotFound)) {
+		isPart := err == nil && v.lists
+		if unread != nil && (isPart || errors.Is(err, ErrNotFound)) {
 			err = unread
 		}
 		if !errors.Is(err, chain.ErrNoMark) || j.write.look() != nil || j.index.begin() == begins {
