@@ -136,7 +136,7 @@ func (d *Dispatcher) addOutput(ret *message.ToolReturn, out outcome) {
 	}
 	if ret.StdoutBytes+ret.StderrBytes == 0 {
 		ret.Result = head
-		if head == "" {
+		if head == "" && ret.File == nil { // of a file that is its content
 			ret.Result = "(no output)"
 		}
 		return
