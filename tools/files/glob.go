@@ -155,7 +155,11 @@ func (f *findings) text(none string, notes []string) string {
 		lines = []string{cmp.Or(f.none, none)}
 	}
 	if f.full {
-		notes = append([]string{fmt.Sprintf("[only the first %d results; narrow path or the pattern, or raise limit (at most %d)]", len(f.lines), mostFound)}, notes...)
+		raise := ""
+		if len(f.lines) == f.most && f.most < mostFound {
+			raise = fmt.Sprintf(", or raise limit (at most %d)", mostFound)
+		}
+		notes = append([]string{fmt.Sprintf("[only the first %d results; narrow path or the pattern%s]", len(f.lines), raise)}, notes...)
 	}
 	return strings.Join(append(lines, notes...), "\n") + "\n"
 }

@@ -102,8 +102,8 @@ func (b base) grep(a grepArguments) (_ tools.Invocation, err error) {
 
 // What a pattern has for the ends of lines.
 var (
-	carriageReturn = regexp.MustCompile(`\r|\\r|\\x0[dD]`)
-	lineEnd        = regexp.MustCompile(`\n|\\n|\\x0[aA]`)
+	carriageReturn = regexp.MustCompile(`\r|(?:\A|[^\\])(?:\\\\)*\\(?:r|x0[dD])`)
+	lineEnd        = regexp.MustCompile(`\n|(?:\A|[^\\])(?:\\\\)*\\(?:n|x0[aA])`)
 )
 
 func compileSearch(text string, ignoreCase bool) (*regexp.Regexp, error) {
@@ -168,7 +168,7 @@ func (h hunt) files(ctx context.Context, w *walk, found *findings) error {
 		return err
 	}
 	err := w.run(ctx)
-	none := w.opened == 0 && len(w.omitted) == 0
+	none := w.opened == 0 && len(w.omitted) == 0 && w.stopped == ""
 	if err == nil && h.some && none {
 		found.none = "No line matches: no file was searched, since glob fits none."
 	}

@@ -305,6 +305,7 @@ func TestGrepSaysWhatItDidNotSearch(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("crlf", "one\r\ntwo\r\n")
 	w.put("open", "one\nlast")
+	w.put("slash", `C:\root`+"\r\n")
 	w.put("latin", "caf\xe9 au lait\n")
 	w.put("bom", "\ufeffpackage x\n")
 	w.put("greek", "ΣΊΣΥΦΟΣ\n")
@@ -319,6 +320,9 @@ func TestGrepSaysWhatItDidNotSearch(t *testing.T) {
 	}{
 		{args{"pattern": "two$", "path": "crlf"}, "crlf:2:two\n"},
 		{args{"pattern": `two\r$`, "path": "crlf"}, "crlf:2:two\n"},
+		{args{"pattern": `:\\root$`, "path": "slash", "mode": "count"}, "slash:1\n"},
+		{args{"pattern": `:\\root\r$`, "path": "slash", "mode": "count"}, "slash:1\n"},
+		{args{"pattern": `:\\new`, "path": "slash"}, "No line matches.\n"},
 		{args{"pattern": "^last$", "path": "open"}, "open:2:last\n"},
 		{args{"pattern": "^caf. au", "path": "latin", "mode": "files"}, "latin\n"},
 		{args{"pattern": "^package", "path": "bom", "mode": "files"}, "bom\n"},
@@ -334,6 +338,12 @@ func TestGrepSaysWhatItDidNotSearch(t *testing.T) {
 	}
 	if got := w.search("grep", args{"pattern": "key", "path": "around", "context": 50, "limit": 1}, allowAll()); !strings.HasPrefix(got, "around") {
 		t.Errorf("of a match with much context there is %.200q", got)
+	}
+	// What would help is said, and nothing else.
+	for limit, end := range map[int]string{10: "the pattern, or raise limit (at most 10000)]\n", 9000: "the pattern]\n", 10000: "the pattern]\n"} {
+		if got := w.search("grep", args{"pattern": "^", "path": "limit", "limit": limit}, allowAll()); !strings.HasSuffix(got, end) {
+			t.Errorf("%d: %q", limit, got[len(got)-100:])
+		}
 	}
 }
 
