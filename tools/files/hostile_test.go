@@ -133,6 +133,15 @@ func TestTheSearchForALineEnds(t *testing.T) {
 	if e, err := r.excerpt(t.Context(), lines); string(e.text) != "2\n" || err != nil || e.total >= 0 {
 		t.Errorf("got %+v, %v", e, err)
 	}
+	// Of a line that is not read to its end, nobody knows the length.
+	for n, most := range map[int64]int64{6: 1000, 5000: 1000, 6000: 10_000} {
+		lines = newLineReader(strings.NewReader("1\n" + strings.Repeat("x", 10_000)))
+		lines.src.N = n
+		r.o.MaxRead = most
+		if e, err := r.excerpt(t.Context(), lines); err != nil || !strings.Contains(string(e.text), "x [… at least ") || !strings.Contains(string(e.text), "use bash") || e.total >= 0 {
+			t.Errorf("%d: got %+v, %v", n, e, err)
+		}
+	}
 }
 
 func TestNumbersCountAmongWhatIsReturned(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 )
 
 const (
@@ -35,6 +36,7 @@ type excerpt struct {
 	total int64 // of the file; negative: unknown
 	cut   bool
 	full  bool // ended by bounds.bytes
+	open  bool // the last line is not read to its end
 }
 
 func (e excerpt) more() bool { return e.total < 0 || e.first+e.lines <= e.total }
@@ -73,6 +75,7 @@ func (l *lineReader) excerpt(ctx context.Context, b bounds, numbered bool) (exce
 	l.src.N = min(l.src.N, mostCounted)
 	for e.lines < b.lines {
 		line, n, err := l.line(ctx, b.line)
+		e.open = l.exhausted() && errors.Is(err, io.EOF)
 		if n > 0 && !e.add(line, n, b, numbered) {
 			e.full = true
 			break
@@ -98,9 +101,13 @@ func (l *lineReader) excerpt(ctx context.Context, b bounds, numbered bool) (exce
 
 func (e *excerpt) add(line []byte, n int64, b bounds, numbered bool) bool {
 	number, shown, mark := e.first+e.lines, line, ""
-	if n > int64(len(line)) {
+	if n > int64(len(line)) || e.open {
 		shown = beginning(line, shownOfLine)
-		mark = fmt.Sprintf(" [… %d more bytes of line %d; %s …]\n", n-int64(len(shown)), number, b.rest(number, n))
+		least, whole := "", n
+		if e.open {
+			least, whole = "at least ", math.MaxInt64
+		}
+		mark = fmt.Sprintf(" [… %s%d more bytes of line %d; %s …]\n", least, n-int64(len(shown)), number, b.rest(number, whole))
 	}
 	prefix := ""
 	if numbered {
