@@ -355,6 +355,9 @@ func appendWords(out []policy.Word, words []word) []policy.Word {
 			pw.Text = wd.prefix()
 			// The prefix decides whether a match may be a flag.
 			pw.Many = wd.many || pw.Text == "" || pw.Text[0] == '-'
+			if !wd.dynamic {
+				pw.Pattern(wd.text)
+			}
 		}
 		out = append(out, pw)
 	}

@@ -4,6 +4,8 @@
 // Opaque, or not Known, must not be allowed by rules.
 package programs
 
+import "strings"
+
 // Word is a word of a command, as far as it is known before it runs.
 type Word struct {
 	Text    string `json:"text"`              // the known prefix if Dynamic
@@ -11,6 +13,16 @@ type Word struct {
 	Many    bool   `json:"many,omitempty"`    // any number of words; implies Dynamic
 	Number  bool   `json:"-"`                 // the rest is digits, with an optional sign
 	Fresh   bool   `json:"-"`                 // a path made by mktemp or recreated by tools, or nothing; implies Dynamic
+	Dir     string `json:"-"`                 // the directory of all that a pattern matches, if it is known; implies Dynamic
+}
+
+// Pattern sets the directory of a pattern of which only the last name is one. Bash before 5.2 matches .. with .*.
+func (w *Word) Pattern(text string) {
+	dir, name, _ := cutLast(text)
+	mayBeParent := name == "" || strings.IndexByte(`.?[\`, name[0]) >= 0
+	if !mayBeParent && !strings.ContainsAny(dir, `*?[\`) {
+		w.Dir = dir
+	}
 }
 
 func (w Word) flagLike() bool {

@@ -2,6 +2,7 @@ package bash
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -133,9 +134,11 @@ func (t *tool) keeps(c *programs.Command, dir string) bool {
 		if !counts {
 			continue
 		}
-		path := absolute(o.Word.Text, dir)
+		name := cmp.Or(o.Word.Dir, o.Word.Text) // what a pattern matches is kept with its directory
+		path := absolute(name, dir)
 		isAll := path == "/" || path == t.options.Workspace && o.Part == ""
-		if o.Word.Dynamic || isAll || !l.again(path, strings.Trim(o.Part, programs.PartSome)) {
+		unknown := o.Word.Dynamic && o.Word.Dir == ""
+		if unknown || isAll || !l.again(path, strings.Trim(o.Part, programs.PartSome)) {
 			return false
 		}
 		some = true
@@ -309,56 +312,6 @@ func (l *removal) ignoreFile(path string) (text []byte, known bool) {
 	text, err = io.ReadAll(io.LimitReader(f, maxIgnore+1))
 	known = err == nil && len(text) <= maxIgnore
 	return text, known && l.tool.options.Masks.HeldByGit(path, &l.unpacked)
-}
-
-func isSource(o programs.Operand) bool { return o.Kind == programs.Read || o.Link }
-
-// staysAfter reports whether files are moved to a path that outlasts the call. An unknown
-// destination counts only if the sources are unknown too, and the script mentions no temporary
-// files.
-func (t *tool) staysAfter(c *programs.Command, dirs []string, script string, effects []policy.Effect) bool {
-	if !c.Moves {
-		return false
-	}
-	known := slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return isSource(o) && o.Word.Text != "" })
-	script = strings.ToLower(script)
-	temporary := strings.Contains(script, "tmp") || strings.Contains(script, "mktemp")
-	some := false
-	for _, o := range c.Operands {
-		if isSource(o) || o.Word.Many && !c.Words[len(c.Words)-1].Many {
-			continue
-		}
-		some = true
-		path, stays := o.Word.Text, true
-		switch {
-		case o.Word.Dynamic && path == "":
-			stays = !known && !temporary
-		case filepath.IsAbs(path):
-			stays = !t.endsWithCall(path, o.Word.Dynamic, effects)
-		case len(dirs) == 1:
-			stays = !t.endsWithCall(dirs[0]+"/"+path, o.Word.Dynamic, effects)
-		default:
-			stays = !temporary
-		}
-		if !stays {
-			return false
-		}
-	}
-	return some
-}
-
-func (t *tool) endsWithCall(path string, dynamic bool, effects []policy.Effect) bool {
-	path = filepath.Clean(path)
-	paths := []string{path}
-	for i := range effects {
-		if e := &effects[i]; e.Kind == policy.Write && e.Path == path {
-			paths = append(paths, e.Canonical)
-		}
-	}
-	return slices.ContainsFunc(paths, func(p string) bool {
-		begins := dynamic && (strings.HasPrefix("/tmp/", p) || strings.HasPrefix("/var/tmp/", p))
-		return begins || strings.HasPrefix(p, "/dev/") || t.options.Profile.Scratch(p)
-	})
 }
 
 // ownScratch marks files in the private /tmp of the call, which no rule need allow. A path that

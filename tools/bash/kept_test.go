@@ -79,6 +79,11 @@ func TestRemovingWhatCanBeHadAgainIsMarked(t *testing.T) {
 		"tar --remove-files -cf /tmp/x.tar new": false, "tar cf /tmp/x.tar --remove-files new": false, "tar --remove-files -cf /dev/null new": false, "zip -rm /tmp/x.zip new": false,
 		"rsync -a --remove-source-files new/ /tmp/x/": false, "d=$(mktemp -d); mv new \"$d\"": false, "cd /tmp; mv " + ws + "/new .": false,
 		"find new -type f -exec mv {} /tmp/x/ \\;": false, "ls new | xargs mv -t /tmp/x": false, "d=$(mktemp -d); for f in *; do mv \"$f\" \"$d\"; done": false, "timeout 5 mv new /tmp/x": false,
+		"rm -rf held/*": true, "rm -rf held/*.txt build/*": true, "rm -rf dist/*": true, "rm -rf nosuch/*": true, "rm -rf web/node_modules/*": true, "cd held && rm -rf deep/*": true,
+		"rm -rf new/*": false, "rm -rf */": false, "rm -rf *": false, "rm -rf ./*": false, "rm -rf h*/*": false, "rm -rf held/.*": false, "rm -rf build/../new/*": false, "rm -rf dist/$(date)/*": false, "rm -rf \"dist\"/*": true, "rm -rf private/*": false,
+		// A later call may remove it unasked.
+		"mv new build": false, "mv new build/": false, "mv new/f.txt dist/sub/f.txt": false, "mv new node_modules": false, "mv new web/node_modules/": false, "mv -t build new": false, "mv *.txt build/": false, "rsync -a --remove-source-files new/ dist/": false,
+		"mv held build": true, "mv build dist": true, "mv build/out/x dist/": true, "mv dist old": true, "mv new built": true, "mv new scripts/build": true,
 		// The script itself brought it there.
 		"mv new gone; rm -rf gone": false, "mkdir t; mv new t/; rm -rf t": false, "mkdir -p node_modules; mv new node_modules/ && rm -rf node_modules": false,
 		"ln -s new l; rm -rf l/": false, "mv new gone; find gone -delete": false, "git mv new gone; rm -rf gone": false, "for i in 1 2; do rm -rf x; mv new x; done": false,

@@ -1,0 +1,83 @@
+package bash
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/internal/paths"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
+)
+
+func isSource(o programs.Operand) bool { return o.Kind == programs.Read || o.Link }
+
+// staysAfter reports whether files are moved to a path that outlasts the call. An unknown
+// destination counts only if the sources are unknown too, and the script mentions no temporary
+// files. What tools make again does not outlast the next removal.
+func (t *tool) staysAfter(c *programs.Command, dirs []string, script string, effects []policy.Effect) bool {
+	if !c.Moves {
+		return false
+	}
+	known := slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return isSource(o) && o.Word.Text != "" })
+	script = strings.ToLower(script)
+	temporary := strings.Contains(script, "tmp") || strings.Contains(script, "mktemp")
+	some, work := false, t.movesFromWork(c, dirs)
+	for _, o := range c.Operands {
+		if isSource(o) || o.Word.Many && !c.Words[len(c.Words)-1].Many {
+			continue
+		}
+		some = true
+		path, stays := o.Word.Text, true
+		switch {
+		case o.Word.Dynamic && path == "":
+			stays = !known && !temporary
+		case filepath.IsAbs(path):
+			stays = !t.endsWithCall(path, o.Word.Dynamic, effects) && !(work && t.isDisposable(path))
+		case len(dirs) == 1:
+			path = dirs[0] + "/" + path
+			stays = !t.endsWithCall(path, o.Word.Dynamic, effects) && !(work && t.isDisposable(path))
+		default:
+			stays = !temporary
+		}
+		if !stays {
+			return false
+		}
+	}
+	return some
+}
+
+// movesFromWork reports whether a source may be outside of the directories that may be removed unasked.
+func (t *tool) movesFromWork(c *programs.Command, dirs []string) bool {
+	return len(dirs) != 1 || slices.ContainsFunc(c.Operands, func(o programs.Operand) bool {
+		return isSource(o) && (o.Word.Dynamic || !t.isDisposable(absolute(o.Word.Text, dirs[0])))
+	})
+}
+
+// isDisposable reports whether a path is, or is below, a directory that may be removed unasked, since tools make it again.
+func (t *tool) isDisposable(path string) bool {
+	l := t.removal()
+	for dir := range paths.Up(filepath.Clean(path)) {
+		if dir == t.options.Workspace {
+			break
+		}
+		if l.isMade(dir) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *tool) endsWithCall(path string, dynamic bool, effects []policy.Effect) bool {
+	path = filepath.Clean(path)
+	paths := []string{path}
+	for i := range effects {
+		if e := &effects[i]; e.Kind == policy.Write && e.Path == path {
+			paths = append(paths, e.Canonical)
+		}
+	}
+	return slices.ContainsFunc(paths, func(p string) bool {
+		begins := dynamic && (strings.HasPrefix("/tmp/", p) || strings.HasPrefix("/var/tmp/", p))
+		return begins || strings.HasPrefix(p, "/dev/") || t.options.Profile.Scratch(p)
+	})
+}
