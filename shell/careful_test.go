@@ -135,3 +135,25 @@ func TestWhatIsOnlyWrittenDownIsNotContacted(t *testing.T) {
 		}
 	}
 }
+
+// Code on standard input is seen like the same text in an argument.
+func TestCodeOnStandardInputIsSearched(t *testing.T) {
+	t.Parallel()
+	file := policy.File{Name: "p.yaml", Defaults: permissive(), Commands: []policy.Rule{{ID: "push", Action: policy.Deny, Run: []string{"git push **"}}}}
+	decide := judge(t, file)
+	for _, script := range []string{
+		"python3 -c 'import os;os.system(\"git push\")'", "python3 - <<'E'\nimport os;os.system(\"git push\")\nE", "python3 <<E\nos.system('git push')\nE", "python3 <<< 'os.system(\"git push\")'", "echo 'os.system(\"git push\")' | python3",
+		"printf 'os.system(\"git push\")' | timeout 9 python3 -", "node <<'E'\nexec('git push')\nE", "perl <<'E'\nsystem('git push')\nE", "ruby <<< 'system(\"git push\")'", "make -f - <<< $'x:\\n\\tgit push'", "ed a.txt <<< '!git push'", "dc <<< '!git push'",
+		"m4 <<< 'esyscmd(git push)'", "tclsh <<< 'exec git push'", "bash <(echo git push)", ". <(echo git push)", "source <(printf 'git push')", "exec 3<<'E'\ngit push\nE\nbash <&3", "bash /dev/fd/3 3<<< 'git push'", "python3 3<<< 'os.system(\"git push\")' <&3",
+		"cat <(echo git push) | bash", "fish <<< 'git push'", "cat <<'E' | python3\nos.system(\"git push\")\nE", "python3 <(echo 'os.system(\"git push\")')", "python3 /dev/stdin <<< 'os.system(\"git push\")'",
+	} {
+		if d := decide(script); d.Action != policy.Deny {
+			t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
+		}
+	}
+	for _, script := range []string{"git commit -F - <<'E'\ngit push later\nE", "cat <<< 'git push'", "python3 -c 'x' <<< 'git push'", "cat > notes.md <<'E'\ngit push\nE", "diff <(echo git push) a.txt", "grep x <<< 'git push'", "python3 x.py <<< 'git push'"} {
+		if d := decide(script); d.Rule == "push" {
+			t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
+		}
+	}
+}

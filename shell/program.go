@@ -40,6 +40,9 @@ func (w *walker) program(args []word, s *state, source string) {
 	}
 	follow := c.Name != "" && c.Opaque == "" && c.Followed()
 	w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Follow: follow, Source: source})
+	if text := s.input + w.held; c.Feeds && text != "" { // deny rules see it like the text of -c
+		w.add(policy.Effect{Kind: policy.Exec, Argv: append(unknownProgram(1), policy.Word{Text: text}), Possible: true, Source: source})
+	}
 	if !follow {
 		w.startShells(args, c.Runs, s, source)
 	}

@@ -22,16 +22,14 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 		w.endOfDocument(r)
 	}
 	if r.Hdoc != nil {
-		if text := w.document(r.Hdoc, s); first {
-			s.input = text
-		}
+		w.feed(w.document(r.Hdoc, s), first, s)
 	}
 	if r.Word == nil || here {
 		return
 	}
 	wd := w.single(r.Word, s)
-	if r.Op == syntax.WordHdoc && first {
-		s.input = wd.text
+	if r.Op == syntax.WordHdoc {
+		w.feed(wd.text, first, s)
 	}
 	if printing := listed("> >> >| &> &>>", r.Op.String()); printing && (r.N == nil || r.N.Value == "1") {
 		s.shown = !wd.known() || wd.text != "/dev/null" && strings.Contains(wd.text, "/dev/")
@@ -148,7 +146,7 @@ func (w *walker) mayFail(redirs []*syntax.Redirect, s *state) bool {
 
 // fromInput follows the known part of code on standard input for deny rules; the whole is unknown.
 func (w *walker) fromInput(s *state) {
-	text := s.input
+	text := s.input + w.held
 	if text == "" {
 		return
 	}
@@ -162,7 +160,18 @@ func (w *walker) fromInput(s *state) {
 }
 
 func (w *walker) isInput(a word, s *state) bool {
-	return a.known() && slices.ContainsFunc(w.fromDirs(a.text, s), func(path string) bool { return procKindOf(path) == procInput })
+	return a.known() && slices.ContainsFunc(w.fromDirs(a.text, s), func(path string) bool {
+		return procKindOf(path) == procInput || strings.HasPrefix(path, procDir+"/self/fd/")
+	})
+}
+
+// feed notes the known text of a descriptor; first is standard input.
+func (w *walker) feed(text string, first bool, s *state) {
+	if first {
+		s.input = text
+	} else if len(w.held) <= texts.MaxScript {
+		w.held += text
+	}
 }
 
 func (w *walker) say(args []word, s *state) {

@@ -126,6 +126,7 @@ type walker struct {
 	touched    touched
 
 	said    string             // known output of the left side of a pipe
+	held    string             // known texts of descriptors other than standard input
 	printed []programs.Operand // trees whose names the left side of a pipe prints
 
 	// Caches of the file system's answers, and of scanned texts.

@@ -214,15 +214,7 @@ func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
 	case *syntax.CmdSubst:
 		w.substitution(p, b, s, quoted)
 	case *syntax.ProcSubst:
-		if text := w.text(p); strings.Contains(text, "<<") && !alone(p.Stmts) {
-			w.opaque("bash loses a semicolon after a here-document in a substitution", text)
-		}
-		w.alongside(s, func(sub *state) { w.stmts(p.Stmts, sub) })
-		if len(p.Stmts) == 0 {
-			b.unknown(false) // bash does not expand it
-			return
-		}
-		b.literal(procSubst, true)
+		w.process(p, b, s)
 	case *syntax.ParamExp:
 		w.param(p, b, s, quoted)
 	case *syntax.ArithmExp:
@@ -330,6 +322,21 @@ func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted b
 	}
 	w.apart(s, func(sub *state) { w.stmts(p.Stmts, sub) })
 	b.value(w.prints(p, s), quoted, s)
+}
+
+func (w *walker) process(p *syntax.ProcSubst, b *builder, s *state) {
+	if text := w.text(p); strings.Contains(text, "<<") && !alone(p.Stmts) {
+		w.opaque("bash loses a semicolon after a here-document in a substitution", text)
+	}
+	said := w.said
+	w.said = ""
+	w.alongside(s, func(sub *state) { w.stmts(p.Stmts, sub) })
+	w.feed(w.said, false, s)
+	if w.said = said; len(p.Stmts) == 0 {
+		b.unknown(false) // bash does not expand it
+		return
+	}
+	b.literal(procSubst, true)
 }
 
 // alone reports whether a substitution is one simple command. Bash 5.2 prints and reparses others:

@@ -224,6 +224,14 @@ func (r *reader) carriesCode(c *Command, s *spec) bool {
 	return root.inline != "" && root.mayRunCode(r.argv[1:])
 }
 
+// isFed reports whether the input may be code: nothing else is, or it is named.
+func (r *reader) isFed(c *Command, s *spec) bool {
+	root := s.root()
+	given := slices.ContainsFunc(r.argv[1:], func(w Word) bool { return w.Text != "-" && root.isCodeFlag(w.Text) })
+	obeys := s.inherits("code") && root.has("reader")
+	return obeys || r.takesInput(c, root) || !given && root.has("stdin") && root.mayRunCode(r.argv[1:])
+}
+
 // mayRunCode reports whether the flags before the first operand may carry code, or without an operand the
 // input does.
 func (s *spec) mayRunCode(words []Word) bool {
