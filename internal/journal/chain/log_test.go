@@ -413,3 +413,23 @@ func TestALogThatGoesAwayTakesNothingMore(t *testing.T) {
 		t.Errorf("cut off: %v", err)
 	}
 }
+
+// A slot of the note that was changed is not believed, and the other one counts.
+func TestAChangedSlotOfTheNoteIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	s := newSite()
+	must(t, s.open())
+	s.work("a")
+	must(t, s.sync())
+	whole := slices.Clone(s.notes.names["head"].now)
+	for i := range whole {
+		for _, bit := range []byte{1, 8} { // a digit becomes another, or is none
+			s.notes.names["head"] = &content{now: slices.Clone(whole)}
+			s.notes.names["head"].now[i] ^= bit
+			if err := s.open(); err != nil {
+				t.Errorf("byte %d of the note was changed: %v", i, err)
+			}
+		}
+	}
+	s.verifies(t, "the changed slot was written again")
+}

@@ -85,7 +85,7 @@ func (n note) read(strict bool) (Mark, error) {
 	if lost || strict && torn {
 		return Mark{}, &DamageError{Why: "the note of where the log ends was changed"}
 	}
-	if a.whole && a.mark.Number >= b.mark.Number {
+	if a.whole && (!b.whole || a.mark.Number >= b.mark.Number) {
 		return a.mark, nil
 	}
 	return b.mark, nil
