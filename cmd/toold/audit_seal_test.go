@@ -195,3 +195,25 @@ func TestAnExportIsVerifiedWithoutToold(t *testing.T) {
 		}
 	}
 }
+
+// An older copy is found though another key has signed since.
+func TestAnAnchorShowsAnOlderCopyWhoseKeyWasAnother(t *testing.T) {
+	t.Parallel()
+	all := t.TempDir()
+	dir, path := filepath.Join(all, "state"), filepath.Join(t.TempDir(), "anchors")
+	recordedCalls(t, dir, "bob")
+	other := filepath.Join(t.TempDir(), "state")
+	recordedCalls(t, other, "carol")
+	statement(t, other, 0, "", "anchor", "--file", path)
+	statement(t, dir, 0, "", "anchor", "--file", path)
+	backup := t.TempDir()
+	noError(t, os.CopyFS(backup, os.DirFS(all)))
+	noError(t, os.Remove(filepath.Join(all, signingKey)))
+	recordAnother(t, dir)
+	statement(t, dir, 0, "", "anchor", "--file", path)
+
+	statement(t, dir, 0, "2 anchors fit, and 1 are of other journals", "verify", "--anchor", "file:"+path)
+	restored := filepath.Join(backup, "state")
+	statement(t, restored, 0, "", "verify")
+	statement(t, restored, console.ExitTampered, "is not the one that was anchored", "verify", "--anchor", "file:"+path)
+}

@@ -90,7 +90,7 @@ func (v *Verify) checks(ctx context.Context, noted []string) (c seal.Checks, err
 
 // found prints what is sound, of a daemon in a store or, with "", of the journal here.
 func (v *Verify) found(daemon string, r journal.Report) error {
-	found := verified{Daemon: daemon, Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), Removed: r.Gone, Checkpoints: r.Count, Signed: r.Signed, Anchors: r.Met}
+	found := verified{Daemon: daemon, Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), Removed: r.Gone, Checkpoints: r.Count, Signed: r.Signed, Anchors: r.Met, Others: r.Other}
 	for _, k := range r.Keys {
 		found.Keys = append(found.Keys, seal.ID(k))
 	}
@@ -120,7 +120,7 @@ func (v *Verify) note(found verified) {
 		fmt.Fprintf(v.Err, "toold: %d checkpoints, signed up to record %d by key %s\n", found.Checkpoints, found.Signed, strings.Join(found.Keys, ", "))
 	}
 	if len(v.Anchors) > 0 {
-		fmt.Fprintf(v.Err, "toold: %d anchors fit\n", found.Anchors)
+		fmt.Fprintf(v.Err, "toold: %d anchors fit, and %d are of other journals\n", found.Anchors, found.Others)
 	}
 }
 
@@ -132,6 +132,7 @@ type verified struct {
 	Signed      uint64        `json:"signed"` // number of the last signed record
 	Keys        []string      `json:"keys"`
 	Anchors     int           `json:"anchors,omitempty"`
+	Others      int           `json:"other_anchors,omitempty"` // of other journals
 	Removed     uint64        `json:"removed,omitempty"`
 	Cuts        []verifiedCut `json:"cuts,omitempty"`
 }

@@ -20,11 +20,15 @@ const keyName = "key"
 
 // checkpointEvent is kindCheckpoint. It signs the number, hash and time that its record contains
 // anyway: of the previous record, and its own time.
-type checkpointEvent struct{ key, signature []byte }
+type checkpointEvent struct {
+	key, signature []byte
+	log            string // "" in those of 0.1.0
+}
 
 func (e *checkpointEvent) fields(c *codec) {
 	c.bytes(&e.key)
 	c.bytes(&e.signature)
+	c.text(&e.log)
 }
 
 // signed is the last record that needs no further checkpoint, and since when.
@@ -47,10 +51,14 @@ func (j *Journal) Checkpoint() (seal.Checkpoint, error) {
 
 func (j *Journal) checkpoint(d durability) (c seal.Checkpoint, err error) {
 	var own chain.Mark
+	id, err := j.ID()
+	if err != nil {
+		return c, err
+	}
 	err = j.write.record(d, func(b *batch) error {
 		before := b.log.Last()
-		c = j.key.Checkpoint(before.Number, before.Hash, b.log.Time())
-		err := b.append(kindCheckpoint, &checkpointEvent{c.Key, c.Signature})
+		c = j.key.Checkpoint(id, before.Number, before.Hash, b.log.Time())
+		err := b.append(kindCheckpoint, &checkpointEvent{c.Key, c.Signature, c.Log})
 		own = b.log.Last()
 		return err
 	})

@@ -86,8 +86,8 @@ func TestAForgedCheckpointIsFound(t *testing.T) {
 		must(t, err)
 		note(t, j, 3)
 		err = j.write.record(synced, func(b *batch) error {
-			c := j.key.Checkpoint(b.log.Last().Number, b.log.Last().Hash, b.log.Time())
-			e := &checkpointEvent{[]byte(c.Key), c.Signature}
+			c := j.key.Checkpoint("", b.log.Last().Number, b.log.Last().Hash, b.log.Time())
+			e := &checkpointEvent{key: c.Key, signature: c.Signature}
 			forge(e)
 			return b.append(kindCheckpoint, e)
 		})

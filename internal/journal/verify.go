@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,7 +58,11 @@ type Report struct {
 }
 
 func verify(ctx context.Context, f *files, checks seal.Checks, output func(Key) (string, error)) (Report, error) {
-	v := verification{output: output, compared: checks.Compare(), texts: texts{dir: f.log, strict: true}, chunks: map[string]*chunk{}}
+	id, _, err := chain.Identify(f.log)
+	if err != nil {
+		return Report{}, err
+	}
+	v := verification{id: id, output: output, compared: checks.Compare(hex.EncodeToString(id[:])), texts: texts{dir: f.log, strict: true}, chunks: map[string]*chunk{}}
 	defer v.close()
 	mark, rest, err := v.verify(ctx, f)
 	var damage *chain.DamageError
@@ -85,6 +90,7 @@ func tampered(format string, args ...any) error {
 
 // verification is one Verify. It rebuilds each chunk of the index.
 type verification struct {
+	id       chain.ID
 	output   func(Key) (string, error) // may be nil
 	compared *seal.Comparison
 	texts    texts
@@ -126,11 +132,7 @@ func (v *verification) open(f *files) error {
 	if err != nil {
 		return err
 	}
-	id, _, err := chain.Identify(f.log)
-	if err != nil {
-		return err
-	}
-	v.index = &index{log: f.log, dir: dir, hash: hasher{id, f.hashMask}, records: f.chunk}
+	v.index = &index{log: f.log, dir: dir, hash: hasher{v.id, f.hashMask}, records: f.chunk}
 	names, err := dir.Names()
 	if err != nil {
 		return err
@@ -205,7 +207,7 @@ func (v *verification) checkpoint(rec chain.Record) error {
 	if err := decode(rec.Body, &e, nil); err != nil {
 		return tampered("the checkpoint in record number %d cannot be read: %v", rec.Number, err)
 	}
-	c := seal.Checkpoint{Number: rec.Number - 1, Hash: rec.Before, Time: rec.Time, Key: e.key, Signature: e.signature}
+	c := seal.Checkpoint{Log: e.log, Number: rec.Number - 1, Hash: rec.Before, Time: rec.Time, Key: e.key, Signature: e.signature}
 	if err := v.compared.Checkpoint(c); err != nil {
 		return fmt.Errorf("%w: %w", ErrTampered, err)
 	}

@@ -11,6 +11,7 @@ import (
 // Checkpoint is a signed statement that a log has a record with this number and hash, which covers
 // all earlier records.
 type Checkpoint struct {
+	Log       string // its random name; "" in those of 0.1.0
 	Number    uint64
 	Hash      [32]byte
 	Time      time.Time
@@ -19,8 +20,8 @@ type Checkpoint struct {
 }
 
 // Checkpoint signs a statement.
-func (k Key) Checkpoint(number uint64, hash [32]byte, at time.Time) Checkpoint {
-	c := Checkpoint{Number: number, Hash: hash, Time: at, Key: k.Public()}
+func (k Key) Checkpoint(log string, number uint64, hash [32]byte, at time.Time) Checkpoint {
+	c := Checkpoint{Log: log, Number: number, Hash: hash, Time: at, Key: k.Public()}
 	c.Signature = ed25519.Sign(k.private, c.text())
 	return c
 }
@@ -31,7 +32,11 @@ func (c Checkpoint) Valid() bool {
 }
 
 func (c Checkpoint) text() []byte {
-	return fmt.Appendf(nil, "toold checkpoint %d %x %d\n", c.Number, c.Hash, c.Time.UnixNano())
+	text := fmt.Appendf(nil, "toold checkpoint %d %x %d\n", c.Number, c.Hash, c.Time.UnixNano())
+	if c.Log != "" {
+		text = fmt.Appendf(text, "of log %q\n", c.Log)
+	}
+	return text
 }
 
 // Manifest signs a JSON object, which cannot be confused with a checkpoint.
@@ -43,6 +48,7 @@ func (k Key) Manifest(object []byte) ([]byte, error) {
 }
 
 type encoded struct {
+	Log       string    `json:"log,omitempty"`
 	Number    uint64    `json:"number"`
 	Hash      string    `json:"hash"`
 	Time      time.Time `json:"time"`
@@ -52,7 +58,7 @@ type encoded struct {
 
 // MarshalJSON encodes bytes as hexadecimal digits.
 func (c Checkpoint) MarshalJSON() ([]byte, error) {
-	return json.Marshal(encoded{c.Number, hex.EncodeToString(c.Hash[:]), c.Time.UTC(), hex.EncodeToString(c.Key), hex.EncodeToString(c.Signature)})
+	return json.Marshal(encoded{c.Log, c.Number, hex.EncodeToString(c.Hash[:]), c.Time.UTC(), hex.EncodeToString(c.Key), hex.EncodeToString(c.Signature)})
 }
 
 // UnmarshalJSON decodes MarshalJSON's result. It fails if the signature is not that of the key.
@@ -68,7 +74,7 @@ func (c *Checkpoint) UnmarshalJSON(text []byte) error {
 			return err
 		}
 	}
-	*c = Checkpoint{Number: e.Number, Time: e.Time, Key: fields[1], Signature: fields[2]}
+	*c = Checkpoint{Log: e.Log, Number: e.Number, Time: e.Time, Key: fields[1], Signature: fields[2]}
 	if copy(c.Hash[:], fields[0]) != len(c.Hash) || len(fields[0]) != len(c.Hash) || !c.Valid() {
 		return fmt.Errorf("the checkpoint of record %d was not signed by the key that it names", e.Number)
 	}

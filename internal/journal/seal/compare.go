@@ -34,26 +34,37 @@ type Found struct {
 	Keys   []ed25519.PublicKey // in the order of their first checkpoint
 	Met    int                 // matching anchors
 	Older  int                 // anchors of records that were removed since
+	Other  int                 // anchors of other journals
 }
 
 // Comparison compares the records of a journal, which it receives in order, with Checks.
 type Comparison struct {
 	Found
 	checks  Checks
+	log     string // its name; "" = unknown
 	begun   bool
 	kept    bool                    // checks.Kept was met, or is zero
 	anchors map[uint64][]Checkpoint // not compared yet, by number
-	failed  map[string]Checkpoint   // first mismatch by key
-	met     map[string]int          // matches by key
+	failed  map[string]Checkpoint   // first mismatch by origin
+	met     map[string]int          // matches by origin
 }
 
-// Compare begins a Comparison.
-func (c Checks) Compare() *Comparison {
-	v := &Comparison{checks: c, kept: c.Kept == Link{}, anchors: map[uint64][]Checkpoint{}, failed: map[string]Checkpoint{}, met: map[string]int{}}
+// Compare begins a Comparison with the journal of a name.
+func (c Checks) Compare(log string) *Comparison {
+	v := &Comparison{log: log, checks: c, kept: c.Kept == Link{}, anchors: map[uint64][]Checkpoint{}, failed: map[string]Checkpoint{}, met: map[string]int{}}
 	for _, a := range c.Anchors {
 		v.anchors[a.Number] = append(v.anchors[a.Number], a)
 	}
 	return v
+}
+
+// origin is "" for an anchor that names this journal, whatever key it has; otherwise the key, which
+// may be one of this journal.
+func (v *Comparison) origin(a Checkpoint) string {
+	if a.Log != "" && a.Log == v.log {
+		return ""
+	}
+	return string(a.Key)
 }
 
 // Record compares the next record.
@@ -64,9 +75,9 @@ func (v *Comparison) Record(l Link) {
 	v.kept = v.kept || l == v.checks.Kept
 	for _, a := range v.anchors[l.Number] {
 		if a.Hash == l.Hash {
-			v.met[string(a.Key)]++
+			v.met[v.origin(a)]++
 		} else {
-			v.failed[string(a.Key)] = a
+			v.failed[v.origin(a)] = a
 		}
 	}
 	delete(v.anchors, l.Number)
@@ -78,6 +89,8 @@ func (v *Comparison) Checkpoint(c Checkpoint) error {
 	switch {
 	case !c.Valid():
 		return fmt.Errorf("the checkpoint in record number %d was not signed by the key that it names", c.Number+1)
+	case c.Log != "" && c.Log != v.log:
+		return fmt.Errorf("the checkpoint in record number %d is of another journal (%.40q)", c.Number+1, c.Log)
 	case len(v.checks.Keys) > 0 && !slices.ContainsFunc(v.checks.Keys, known):
 		return fmt.Errorf("the checkpoint in record number %d was signed by another key (%s) than those that were given", c.Number+1, ID(c.Key))
 	case !slices.ContainsFunc(v.Keys, known):
@@ -104,16 +117,17 @@ func (v *Comparison) End() error {
 			if a.Number <= v.Gone {
 				v.Older++
 			} else {
-				v.failed[string(a.Key)] = a
+				v.failed[v.origin(a)] = a
 			}
 		}
 	}
-	for _, k := range v.Keys {
+	for _, k := range append([]ed25519.PublicKey{nil}, v.Keys...) {
 		if a, failed := v.failed[string(k)]; failed {
 			return fmt.Errorf("record number %d is not the one that was anchored at %s", a.Number, a.Time.UTC().Format(time.RFC3339))
 		}
 		v.Met += v.met[string(k)]
 	}
+	v.Other = len(v.checks.Anchors) - v.Met - v.Older
 	if v.Met == 0 && v.Older > 0 {
 		return &RemovedError{fmt.Sprintf("all anchors (%d) are of records that were removed: run toold audit anchor more often than limits.record_keep and limits.state_bytes remove records", v.Older)}
 	}
