@@ -86,7 +86,7 @@ func (c *Command) MayRun(argv []Word) (words []Word) {
 		if len(words) < len(argv)-1 { // parallel assembles its command
 			words = append(words, Word{Text: joined(words)})
 		}
-		return append(behindFlags(words, ""), words...)
+		return append(c.spec.behindFlags(words, ""), words...)
 	}
 	if len(root.code)+len(c.spec.code)+len(root.inline) == 0 || root.has("shell") {
 		return words
@@ -98,11 +98,11 @@ func (c *Command) MayRun(argv []Word) (words []Word) {
 		}
 		return words
 	}
-	letters := root.codeLetters() + c.spec.codeLetters()
+	letters := c.spec.codeLetters()
 	for i, w := range argv[1:] {
 		if root.isUnsafe(root.code, w.Text, "") || c.spec.isUnsafe(c.spec.code, w.Text, "") || root.isCodeFlag(w.Text) {
 			value := w.Text[strings.IndexByte(w.Text, '=')+1:]
-			words = append(words, behindFlags(argv[i+1:i+2], letters)...)
+			words = append(words, c.spec.behindFlags(argv[i+1:i+2], letters)...)
 			words = append(append(words, Word{Text: value, Dynamic: w.Dynamic}), argv[i+2:min(i+3, len(argv))]...)
 		}
 	}
@@ -117,9 +117,10 @@ func (c *Command) MayRun(argv []Word) (words []Word) {
 
 // codeLetters are the flags of one letter that carry a command.
 func (s *spec) codeLetters() (letters string) {
-	for _, f := range slices.Concat(s.code, strings.Fields(s.inline)) {
+	root, safe := s.root(), s.safeLetters()
+	for _, f := range slices.Concat(root.code, strings.Fields(root.inline), s.code) {
 		f, _, _ = strings.Cut(strings.TrimRight(f, "*"), "=")
-		if len(f) == 2 && f[0] == '-' {
+		if len(f) == 2 && f[0] == '-' && !strings.Contains(safe, f[1:]) {
 			letters += f[1:]
 		}
 	}
@@ -127,8 +128,8 @@ func (s *spec) codeLetters() (letters string) {
 }
 
 // behindFlags returns what stands in the same word as one of the flags of one letter, in a bundle or not. Without letters
-// any may be such a flag.
-func behindFlags(words []Word, letters string) (out []Word) {
+// any may be such a flag. A bundle ends at a flag with a value.
+func (s *spec) behindFlags(words []Word, letters string) (out []Word) {
 	for _, w := range words {
 		end := strings.IndexAny(w.Text+" ", " \t\n=;|&")
 		if w.Text == "" || w.Text[0] != '-' || strings.HasPrefix(w.Text, "--") {
@@ -137,6 +138,9 @@ func behindFlags(words []Word, letters string) (out []Word) {
 		for i := 2; i < len(w.Text) && i <= end && len(out) < maxReadings; i++ {
 			if letters == "" || strings.IndexByte(letters, w.Text[i-1]) >= 0 {
 				out = append(out, Word{Text: w.Text[i:], Dynamic: w.Dynamic})
+			}
+			if f := s.flag("-" + w.Text[i-1:i]); f != nil && f.values != "" {
+				break
 			}
 		}
 	}

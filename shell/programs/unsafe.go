@@ -228,8 +228,9 @@ func (r *reader) carriesCode(c *Command, s *spec) bool {
 func (r *reader) isFed(c *Command, s *spec) bool {
 	root := s.root()
 	given := slices.ContainsFunc(r.argv[1:], func(w Word) bool { return w.Text != "-" && root.isCodeFlag(w.Text) })
-	obeys := s.inherits("code") && root.has("reader")
-	return obeys || r.takesInput(c, root) || !given && root.has("stdin") && root.mayRunCode(r.argv[1:])
+	reads := s.inherits("code") && root.has("reader") || r.takesInput(c, root)
+	runs := root.has("stdin") && root.mayRunCode(r.argv[1:])
+	return reads || runs && !given
 }
 
 // mayRunCode reports whether the flags before the first operand may carry code, or without an operand the
