@@ -40,15 +40,20 @@ func (w *walker) program(args []word, s *state, source string) {
 	}
 	follow := c.Name != "" && c.Opaque == "" && c.Followed()
 	w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Follow: follow, Source: source})
-	if text := s.input + w.held; c.Feeds && text != "" { // deny rules see it like the text of -c
-		w.add(policy.Effect{Kind: policy.Exec, Argv: append(unknownProgram(1), policy.Word{Text: text}), Possible: true, Source: source})
-	}
+	w.fed(&c, s, source)
 	if !follow {
 		w.startShells(args, c.Runs, s, source)
 	}
 	w.say(args, s)
 	w.inputByDetour(args, s, source)
 	w.files(&c, args, s, source)
+}
+
+// fed shows ask and deny rules code on standard input like the text of -c.
+func (w *walker) fed(c *programs.Command, s *state, source string) {
+	if text := s.input + w.held; c.Feeds && text != "" {
+		w.add(policy.Effect{Kind: policy.Exec, Argv: append(unknownProgram(1), policy.Word{Text: text}), Possible: true, Source: source})
+	}
 }
 
 func (w *walker) startShells(args []word, runs []programs.Run, s *state, source string) {

@@ -28,15 +28,12 @@ func (t *tool) staysAfter(c *programs.Command, dirs []string, script string, eff
 			continue
 		}
 		some = true
-		path, stays := o.Word.Text, true
+		path, stays := inDir(o.Word.Text, dirs), true
 		switch {
 		case o.Word.Dynamic && path == "":
 			stays = !known && !temporary
 		case filepath.IsAbs(path):
-			stays = !t.endsWithCall(path, o.Word.Dynamic, effects) && !(work && t.isDisposable(path))
-		case len(dirs) == 1:
-			path = dirs[0] + "/" + path
-			stays = !t.endsWithCall(path, o.Word.Dynamic, effects) && !(work && t.isDisposable(path))
+			stays = t.outlasts(path, o.Word.Dynamic, work, effects)
 		default:
 			stays = !temporary
 		}
@@ -45,6 +42,20 @@ func (t *tool) staysAfter(c *programs.Command, dirs []string, script string, eff
 		}
 	}
 	return some
+}
+
+// inDir makes a path absolute if the directory of the command is known.
+func inDir(path string, dirs []string) string {
+	if path == "" || filepath.IsAbs(path) || len(dirs) != 1 {
+		return path
+	}
+	return dirs[0] + "/" + path
+}
+
+// outlasts reports whether what is moved to a path stays there; work is what no tool makes again.
+func (t *tool) outlasts(path string, dynamic, work bool, effects []policy.Effect) bool {
+	ends := t.endsWithCall(path, dynamic, effects)
+	return !ends && !(work && t.isDisposable(path))
 }
 
 // movesFromWork reports whether a source may be outside of the directories that may be removed unasked.
