@@ -138,16 +138,15 @@ func decode(body []byte, e event, fetch func(chain.Hash, int64) ([]byte, error))
 	return c.err
 }
 
-// texts reads blobs. Unless strict, it replaces lost ones by lostText.
+// texts reads blobs. It replaces lost ones by a note.
 type texts struct {
-	dir    chain.Dir
-	strict bool
-	lost   func(error) // hears of what is replaced; may be nil
+	dir  chain.Dir
+	lost func(error) // hears of what is replaced; may be nil
 }
 
-// lostText replaces a blob that was removed or changed.
+// lostBody replaces a blob that was removed or changed.
 const (
-	lostText = `{"lost":"` + lostNote + `"}`
+	lostBody = `{"lost":"` + lostNote + `"}`
 	lostNote = "this text was removed or changed in the files of toold; toold audit verify names the call"
 )
 
@@ -158,12 +157,9 @@ func (t texts) of(segment uint32) func(chain.Hash, int64) ([]byte, error) {
 			return text, err
 		}
 		err = fmt.Errorf("the text %x of %d bytes is kept beside it: %w", h[:], size, err)
-		if t.strict {
-			return nil, err
-		}
 		if t.lost != nil {
 			t.lost(err)
 		}
-		return []byte(lostText), nil
+		return []byte(lostBody), nil
 	}
 }

@@ -60,7 +60,9 @@ func (j *Journal) Copy(after chain.Mark, most int, size int) (list []Copied, lef
 			if len(list) == most || size <= 0 {
 				return errEnough
 			}
-			c, err := copied(rec, texts{dir: w.texts.dir, strict: true}.of(rec.Segment))
+			c, err := copied(rec, func(h chain.Hash, size int64) ([]byte, error) {
+				return chain.ReadBlob(w.texts.dir, rec.Segment, h, size)
+			})
 			size -= len(rec.Text)
 			for _, text := range c.Beside {
 				size -= len(text)

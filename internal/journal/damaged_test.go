@@ -2,9 +2,13 @@ package journal
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/toold/toold/internal/journal/seal"
 )
 
 // What is left of a damaged journal is not given for all of it.
@@ -47,4 +51,43 @@ func TestNoListingOfADamagedJournalIsGivenForAllOfIt(t *testing.T) {
 			t.Errorf("%s gives nothing of what is left", listing)
 		}
 	}
+}
+
+// What is lost, and an index that differs, hide nothing of what follows.
+func TestEverythingThatWasChangedIsReported(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, _ := openFaulty(t, dir)
+	large(t, j, "one")
+	large(t, j, "two")
+	lived(t, j, "other", 3)
+	dumped(t, j)
+	for _, path := range blobs(t, dir) {
+		must(t, os.Remove(path))
+	}
+	lost := []string{`of the tool call "one"`, `of the tool call "two"`}
+	reported := func(what string, want ...string) {
+		t.Helper()
+		_, err := Verify(t.Context(), dir, seal.Checks{}, nil)
+		at := -1
+		for _, text := range append(want, lost...) {
+			before := at
+			if at = strings.Index(fmt.Sprint(err), text); !errors.Is(err, ErrTampered) || at <= before {
+				t.Errorf("%s: %q is not where it should be: %v", what, text, err)
+			}
+		}
+	}
+	reported("texts")
+	index, err := filepath.Glob(filepath.Join(dir, "journal", indexName, "*"))
+	if err != nil || len(index) == 0 {
+		t.Fatal(index, err)
+	}
+	must(t, os.WriteFile(index[0], nil, 0o600))
+	reported("the index", "the index differs")
+	path := filepath.Join(dir, "journal", "00000001.log")
+	text, err := os.ReadFile(path)
+	must(t, err)
+	text[strings.LastIndex(string(text), "other-1")] ^= 1
+	must(t, os.WriteFile(path, text, 0o600))
+	reported("the log", "the log is damaged", "the index differs")
 }

@@ -205,7 +205,7 @@ func (r *messageReader) read(at foundMessage) (m placed, err error) {
 	}
 	missing := r.v.missing
 	m, err = r.message(at, e, rec)
-	if err == nil && missing != nil && bytes.Contains(m.Body, []byte(lostText)) {
+	if err == nil && missing != nil && bytes.Contains(m.Body, []byte(lostBody)) {
 		m.Lost = missing
 		err = m.note()
 	}
@@ -214,7 +214,7 @@ func (r *messageReader) read(at foundMessage) (m placed, err error) {
 
 // note replaces a body that has no fields without its lost text.
 func (m *Message) note() (err error) {
-	if !bytes.HasPrefix(m.Body, []byte(lostText)) && json.Valid(m.Body) {
+	if !bytes.HasPrefix(m.Body, []byte(lostBody)) && json.Valid(m.Body) {
 		return nil
 	}
 	fields := map[string]any{"id": m.ID, "seq_id": m.Seq, "date": m.Time, "message_type": m.Type, "tool_call_id": m.CallID, "lost": lostNote}

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -8,16 +9,51 @@ import (
 	"github.com/toold/toold/internal/journal/chain"
 )
 
+// lostText is a text or an output beside an intact record that is not what was recorded.
+type lostText struct {
+	call Key // 0: none
+	at   chain.Mark
+	why  string
+}
+
+const lostMost = 20 // errors
+
+// lostOnes returns what is lost, with its calls.
+func (v *verification) lostOnes(f *files) (err error) {
+	if len(v.lost) == 0 {
+		return nil
+	}
+	t := touched{names: map[Key]string{}}
+	shown := v.lost[:min(lostMost, len(v.lost))]
+	for _, l := range shown {
+		t.names[l.call] = ""
+	}
+	t.look(f)
+	for _, l := range shown {
+		t.first = l.call
+		err = errors.Join(err, fmt.Errorf("%w: %w%s", ErrTampered, &chain.DamageError{Mark: l.at, Why: l.why}, t.String()))
+	}
+	if more := len(v.lost) - len(shown); more > 0 {
+		err = errors.Join(err, tampered("%d more texts or outputs are lost", more))
+	}
+	return err
+}
+
 // touched names the call of a damaged record, and the calls that have later records.
 func (v *verification) touched(f *files, at chain.Mark) string {
 	if at.Segment == 0 {
 		return ""
 	}
 	t := touched{names: map[Key]string{}}
-	if err := chain.Salvage(f.log, at, func(rec chain.Record) { t.add(rec, at, v.lost) }); err != nil {
+	if err := chain.Salvage(f.log, at, func(rec chain.Record) { t.add(rec, at) }); err != nil {
 		return fmt.Sprintf("; what follows it cannot be read: %v", err)
 	}
-	// The calls may have been received before. This ends where the log is damaged.
+	t.look(f)
+	return t.String()
+}
+
+// look names the calls that were received before. It ends where the log is damaged.
+func (t *touched) look(f *files) {
 	_, _, _ = chain.Verify(f.options(func(rec chain.Record) error {
 		if e, is := newEvent(rec.Kind).(*callEvent); is {
 			_ = decode(rec.Body, e, unread)
@@ -25,7 +61,6 @@ func (v *verification) touched(f *files, at chain.Mark) string {
 		}
 		return nil
 	}))
-	return t.String()
 }
 
 // unread leaves out a blob.
@@ -37,23 +72,28 @@ type touched struct {
 	names map[Key]string // "" while unknown
 }
 
-// add notes the call of a salvaged record. With one, only the record at at is damaged.
-func (t *touched) add(rec chain.Record, at chain.Mark, one bool) {
+// keyOf returns the call of an event; 0 for none.
+func keyOf(e event) Key {
+	if call, is := e.(*callEvent); is {
+		return Key(call.key)
+	}
+	return callOf(e)
+}
+
+// add notes the call of a salvaged record.
+func (t *touched) add(rec chain.Record, at chain.Mark) {
 	isFirst := rec.Segment == at.Segment && rec.Offset == at.Offset
 	e := newEvent(rec.Kind)
-	if e == nil || one && !isFirst {
+	if e == nil {
 		return
 	}
 	_ = decode(rec.Body, e, unread) // as far as possible
-	k := callOf(e)
-	call, is := e.(*callEvent)
-	if is {
-		k = Key(call.key)
-	}
+	k := keyOf(e)
 	if _, known := t.names[k]; k == 0 || known {
 		return
 	}
-	if t.names[k] = ""; is {
+	t.names[k] = ""
+	if call, is := e.(*callEvent); is {
 		t.name(call, rec.Time)
 	}
 	if isFirst {

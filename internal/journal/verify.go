@@ -62,26 +62,34 @@ func verify(ctx context.Context, f *files, checks seal.Checks, output func(Key) 
 	if err != nil {
 		return Report{}, err
 	}
-	v := verification{id: id, output: output, compared: checks.Compare(hex.EncodeToString(id[:])), texts: texts{dir: f.log, strict: true}, chunks: map[string]*chunk{}}
+	v := verification{id: id, output: output, compared: checks.Compare(hex.EncodeToString(id[:])), chunks: map[string]*chunk{}}
 	defer v.close()
 	mark, rest, err := v.verify(ctx, f)
-	var damage *chain.DamageError
+	damage, isDamage := errors.AsType[*chain.DamageError](err)
 	switch {
-	case errors.As(err, &damage):
-		return Report{}, fmt.Errorf("%w: %w%s", ErrTampered, err, v.touched(f, damage.Mark))
-	case err != nil:
+	case err != nil && !isDamage:
 		return Report{}, err
+	case isDamage: // what was kept elsewhere may be of what follows
+		err = fmt.Errorf("%w: %w%s", ErrTampered, err, v.touched(f, damage.Mark))
 	case rest > 0:
-		return Report{}, tampered("%d bytes follow record number %d and are none: toold was killed while it wrote them, and removes them when it starts, or they were added", rest, mark.Number)
+		err = tampered("%d bytes follow record number %d and are none: toold was killed while it wrote them, and removes them when it starts, or they were added", rest, mark.Number)
 	}
-	var removed *seal.RemovedError
-	switch err := v.compared.End(); {
-	case errors.As(err, &removed):
+	if !isDamage {
+		err = errors.Join(err, v.end())
+	}
+	if err = errors.Join(err, errors.Join(v.bad...), v.lostOnes(f)); err != nil {
 		return Report{}, err
-	case err != nil:
-		return Report{}, fmt.Errorf("%w: %w", ErrTampered, err)
 	}
 	return Report{seal.Link{Number: mark.Number, Hash: mark.Hash}, v.compared.Found, v.cuts}, nil
+}
+
+// end compares what was kept elsewhere with the end.
+func (v *verification) end() error {
+	err := v.compared.End()
+	if _, removed := errors.AsType[*seal.RemovedError](err); err == nil || removed {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrTampered, err)
 }
 
 func tampered(format string, args ...any) error {
@@ -91,11 +99,12 @@ func tampered(format string, args ...any) error {
 // verification is one Verify. It rebuilds each chunk of the index.
 type verification struct {
 	id       chain.ID
+	log      chain.Dir
 	output   func(Key) (string, error) // may be nil
 	compared *seal.Comparison
-	texts    texts
-	lost     bool  // a blob or output is bad, and all records are intact
-	begins   int64 // first segment that stays, according to the records
+	lost     []lostText
+	bad      []error // further ones, of the index and of checkpoints
+	begins   int64   // first segment that stays, according to the records
 	cuts     []chain.Cut
 
 	index  *index            // may be nil
@@ -104,6 +113,7 @@ type verification struct {
 }
 
 func (v *verification) verify(ctx context.Context, f *files) (last chain.Mark, rest int64, err error) {
+	v.log = f.log
 	if err := v.open(f); err != nil {
 		return last, 0, err
 	}
@@ -115,10 +125,10 @@ func (v *verification) verify(ctx context.Context, f *files) (last chain.Mark, r
 	})
 	o.Own = v.addOwn
 	last, rest, err = chain.Verify(o)
-	if err != nil {
-		return last, rest, err
+	if err == nil {
+		v.rest(last)
 	}
-	return last, rest, v.rest(last)
+	return last, rest, err
 }
 
 func (v *verification) open(f *files) error {
@@ -141,7 +151,7 @@ func (v *verification) open(f *files) error {
 		if strings.HasSuffix(name, unfinished) {
 			continue
 		}
-		if err := v.openChunk(name); err != nil {
+		if err := v.openChunk(name); err != nil || v.index == nil {
 			return err
 		}
 	}
@@ -157,7 +167,7 @@ func (v *verification) openChunk(name string) error {
 	switch {
 	case errors.Is(err, errForeign) && c.id == chain.ID{}: // of another version, and ignored
 	case errors.Is(err, columns.ErrDamaged), errors.Is(err, errForeign):
-		return v.differs(name, err)
+		v.differs(name, err)
 	case err == nil:
 		v.chunks[name] = c
 	case !errors.Is(err, fs.ErrNotExist): // otherwise it was removed meanwhile
@@ -166,8 +176,13 @@ func (v *verification) openChunk(name string) error {
 	return nil
 }
 
-func (v *verification) differs(name string, why error) error {
-	return tampered("the index differs from the log: %s: %v. Nothing is lost: remove the directory %s beside the log, and it is made anew", name, why, indexName)
+// differs notes that the index is not that of the log, and ends the comparison with it.
+func (v *verification) differs(name string, why error) {
+	if v.close(); v.index == nil {
+		return
+	}
+	v.index, v.chunks = nil, nil
+	v.bad = append(v.bad, tampered("the index differs from the log: %s: %v. Nothing is lost: remove the directory %s beside the log, and it is made anew", name, why, indexName))
 }
 
 func (v *verification) addOwn(rec chain.Record) {
@@ -180,16 +195,15 @@ func (v *verification) addOwn(rec chain.Record) {
 func (v *verification) add(rec chain.Record) error {
 	v.compared.Record(seal.Link{Number: rec.Number, Hash: rec.Hash})
 	if rec.Kind == kindCheckpoint {
-		if err := v.checkpoint(rec); err != nil {
-			return err
-		}
+		v.checkpoint(rec)
 	}
-	e, err := decodeRecord(rec, v.texts)
-	if v.lost = errors.Is(err, chain.ErrBlob); v.lost {
-		return &chain.DamageError{Mark: rec.Mark, Why: err.Error()}
-	}
+	var lost error
+	e, err := decodeRecord(rec, texts{dir: v.log, lost: func(err error) { lost = err }})
 	if err != nil {
 		return err
+	}
+	if lost != nil {
+		v.lost = append(v.lost, lostText{keyOf(e), rec.Mark, lost.Error()})
 	}
 	switch e := e.(type) {
 	case *removedEvent:
@@ -202,16 +216,17 @@ func (v *verification) add(rec chain.Record) error {
 	return v.compare(taken{e, rec.Mark, rec.Before, rec.Time})
 }
 
-func (v *verification) checkpoint(rec chain.Record) error {
+func (v *verification) checkpoint(rec chain.Record) {
 	var e checkpointEvent
-	if err := decode(rec.Body, &e, nil); err != nil {
-		return tampered("the checkpoint in record number %d cannot be read: %v", rec.Number, err)
+	err := decode(rec.Body, &e, nil)
+	if err != nil {
+		err = fmt.Errorf("the checkpoint in record number %d cannot be read: %w", rec.Number, err)
+	} else {
+		err = v.compared.Checkpoint(seal.Checkpoint{Log: e.log, Number: rec.Number - 1, Hash: rec.Before, Time: rec.Time, Key: e.key, Signature: e.signature})
 	}
-	c := seal.Checkpoint{Log: e.log, Number: rec.Number - 1, Hash: rec.Before, Time: rec.Time, Key: e.key, Signature: e.signature}
-	if err := v.compared.Checkpoint(c); err != nil {
-		return fmt.Errorf("%w: %w", ErrTampered, err)
+	if err != nil {
+		v.bad = append(v.bad, fmt.Errorf("%w: %w", ErrTampered, err))
 	}
-	return nil
 }
 
 func (v *verification) printed(e *returnEvent, at chain.Mark) error {
@@ -222,8 +237,8 @@ func (v *verification) printed(e *returnEvent, at chain.Mark) error {
 	if err != nil || sum == "" || sum == e.outcome.Output {
 		return err
 	}
-	v.lost = true
-	return &chain.DamageError{Mark: at, Why: fmt.Sprintf("the output that is kept of its call was changed, or the machine crashed before all of it was on the disk; remove spool/%d to go on without it", e.key)}
+	v.lost = append(v.lost, lostText{Key(e.key), at, fmt.Sprintf("the output that is kept of its call was changed, or the machine crashed before all of it was on the disk; remove spool/%d to go on without it", e.key)})
+	return nil
 }
 
 // compare indexes a record and, at the end of a chunk, compares its file.
@@ -257,7 +272,8 @@ func (v *verification) compare(r taken) error {
 	if now, err := v.index.open(name); err == nil && now.last.Number > c.last.Number {
 		return nil // it has grown meanwhile
 	}
-	return v.differs(name, errors.New("it says something else than these records"))
+	v.differs(name, errors.New("it says something else than these records"))
+	return nil
 }
 
 func readAll(dir chain.Dir, name string) ([]byte, error) {
@@ -274,18 +290,18 @@ func readAll(dir chain.Dir, name string) ([]byte, error) {
 	return p, err
 }
 
-func (v *verification) rest(last chain.Mark) error {
+func (v *verification) rest(last chain.Mark) {
 	for name, c := range v.chunks {
 		switch {
-		case c.last.Number <= v.compared.Gone, int64(c.first.Segment) < v.begins:
+		case c.last.Number <= v.compared.Gone, int64(c.first.Segment) < v.begins, !v.now(name, c):
 			continue
-		case c.last.Number > last.Number && v.now(name, c):
-			return tampered("the index was made from %d records, and there are %d", c.last.Number, last.Number)
-		case v.now(name, c):
-			return v.differs(name, errors.New("its last record is none of the log"))
+		case c.last.Number > last.Number:
+			v.differs(name, fmt.Errorf("it was made from %d records, and there are %d", c.last.Number, last.Number))
+		default:
+			v.differs(name, errors.New("its last record is none of the log"))
 		}
+		return
 	}
-	return nil
 }
 
 func (v *verification) now(name string, c *chunk) bool {

@@ -23,7 +23,7 @@ type view struct {
 
 	lists   bool  // continue despite unreadable records
 	lost    error // first error then
-	missing error // why texts of the last event are replaced by lostText; nil: none
+	missing error // why texts of the last event are replaced by lostBody; nil: none
 }
 
 func (x *index) view() *view {
