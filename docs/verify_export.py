@@ -32,6 +32,7 @@ def check(ok, complaint):
     ok or sys.exit("NOT as it was exported: " + complaint)
 
 directory = pathlib.Path(sys.argv[1])
+check((directory / "manifest.json").exists(), "it has no manifest: it was removed, or parts of the journal could not be exported")
 text, signature = (directory / "manifest.json").read_bytes(), (directory / "manifest.sig").read_bytes()
 try:
     manifest, messages = json.loads(text), (directory / "messages.jsonl").read_bytes()

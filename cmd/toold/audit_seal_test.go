@@ -178,6 +178,13 @@ func TestAnExportIsVerifiedWithoutToold(t *testing.T) {
 	if good, said := check(dir, stranger); good || !strings.Contains(said, "NOT as it was exported: the manifest was not signed by this key") {
 		t.Errorf("with another key: %s", said)
 	}
+	noError(t, os.Remove(blobPath(original, largeResult)))
+	statement(t, original, console.ExitTampered, `"lost"`, "export")
+	partly := filepath.Join(t.TempDir(), "export")
+	statement(t, original, console.ExitTampered, "is not signed", "export", "--to", partly)
+	if good, said := check(partly, key); good || !strings.Contains(said, "it has no manifest") {
+		t.Errorf("without a text: %s", said)
+	}
 	for _, name := range []string{"messages.jsonl", "manifest.json", "manifest.sig"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		noError(t, err)

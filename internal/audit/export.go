@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -33,7 +34,7 @@ type Message struct {
 	Message   json.RawMessage `json:"message"`
 }
 
-// Lines writes the messages up to the number last as lines of JSON. With an error about a part of the journal it goes on.
+// Lines writes the messages up to the number last as lines of JSON. With an error about a part of the journal, or about the text of a message, it goes on.
 func Lines(ctx context.Context, record *journal.Journal, last int64, to io.Writer) (count int, lost error) {
 	query := journal.Query{Ascending: true, Limit: 1000}
 	for {
@@ -50,7 +51,7 @@ func Lines(ctx context.Context, record *journal.Journal, last int64, to io.Write
 			if err != nil {
 				return count, err
 			}
-			count++
+			count, lost = count+1, cmp.Or(lost, m.Lost)
 		}
 		if !page.HasMore {
 			return count, lost
@@ -68,7 +69,7 @@ type Manifest struct {
 	Key        string          `json:"key"` // that has signed the manifest, in hex
 }
 
-// Export writes the messages and a signed manifest into a new directory.
+// Export writes the messages and, unless some are lost, a signed manifest into a new directory.
 func Export(ctx context.Context, record *journal.Journal, dir string) (m Manifest, err error) {
 	last := record.Last()
 	c, err := record.Checkpoint() // of all that is exported
@@ -80,7 +81,7 @@ func Export(ctx context.Context, record *journal.Journal, dir string) (m Manifes
 	}
 	m = Manifest{Form: 1, Checkpoint: c, Key: hex.EncodeToString(c.Key)}
 	if m.Messages, m.SHA256, err = exportFile(ctx, record, last, filepath.Join(dir, exportMessages)); err != nil {
-		return m, err
+		return m, fmt.Errorf("%s has what can be read, and is not signed: %w", filepath.Join(dir, exportMessages), err)
 	}
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
