@@ -29,6 +29,14 @@ func Below(path, dir string) bool {
 	return isBelow && dir != ""
 }
 
+// Above is filepath.Dir for an absolute and clean path, which it does not read as a whole.
+func Above(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i > 0 {
+		return path[:i]
+	}
+	return "/"
+}
+
 // Up returns a clean path and the directories above it, the nearest first.
 func Up(path string) iter.Seq[string] {
 	return func(yield func(string) bool) {

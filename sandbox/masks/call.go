@@ -1,8 +1,7 @@
 package masks
 
 import (
-	"path/filepath"
-
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/internal/nofollow"
@@ -112,11 +111,11 @@ func (c *Call) made(n *name, now state) bool { return !c.set.known[n.path] && c.
 // in a directory, because of another policy for example, was there before unless it, or the directory,
 // was born since.
 func (c *Call) brought(n *name, now state) bool {
-	return n.came || now.born >= c.since || stateOf(filepath.Dir(n.path)).born >= c.since
+	return n.came || now.born >= c.since || stateOf(paths.Above(n.path)).born >= c.since
 }
 
 func (c *Call) isMasked(path string) bool {
-	for ; path != "/"; path = filepath.Dir(path) {
+	for root := c.tracker.root(path); paths.Within(path, root); path = paths.Above(path) {
 		if c.set.is[path] != "" {
 			return true
 		}

@@ -1,8 +1,6 @@
 package masks
 
 import (
-	"path/filepath"
-
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox"
 )
@@ -26,7 +24,7 @@ func (b *builder) fullest(excess int) (best string) {
 	count := map[string]int{}
 	for _, list := range [][]sandbox.Mask{b.reads, b.fixed} {
 		for _, m := range list {
-			for dir := filepath.Dir(m.Path); b.t.root(dir) != ""; dir = filepath.Dir(dir) {
+			for dir := paths.Above(m.Path); b.t.root(dir) != ""; dir = paths.Above(dir) {
 				count[dir]++
 			}
 		}

@@ -15,32 +15,38 @@ const (
 	manyNames = "rules keep a file of this name from calls, and this one had other names: what the user writes into it, calls could read there"
 	noFile    = "rules keep a file of this name from calls, and this is a FIFO, socket or device: what the user writes into it, its maker could read"
 	detour    = "rules keep what is in a directory of this name from calls, and this link leads elsewhere: what the user writes there, calls could read"
+	tooDeep   = "a rule is about this name, and it is below more than 256 directories: all would be examined for each"
 	tooMany   = "rules are about so many names that the others could not be kept from calls"
 )
 
 const often = 256
 
 // planted ends the running calls when a special file appeared, from which they could read at once,
-// or so many names that other calls could not start. The caller holds mu.
+// or so many names, or such deep ones, that other calls could not start. The caller holds mu.
 func (t *Tracker) planted(n *name, fresh bool) {
 	if n.way {
 		return
 	}
-	many, brought, now := false, false, stateOf(n.path)
+	many, deep, brought, now := false, false, false, stateOf(n.path)
 	for c := range t.active {
 		brought = brought || c.brought(n, now)
 		if fresh && c.made(n, now) {
 			c.fresh++
 			many = many || c.fresh >= Most && c.fresh%often == 0
+			deep = t.isDeep(n.path)
 		}
 	}
 	special := now.special && n.reads && !n.link
 	byCall := special && brought
-	if byCall || many && !t.fits() {
+	if byCall || deep || many && !t.fits() {
 		for c := range t.active {
 			c.violated()
 		}
 	}
+}
+
+func (t *Tracker) isDeep(path string) bool {
+	return strings.Count(path, "/")-strings.Count(t.root(path), "/") > Deepest
 }
 
 // fits reports whether everything with a rule could be masked. The caller holds mu.
@@ -54,7 +60,7 @@ func (t *Tracker) fits() bool {
 }
 
 // plantedBy lists what a call left under names with rules that must not stay: hard links, special
-// files, links that lead elsewhere, and everything new if not all could be masked. The caller holds
+// files, links that lead elsewhere, too deep names, and everything new if not all could be masked. The caller holds
 // mu.
 func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 	all := c.fresh > 0 && !t.fits()
@@ -71,7 +77,11 @@ func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 			by, _ = t.anyone.BlocksBelow(n.path)
 		}
 		isNew := made && !n.way
-		if why == "" && all && isNew {
+		switch {
+		case why != "" || !isNew:
+		case t.isDeep(n.path):
+			why = tooDeep
+		case all:
 			why = tooMany
 		}
 		if why != "" {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -16,6 +15,10 @@ import (
 
 // Most bounds the masks of one call.
 const Most = 1024
+
+// Deepest is how many directories below its root a name with a rule may be that a call makes: all that
+// are above it are examined for each.
+const Deepest = 256
 
 // ErrTooMany is returned if there would be more.
 var ErrTooMany = errors.New("too many files are kept from calls by rules")
@@ -130,9 +133,12 @@ type cut map[string]struct{ some, open bool }
 
 // add records for the parents of a path that something below is masked, or is not.
 func (c cut) add(path, root string, masked bool) {
-	for dir := filepath.Dir(path); paths.Below(dir, root); dir = filepath.Dir(dir) {
-		d := c[dir]
+	for dir := paths.Above(path); paths.Below(dir, root); dir = paths.Above(dir) {
+		d, was := c[dir], c[dir]
 		d.some, d.open = d.some || masked, d.open || !masked
+		if d == was { // then those above are no different
+			return
+		}
 		c[dir] = d
 	}
 }
@@ -205,9 +211,9 @@ func (b *builder) asked(e policy.Effect, n *name, rule string) bool {
 
 // build makes the masks. A directory whose contents are all masked is one mask.
 func (b *builder) build() (*compiled, error) {
-	slices.SortFunc(b.list, func(x, y *name) int { return cmp.Compare(x.target, y.target) })
+	slices.SortFunc(b.list, func(x, y *name) int { return inTree(x.target, y.target) })
 	c := &compiled{by: b.by, is: map[string]string{}, known: map[string]bool{}, open: map[string]bool{}}
-	hidden, fixed := map[string]bool{}, map[string]bool{}
+	hidden, fixed := "", ""          // the last ones: what they cover follows
 	for n := range b.t.names.all() { // also those under rules of other clients
 		if n.is != "" {
 			c.known[n.path], c.open[n.path] = true, n.made != (state{})
@@ -217,13 +223,13 @@ func (b *builder) build() (*compiled, error) {
 		root := b.t.root(n.target)
 		c.known[n.path] = true
 		switch {
-		case within(n.target, root, hidden):
+		case paths.Within(n.target, hidden) && paths.Below(hidden, root):
 		case n.reads && b.whole(n, b.hide, n.read):
-			hidden[n.target], c.is[n.target] = true, n.is
+			hidden, c.is[n.target] = n.target, n.is
 			b.reads = append(b.reads, mask(n, n.read))
-		case within(n.target, root, fixed):
+		case paths.Within(n.target, fixed) && paths.Below(fixed, root):
 		case n.writes && b.whole(n, b.fix, n.write):
-			fixed[n.target] = true
+			fixed = n.target
 			b.fixed = append(b.fixed, mask(n, n.write))
 		case !n.dir && !n.reads:
 			c.open[n.path] = true
@@ -251,13 +257,20 @@ func (b *builder) whole(n *name, of cut, by policy.Block) bool {
 	return by.Tree && in.some && !in.open
 }
 
-func within(path, root string, set map[string]bool) bool {
-	for ; paths.Below(path, root); path = filepath.Dir(path) {
-		if set[path] {
-			return true
+// inTree orders paths so that what is below a directory follows it at once.
+func inTree(x, y string) int {
+	for i := range min(len(x), len(y)) {
+		switch a, b := x[i], y[i]; {
+		case a == b:
+		case a == '/':
+			return -1
+		case b == '/':
+			return 1
+		default:
+			return cmp.Compare(a, b)
 		}
 	}
-	return false
+	return cmp.Compare(len(x), len(y))
 }
 
 func mask(n *name, by policy.Block) sandbox.Mask {

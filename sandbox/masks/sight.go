@@ -288,10 +288,10 @@ func (s names) all() iter.Seq[*name] {
 	}
 }
 
-func (s names) at(path string) *name { return s[filepath.Dir(path)][path] }
+func (s names) at(path string) *name { return s[paths.Above(path)][path] }
 
 func (s names) put(n *name) {
-	dir := filepath.Dir(n.path)
+	dir := paths.Above(n.path)
 	if s[dir] == nil {
 		s[dir] = map[string]*name{}
 	}
@@ -299,7 +299,7 @@ func (s names) put(n *name) {
 }
 
 func (s names) remove(path string) {
-	dir := filepath.Dir(path)
+	dir := paths.Above(path)
 	if delete(s[dir], path); len(s[dir]) == 0 {
 		delete(s, dir)
 	}
