@@ -62,6 +62,7 @@ type Call struct {
 	edited      tools.Invocation       // runs instead of the requested call; nil: none
 	elsewhere   bool                   // another program carries it out; see tools.Traits
 	earlyCancel string                 // the id with which it was cancelled before it was received, or ""
+	cancel      *cancelled             // set once it has run, if it was cancelled; else nil
 	known       *journal.Record        // its earlier record, if the journal had the call already; else nil
 	steps       []Step
 	keep        bool            // see Submission
@@ -217,7 +218,7 @@ func (c *Call) Capture() *spool.Capture {
 
 // Cancel stops the call; the return repeats the reason. It may come late or twice.
 func (c *Call) Cancel(reason string) {
-	c.stop(cancelled{shortened(reason, 500)})
+	c.stop(&cancelled{shortened(reason, 500)})
 }
 
 // notify emits an event once the call is recorded: a duplicate receives only the recorded return.

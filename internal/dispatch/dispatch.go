@@ -131,6 +131,7 @@ type Submission struct {
 	Call    message.ToolCall
 	Limit   sandbox.Limit // the most that the client lets the call do
 	TooMany string        // if set, the session has too many calls, for this reason
+	Stopped *string       // if set, the client has cancelled what the call is part of, for this reason: it does not run
 	Keep    bool          // the client can repeat the call after a restart: until it begins, it outlives the Dispatcher
 	Wake    func()        // see Call.Watch
 }
@@ -162,9 +163,15 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 	}
 	d.admit(c)
 	var refused *refusal
-	if c.earlyCancel = d.earlyCancels.first(c.client, c.ID, c.req.Item); c.earlyCancel != "" {
+	c.earlyCancel = d.earlyCancels.first(c.client, c.ID, c.req.Item)
+	tooMany := cmp.Or(s.TooMany, d.crowded())
+	switch {
+	case s.Stopped != nil:
+		c.Cancel(*s.Stopped)
+		refused = stopped(ctx)
+	case c.earlyCancel != "":
 		refused = &refusal{message.Cancelled, "the call was cancelled before it came, so it did not run"}
-	} else if tooMany := cmp.Or(s.TooMany, d.crowded()); tooMany != "" {
+	case tooMany != "":
 		refused = &refusal{message.TooManyCalls, tooMany + "; nothing ran. Wait for returns before you send more, and send this one again under a new id"}
 	}
 	d.mu.Unlock()
@@ -274,14 +281,6 @@ func (d *Dispatcher) Find(client, id string) []*Call {
 }
 
 func (c *Call) named(id string) bool { return c.ID == id || c.req.Item == id }
-
-// CancelAll stops every unanswered call of a client, background calls included; "" means all
-// clients.
-func (d *Dispatcher) CancelAll(client, reason string) {
-	for _, c := range d.Find(client, "") {
-		c.Cancel(reason)
-	}
-}
 
 // Shutdown refuses new calls, stops running ones, and waits until each has its return or is kept
 // for the next daemon, or until ctx ends. Then it tries once more to record unsaved returns.

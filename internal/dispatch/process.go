@@ -49,6 +49,7 @@ func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 		c.emit(Final{Kept: true})
 		return
 	}
+	errors.As(context.Cause(ctx), &c.cancel)
 	d.answer(c, out)
 }
 
@@ -61,6 +62,9 @@ func (d *Dispatcher) answer(c *Call, out outcome) {
 	}
 	// From here on the journal answers repeats.
 	d.forget(c)
+	if tooLate := c.cancel != nil && final.Return != nil && final.Return.Ended(); tooLate && c.req.Item != "" {
+		d.CancelEarly(context.Background(), c.client, c.req.Item) // the parts that follow
+	}
 	c.emit(final)
 	runtime.Gosched() // to the goroutine that writes it to the client
 	if fresh {

@@ -269,7 +269,9 @@ func TestAQueuedCallOutlivesTheDaemon(t *testing.T) {
 		if f := final(t, w, wake); f.Return == nil || f.Return.Status != "success" || second.tool.ran.Load() != 1 {
 			t.Errorf("%s: it got %+v, and ran %d times", name, f.Return, second.tool.ran.Load())
 		}
-		first.CancelAll("", "")
+		for _, c := range first.Find("", "") {
+			c.Cancel("")
+		}
 	}
 }
 

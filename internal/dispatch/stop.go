@@ -24,7 +24,7 @@ var (
 
 type cancelled struct{ reason string }
 
-func (c cancelled) Error() string {
+func (c *cancelled) Error() string {
 	if c.reason == "" {
 		return "the call was cancelled"
 	}
@@ -38,7 +38,7 @@ func stopped(ctx context.Context) *refusal {
 	case errors.Is(cause, errClientGone):
 		return &refusal{message.Cancelled, "the client went away and did not come back within limits.linger. Send the call again under a new id if it is still wanted"}
 	case cause == nil:
-		return &refusal{message.Cancelled, cancelled{}.Error()}
+		return &refusal{message.Cancelled, new(cancelled).Error()}
 	default:
 		return &refusal{message.Cancelled, fmt.Sprintf("%v. Do not repeat it unasked", cause)}
 	}

@@ -75,7 +75,7 @@ func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, token Token)
 		sub.TooMany = fmt.Sprintf("%d calls are the most of one request", most)
 	}
 	if m.Item != "" {
-		wait.item(w, newItem(sub))
+		wait.item(w, s.newItem(nil, sub))
 		return
 	}
 	wait.calls(w, sub)
@@ -148,8 +148,9 @@ func (w *waiting) calls(out http.ResponseWriter, sub dispatch.Submission) {
 
 // item runs an item's parts. A repeated request continues after those that ran.
 func (w *waiting) item(out http.ResponseWriter, it *item) {
+	defer w.srv.dropItems(it)
 	for {
-		watcher := w.srv.opt.Dispatch.Submit(it.sub)
+		watcher := it.submit(w.srv.opt.Dispatch)
 		defer watcher.Detach() // at the very end: a repeat must find the parts
 		final := w.end(watcher)
 		if final == nil {

@@ -104,7 +104,9 @@ func (ss *session) awaitRoom() int {
 func (ss *session) detachAll() {
 	ss.mu.Lock()
 	ss.left = true
+	items := ss.items
 	ss.mu.Unlock()
+	ss.srv.dropItems(items...)
 	for _, f := range ss.following() {
 		f.watcher.Detach()
 	}

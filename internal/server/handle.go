@@ -192,15 +192,7 @@ func (ss *session) cancel(m *message.Cancel) {
 	if !ss.may("cancel calls", m.CallID, Agent, Approver, Admin) {
 		return
 	}
-	if m.All {
-		ss.srv.opt.Dispatch.CancelAll(ss.stoppable(), m.Reason)
-		return
-	}
-	calls := ss.named(ss.stoppable(), m.CallID)
-	for _, c := range calls {
-		c.Cancel(m.Reason)
-	}
-	if len(calls) > 0 {
+	if ss.stop(m.CallID, m.Reason) || m.All {
 		return
 	}
 	why := ""

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"slices"
+	"sync"
 
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/message"
@@ -10,14 +12,101 @@ import (
 // item is a request whose calls run in order, each judged after the one before, with one answer.
 // They are separate in the journal, so a repeat continues after those that ran.
 type item struct {
+	of      *session            // nil: an HTTP request
 	sub     dispatch.Submission // the running part
 	calls   []*dispatch.Call    // the ended ones
 	returns []message.ToolReturn
+
+	mu      sync.Mutex // held while a part is submitted
+	stopped *string    // why no other part may run; nil: it may
 }
 
-func newItem(sub dispatch.Submission) *item {
+// newItem returns an item of a session, nil: of an HTTP request. Its last user drops it.
+func (s *Server) newItem(of *session, sub dispatch.Submission) *item {
 	sub.Call = sub.Request.Calls[0]
-	return &item{sub: sub}
+	it := &item{of: of, sub: sub}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.items[it] = struct{}{}
+	return it
+}
+
+func (s *Server) dropItems(items ...*item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, it := range items {
+		delete(s.items, it)
+	}
+}
+
+// unanswered returns the items of a client, "": of any, with an id, "": with any.
+func (s *Server) unanswered(client, id string) (found []*item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for it := range s.items {
+		ofClient := client == "" || it.sub.Client == client
+		if ofClient && (id == "" || it.sub.Request.Item == id) {
+			found = append(found, it)
+		}
+	}
+	return found
+}
+
+// submit submits the running part, which does not run if the item is stopped.
+func (it *item) submit(to *dispatch.Dispatcher) *dispatch.Watcher {
+	it.mu.Lock()
+	defer it.mu.Unlock()
+	it.sub.Stopped = it.stopped
+	return to.Submit(it.sub)
+}
+
+// stop lets no other part run. The running one, if any, is to be cancelled afterwards.
+func (it *item) stop(reason string) {
+	it.mu.Lock()
+	defer it.mu.Unlock()
+	it.stopped = &reason
+}
+
+// whose returns the client and the agent of a key.
+func whose(k dispatch.Key) dispatch.Key { return dispatch.Key{Client: k.Client, Agent: k.Agent} }
+
+func (it *item) whose() dispatch.Key {
+	return dispatch.Key{Client: it.sub.Client, Agent: it.sub.Request.AgentID}
+}
+
+// stop cancels what a cancel of this session names, "": everything, and reports whether there was any: calls, and
+// items of which no part runs now. An id is that of the agents whose call or item this connection makes or follows;
+// if there is none, of all.
+func (ss *session) stop(id, reason string) (found bool) {
+	calls, items := ss.srv.opt.Dispatch.Find(ss.stoppable(), id), ss.srv.unanswered(ss.stoppable(), id)
+	var own []dispatch.Key
+	for _, c := range calls {
+		if id != "" && ss.follows(c) {
+			own = append(own, whose(c.Key()))
+		}
+	}
+	for _, it := range items {
+		if id != "" && it.of == ss {
+			own = append(own, it.whose())
+		}
+	}
+	isMeant := func(k dispatch.Key) bool { return len(own) == 0 || slices.Contains(own, whose(k)) }
+	items = slices.DeleteFunc(items, func(it *item) bool { return !isMeant(it.whose()) })
+	for _, it := range items {
+		it.stop(reason)
+	}
+	for _, c := range ss.srv.opt.Dispatch.Find(ss.stoppable(), id) { // after the items: a part may have begun
+		if isMeant(c.Key()) {
+			c.Cancel(reason)
+			found = true
+		}
+	}
+	for _, it := range items {
+		if client, item := it.sub.Client, it.sub.Request.Item; len(ss.srv.opt.Dispatch.Find(client, item)) == 0 {
+			ss.srv.opt.Dispatch.CancelEarly(context.Background(), client, item) // its client may be gone, and send it again
+		}
+	}
+	return found || len(items) > 0
 }
 
 // took records how the running part has ended, and reports whether to submit another one: not after
@@ -66,11 +155,11 @@ func (ss *session) requestItem(m *message.Request) {
 		ss.refuse(message.DuplicateToolCall, m.Item, "this id belongs to a call with other arguments; use a new id for a new call")
 		return
 	}
-	it := newItem(ss.submission(m))
+	it := ss.srv.newItem(ss, ss.submission(m))
 	ss.mu.Lock()
 	ss.items = append(ss.items, it)
 	ss.mu.Unlock()
-	ss.followPart(ss.srv.opt.Dispatch.Submit(it.sub), it)
+	ss.followPart(it.submit(ss.srv.opt.Dispatch), it)
 }
 
 func (w *writer) concludePart(it *item, call *dispatch.Call, final dispatch.Final) error {
@@ -82,9 +171,10 @@ func (w *writer) concludePart(it *item, call *dispatch.Call, final dispatch.Fina
 	w.ss.mu.Unlock()
 	notify(w.ss.freed)
 	if more {
-		w.ss.followPart(w.ss.srv.opt.Dispatch.Submit(it.sub), it)
+		w.ss.followPart(it.submit(w.ss.srv.opt.Dispatch), it)
 		return nil
 	}
+	w.ss.srv.dropItems(it)
 	if err := w.send(it.answer(final)); err != nil {
 		return err
 	}

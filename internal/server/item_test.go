@@ -10,6 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -141,6 +144,121 @@ func TestAnItemOfAnotherAgentIsAnother(t *testing.T) {
 		if answer, _ := until(t, conn, "call_output"); !strings.Contains(answer, "hello") {
 			t.Errorf("%s was answered by %s", frame, answer)
 		}
+	}
+}
+
+// Nothing runs between two commands while the client does not read, and a cancel still counts.
+func TestACancelStopsAnItemBetweenTwoCommands(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ secret, frame string }{
+		"all, an approver":    {approverSecret, `{"message_type":"cancel","all":true,"reason":"enough"}`},
+		"all, the agent":      {agentSecret, `{"message_type":"cancel","all":true,"reason":"enough"}`},
+		"by its id, a person": {approverSecret, `{"message_type":"cancel","tool_call_id":"sh_1","reason":"enough"}`},
+		"by its id, an agent": {agentSecret, `{"message_type":"cancel","tool_call_id":"sh_1","reason":"enough"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var ran atomic.Int32
+			begun := make(chan struct{}, 2)
+			ts := newLimitedServer(t, policy.Allow, func(_ context.Context, io tools.IO) tools.Result {
+				ran.Add(1)
+				begun <- struct{}{}
+				io.Started(tools.Started{PID: 1})
+				line := []byte(strings.Repeat("x", 64<<10))
+				for range 512 { // 32 MiB, far beyond what sockets hold
+					io.Output(tools.Stdout, line)
+				}
+				return tools.Result{}
+			}, func(*dispatch.Limits, *Options) {}, func(o *Options) { o.OutboxBytes = 64 << 20 })
+			conn, other := dialAs(t, ts, agentSecret), dialAs(t, ts, c.secret)
+			write(t, conn, shellCall("sh_1", "one", "two"))
+			<-begun
+			for calls := ""; !strings.Contains(calls, `"calls":[]`); {
+				write(t, other, `{"message_type":"list_calls","request_id":"q"}`)
+				calls, _ = until(t, other, `"request_id":"q"`)
+			}
+			write(t, other, c.frame)
+			pinged(t, other)
+			conn.Close() // the item comes again
+			again := dialAs(t, ts, agentSecret)
+			write(t, again, shellCall("sh_1", "one", "two"))
+			if answer, _ := until(t, again, "shell_call_output"); !strings.Contains(answer, "cancelled") {
+				t.Errorf("it was answered by %s", answer[max(0, len(answer)-400):])
+			}
+			if n := ran.Load(); n != 1 {
+				t.Errorf("%d commands ran", n)
+			}
+		})
+	}
+}
+
+// The client is gone before it hears of it.
+func TestACommandThatEndsInSpiteOfACancelIsTheLast(t *testing.T) {
+	t.Parallel()
+	var ran atomic.Int32
+	end := make(chan struct{})
+	ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
+		ran.Add(1)
+		io.Started(tools.Started{PID: 1})
+		<-end
+		return tools.Result{}
+	})
+	conn, other, item := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret), shellCall("sh_1", "one", "two")
+	write(t, conn, item)
+	until(t, conn, "tool_started")
+	conn.Close()
+	write(t, other, `{"message_type":"cancel","tool_call_id":"sh_1"}`)
+	pinged(t, other)
+	close(end)
+	write(t, other, item)
+	if answer, _ := until(t, other, "shell_call_output"); !strings.Contains(answer, "cancelled") || ran.Load() != 1 {
+		t.Errorf("%d commands ran, and it was answered by %s", ran.Load(), answer)
+	}
+}
+
+func TestACancelStopsAnItemThatGoesOnMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, over := range []string{"websocket", "http"} {
+		t.Run(over, func(t *testing.T) {
+			t.Parallel()
+			var calls *dispatch.Dispatcher
+			var ran atomic.Int32
+			cancelled := make(chan struct{})
+			ts := newLimitedServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
+				if ran.Add(1) == 1 {
+					return hello(ctx, io)
+				}
+				if <-cancelled; ctx.Err() != nil { // it began before the cancel
+					return tools.Result{IsError: true, Failure: tools.Cancelled}
+				}
+				return hello(ctx, io)
+			}, func(*dispatch.Limits, *Options) {}, func(o *Options) { calls = o.Dispatch })
+			conn, person := dialAs(t, ts, agentSecret), dialAs(t, ts, approverSecret)
+			pinged(t, person)
+			ended := make(chan struct{})
+			calls.Observe(func(c *dispatch.Call, event any) {
+				if _, end := event.(dispatch.Final); end && c.ID == "sh_1#1" {
+					close(ended)
+					<-cancelled // the item goes on behind it
+				}
+			})
+			go func() {
+				<-ended
+				person.WriteMessage(websocket.TextMessage, []byte(`{"message_type":"cancel","all":true,"reason":"enough"}`))
+				pinged(t, person)
+				close(cancelled)
+			}()
+			var answer string
+			if item := shellCall("sh_1", "one", "two"); over == "http" {
+				_, answer = ask(t, ts, "POST", "/v1/calls", item)
+			} else {
+				write(t, conn, item)
+				answer, _ = until(t, conn, "shell_call_output")
+			}
+			if !strings.Contains(answer, "enough") {
+				t.Errorf("it was answered by %s", answer)
+			}
+		})
 	}
 }
 

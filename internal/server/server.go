@@ -76,6 +76,7 @@ type Server struct {
 
 	mu           sync.Mutex
 	sessions     map[*session]struct{}
+	items        map[*item]struct{} // unanswered ones
 	closing      bool
 	resumeStates []resumeState  // of ended connections, the latest last
 	joined       sync.WaitGroup // one per session
@@ -83,7 +84,7 @@ type Server struct {
 
 // New returns a Server.
 func New(opt Options) *Server {
-	s := &Server{opt: opt, sessions: make(map[*session]struct{}), incoming: budget{left: opt.IncomingBytes}}
+	s := &Server{opt: opt, sessions: make(map[*session]struct{}), items: make(map[*item]struct{}), incoming: budget{left: opt.IncomingBytes}}
 	s.hub = newHub(opt)
 	s.buffers.New = func() any { return new(buffers) }
 	s.upgrader = websocket.Upgrader{
