@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/launch"
@@ -44,6 +46,11 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 func IsTerminal(f *os.File) bool {
 	st, err := f.Stat()
 	return err == nil && st.Mode()&os.ModeCharDevice != 0
+}
+
+// DropInput discards what was typed at a terminal and not read (tcflush(3)).
+func DropInput(f *os.File) {
+	_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.TIOCFLUSH, unix.TCIFLUSH)
 }
 
 // Probe returns an error: commands have no terminals here.

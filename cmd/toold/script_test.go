@@ -45,6 +45,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"until-decided":  untilDecided,
 		"certificate":    makeCertificate,
 		"fetch":          fetch,
+		"typed":          typed,
 		"await-metric":   awaitMetric,
 		"collect":        collect,
 		"letta-server":   startLetta,

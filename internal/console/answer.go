@@ -7,12 +7,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
@@ -29,18 +31,24 @@ func AskPerson(in *bufio.Reader, out io.Writer, r message.ApprovalRequest) clien
 		escalate = "[w]iden its sandbox for this once, "
 	}
 	for {
-		fmt.Fprintf(out, "Run it? [y]es once, %s%s[n]o; words after it go to the agent as the reason: ", choices(r), escalate)
+		dropTyped(in, out)
+		fmt.Fprintf(out, "Run it? [y]es once, %s%s[n]o; to give the agent a reason, yes: WHY or no: WHY: ", choices(r), escalate)
 		line, err := in.ReadString('\n')
 		if err != nil {
 			return client.Decision{Reason: "the terminal was closed"}
 		}
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if d, ok := parseRemember(word, rest, r); ok {
+		word, explained := strings.CutSuffix(word, ":")
+		bare := explained || rest == ""
+		if d, ok := parseRemember(word, rest, r); ok && (bare || d.Reason == "") {
 			return d
 		}
 		d := client.Decision{Reason: strings.TrimSpace(rest)}
 		yes, ok := yesOrNo(word)
 		switch word = strings.ToLower(word); {
+		case ok && yes && !bare: // a command that was pasted, such as yes | head
+			fmt.Fprintf(out, "More than %q is no yes; with a reason it is yes: WHY.\n", display.Short(word))
+			continue
 		case ok:
 			d.Approve = yes
 			return d
@@ -64,9 +72,18 @@ func yesOrNo(word string) (yes, ok bool) {
 	return false, false
 }
 
+// dropTyped discards what was typed or pasted before a question was shown.
+func dropTyped(in *bufio.Reader, out io.Writer) {
+	if tty, ok := out.(*os.File); ok {
+		executor.DropInput(tty)
+		_, _ = in.Discard(in.Buffered())
+	}
+}
+
 // askWidening reads an escalation, which needs a yes of its own.
 func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Widening, confirmed bool) {
 	for {
+		dropTyped(in, out)
 		fmt.Fprintf(out, "  It may be given %s.\n  Give it (nothing goes back): ", strings.Join(flags, ", "))
 		line, err := in.ReadString('\n')
 		if err != nil || strings.TrimSpace(line) == "" {
@@ -78,6 +95,7 @@ func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Wid
 		fmt.Fprintf(out, "  %s\n", display.Short(err.Error()))
 	}
 	for {
+		dropTyped(in, out)
 		fmt.Fprintf(out, "  Then, for this one call:\n%s  Sure? [y]es, [n]o: ", describe.Bullets(w.Lines()))
 		line, err := in.ReadString('\n')
 		yes, ok := yesOrNo(strings.TrimSpace(line))

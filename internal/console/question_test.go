@@ -40,7 +40,8 @@ func TestAPersonMayWidenTheSandboxAtTheTerminal(t *testing.T) {
 	closed := client.Decision{Reason: "the terminal was closed"}
 	for typed, want := range map[string]client.Decision{
 		"y\n":                          {Approve: true},
-		"yes because\n":                {Approve: true, Reason: "because"},
+		"yes: because it is\n":         {Approve: true, Reason: "because it is"},
+		"yes | head -1\nn: no\n":       {Reason: "no"},
 		"n not now\n":                  {Reason: "not now"},
 		"":                             closed,
 		"y":                            closed, // half a line
@@ -96,13 +97,14 @@ func TestAPersonMayLetAYesCountForMore(t *testing.T) {
 		Suggestions: []message.Suggestion{{Remember: "conversation"}, {Remember: "command"}},
 	}
 	for typed, want := range map[string]client.Decision{
-		"c\n":                {Approve: true, Remember: "conversation"},
-		"command it is ok\n": {Approve: true, Remember: "command", Reason: "it is ok"},
-		"p\nn\n":             {}, // not offered
-		"r\nn\n":             {}, // without a pattern
-		"rule npm run *\n":   {Approve: true, Remember: "rule", Pattern: "npm run *"},
-		"e\nn\n":             {},
-		"edit npm test\n":    {Approve: true, Arguments: []byte(`{"command":"npm test","timeout":5}`)},
+		"c\n":                   {Approve: true, Remember: "conversation"},
+		"command: it is ok\n":   {Approve: true, Remember: "command", Reason: "it is ok"},
+		"command it is ok\nn\n": {},
+		"p\nn\n":                {}, // not offered
+		"r\nn\n":                {}, // without a pattern
+		"rule npm run *\n":      {Approve: true, Remember: "rule", Pattern: "npm run *"},
+		"e\nn\n":                {},
+		"edit npm test\n":       {Approve: true, Arguments: []byte(`{"command":"npm test","timeout":5}`)},
 	} {
 		var out strings.Builder
 		if diff := cmp.Diff(want, AskPerson(bufio.NewReader(strings.NewReader(typed)), &out, r)); diff != "" {

@@ -185,6 +185,7 @@ func (c *Agents) ask(plans []connect.Plan) error {
 	if !executor.IsTerminal(c.In) {
 		return console.Usage(errors.New("nothing was changed: no one can be asked here; agree with --yes"))
 	}
+	executor.DropInput(c.In) // was typed before
 	fmt.Fprintf(c.Err, "Change these files? Each change is tried first. [y/N] ")
 	line, _ := bufio.NewReader(c.In).ReadString('\n')
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
