@@ -102,9 +102,22 @@ func unquoted(before string) (paths []string) {
 	return paths
 }
 
-// pathsAbove finds a path in the preceding lines, as of cargo: "failed to write `/x`", "Caused by:".
+// isPart reports whether the preceding lines begin the message, as of cargo: "failed to write `/x`",
+// "Caused by:".
+func (c complaint) isPart() bool {
+	return strings.HasPrefix(c.line, " ") || strings.HasPrefix(c.line, "\t")
+}
+
+// context returns the whole message.
+func (c complaint) context() string {
+	if !c.isPart() {
+		return c.line
+	}
+	return c.line + "\n" + strings.Join(c.above, "\n")
+}
+
 func (c complaint) pathsAbove() (paths []string) {
-	if !strings.HasPrefix(c.line, " ") && !strings.HasPrefix(c.line, "\t") {
+	if !c.isPart() {
 		return nil
 	}
 	for _, line := range c.above {
@@ -120,6 +133,9 @@ var (
 	// refusalText is the refusal of a path. The first group may be that of a read; the second that of a
 	// hidden path.
 	refusalText = regexp.MustCompile(`(?i)read-only file system|device or resource busy|operation not permitted|invalid cross-device link|(permission denied)|(no such file or directory)`)
+
+	closedText = regexp.MustCompile(`(?i)permission denied|operation not permitted`)
+	keptText   = regexp.MustCompile(`(?i)read-only file system|device or resource busy`)
 
 	changeWord = regexp.MustCompile(`(?i)\b(?:creat\w*|writ\w*|writing|remov\w*|delet\w*|unlink|mkdir|rmdir|make directory|touch|mov[ei]\w*|renam\w*|overwrite|truncate|append\w*|chmod|chown|symlink|link|lock|save|update|install|mknod|mkfifo|output file)\b`)
 

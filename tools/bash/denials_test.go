@@ -118,6 +118,59 @@ func TestWhatAFailedCommandPrintsIsConfirmedByTheProfile(t *testing.T) {
 	}
 }
 
+// masking is a call under rules, in the directory sub of the workspace /w.
+func masking() *invocation {
+	mask := func(path, rule string) sandbox.Mask { return sandbox.Mask{Path: path, Rule: rule} }
+	return &invocation{dir: "/w/sub", profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: "/w", Masks: &sandbox.MaskSet{
+		Hidden: []sandbox.Mask{mask("/w/sub/.env", "dotenv"), mask("/w/secrets", "secrets")},
+		Fixed:  []sandbox.Mask{mask("/w/.git/config", "git-config"), mask("/w/.git/hooks", "git-hooks"), mask("/w/sub/deep/pinned", "pinned")},
+	}}}
+}
+
+func TestAMaskIsToldOnlyWhereALineTellsOfARefusalOfItsPath(t *testing.T) {
+	t.Parallel()
+	v := masking()
+	for text, want := range map[string]string{
+		".\n..\n.env\na.go": "",
+		"error: bad config": "",
+		"hooks":             "",
+		"see secrets/x and ../.git/config for more":                     "",
+		"?? .env\n?? hooks/\nnothing added to commit":                   "",
+		"FAIL config_test.go: the config has no .env":                   "",
+		"config is wrong\ncat: /root/x: Permission denied":              "",
+		"cat: /etc/hooks/config: Permission denied":                     "",
+		"cat: /w/.env: Permission denied":                               "",
+		"cat: .env: No such file or directory":                          "",
+		"bash: line 1: .env: Read-only file system":                     "change .env dotenv",
+		"mv: cannot move '.env' to 'x': Device or resource busy":        "change .env dotenv",
+		"ls: cannot access '../.git/config': No such file or directory": "",
+		"cat: .environment: Permission denied":                          "",
+
+		"cat: .env: Permission denied":                                                "read .env dotenv",
+		"cat: /w/sub/.env: Permission denied":                                         "read .env dotenv",
+		"cat: ../sub/.env: Permission denied":                                         "read .env dotenv",
+		"chmod: changing permissions of '.env': Operation not permitted":              "read .env dotenv",
+		"PermissionError: [Errno 13] Permission denied: '.env'":                       "read .env dotenv",
+		`error: open(".env"): Permission denied`:                                      "read .env dotenv",
+		"cat: ../secrets/a/b: Permission denied":                                      "read /w/secrets secrets",
+		"cat: a/b: Permission denied":                                                 "",
+		"cat: secrets/a: Permission denied":                                           "read /w/secrets secrets", // after cd
+		"error: failed to read .env\n\nCaused by:\n  Permission denied (os error 13)": "read .env dotenv",
+		"error: could not write config file .git/config: Device or resource busy":     "change /w/.git/config git-config", // after cd
+		"touch: cannot touch '/w/.git/hooks/x': Read-only file system":                "change /w/.git/hooks git-hooks",
+		"rm: cannot remove 'deep/pinned': Device or resource busy":                    "change deep/pinned pinned",
+		"bash: line 1: pinned: Read-only file system":                                 "change deep/pinned pinned", // after cd
+	} {
+		var got []string
+		for _, d := range v.maskedIn("other\n" + text + "\n") {
+			got = append(got, strings.Join([]string{d.Op, d.Target, d.Setting}, " "))
+		}
+		if strings.Join(got, "; ") != want {
+			t.Errorf("%s:\n got  %q\n want %q", text, got, want)
+		}
+	}
+}
+
 func TestNothingIsInferredWhereNothingConfines(t *testing.T) {
 	t.Parallel()
 	v := confined()

@@ -40,36 +40,65 @@ func (v *invocation) escalate(e extraAccess) error {
 
 const mostMasked = 4
 
+// maskedIn returns the masks that a text complains about: reading them is denied, and where they are
+// changed or moved they are read-only or busy.
 func (v *invocation) maskedIn(text string) (denied []sandbox.Denial) {
 	if v.profile.Masks == nil {
 		return nil
 	}
-	find := func(masks []sandbox.Mask, change bool) {
+	var closed, kept []named
+	left := pathsLookedAt
+	for _, c := range complaints(text) {
+		n := v.named(c, &left)
+		if closedText.MatchString(c.line) {
+			closed = append(closed, n)
+		}
+		if keptText.MatchString(c.line) {
+			kept = append(kept, n)
+		}
+	}
+	find := func(masks []sandbox.Mask, by []named, change bool) {
 		for _, m := range masks {
-			if name := v.namedIn(text, m.Path); name != "" && len(denied) < mostMasked {
-				denied = append(denied, *m.Denial(name, change))
+			if len(denied) < mostMasked && slices.ContainsFunc(by, func(n named) bool { return n.has(m.Path) }) {
+				denied = append(denied, *m.Denial(v.relative(m.Path), change))
 			}
 		}
 	}
-	find(v.profile.Masks.Hidden, false)
-	find(v.profile.Masks.Fixed, true)
+	find(v.profile.Masks.Hidden, closed, false)
+	find(v.profile.Masks.Fixed, closed, true)
+	find(slices.Concat(v.profile.Masks.Hidden, v.profile.Masks.Fixed), kept, true)
 	return denied
 }
 
-// namedIn returns how a text names a path; "" if it does not.
-func (v *invocation) namedIn(text, path string) string {
-	for _, dir := range []string{v.dir, v.tool.options.Workspace} {
-		if !paths.Within(path, dir) || path == dir {
-			continue
+// named is what a complaint names.
+type named struct {
+	paths []string // resolved
+	loose string   // what may be relative to another directory
+}
+
+func (v *invocation) named(c complaint, left *int) (n named) {
+	all := c.paths()
+	if len(all) == 0 {
+		n.loose = c.context()
+	}
+	for _, path := range all {
+		if !filepath.IsAbs(path) {
+			n.loose += path + "\n"
+			path = v.dir + "/" + path
 		}
-		if hasName(text, path[len(strings.TrimSuffix(dir, "/"))+1:]) {
-			return v.relative(path)
+		if *left--; *left < 0 {
+			return n
+		}
+		if path, err := paths.Resolve(path); err == nil {
+			n.paths = append(n.paths, path)
 		}
 	}
-	if strings.Contains(text, path) || hasName(text, filepath.Base(path)) {
-		return v.relative(path)
-	}
-	return ""
+	return n
+}
+
+func (n named) has(path string) bool {
+	within := func(named string) bool { return paths.Within(named, path) }
+	return slices.ContainsFunc(n.paths, within) || hasName(n.loose, filepath.Base(path))
 }
 
 func (v *invocation) relative(path string) string {

@@ -182,7 +182,7 @@ func TestNoProgramReadsWhatARuleKeeps(t *testing.T) {
 
 func TestAReturnNamesTheRuleOfAMaskedPath(t *testing.T) {
 	t.Parallel()
-	v := newVault(t, "mkdir sub; echo SECRET >sub/.env; echo SECRET >key.pem")
+	v := newVault(t, "git init -q; mkdir sub; echo SECRET >sub/.env; echo SECRET >key.pem")
 	for script, want := range map[string]string{
 		"cat sub/.env":                               `rule dotenv asks first (it may hold credentials); if you need it, send the call again with "escalate": {"read": ["sub/.env"]}, which asks the user`,
 		"cd sub; python3 -c 'open(\".env\")'":        `cannot read sub/.env: rule dotenv`,
@@ -193,7 +193,9 @@ func TestAReturnNamesTheRuleOfAMaskedPath(t *testing.T) {
 			t.Errorf("%s: %s", script, out)
 		}
 	}
-	for _, script := range []string{"echo sub/.env", "echo sub/.env.example key.pem.bak x.key.pem; false"} {
+	for _, script := range []string{
+		"echo sub/.env", "echo sub/.env.example key.pem.bak x.key.pem; false", "ls -a . sub; exit 1", "git status; exit 1", "echo 'error: bad config, see hooks or key.pem' >&2; exit 1",
+	} {
 		if r, _ := v.call(script); len(r.Denials) > 0 {
 			t.Errorf("%s: %+v", script, r.Denials)
 		}
