@@ -233,7 +233,7 @@ func (l *loader) environment(e *Env) {
 func (l *loader) redact(list []scalar) []string {
 	out := l.texts(list, "redact")
 	for i, v := range out {
-		if v != "" && len(v) < 4 {
+		if v != "" && len(strings.TrimRight(v, "\r\n")) < 4 {
 			l.fail(list[i], "redact[%d] has fewer than 4 bytes: it would hit harmless output", i)
 		}
 	}

@@ -40,7 +40,9 @@ const alone = 16
 func newRedactor(secrets []string) redactor {
 	var r redactor
 	for _, s := range secrets {
+		s = strings.TrimRight(s, "\r\n") // YAML ends a block with one
 		for line := range strings.SplitSeq(s, "\n") {
+			line = strings.TrimSuffix(line, "\r")
 			if s != "" && (len(line) == len(s) || len(line) >= alone) {
 				r.add(line)
 			}

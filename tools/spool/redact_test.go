@@ -14,6 +14,9 @@ func FuzzRedact(f *testing.F) {
 			t.Skip()
 		}
 		secrets := []string{one, two, three}
+		for i, s := range secrets {
+			secrets[i] = strings.TrimRight(s, "\r\n")
+		}
 		r := newRedactor(secrets)
 		var got strings.Builder
 		for rest := in; rest != ""; {
@@ -49,6 +52,22 @@ func TestTheLongerOfTwoSecretsIsRedacted(t *testing.T) {
 	t.Parallel()
 	if got := Redact("pass password passwor", []string{"pass", "password"}); got != "[redacted] [redacted] [redacted]wor" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// YAML ends a block (|) with a newline, which a program that prints the secret need not.
+func TestASecretIsRedactedWithoutTheNewlineAtItsEnd(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"\n", "\r\n", "\n\n"} {
+		for text, want := range map[string]string{"is hunter2.": "is [redacted].", "hunter2" + end + "next": "[redacted]" + end + "next", end: end} {
+			if got := Redact(text, []string{"hunter2" + end, end}); got != want {
+				t.Errorf("%q became %q, want %q", text, got, want)
+			}
+		}
+		const line = "a line that is long enough"
+		if got := Redact("<"+line+">", []string{line + end + "more" + end}); got != "<[redacted]>" {
+			t.Errorf("of two lines: %q", got)
+		}
 	}
 }
 
