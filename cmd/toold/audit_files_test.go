@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/toold/toold/internal/console"
@@ -28,15 +30,7 @@ func TestEveryFileIsCheckedOrHasNothing(t *testing.T) {
 	t.Parallel()
 	all := t.TempDir()
 	recordedCalls(t, filepath.Join(all, "state"), "bob")
-	var files []string
-	noError(t, filepath.WalkDir(all, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			name, _ := filepath.Rel(all, path) // it is below
-			files = append(files, name)
-		}
-		return err
-	}))
-	for _, name := range files {
+	for _, name := range filesIn(t, all) {
 		for edit, do := range editsOf(t, filepath.Join(all, name)) {
 			t.Run(name+" "+edit, func(t *testing.T) {
 				t.Parallel()
@@ -61,6 +55,19 @@ func TestEveryFileIsCheckedOrHasNothing(t *testing.T) {
 			})
 		}
 	}
+}
+
+// filesIn are the names of all files in a directory and below.
+func filesIn(t *testing.T, all string) (files []string) {
+	t.Helper()
+	noError(t, filepath.WalkDir(all, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			name, _ := filepath.Rel(all, path) // it is below
+			files = append(files, name)
+		}
+		return err
+	}))
+	return files
 }
 
 // editsOf are edits of a file. That a file is missing is another test's.
@@ -100,5 +107,45 @@ func goesOn(t *testing.T, dir string) {
 	noError(t, j.Close())
 	if code, printed := audited(t, dir, "verify"); code != 0 {
 		t.Errorf("after another call: code %d, %s", code, printed)
+	}
+}
+
+// TestNoKindOfFileStopsVerification puts something else in the place of each file.
+func TestNoKindOfFileStopsVerification(t *testing.T) {
+	t.Parallel()
+	all := t.TempDir()
+	recordedCalls(t, filepath.Join(all, "state"), "bob")
+	kinds := map[string]func(path string) error{
+		"a pipe":      func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) },
+		"a directory": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+		"a device":    func(path string) error { return errors.Join(os.Remove(path), os.Symlink("/dev/zero", path)) },
+		"sparse":      func(path string) error { return os.Truncate(path, 1<<40) },
+	}
+	for _, name := range filesIn(t, all) {
+		for kind, do := range kinds {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				t.Parallel()
+				edited := t.TempDir()
+				noError(t, os.CopyFS(edited, os.DirFS(all)))
+				noError(t, do(filepath.Join(edited, name)))
+				code, printed := audited(t, filepath.Join(edited, "state"), "verify")
+				if _, is := harmless[name]; code != console.ExitTampered && (!is || code != 0) {
+					t.Errorf("code %d, %s", code, printed)
+				}
+			})
+		}
+	}
+	for _, name := range []string{"journal/index", "journal/blobs"} {
+		edited := t.TempDir()
+		noError(t, os.CopyFS(edited, os.DirFS(all)))
+		dir := filepath.Join(edited, "state")
+		noError(t, errors.Join(os.RemoveAll(filepath.Join(dir, name)), os.WriteFile(filepath.Join(dir, name), nil, 0o600)))
+		if code, printed := audited(t, dir, "verify"); code != console.ExitTampered {
+			t.Errorf("%s is a file: code %d, %s", name, code, printed)
+		}
+	}
+	noError(t, os.Mkdir(filepath.Join(all, "state/journal/index/d"), 0o700))
+	if code, printed := audited(t, filepath.Join(all, "state"), "verify"); code != console.ExitTampered {
+		t.Errorf("a directory in the index: code %d, %s", code, printed)
 	}
 }

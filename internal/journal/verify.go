@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/toold/toold/internal/journal/chain"
-	"github.com/toold/toold/internal/journal/columns"
 	"github.com/toold/toold/internal/journal/seal"
 )
 
@@ -114,9 +113,7 @@ type verification struct {
 
 func (v *verification) verify(ctx context.Context, f *files) (last chain.Mark, rest int64, err error) {
 	v.log = f.log
-	if err := v.open(f); err != nil {
-		return last, 0, err
-	}
+	v.open(f)
 	o := f.options(func(rec chain.Record) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -131,34 +128,33 @@ func (v *verification) verify(ctx context.Context, f *files) (last chain.Mark, r
 	return last, rest, err
 }
 
-func (v *verification) open(f *files) error {
+func (v *verification) open(f *files) {
 	if f.path == "" {
-		return nil
+		return
 	}
 	dir, err := f.log.Sub(indexName, false)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
+		return
 	}
 	v.index = &index{log: f.log, dir: dir, hash: hasher{v.id, f.hashMask}, records: f.chunk}
-	names, err := dir.Names()
+	var names []string
+	if err == nil {
+		names, err = dir.Names()
+	}
 	if err != nil {
-		return err
+		v.differs(indexName, err)
 	}
 	for _, name := range names {
 		if strings.HasSuffix(name, unfinished) {
 			continue
 		}
-		if err := v.openChunk(name); err != nil || v.index == nil {
-			return err
+		if v.openChunk(name); v.index == nil {
+			break
 		}
 	}
-	return nil
 }
 
-func (v *verification) openChunk(name string) error {
+func (v *verification) openChunk(name string) {
 	c, err := v.index.open(name)
 	if errors.Is(err, errForeign) && len(v.chunks) == 0 && c.id == v.index.hash.id { // another chunk size, perhaps of a later version
 		v.index.records, v.index.hash.mask = uint64(c.records), uint32(c.mask)
@@ -166,14 +162,11 @@ func (v *verification) openChunk(name string) error {
 	}
 	switch {
 	case errors.Is(err, errForeign) && c.id == chain.ID{}: // of another version, and ignored
-	case errors.Is(err, columns.ErrDamaged), errors.Is(err, errForeign):
-		v.differs(name, err)
 	case err == nil:
 		v.chunks[name] = c
 	case !errors.Is(err, fs.ErrNotExist): // otherwise it was removed meanwhile
-		return err
+		v.differs(name, err)
 	}
-	return nil
 }
 
 // differs notes that the index is not that of the log, and ends the comparison with it.

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/tools"
@@ -154,12 +156,35 @@ func Open(dir string) (*Spool, error) {
 	return &Spool{dir: dir}, nil
 }
 
+var errNoFile = errors.New("it is no file of recorded output")
+
+const mostBytes = 64 << 30 // of a file that is read; what can be configured is far less
+
+// openFile opens a regular file. It waits for nothing and follows no link.
+func openFile(dir, name string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENXIO) {
+		return nil, errNoFile
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > mostBytes) {
+		err = errNoFile
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 // Size returns how many bytes of a stream are recorded.
 func (sp *Spool) Size(s tools.Stream) int64 {
 	if s == tools.Combined {
 		return sp.Size(tools.Stdout) + sp.Size(tools.Stderr)
 	}
-	info, err := os.Stat(filepath.Join(sp.dir, s.String()))
+	info, err := os.Lstat(filepath.Join(sp.dir, s.String()))
 	if err != nil {
 		return 0
 	}
@@ -180,7 +205,7 @@ func (sp *Spool) read(p []byte, s tools.Stream, offset int64, most int) []byte {
 	if s == tools.Combined {
 		return sp.readCombined(p, offset, most)
 	}
-	f, err := os.Open(filepath.Join(sp.dir, s.String()))
+	f, err := openFile(sp.dir, s.String())
 	if err != nil {
 		return p
 	}
@@ -202,12 +227,12 @@ func appendFile(p []byte, f *os.File, offset int64, n int) []byte {
 func (sp *Spool) readCombined(p []byte, offset int64, most int) []byte {
 	m := merger{offset: offset, most: len(p) + most, out: p}
 	for s := range m.files {
-		if f, err := os.Open(filepath.Join(sp.dir, tools.Stream(s).String())); err == nil {
+		if f, err := openFile(sp.dir, tools.Stream(s).String()); err == nil {
 			defer f.Close()
 			m.files[s] = f
 		}
 	}
-	if order, err := os.Open(filepath.Join(sp.dir, fileNames[orderFile])); err == nil {
+	if order, err := openFile(sp.dir, fileNames[orderFile]); err == nil {
 		defer order.Close()
 		m.follow(bufio.NewReader(order))
 	}

@@ -7,17 +7,19 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
-// Sum returns the checksum of the files of a call; "" if their directory does not exist. A missing file
-// counts as empty.
+// Sum returns the checksum of the files of a call; "" if their directory does not exist, and no
+// checksum if one is no regular file. A missing file counts as empty.
 func Sum(dir string) (string, error) {
 	var all [3]digest
 	for i, name := range fileNames {
-		f, err := os.Open(filepath.Join(dir, name))
+		f, err := openFile(dir, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		if errors.Is(err, errNoFile) {
+			return err.Error(), nil
 		}
 		if err != nil {
 			return "", err

@@ -1,9 +1,11 @@
 package spool
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/toold/toold/tools"
@@ -108,5 +110,39 @@ func TestWhatIsLeftOfARemovalIsRemoved(t *testing.T) {
 	}
 	if err := Remove(filepath.Join(all, "7")); err != nil {
 		t.Errorf("nothing is there: %v", err)
+	}
+}
+
+// What is no file is neither waited for nor read for ever.
+func TestWhatIsNoFileIsNotRead(t *testing.T) {
+	t.Parallel()
+	for name, make := range map[string]func(path string) error{
+		"a pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"a device":    func(path string) error { return os.Symlink("/dev/zero", path) },
+	} {
+		dir := filepath.Join(t.TempDir(), "call")
+		c := NewCapture(Options{Dir: dir})
+		c.Write(tools.Stdout, []byte("a"))
+		c.Write(tools.Stderr, []byte("b"))
+		c.Close()
+		for _, file := range fileNames {
+			path := filepath.Join(dir, file)
+			if err := errors.Join(os.Remove(path), make(path)); err != nil {
+				t.Fatal(err)
+			}
+			if sum, err := Sum(dir); err != nil || sum == "" || sum == c.Sum() {
+				t.Errorf("%s at %s: sum %x, %v", name, file, sum, err)
+			}
+		}
+		s, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, stream := range []tools.Stream{tools.Stdout, tools.Stderr, tools.Combined} {
+			if p, _ := s.ReadAt(stream, 0, 10); len(p) > 0 {
+				t.Errorf("%s: read %q of %v", name, p, stream)
+			}
+		}
 	}
 }

@@ -87,7 +87,7 @@ func ReadBlob(dir Dir, segment uint32, h Hash, size int64) ([]byte, error) {
 	if err == nil {
 		text, err = readBlob(d, blobName(h, segment), h, size)
 	}
-	if errors.Is(err, errDangling) {
+	if errors.Is(err, errNoFile) {
 		return nil, ErrBlob
 	}
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -82,24 +82,41 @@ func (d *directory) Create(name string) (File, error) { return d.open(name, os.O
 func (d *directory) open(name string, flags int) (File, error) {
 	path := filepath.Join(d.path, name)
 	f, readOnly, err := openFile(path, flags)
-	if err == nil {
-		info, err := f.Stat()
-		if err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
-		return diskFile{f, info, readOnly}, nil
+	if err != nil {
+		return nil, kindError(path, err)
 	}
-	if info, there := os.Lstat(path); errors.Is(err, fs.ErrNotExist) && there == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return nil, errDangling
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNoFile
 	}
-	return nil, err
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return diskFile{f, info, readOnly}, nil
 }
 
-// openFile opens a file with flags or, on a read-only file system, only for reading.
+// errNoFile says that something else has the name of a file or directory, unlike fs.ErrNotExist.
+var errNoFile = errors.New("it is no regular file, or a link to none")
+
+// kindError returns errNoFile for an error of opening what is none.
+func kindError(path string, err error) error {
+	for _, kind := range []error{syscall.EISDIR, syscall.ENOTDIR, syscall.ENXIO, syscall.ELOOP} {
+		if errors.Is(err, kind) {
+			return errNoFile
+		}
+	}
+	if info, there := os.Lstat(path); errors.Is(err, fs.ErrNotExist) && there == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return errNoFile
+	}
+	return err
+}
+
+// openFile opens a file with flags or, on a read-only file system, only for reading. It does not wait
+// for the other end of a pipe.
 func openFile(path string, flags int) (f *os.File, readOnly bool, err error) {
-	f, err = os.OpenFile(path, flags, 0o600)
+	f, err = os.OpenFile(path, flags|syscall.O_NONBLOCK, 0o600)
 	if errors.Is(err, syscall.EROFS) {
-		if r, err := os.Open(path); err == nil {
+		if r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
 			return r, true, nil
 		}
 	}
@@ -111,9 +128,6 @@ func readOnly(f File) bool {
 	d, ok := f.(diskFile)
 	return ok && d.readOnly
 }
-
-// errDangling distinguishes a dangling link from a file that another process has removed.
-var errDangling = errors.New("it is a link to a file that does not exist")
 
 func (d *directory) Names() ([]string, error) {
 	entries, err := os.ReadDir(d.path)
@@ -133,8 +147,11 @@ func (d *directory) Remove(name string) error { return os.Remove(filepath.Join(d
 func (d *directory) Sub(name string, create bool) (Dir, error) {
 	sub := &directory{path: filepath.Join(d.path, name)}
 	if !create {
-		_, err := os.Stat(sub.path)
-		return sub, err
+		info, err := os.Stat(sub.path)
+		if err == nil && !info.IsDir() {
+			err = errNoFile
+		}
+		return sub, kindError(sub.path, err)
 	}
 	if err := os.Mkdir(sub.path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -170,8 +187,9 @@ const (
 
 func (d *directory) Lock(wait time.Duration) (unlock func(), err error) {
 	if d.lock == nil {
-		if d.lock, _, err = openFile(filepath.Join(d.path, lockName), os.O_RDWR|os.O_CREATE); err != nil {
-			return nil, err
+		path := filepath.Join(d.path, lockName)
+		if d.lock, _, err = openFile(path, os.O_RDWR|os.O_CREATE); err != nil {
+			return nil, kindError(path, err)
 		}
 	}
 	for begun, pause := time.Now(), firstRetry; ; pause = min(2*pause, lastRetry) {

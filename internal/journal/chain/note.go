@@ -29,8 +29,8 @@ func openNote(o Options, empty bool) (n note, err error) {
 	switch {
 	case err == nil && !empty:
 		return n, nil
-	case (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errDangling)) && !empty:
-		return n, &DamageError{Why: "the note of where the log ends is missing"}
+	case (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoFile)) && !empty:
+		return n, &DamageError{Why: "the note of where the log ends is missing, or no file"}
 	case errors.Is(err, fs.ErrNotExist):
 		n.file, err = o.Notes.Create(o.Note)
 	}

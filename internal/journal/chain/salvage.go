@@ -3,7 +3,6 @@ package chain
 import (
 	"encoding/binary"
 	"errors"
-	"io"
 	"time"
 )
 
@@ -25,33 +24,61 @@ func Salvage(dir Dir, from Mark, seen func(Record)) error {
 		if err != nil {
 			return err
 		}
-		size, err := f.Size()
-		text := make([]byte, max(0, size-begin))
-		if err == nil {
-			_, err = f.ReadAt(text, begin)
-		}
-		if err = errors.Join(err, f.Close()); err != nil && !errors.Is(err, io.EOF) {
+		err = salvageFile(f, Mark{Number: from.Number, Segment: n, Offset: begin}, seen)
+		if err = errors.Join(err, f.Close()); err != nil {
 			return err
 		}
-		salvage(text, Mark{Number: from.Number, Segment: n, Offset: begin}, seen)
 	}
 	return nil
 }
 
-func salvage(text []byte, from Mark, seen func(Record)) {
-	for at := 0; at+bodyAt < len(text); {
+const window = 2 * (bodyAt + MaxBody) // bytes read at once
+
+func salvageFile(f File, from Mark, seen func(Record)) error {
+	all, err := f.Size()
+	size := int64(0)
+	if err == nil {
+		size, err = written(f, min(all, mostSegment))
+	}
+	size = min(all, size+bodyAt+MaxBody) // the last record may end with zeros
+	if err != nil || size <= from.Offset {
+		return err
+	}
+	text, broken := make([]byte, min(size-from.Offset, window)), false
+	for from.Offset < size {
+		text = text[:min(size-from.Offset, window)]
+		if n, err := f.ReadAt(text, from.Offset); n < len(text) {
+			return err
+		}
+		used := len(text)
+		if from.Offset+int64(used) < size {
+			used -= bodyAt + MaxBody // a record that begins before is whole
+		}
+		used, broken = salvage(text, used, from, broken, seen)
+		from.Offset += int64(used)
+	}
+	return nil
+}
+
+// salvage passes on what begins before to, unless it continues a broken record. It returns where the
+// rest begins, and whether that is broken.
+func salvage(text []byte, to int, from Mark, broken bool, seen func(Record)) (int, bool) {
+	at := 0
+	for at < to {
 		end := at + recordSize(text[at:], from.Number)
-		if end == at {
-			for end++; end < len(text) && recordSize(text[end:], from.Number) == 0; {
+		intact := end > at
+		if !intact {
+			for end++; end < to && recordSize(text[end:], from.Number) == 0; {
 				end++
 			}
 		}
-		if r := text[at:end]; len(r) >= bodyAt {
+		if r := text[at:end]; len(r) >= bodyAt && (intact || !broken) {
 			m := Mark{Number: binary.BigEndian.Uint64(r[numberAt:]), Segment: from.Segment, Offset: from.Offset + int64(at)}
 			seen(Record{Mark: m, Kind: r[kindAt], Time: time.Unix(0, int64(binary.BigEndian.Uint64(r[timeAt:]))).UTC(), Body: r[bodyAt:]})
 		}
-		at = end
+		at, broken = end, !intact
 	}
+	return at, broken
 }
 
 // recordSize returns the size of an intact record whose number is at least least, or 0.

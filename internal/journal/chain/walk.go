@@ -160,7 +160,7 @@ func (w *walk) damage(why string) error {
 func (w *walk) open(n uint32) (File, error) {
 	f, err := w.dir.Open(segmentName(n))
 	switch {
-	case errors.Is(err, errDangling):
+	case errors.Is(err, errNoFile):
 		return nil, &DamageError{Mark{Number: w.last.Number + 1, Segment: n}, err.Error()}
 	case err != nil:
 		return nil, fmt.Errorf("cannot open a segment of the log: %w", err)
@@ -179,6 +179,9 @@ func (w *walk) openNext(n uint32, last bool) (f File, size int64, err error) {
 		return nil, 0, err
 	}
 	size, err = f.Size()
+	if err == nil && size > mostSegment {
+		err = &DamageError{Mark{Number: w.last.Number + 1, Segment: n}, fmt.Sprintf("it has %d bytes, more than toold writes into one", size)}
+	}
 	if err == nil && n == w.base.segment {
 		w.base.before, err = follows(f, Mark{Segment: n})
 		w.last = w.base.before
@@ -302,6 +305,9 @@ func Verify(o Options) (last Mark, rest int64, err error) {
 // snapshot finds the end of the log while no one writes.
 func (w *walk) snapshot(o Options) (list []uint32, err error) {
 	unlock, err := o.Dir.Lock(o.Wait)
+	if errors.Is(err, errNoFile) {
+		err = &DamageError{Why: "the lock of the log: " + err.Error()}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -315,17 +321,23 @@ func (w *walk) snapshot(o Options) (list []uint32, err error) {
 	return list, w.ends(list)
 }
 
+// mostSegment bounds the bytes that are read of one file; what can be configured is far less.
+const mostSegment = 8 << 30
+
 // ends finds the end of the last segment. The caller holds the lock.
 func (w *walk) ends(list []uint32) error {
 	if len(list) == 0 {
 		return nil
 	}
 	f, err := w.open(list[len(list)-1])
+	if _, is := errors.AsType[*DamageError](err); is {
+		return nil // all finds it, behind the others
+	}
 	if err != nil {
 		return err
 	}
 	size, err := f.Size()
-	if err == nil {
+	if err == nil && size <= mostSegment {
 		w.upTo, err = written(f, size)
 	}
 	return errors.Join(err, f.Close())

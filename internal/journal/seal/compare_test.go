@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -88,5 +89,16 @@ func TestOnlyTheGivenKeysMayHaveSigned(t *testing.T) {
 	c.Number++
 	if err := (seal.Checks{}).Compare("log").Checkpoint(c); err == nil {
 		t.Error("a signature of another record was accepted")
+	}
+}
+
+func TestAPipeIsNoKey(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seal.Open(path); err == nil {
+		t.Error("it is one")
 	}
 }

@@ -44,6 +44,9 @@ func read(path string) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
+	if !info.Mode().IsRegular() {
+		return Key{}, fmt.Errorf("%s is no file: restore it, or move it away: another one is made then", path)
+	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return Key{}, fmt.Errorf("others may read or change %s: run chmod 600 on it, and if they could read it move it away: another one is made then", path)
 	}

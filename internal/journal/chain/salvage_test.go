@@ -1,0 +1,41 @@
+package chain_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/toold/toold/internal/journal/chain"
+)
+
+// A segment that is larger than what is read at once is salvaged as a whole.
+func TestALargeSegmentIsSalvaged(t *testing.T) {
+	t.Parallel()
+	s := newSite()
+	o := s.options(func(chain.Record) error { return nil })
+	o.SegmentBytes = 1 << 30
+	l, err := chain.Open(o)
+	must(t, err)
+	sizes := []int{10, 30 << 20, 31 << 20, 10, 20 << 20, 32 << 20, 10}
+	var marks []chain.Mark
+	for _, size := range sizes {
+		must(t, l.Update(func(b *chain.Batch) error {
+			m, err := b.Append(9, make([]byte, size))
+			marks = append(marks, m)
+			return err
+		}))
+	}
+	must(t, l.Close())
+	for damaged := range marks {
+		text := s.dir.names["00000001.log"].now
+		text[marks[damaged].Offset+40] ^= 1
+		var want, got []int64
+		for _, m := range marks[damaged:] {
+			want = append(want, m.Offset)
+		}
+		must(t, chain.Salvage(s.dir, marks[damaged], func(r chain.Record) { got = append(got, r.Offset) }))
+		if !slices.Equal(got, want) {
+			t.Errorf("with record %d damaged: %d, want %d", damaged, got, want)
+		}
+		text[marks[damaged].Offset+40] ^= 1
+	}
+}
