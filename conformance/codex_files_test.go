@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/message"
 )
 
@@ -216,5 +217,32 @@ func TestReadsOfCodexAreRecordedOnceASeries(t *testing.T) {
 	}
 	if looks > 4 || listed == 0 {
 		t.Errorf("20 reads made %d records, which list one of them %d times", looks, listed)
+	}
+}
+
+func TestCodexChangesFilesOfAnotherWorkspace(t *testing.T) {
+	t.Parallel()
+	r := codexRig{rig: newRig(t, nil)}
+	second := t.TempDir()
+	if _, err := workspaces.In(r.site.state).Add(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(second, "old"), []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := r.connect(t, "")
+	uri := "file://" + second
+	c.must("fs/createDirectory", map[string]any{"path": uri + "/a/b", "recursive": true, "sandbox": nil}, nil)
+	c.must("fs/copy", map[string]any{"sourcePath": uri + "/old", "destinationPath": uri + "/a/b/copy", "recursive": false, "sandbox": nil}, nil)
+	c.must("fs/remove", map[string]any{"path": uri + "/old", "recursive": false, "force": false, "sandbox": nil}, nil)
+	if text, err := os.ReadFile(filepath.Join(second, "a", "b", "copy")); err != nil || string(text) != "old" {
+		t.Errorf("the copy has %q, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(second, "old")); err == nil {
+		t.Error("what was removed is there")
+	}
+	list, err := r.dial(client.Options{}).ListMessages(t.Context(), message.ListMessages{Workspace: second, Limit: 10})
+	if err != nil || len(list.Messages) < 3 {
+		t.Errorf("the calls of the workspace are %s, %v", list.Messages, err)
 	}
 }

@@ -317,7 +317,7 @@ func (c *Connection) readWithApproval(f file) (s files.Sight, e *rpcError) {
 		case <-c.closed:
 		}
 	}()
-	ret, e := c.runCall(f.limit, "read_file", map[string]any{"file_path": f.path, "encoding": "base64"})
+	ret, e := c.runCall(f, "read_file", map[string]any{"file_path": f.path, "encoding": "base64"})
 	if e != nil || ret.File == nil || ret.File.Bytes == 0 {
 		return files.Sight{EOF: true}, e
 	}

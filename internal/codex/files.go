@@ -70,9 +70,10 @@ func lookIn(series *dispatch.Look, sub dispatch.Submission) (s files.Sight, err 
 	return s, json.Unmarshal([]byte(result.Text), &s)
 }
 
-// runCall submits a call and waits for its return.
-func (c *Connection) runCall(limit sandbox.Limit, tool string, arguments map[string]any) (*message.ToolReturn, *rpcError) {
-	sub := c.submission(limit, message.NewID("codex-file"), tool, arguments)
+// runCall submits a call for a file and waits for its return.
+func (c *Connection) runCall(f file, tool string, arguments map[string]any) (*message.ToolReturn, *rpcError) {
+	sub := c.submission(f.limit, message.NewID("codex-file"), tool, arguments)
+	sub.Near = filepath.Dir(f.path)
 	c.session.endSeries()
 	wake := make(chan struct{}, 1)
 	sub.Wake = func() { notify(wake) }
@@ -256,12 +257,13 @@ func (c *Connection) writeFile(f file, a contentParams) (any, *rpcError) {
 	if !utf8.Valid(a.DataBase64) {
 		return nil, refuse("%s was not written: its content is no text; write such a file with a command", f.path)
 	}
-	_, e := c.runCall(f.limit, "write_file", map[string]any{"file_path": f.path, "content": string(a.DataBase64)})
+	_, e := c.runCall(f, "write_file", map[string]any{"file_path": f.path, "content": string(a.DataBase64)})
 	return struct{}{}, e
 }
 
-func (c *Connection) script(limit sandbox.Limit, argv ...string) (any, *rpcError) {
-	_, e := c.runCall(limit, "bash", map[string]any{"command": script(argv), "terminal": "off"})
+// script runs a command that changes f.
+func (c *Connection) script(f file, argv ...string) (any, *rpcError) {
+	_, e := c.runCall(f, "bash", map[string]any{"command": script(argv), "terminal": "off"})
 	return struct{}{}, e
 }
 
@@ -272,9 +274,9 @@ type directoryParams struct {
 
 func (c *Connection) createDirectory(f file, a directoryParams) (any, *rpcError) {
 	if a.Recursive {
-		return c.script(f.limit, "mkdir", "-p", "--", f.path)
+		return c.script(f, "mkdir", "-p", "--", f.path)
 	}
-	return c.script(f.limit, "mkdir", "--", f.path)
+	return c.script(f, "mkdir", "--", f.path)
 }
 
 type removeParams struct {
@@ -290,7 +292,7 @@ func (c *Connection) remove(f file, a removeParams) (any, *rpcError) {
 	if a.Force {
 		argv = append(argv, "-f")
 	}
-	return c.script(f.limit, append(argv, "--", f.path)...)
+	return c.script(f, append(argv, "--", f.path)...)
 }
 
 type copyParams struct {
@@ -310,7 +312,7 @@ func (c *Connection) copy(a copyParams) (any, *rpcError) {
 		return nil, e
 	}
 	if a.Recursive {
-		return c.script(f.limit, "cp", "-R", "-T", "--", f.path, to)
+		return c.script(file{to, f.limit}, "cp", "-R", "-T", "--", f.path, to)
 	}
-	return c.script(f.limit, "cp", "-T", "--", f.path, to)
+	return c.script(file{to, f.limit}, "cp", "-T", "--", f.path, to)
 }

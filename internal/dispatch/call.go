@@ -34,6 +34,7 @@ type Call struct {
 	program *message.Program
 	asker   func() message.Asker
 	dir     string           // of the connection; see Submission
+	near    string           // see Submission
 	limit   sandbox.Limit    // see Submission
 	seen    func(*Call, any) // see Dispatcher.Observe; nil for a call that never runs
 	of      *Call            // the call that began this background call; nil for others

@@ -127,6 +127,7 @@ type Submission struct {
 	Conn    string           // slots are assigned to connections in turn
 	Program *message.Program // or nil
 	Dir     string           // canonical; selects the workspace of calls that name no directory; "": the first
+	Near    string           // absolute path; its workspace, if it is in one, is that of a call that names no directory
 	Request *message.Request
 	Call    message.ToolCall
 	Limit   sandbox.Limit // the most that the client lets the call do
@@ -209,7 +210,7 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	keep := s.Keep && !d.opt.Single && s.Limit.IsZero()
 	c := &Call{
 		ID: s.Call.ID, Dialect: s.Request.Dialect,
-		client: s.Client, conn: s.Conn, program: s.Program, dir: s.Dir, limit: s.Limit, key: Key{s.Client, s.Request.AgentID, s.Call.ID},
+		client: s.Client, conn: s.Conn, program: s.Program, dir: s.Dir, near: s.Near, limit: s.Limit, key: Key{s.Client, s.Request.AgentID, s.Call.ID},
 		tool: canonical, listed: known, hash: argument.Hash(canonical, s.Call.Arguments),
 		req: &req, asked: s.Call, born: time.Now(), keep: keep && s.Call.Invalid == "",
 		stop: stop, linger: d.opt.Limits.Linger,

@@ -63,6 +63,9 @@ type Workspaces interface {
 // connection's. A working directory outside all workspaces is refused, unless calls may write it.
 func (d *Dispatcher) enter(ctx context.Context, c *Call) *refusal {
 	named, runs := d.located(c.asked)
+	if named == "" {
+		named = canonical(c.near)
+	}
 	if named != "" {
 		w, leave, err := d.opt.Workspaces.Use(ctx, named)
 		switch {
@@ -99,14 +102,22 @@ func (d *Dispatcher) located(asked message.ToolCall) (path string, runs bool) {
 		return "", false
 	}
 	path, runs = t.Location(asked.Arguments)
-	if !filepath.IsAbs(path) {
-		return "", false
-	}
-	canonical, err := paths.Resolve(path)
-	if err != nil {
+	if path = canonical(path); path == "" {
 		return "", false // the tool reports it
 	}
-	return canonical, runs
+	return path, runs
+}
+
+// canonical returns the canonical form of an absolute path; "" if there is none.
+func canonical(path string) string {
+	if !filepath.IsAbs(path) {
+		return ""
+	}
+	resolved, err := paths.Resolve(path)
+	if err != nil {
+		return ""
+	}
+	return resolved
 }
 
 // mayWrite reports whether calls may write a directory outside the workspace: one of sandbox.write, or
