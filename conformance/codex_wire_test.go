@@ -69,6 +69,26 @@ func TestCodexIsRefusedWhatThePolicyDenies(t *testing.T) {
 	r.nothingMade()
 }
 
+func TestCodexIsRefusedIDsThatNobodyCanRead(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, _ := r.connect(t, "")
+	for _, id := range []string{strings.Repeat("i", 257), "a\nb"} {
+		as := r.start("1", "touch made", nil)
+		as["processId"] = id
+		of := r.start("2", "touch made", nil)
+		of["metadata"] = map[string]any{"toolCallId": id, "threadId": "t"}
+		in := r.start("3", "touch made", nil)
+		in["metadata"] = map[string]any{"toolCallId": "c", "threadId": id}
+		for _, start := range []map[string]any{as, of, in} {
+			if f := c.answer(c.ask("process/start", start)); f.Error == nil || !strings.Contains(f.Error.Message, "at most 256 bytes") {
+				t.Errorf("it was answered with %.200s %+v", f.Result, f.Error)
+			}
+		}
+	}
+	r.nothingMade()
+}
+
 // nothingMade fails the test when a command has made the file "made".
 func (r codexRig) nothingMade() {
 	r.tb.Helper()

@@ -192,7 +192,7 @@ func (c *Connection) walk(root file, a walkParams) (any, *rpcError) {
 }
 
 type handleParams struct {
-	HandleID string `json:"handleId"`
+	HandleID ident `json:"handleId"`
 }
 
 type openParams struct {
@@ -201,9 +201,9 @@ type openParams struct {
 }
 
 type blockParams struct {
-	HandleID string `json:"handleId"`
-	Offset   int64  `json:"offset"`
-	Len      int64  `json:"len"`
+	HandleID ident `json:"handleId"`
+	Offset   int64 `json:"offset"`
+	Len      int64 `json:"len"`
 }
 
 const maxHandles = 128
@@ -216,20 +216,20 @@ func (c *Connection) open(f file, a openParams) (any, *rpcError) {
 	c.releaseContent()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, taken := c.handles[a.HandleID]
+	_, taken := c.handles[string(a.HandleID)]
 	switch {
 	case a.HandleID == "" || taken:
 		return nil, refuse("the handle %q is taken or empty", a.HandleID)
 	case len(c.handles) == maxHandles:
 		return nil, refuse("%d files are open already", maxHandles)
 	}
-	c.handles[a.HandleID] = f
+	c.handles[string(a.HandleID)] = f
 	return a.handleParams, nil
 }
 
 func (c *Connection) readBlock(a blockParams) (any, *rpcError) {
 	c.mu.Lock()
-	f, ok := c.handles[a.HandleID]
+	f, ok := c.handles[string(a.HandleID)]
 	c.mu.Unlock()
 	if !ok {
 		return nil, refuse("unknown file handle %q", a.HandleID)
@@ -244,7 +244,7 @@ func (c *Connection) readBlock(a blockParams) (any, *rpcError) {
 func (c *Connection) closeFile(a handleParams) (any, *rpcError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.handles, a.HandleID)
+	delete(c.handles, string(a.HandleID))
 	return struct{}{}, nil
 }
 

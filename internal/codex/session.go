@@ -24,7 +24,9 @@ type session struct {
 	linger    *time.Timer
 	ended     bool
 	processes map[string]*process
-	calls     map[string]int // processes started by each tool call
+	calls     map[string]int // number of the latest process of each tool call, of maxCalls at most
+	starts    int            // of processes
+	forgot    bool           // calls has lacked one
 }
 
 func (s *session) readSeries(first dispatch.Submission) (*dispatch.Look, error) {
@@ -161,9 +163,21 @@ func (s *session) remove(p *process) {
 	}
 }
 
+const maxCalls = 1 << 14
+
+// countStart returns a number that no process of this tool call has had, 1 for the first.
 func (s *session) countStart(call string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls[call]++
-	return s.calls[call]
+	s.starts++
+	n, known := s.calls[call]
+	if !known && len(s.calls) == maxCalls {
+		clear(s.calls)
+		s.forgot = true
+	}
+	if n++; !known && s.forgot {
+		n = s.starts // it may have had the earlier ones
+	}
+	s.calls[call] = n
+	return n
 }

@@ -55,7 +55,7 @@ func (c *Connection) submit(params json.RawMessage) (*process, *rpcError) {
 	}
 	s := c.session
 	p := &process{
-		session: s, id: a.ProcessID, terminal: a.TTY, input: a.TTY || a.PipeStdin,
+		session: s, id: string(a.ProcessID), terminal: a.TTY, input: a.TTY || a.PipeStdin,
 		updates: make(chan struct{}, 1), decided: make(chan struct{}), changed: make(chan struct{}), writes: make(map[string]bool),
 	}
 	if e := s.add(p); e != nil {
@@ -103,9 +103,9 @@ func (c *Connection) submissionOf(a startParams) (sub dispatch.Submission, e *rp
 	}
 	id, thread := a.ProcessID, ""
 	if a.Metadata != nil {
-		id, thread = cmp.Or(a.Metadata.ToolCallID, id), a.Metadata.ThreadID
+		id, thread = cmp.Or(a.Metadata.ToolCallID, id), string(a.Metadata.ThreadID)
 	}
-	sub = c.submission(limit, id, "bash", arguments)
+	sub = c.submission(limit, string(id), "bash", arguments)
 	sub.Dir, sub.Request.Origin = dir, message.Origin{AgentID: thread, ConversationID: thread}
 	return sub, nil
 }
@@ -186,11 +186,11 @@ func (c *Connection) writeInput(a writeParams) (any, *rpcError) {
 		return object{"status": "starting"}, nil
 	case !p.input || p.ended():
 		return object{"status": "stdinClosed"}, nil
-	case !p.acceptWrite(a.WriteID):
+	case !p.acceptWrite(string(a.WriteID)):
 		return object{"status": "accepted"}, nil
 	}
 	if e := p.call.Load().Input(tools.Input{Data: a.Chunk}, nil); e != nil {
-		p.forgetWrite(a.WriteID)
+		p.forgetWrite(string(a.WriteID))
 		return nil, refuse("%s", e.Message)
 	}
 	return object{"status": "accepted"}, nil

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"unicode"
 )
 
 // request is an incoming JSON-RPC message, without the member "jsonrpc". A notification has no id.
@@ -50,6 +51,20 @@ func refuse(format string, args ...any) *rpcError {
 func badParams(format string, args ...any) *rpcError {
 	return &rpcError{codeInvalidParams, fmt.Sprintf(format, args...)}
 }
+
+// ident is an id of Codex's choice. toold remembers it, so it is short.
+type ident string
+
+// UnmarshalText refuses an id that no call may have.
+func (id *ident) UnmarshalText(text []byte) error {
+	if len(text) > maxIdent || bytes.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return fmt.Errorf("the id %.80q is not at most %d bytes of printable text", text, maxIdent)
+	}
+	*id = ident(text)
+	return nil
+}
+
+const maxIdent = 256
 
 // decode reads params into a struct, whose fields must not have omitempty. It rejects a top-level
 // parameter that the struct lacks, unless it is empty: ignoring it could change what was asked.
@@ -104,10 +119,10 @@ type initializeParams struct {
 }
 
 type startParams struct {
-	ProcessID string `json:"processId"`
+	ProcessID ident `json:"processId"`
 	Metadata  *struct {
-		ThreadID   string `json:"threadId"`
-		ToolCallID string `json:"toolCallId"`
+		ThreadID   ident `json:"threadId"`
+		ToolCallID ident `json:"toolCallId"`
 	} `json:"metadata"`
 	Argv                  []string        `json:"argv"`
 	Cwd                   string          `json:"cwd"`
@@ -156,7 +171,7 @@ type outputParams struct {
 type writeParams struct {
 	ProcessID string `json:"processId"`
 	Chunk     []byte `json:"chunk"`
-	WriteID   string `json:"writeId"`
+	WriteID   ident  `json:"writeId"`
 }
 
 type signalParams struct {

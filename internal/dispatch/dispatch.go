@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"go.uber.org/zap"
 
@@ -61,6 +62,9 @@ type Limits struct {
 
 // maxHeld bounds the arguments of unanswered calls in memory, in bytes.
 const maxHeld = 256 << 20
+
+// maxID bounds the ids of a call, in bytes, as package message does: the journal keeps them.
+const maxID = 256
 
 // A Dispatcher runs calls. It is safe for concurrent use.
 type Dispatcher struct {
@@ -141,6 +145,11 @@ type Submission struct {
 // the Watcher's call has the events.
 func (d *Dispatcher) Submit(s Submission) *Watcher {
 	c, ctx := d.newCall(s)
+	for _, id := range []string{c.ID, c.req.AgentID, c.req.ConversationID} {
+		if len(id) > maxID || strings.ContainsFunc(id, unprintable) || c.ID == "" {
+			return refuse(c, s.Wake, message.MissingToolCallID.Errorf("the id %.80q is not 1 to %d bytes of printable text; nothing ran. Send the call with another", id, maxID))
+		}
+	}
 	if strings.HasPrefix(c.ID, message.BackgroundPrefix) {
 		return refuseDuplicate(c, s.Wake, "is reserved: ids that begin with "+message.BackgroundPrefix+" are those of background calls. Use another id")
 	}
@@ -228,11 +237,18 @@ const otherArguments = "belongs to a call with other arguments; use a new id for
 
 // refuseDuplicate answers a request that uses the id of another call.
 func refuseDuplicate(c *Call, wake func(), why string) *Watcher {
-	c.seen = nil // the id belongs to another call
+	return refuse(c, wake, about(c.ID, message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, why)))
+}
+
+// refuse answers a request whose id is not its own.
+func refuse(c *Call, wake func(), e *message.Error) *Watcher {
+	c.seen = nil
 	w := c.Watch(wake)
-	c.emit(Final{Err: about(c.ID, message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, why))})
+	c.emit(Final{Err: e})
 	return w
 }
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // admit counts an unanswered call. The caller holds mu.
 func (d *Dispatcher) admit(c *Call) {

@@ -1,0 +1,43 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+func TestACallWithAnIDThatNobodyCanSendIsRefused(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("i", 256)
+	for name, c := range map[string]struct {
+		id      string
+		origin  message.Origin
+		refused bool
+	}{
+		"the longest":              {long, message.Origin{AgentID: long, ConversationID: long}, false},
+		"none":                     {"", message.Origin{}, true},
+		"too long":                 {long + "i", message.Origin{}, true},
+		"a line feed":              {"a\nb", message.Origin{}, true},
+		"of a long agent":          {"a", message.Origin{AgentID: long + "i"}, true},
+		"of a conversation's line": {"a", message.Origin{ConversationID: "\n"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, policy.Allow, &probe{run: func(context.Context, tools.IO) tools.Result { return tools.Result{} }})
+			wake, woken := waker()
+			w := b.Submit(Submission{Client: "agent", Request: &message.Request{Origin: c.origin}, Call: message.ToolCall{ID: c.id, Name: "probe", Arguments: json.RawMessage(`{}`)}, Wake: wake})
+			f := final(t, w, woken)
+			if refused := f.Err != nil && f.Err.Type == message.MissingToolCallID; refused != c.refused {
+				t.Errorf("it got %+v", f)
+			}
+			if ran := b.tool.ran.Load() > 0; ran == c.refused {
+				t.Errorf("it ran: %v", ran)
+			}
+		})
+	}
+}
