@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/console"
@@ -53,11 +54,11 @@ func Names() (names []string) {
 // Run connects agents, or takes that back. Of named ones it is an error when they are not installed.
 func (c *Agents) Run(ctx context.Context, agents []connect.Agent, named bool) error {
 	if c.Undo {
-		c.takeBack(agents)
+		c.takeBack(agents, named)
 	} else if err := c.connect(ctx, agents, named); err != nil {
 		return err
 	}
-	return errors.Join(c.report(), c.releaseDaemon(ctx))
+	return errors.Join(c.report(), c.releaseDaemon(context.WithoutCancel(ctx)))
 }
 
 // Chosen returns the agents that operands name; all without any.
@@ -111,6 +112,9 @@ func (c *Agents) connect(ctx context.Context, agents []connect.Agent, named bool
 		}
 		return nil
 	}
+	// A trial that is interrupted leaves neither its token nor its directory.
+	ctx, stop := console.Interruptible(ctx, syscall.SIGPIPE)
+	defer stop()
 	d, err := c.Ensure(ctx)
 	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
@@ -122,8 +126,9 @@ func (c *Agents) connect(ctx context.Context, agents []connect.Agent, named bool
 		}
 	}
 	for _, p := range plans {
-		r := c.establish(ctx, p.Agent)
-		c.results = append(c.results, r)
+		if ctx.Err() == nil {
+			c.results = append(c.results, c.establish(ctx, p.Agent))
+		}
 	}
 	return nil
 }
@@ -244,14 +249,20 @@ func proof(ctx context.Context, p connect.Plan) (string, error) {
 	return "a call ran, one was refused, none ran without the daemon; proved with the program itself", nil
 }
 
-func (c *Agents) takeBack(agents []connect.Agent) {
+// takeBack also revokes the token of a named agent that connect did not come to record. Without names that stays: the
+// user may have made it for a configuration of their own.
+func (c *Agents) takeBack(agents []connect.Agent, named bool) {
 	for _, a := range agents {
 		list, err := connect.Undo(c.Daemon.Config.StateDir, a.Name)
 		r := connected{Agent: a.Name, Status: "undone", Undone: list, Failure: err}
 		if err != nil {
 			r.Status = "failed"
 		}
-		if list == nil && err == nil {
+		left := list == nil && c.hasToken(a.Name)
+		if left && !named {
+			fmt.Fprintf(c.Err, "%s is not connected, but has a token; if no configuration of yours uses it: toold token revoke %[1]s\n", a.Name)
+		}
+		if list == nil && err == nil && !(left && named) {
 			continue // it is not connected
 		}
 		if err == nil {
@@ -267,6 +278,8 @@ func (c *Agents) Findings(ctx context.Context) (list []doctor.Finding) {
 	if err != nil {
 		return []doctor.Finding{{Name: "connected agents", Is: err.Error()}}
 	}
+	ctx, stop := console.Interruptible(ctx, syscall.SIGPIPE) // as in connect
+	defer stop()
 	for _, name := range names {
 		f := doctor.Finding{Name: "agent " + name, Fix: "toold connect " + name + ", or take it back: toold connect --undo " + name}
 		if f.Is, err = c.proveAgain(ctx, name); err != nil {

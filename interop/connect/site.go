@@ -56,7 +56,10 @@ func (p Plan) Prove(ctx context.Context) error {
 		return fmt.Errorf("the proof could not begin: %w", err)
 	}
 	defer s.remove()
-	return p.Agent.prove(ctx, s)
+	if err := p.Agent.prove(ctx, s); err != nil || ctx.Err() == nil {
+		return err
+	}
+	return context.Cause(ctx) // what was interrupted proves nothing
 }
 
 // Partly returns what a proof of the agent cannot show, or "".
