@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -69,14 +68,7 @@ func (g *global) connectAgents(ctx context.Context, args []string, yes, undo boo
 }
 
 func (g *global) agents(cfg config.Config) *onboard.Agents {
-	c := &onboard.Agents{Console: g.Console, Daemon: g.daemon(cfg), Ensure: func(ctx context.Context) (service.Daemon, error) { return g.ensureDaemon(ctx, cfg) }}
-	if dir := os.Getenv("TOOLD_STATE_DIR") + g.options.StateDir; dir != "" {
-		c.Flags = append(c.Flags, "--state-dir", cfg.StateDir)
-	}
-	if file := os.Getenv("TOOLD_CONFIG") + g.options.Path; file != "" {
-		c.Flags = append(c.Flags, "--config", cfg.File)
-	}
-	return c
+	return &onboard.Agents{Console: g.Console, Daemon: g.daemon(cfg), Flags: onboard.Flags(cfg), Ensure: func(ctx context.Context) (service.Daemon, error) { return g.ensureDaemon(ctx, cfg) }}
 }
 
 func upCommand(g *global) *cobra.Command {

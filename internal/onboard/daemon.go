@@ -118,6 +118,20 @@ func Command(options config.Options, cfg config.Config) ([]string, error) {
 	return command, nil
 }
 
+// Flags returns the flags with which an agent, of whose environment only HOME is certain, starts toold for a
+// configuration.
+func Flags(cfg config.Config) (flags []string) {
+	home := func(name string) string { return map[string]string{"HOME": os.Getenv("HOME")}[name] }
+	alone, err := config.Load(config.Options{For: config.ReachDaemon, Getenv: home})
+	if err != nil || alone.StateDir != cfg.StateDir {
+		flags = append(flags, "--state-dir", cfg.StateDir)
+	}
+	if alone.File != cfg.File && cfg.File != "" {
+		flags = append(flags, "--config", cfg.File)
+	}
+	return flags
+}
+
 // notes are what connecting an agent does not do.
 func notes(a connect.Agent, s connect.Setup) []string {
 	return append(slices.Clone(a.Notes), a.Warnings(s)...)
