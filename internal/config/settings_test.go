@@ -106,7 +106,7 @@ func TestTheExampleIsTheTableOfSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	got.Sandbox.Hide = slices.DeleteFunc(got.Sandbox.Hide, func(p string) bool { return p == got.File })
-	got.File, got.Text = "", nil
+	got.File, got.Text, got.NamesFile = "", nil, want.NamesFile
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the example differs from the defaults (-default +example):\n%s", diff)
 	}

@@ -48,19 +48,20 @@ func AskPerson(in *bufio.Reader, out io.Writer, r message.ApprovalRequest) clien
 		switch word = strings.ToLower(word); {
 		case ok && yes && !bare: // a command that was pasted, such as yes | head
 			fmt.Fprintf(out, "More than %q is no yes; with a reason it is yes: WHY.\n", display.Short(word))
-			continue
 		case ok:
 			d.Approve = yes
 			return d
-		case len(flags) == 0 || word != "w" && word != "widen":
+		case len(flags) == 0 || !widens(word):
 			fmt.Fprintf(out, "%q is neither yes nor no.\n", display.Short(word))
-			continue
-		}
-		if d.Widen, d.Approve = askWidening(in, out, flags); d.Approve {
-			return d
+		default:
+			if d.Widen, d.Approve = askWidening(in, out, flags); d.Approve {
+				return d
+			}
 		}
 	}
 }
+
+func widens(word string) bool { return word == "w" || word == "widen" }
 
 func yesOrNo(word string) (yes, ok bool) {
 	switch strings.ToLower(word) {

@@ -62,7 +62,8 @@ func (d *Dispatcher) answer(c *Call, out outcome) {
 	}
 	// From here on the journal answers repeats.
 	d.forget(c)
-	if tooLate := c.cancel != nil && final.Return != nil && final.Return.Ended(); tooLate && c.req.Item != "" {
+	hasEnded := final.Return != nil && final.Return.Ended()
+	if c.req.Item != "" && c.cancel != nil && hasEnded { // the cancel came too late
 		d.CancelEarly(context.Background(), c.client, c.req.Item) // the parts that follow
 	}
 	c.emit(final)

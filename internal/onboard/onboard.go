@@ -262,7 +262,8 @@ func (c *Agents) takeBack(agents []connect.Agent, named bool) {
 		if left && !named {
 			fmt.Fprintf(c.Err, "%s is not connected, but has a token; if no configuration of yours uses it: toold token revoke %[1]s\n", a.Name)
 		}
-		if list == nil && err == nil && !(left && named) {
+		revokes := list != nil || left && named
+		if err == nil && !revokes {
 			continue // it is not connected
 		}
 		if err == nil {
