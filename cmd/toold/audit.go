@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,7 +62,11 @@ func (g *global) accept(ctx context.Context, cfg config.Config, _ []string) erro
 	if err := audit.Recorded(ctx, cfg); err != nil {
 		return err
 	}
-	if err := journal.Accept(cfg.StateDir); err != nil {
+	aside, err := journal.Accept(cfg.StateDir)
+	for _, name := range aside {
+		fmt.Fprintf(g.Err, "toold: set aside, because it does not verify: %s\n", filepath.Join(cfg.StateDir, "journal", name))
+	}
+	if err != nil {
 		return err
 	}
 	return (&audit.Verify{Console: g.Console}).Run(ctx, g.remote, nil)

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/journal"
 )
 
 // printed runs toold on a state directory and returns its exit code and what it prints.
@@ -60,5 +63,68 @@ func TestADamagedJournalIsNotPrintedAsAllOfIt(t *testing.T) {
 		if code != console.ExitTampered || !strings.Contains(text, want) || !strings.Contains(text, "audit verify") {
 			t.Errorf("%s: code %d, %.500s", args, code, text)
 		}
+	}
+}
+
+// After any damage of the log, toold audit accept lets toold go on, and loses nothing without a word.
+func TestAcceptGoesOnAfterAnyDamage(t *testing.T) {
+	t.Parallel()
+	original := filepath.Join(t.TempDir(), "state")
+	j, err := journal.Open(t.Context(), original, journal.Self())
+	noError(t, err)
+	for range 60 { // some segments
+		_, err = j.Append(t.Context(), journal.Message{Type: "user_message", Direction: journal.In, Client: "x", Body: []byte(`{"text":"` + strings.Repeat("x", 60_000) + `"}`)})
+		noError(t, err)
+	}
+	noError(t, j.Close())
+	log := func(dir string, n int) string { return filepath.Join(dir, "journal", fmt.Sprintf("%08d.log", n)) }
+	if _, err := os.Stat(log(original, 3)); err != nil {
+		t.Fatal(err)
+	}
+	flip := func(path string, at int) error {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			text[at] ^= 1
+			err = os.WriteFile(path, text, 0o600)
+		}
+		return err
+	}
+	add := func(path string, text []byte) error {
+		is, err := os.ReadFile(path)
+		return errors.Join(err, os.WriteFile(path, append(is, text...), 0o600))
+	}
+	_, whole := audited(t, original, "verify")
+	for what, do := range map[string]struct {
+		damage func(dir string) error
+		keeps  bool // all records
+	}{
+		"a byte of the first":         {damage: func(dir string) error { return flip(log(dir, 1), 500_000) }},
+		"the first byte of the first": {damage: func(dir string) error { return flip(log(dir, 1), 60) }},
+		"a byte of the second":        {damage: func(dir string) error { return flip(log(dir, 2), 500_000) }},
+		"the first byte of the last":  {damage: func(dir string) error { return flip(log(dir, 4), 60) }},
+		"the first removed":           {damage: func(dir string) error { return os.Remove(log(dir, 1)) }},
+		"the second removed":          {damage: func(dir string) error { return os.Remove(log(dir, 2)) }},
+		"one added":                   {damage: func(dir string) error { return os.WriteFile(log(dir, 9), nil, 0o600) }, keeps: true},
+		"the next added":              {damage: func(dir string) error { return os.WriteFile(log(dir, 5), nil, 0o600) }, keeps: true},
+		"zeros added":                 {damage: func(dir string) error { return add(log(dir, 1), make([]byte, 100)) }, keeps: true},
+		"text added":                  {damage: func(dir string) error { return add(log(dir, 1), []byte("text")) }, keeps: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "state")
+			noError(t, os.CopyFS(filepath.Dir(dir), os.DirFS(filepath.Dir(original))))
+			noError(t, os.Chmod(filepath.Join(dir, "..", signingKey), 0o600))
+			noError(t, errors.Join(os.RemoveAll(filepath.Join(dir, "journal", "index")), do.damage(dir)))
+			code, said := audited(t, dir, "accept")
+			if code != 0 || !strings.Contains(said, "set aside") {
+				t.Fatalf("accept: code %d, %s", code, said)
+			}
+			if link := strings.TrimSpace(whole[strings.Index(whole, "\n")+1:]); do.keeps {
+				if code, said := audited(t, dir, "verify", link); code != 0 {
+					t.Errorf("records are missing: code %d, %s", code, said)
+				}
+			}
+			takesCalls(t, dir)
+		})
 	}
 }

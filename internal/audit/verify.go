@@ -104,7 +104,7 @@ func (v *Verify) found(daemon string, r journal.Report) error {
 	}
 	for _, c := range r.Cuts {
 		found.Cuts = append(found.Cuts, verifiedCut{c.Number, message.Instant(c.Time), c.Bytes, c.Text})
-		fmt.Fprintf(&text, "%d bytes of an incomplete record were cut off the end when toold started (record %d, %s):\n%s", c.Bytes, c.Number, message.Instant(c.Time), hex.Dump(c.Text))
+		fmt.Fprintf(&text, "%d bytes were cut off the end when toold started, or set aside by toold audit accept (record %d, %s):\n%s", c.Bytes, c.Number, message.Instant(c.Time), hex.Dump(c.Text))
 	}
 	v.note(found)
 	return v.Print(found, text.String())

@@ -83,7 +83,7 @@ func importOld(ctx context.Context, dir string, accept bool) (calls int, err err
 		f.notes, err = openNotes(dir)
 	}
 	if err == nil {
-		_, err = chain.Accept(f.options(nil))
+		_, _, err = chain.Accept(f.options(nil))
 	}
 	if err = errors.Join(err, f.close()); err != nil {
 		return 0, err

@@ -216,7 +216,7 @@ func (j *Journal) openLog() error {
 	}
 	var damage *chain.DamageError
 	if errors.As(err, &damage) {
-		w.tampered = fmt.Errorf("%w: %w. Look at it with `toold audit verify`; to go on with it as it is, run `toold audit accept` and start toold again", ErrTampered, err)
+		w.tampered = fmt.Errorf("%w: %w. Look at it with `toold audit verify`; to go on with what of it is intact, run `toold audit accept` and start toold again", ErrTampered, err)
 		err = nil
 	}
 	if err != nil {

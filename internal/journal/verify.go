@@ -307,19 +307,3 @@ func (v *verification) close() {
 		_ = v.index.close()
 	}
 }
-
-// Accept notes the end of the journal in dir as it is, for instance after a person restored a
-// backup.
-func Accept(dir string) error {
-	f, err := openFiles(dir)
-	if err == nil {
-		_, err = chain.Accept(f.options(nil))
-	}
-	if err == nil {
-		err = removeIndex(f.path) // it may be of the previous journal
-	}
-	if err = errors.Join(err, f.close()); err != nil {
-		return fmt.Errorf("cannot note the end of the journal: %w", err)
-	}
-	return nil
-}

@@ -229,7 +229,7 @@ func noteOf(t *testing.T, s *site, m chain.Mark) []byte {
 			cut.dir.names[name] = c
 		}
 		cut.dir.names[fmt.Sprintf("%08d.log", m.Segment)] = &content{now: last.now[:size]}
-		if got, err := chain.Accept(cut.options(nil)); err == nil && got == m {
+		if got, _, err := chain.Accept(cut.options(nil)); err == nil && got == m {
 			return cut.notes.names["head"].now
 		}
 	}

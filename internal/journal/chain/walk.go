@@ -354,28 +354,3 @@ func noted(o Options) (Mark, error) {
 	defer n.file.Close()
 	return n.read(true)
 }
-
-// Accept notes the log as it is, up to the first record that does not follow its predecessor; Open
-// then removes the rest. A person calls it after restoring a backup, for instance.
-func Accept(o Options) (last Mark, err error) {
-	unlock, err := o.Dir.Lock(o.Wait)
-	if err != nil {
-		return Mark{}, err
-	}
-	defer unlock()
-	list, err := segments(o.Dir)
-	if err != nil {
-		return Mark{}, err
-	}
-	w := walk{dir: o.Dir, seen: func(Record) error { return nil }}
-	err = w.all(list)
-	w.close()
-	if err != nil {
-		return Mark{}, err
-	}
-	n := note{}
-	if n.file, err = o.Notes.Create(o.Note); err != nil {
-		return Mark{}, fmt.Errorf("cannot note the end of the log: %w", err)
-	}
-	return w.last, errors.Join(n.file.Truncate(0), n.settle(w.last), n.file.Close(), o.Notes.Sync())
-}
