@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,14 +58,7 @@ func (g *global) withRecord(ctx context.Context, do func(context.Context, *journ
 }
 
 func (g *global) accept(ctx context.Context, cfg config.Config, _ []string) error {
-	if err := audit.Recorded(ctx, cfg); err != nil {
-		return err
-	}
-	aside, err := journal.Accept(cfg.StateDir)
-	for _, name := range aside {
-		fmt.Fprintf(g.Err, "toold: set aside, because it does not verify: %s\n", filepath.Join(cfg.StateDir, "journal", name))
-	}
-	if err != nil {
+	if err := audit.Accept(ctx, g.Console, cfg); err != nil {
 		return err
 	}
 	return (&audit.Verify{Console: g.Console}).Run(ctx, g.remote, nil)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -54,6 +55,18 @@ func (v *Verify) Run(ctx context.Context, load func() (config.Config, error), no
 		return Tampered(err)
 	}
 	return v.found("", r)
+}
+
+// Accept notes the end of the journal as it is, and prints what it has set aside.
+func Accept(ctx context.Context, c console.Console, cfg config.Config) error {
+	if err := Recorded(ctx, cfg); err != nil {
+		return err
+	}
+	aside, err := journal.Accept(cfg.StateDir)
+	for _, name := range aside {
+		fmt.Fprintf(c.Err, "toold: set aside, because it does not verify: %s\n", filepath.Join(cfg.StateDir, "journal", name))
+	}
+	return err
 }
 
 func (v *Verify) checks(ctx context.Context, noted []string) (c seal.Checks, err error) {

@@ -50,9 +50,9 @@ func (j *Journal) query(do func(*view) error) error {
 		v := j.index.view()
 		err := do(v)
 		v.close()
-		isPart := err == nil && v.lists
-		if unread != nil && (isPart || errors.Is(err, ErrNotFound)) {
-			err = unread
+		whole := err == nil && v.lists
+		if whole || errors.Is(err, ErrNotFound) {
+			err = cmp.Or(unread, err)
 		}
 		if !errors.Is(err, chain.ErrNoMark) || j.write.look() != nil || j.index.begin() == begins {
 			return err
