@@ -85,6 +85,34 @@ s = socket.create_connection(("127.0.0.1", `+port+`)); print(s.recv(100).decode(
 	}
 }
 
+func TestASocketKeepsItsOptionsWhereTheServerIsOfAnotherCall(t *testing.T) {
+	t.Parallel()
+	var l launch.Loopback
+	port, _ := lend(t, &l, nil)
+	c := in(t, executor.Off, `python3 -c '
+import socket, struct
+s = socket.socket()
+S, T = socket.SOL_SOCKET, socket.IPPROTO_TCP
+options = {"SO_KEEPALIVE": (S, 1), "SO_RCVTIMEO": (S, struct.pack("ll", 7, 0)), "SO_SNDTIMEO": (S, struct.pack("ll", 90, 0)), "SO_LINGER": (S, struct.pack("ii", 1, 5)),
+    "TCP_NODELAY": (T, 1), "TCP_KEEPIDLE": (T, 11), "TCP_KEEPINTVL": (T, 12), "TCP_KEEPCNT": (T, 3), "TCP_USER_TIMEOUT": (T, 4000)}
+try:
+    s.getsockopt(S, 72) # SO_BUF_LOCK, since Linux 5.14
+    options["SO_RCVBUF"] = options["SO_SNDBUF"] = S, 16384
+except OSError:
+    pass
+for name, (level, value) in options.items():
+    s.setsockopt(level, getattr(socket, name), value)
+now = lambda: {name: s.getsockopt(level, getattr(socket, name), 16) for name, (level, value) in options.items()}
+before = now()
+s.connect(("127.0.0.1", `+port+`))
+after = now()
+print({name: (before[name], after[name]) for name in options if before[name] != after[name]}, s.recv(100).decode().strip())'`)
+	c.Loopback = &l
+	if got, e := run(t, c); got.Out != "{} from the server\n" || len(e.Borrowed) != 1 {
+		t.Errorf("got %+v, %v", got, e.Borrowed)
+	}
+}
+
 // Whatever the call has of its own comes first.
 func TestAServerOfTheCallItselfComesFirst(t *testing.T) {
 	t.Parallel()

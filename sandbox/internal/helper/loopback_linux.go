@@ -198,11 +198,15 @@ func (b *broker) askLender(lender int, question []byte) (int, error) {
 	return -1, unix.ECONNREFUSED
 }
 
-// put replaces the program's socket, keeping its flags.
+// put replaces the program's socket, keeping its flags and options. What is registered with epoll, or
+// duplicated, stays with the former one.
 func (b *broker) put(n *notification, c *connection, socket int) error {
 	flags, err := unix.FcntlInt(uintptr(c.socket), unix.F_GETFL, 0)
 	if err == nil {
 		_, err = unix.FcntlInt(uintptr(socket), unix.F_SETFL, flags)
+	}
+	if err == nil {
+		err = copyOptions(c.socket, socket)
 	}
 	if err != nil {
 		return err
