@@ -213,7 +213,11 @@ func (c changed) restore() error {
 		if err != nil {
 			return err
 		}
-		return replace(c.Path, before, c.Mode)
+		mode := c.Mode
+		if info, err := os.Stat(c.Path); err == nil && c.Vault == "" {
+			mode = info.Mode().Perm() // which Apply left as it was
+		}
+		return replace(c.Path, before, mode)
 	}
 	if err := os.Remove(c.Path); err != nil {
 		return err

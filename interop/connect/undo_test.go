@@ -239,3 +239,36 @@ func TestAHookWhoseProgramIsMissingIsNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestUndoKeepsTheModeThatTheUserHasSetSince(t *testing.T) {
+	t.Parallel()
+	for _, a := range Agents() {
+		p := newPerson(t)
+		list, err := a.files(p.Setup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.files(a)
+		for _, f := range list {
+			if err := os.Chmod(f.Path, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.connect(a.Name)
+		want := map[string]os.FileMode{}
+		for _, f := range list {
+			want[f.Path] = 0o600
+			if f.Secret {
+				want[f.Path] = 0o644 // the original was not in place
+			} else if err := os.Chmod(f.Path, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.undo(a.Name)
+		for path, mode := range want {
+			if info, err := os.Stat(path); err != nil || info.Mode() != mode {
+				t.Errorf("%s: %s: %v, %v; want %v", a.Name, path, info.Mode(), err, mode)
+			}
+		}
+	}
+}
