@@ -69,8 +69,13 @@ func (g *global) listWorkspaces(_ context.Context, cfg config.Config, _ []string
 
 func (g *global) addWorkspace(ctx context.Context, paths []string) error {
 	options := g.options
-	if options.Workspace = "."; len(paths) == 1 {
+	switch {
+	case len(paths) == 1 && options.Workspace != "":
+		return console.Usage(errors.New("-C and PATH both name a workspace: leave one out"))
+	case len(paths) == 1:
 		options.Workspace = paths[0]
+	case options.Workspace == "" && os.Getenv("TOOLD_WORKSPACE") == "":
+		options.Workspace = "."
 	}
 	cfg, err := config.Load(options)
 	if err != nil {
