@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"regexp"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/toold/toold/executor"
 )
 
 // DefaultListen is the default address.
@@ -208,8 +211,13 @@ var (
 
 func (l *loader) environment(e *Env) {
 	e.Pass = l.textsMatching("env.pass", "a variable's name, or the beginning of names followed by *", envPattern.MatchString)
-	for name, s := range *l.raw["env.set"].(*map[string]scalar) {
-		key := "env.set." + name
+	for i, s := range l.list("env.pass") {
+		l.forbidden(s, fmt.Sprintf("env.pass[%d]", i), executor.EnvOptions{Pass: []string{s.text}})
+	}
+	set := *l.raw["env.set"].(*map[string]scalar)
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		s, key := set[name], "env.set."+name
+		l.forbidden(s, key, executor.EnvOptions{Set: map[string]string{name: s.text}})
 		if !envName.MatchString(name) {
 			l.fail(s, "%s is not the name of a variable", key)
 		}
@@ -226,6 +234,13 @@ func (l *loader) environment(e *Env) {
 		if strings.HasPrefix(s.text, "~/") || s.text == "~" {
 			e.Set[name] = l.absolute(s) // as a shell does
 		}
+	}
+}
+
+// forbidden rejects a variable that commands are never given.
+func (l *loader) forbidden(s scalar, key string, o executor.EnvOptions) {
+	for _, name := range executor.NeverPass(o) {
+		l.fail(s, "%s: %s cannot be given to commands: such a variable changes what judged commands mean, opens a cloud account, or is toold's own; take it out", key, name)
 	}
 }
 

@@ -92,7 +92,7 @@ var settings = []setting{
 	{"limits.ping", "30s", "10ms 1h", "Limits.Ping", "between pings of a connection"},
 	{"limits.idle", "90s", "10ms 24h", "Limits.Idle", "a connection silent for so long is closed"},
 
-	{"env", "", "", "", "What commands see of the daemon's environment beyond PATH, HOME, USER, LANG and the like. pass takes names, or beginnings of names followed by *. Never given are variables that change what commands mean (LD_PRELOAD, BASH_ENV, GIT_DIR …), credentials of clouds (AWS_SECRET_ACCESS_KEY …) and toold's own. LANG, LC_ALL and LC_CTYPE pass only when they are UTF-8, C, POSIX or en_XX, and LANG is C.UTF-8 where none passes: with other character sets the shell may read a script otherwise than it was judged. set overrides all of this; there, a value that begins with ~/ is a path in your home."},
+	{"env", "", "", "", "What commands see of the daemon's environment beyond PATH, HOME, USER, LANG and the like. pass takes names, or beginnings of names followed by *. Neither pass nor set may name variables that change what commands mean (LD_PRELOAD, BASH_ENV, GIT_DIR …) and credentials of clouds (AWS_SECRET_ACCESS_KEY …); pass gives none of toold's own. LANG, LC_ALL and LC_CTYPE pass only when they are UTF-8, C, POSIX or en_XX, and LANG is C.UTF-8 where none passes: with other character sets the shell may read a script otherwise than it was judged. set overrides what passes; there, a value that begins with ~/ is a path in your home."},
 	{"env.pass", "[]", "", "", ""},
 	{"env.set", "{}", "", "", ""},
 	{"terminal", "split", "split single off", "Terminal", "What the output of a command goes to unless the call asks for something else: split (stdout and stderr each on a terminal), single (one terminal) or off (pipes)."},

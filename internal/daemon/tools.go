@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
@@ -33,9 +32,6 @@ func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, 
 	var watcher *protect.Watcher
 	if cfg.Protected() {
 		watcher = w.watcher
-	}
-	if names := executor.NeverPass(executor.EnvOptions{Pass: cfg.Env.Pass, Set: cfg.Env.Set}); len(names) > 0 {
-		return nil, &ConfigurationError{fmt.Errorf("env: %s cannot be given to commands: such variables change what judged commands mean, or open cloud accounts; remove them from the configuration", strings.Join(names, ", "))}
 	}
 	opt := files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Masks: w.masks, Protect: watcher, Files: &w.files}
 	var registry *tools.Registry
