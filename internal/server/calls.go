@@ -70,7 +70,16 @@ func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, token Token)
 		return
 	}
 	defer stop()
-	sub := dispatch.Submission{Client: token.Name, Conn: "http " + token.Name, Dir: r.URL.Query().Get("workspace"), Request: m, Keep: true, Wake: wait.poke}
+	dir := r.URL.Query().Get("workspace")
+	if dir != "" {
+		ack, err := s.opt.Greet(dir)
+		if err != nil {
+			writeJSON(w, http.StatusBadRequest, message.InvalidArguments.Errorf("workspace: %v; nothing ran", err))
+			return
+		}
+		dir = ack.Workspace
+	}
+	sub := dispatch.Submission{Client: token.Name, Conn: "http " + token.Name, Dir: dir, Request: m, Keep: true, Wake: wait.poke}
 	if most := s.opt.CallsPerConnection; len(m.Calls) > most && m.Item == "" {
 		sub.TooMany = fmt.Sprintf("%d calls are the most of one request", most)
 	}
