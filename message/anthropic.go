@@ -28,7 +28,7 @@ func (d *Decoder) toolUses(x *decoding, from Origin, blocks []wireToolUse) {
 			x.errs = append(x.errs, e)
 			continue
 		}
-		d.forget(call.ID)
+		d.forget(call.ID, from)
 		b.add(call)
 	}
 	if len(b.calls) > 0 {

@@ -128,6 +128,41 @@ func TestAClientCannotGrowTheDecoderWithRuns(t *testing.T) {
 	}
 }
 
+func TestFragmentsOfDifferentAgentsStayApart(t *testing.T) {
+	t.Parallel()
+	for name, member := range map[string]string{"agents": "agent_id", "conversations": "conversation_id"} {
+		for _, ids := range [][2]string{{"c1", "c2"}, {"c1", "c1"}} {
+			d, got := &Decoder{}, ""
+			for _, piece := range []string{`{"a":`, `1}`} {
+				for i, id := range ids {
+					frame := strings.Replace(fragmentFrame(id, "", piece), `{`, fmt.Sprintf(`{%q:"of-%d",`, member, i), 1)
+					if in, errs := d.Decode([]byte(frame)); in != nil || errs != nil {
+						t.Fatal(in, errs)
+					}
+				}
+			}
+			in, errs := d.Decode([]byte(stopFrame))
+			for _, m := range in {
+				r := m.(*Request)
+				for _, c := range r.Calls {
+					got += fmt.Sprintf("%s%s %s %s;", r.AgentID, r.ConversationID, c.ID, c.Arguments)
+				}
+			}
+			if want := fmt.Sprintf(`of-0 %s {"a":1};of-1 %s {"a":1};`, ids[0], ids[1]); got != want || errs != nil {
+				t.Errorf("%s: got %s and %v, want %s", name, got, errs, want)
+			}
+		}
+	}
+}
+
+func TestTypeIsNoFilterBesideMessageType(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"subscribe", "list_messages"} {
+		wantError(t, []byte(`{"message_type":"`+kind+`","type":"return"}`), InvalidArguments, "type is no field of this frame")
+		decodeOne(t, &Decoder{}, `{"type":"`+kind+`"}`)
+	}
+}
+
 func TestTheFrameOfCollectedFragmentsIsThatOfAWholeRequest(t *testing.T) {
 	t.Parallel()
 	d := &Decoder{}

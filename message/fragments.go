@@ -25,16 +25,21 @@ func (d *Decoder) fragmentOf(w *wireRequest) *wireCall {
 	if c == nil || len(w.ToolCalls.items) > 0 || cmp.Or(c.Name, c.ToolName) != "" {
 		return nil
 	}
-	if _, known := d.find(c.CallID); known == nil {
+	if _, known := d.find(c.CallID, w.Origin); known == nil {
 		return nil
 	}
 	return c
 }
 
-func (d *Decoder) find(id string) (*collection, *ToolCall) {
+// of reports whether a collection is that of an agent's conversation: agents may choose the same ids.
+func (c *collection) of(from Origin) bool {
+	return c.origin.AgentID == from.AgentID && c.origin.ConversationID == from.ConversationID
+}
+
+func (d *Decoder) find(id string, from Origin) (*collection, *ToolCall) {
 	for _, run := range d.runs {
 		for _, f := range run.calls {
-			if f.ID == id {
+			if f.ID == id && run.of(from) {
 				return run, f
 			}
 		}
@@ -43,8 +48,8 @@ func (d *Decoder) find(id string) (*collection, *ToolCall) {
 }
 
 // forget drops the fragments of a call that came whole.
-func (d *Decoder) forget(id string) {
-	run, f := d.find(id)
+func (d *Decoder) forget(id string, from Origin) {
+	run, f := d.find(id, from)
 	if f == nil {
 		return
 	}
@@ -60,9 +65,9 @@ func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem stri
 		x.errs = append(x.errs, e)
 		return
 	}
-	run, f := d.find(c.CallID)
+	run, f := d.find(c.CallID, w.Origin)
 	if f == nil {
-		run = d.run(w.RunID)
+		run = d.run(w.Origin)
 	}
 	if w.SeqID != nil && run != nil {
 		if *w.SeqID <= run.lastSeq {
@@ -80,14 +85,13 @@ func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem stri
 	d.extend(f, c)
 }
 
-// run returns a run's collection, or nil. Nameless runs share one.
-func (d *Decoder) run(id string) *collection {
-	for _, run := range d.runs {
-		if run.origin.RunID == id {
-			return run
-		}
+// run returns the collection of a run of an agent's conversation, or nil. Nameless runs share one.
+func (d *Decoder) run(of Origin) *collection {
+	i := slices.IndexFunc(d.runs, func(c *collection) bool { return c.origin.RunID == of.RunID && c.of(of) })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return d.runs[i]
 }
 
 // begin starts to collect a call. It returns nil if there are too many.

@@ -117,8 +117,9 @@ func (x *decoding) unknown(wire reflect.Type) (faults []fault) {
 		names = append(names, name)
 	}
 	for _, m := range x.top {
-		if m.Name == "type" || slices.Contains(names, m.Name) {
-			continue // type may replace message_type
+		stands := m.Name == "type" && x.alias // for message_type
+		if stands || slices.Contains(names, m.Name) {
+			continue
 		}
 		near := spell.Nearest(m.Name[:min(len(m.Name), 64)], names)
 		if near != "" {

@@ -75,7 +75,7 @@ func (w wireItem) call(tool string, arguments json.RawMessage, faults []fault) (
 func (w wireItem) emit(d *Decoder, x *decoding, dialect Dialect, calls ...ToolCall) *Request {
 	request := &Request{Dialect: dialect, Origin: w.Origin, Calls: calls, Frame: x.frame}
 	for _, call := range calls {
-		d.forget(call.ID)
+		d.forget(call.ID, w.Origin)
 	}
 	x.emit(request)
 	return request

@@ -14,7 +14,7 @@ func (d *Decoder) lettaRequest(x *decoding) {
 	}
 	calls := w.complete(x)
 	for i := range calls {
-		d.forget(calls[i].ID)
+		d.forget(calls[i].ID, w.Origin)
 		if len(faults) > 0 {
 			calls[i].refuse(sentence(faults))
 		}

@@ -31,7 +31,7 @@ func (d *Decoder) chatRequest(x *decoding) {
 		if len(faults) > 0 {
 			call.refuse(sentence(faults))
 		}
-		d.forget(call.ID)
+		d.forget(call.ID, w.Origin)
 		b.add(call)
 	}
 	if len(b.calls) > 0 {
