@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"go.uber.org/zap"
@@ -81,10 +82,24 @@ func (d *Dispatcher) editedCall(q question, v approval.Verdict) (tools.Invocatio
 	case inv.Traits().Background || q.inv.Traits().Background:
 		return nil, errors.New("a call that runs in the background is not edited; refuse it and say what to run")
 	}
+	if away := d.leads(q.call, asked); away != nil {
+		return nil, errors.New(away.text)
+	}
 	if now := d.rulesFor(q.call).policy.Decide(inv.Effects()); now.Action == policy.Deny {
 		return nil, errors.New("the edited call is denied by rule " + now.Rule + ": " + now.Reason)
 	}
 	return inv, nil
+}
+
+// leads returns why edited arguments take a call out of its workspace, whose policy and sandbox it has; nil: they do not.
+func (d *Dispatcher) leads(c *Call, edited message.ToolCall) *refusal {
+	as := &Call{asked: edited, dir: c.dir}
+	refused := d.enter(context.Background(), as)
+	defer as.leaveWorkspace()
+	if refused == nil && as.workspace != c.workspace {
+		return &refusal{message.InvalidArguments, fmt.Sprintf("the edited call is one in the workspace %s, and this one is in %s: stay in it, or refuse the call and say what to do", as.workspace.opt.Root, c.workspace.opt.Root)}
+	}
+	return refused
 }
 
 func (c *Call) altered(r tools.Result) tools.Result {

@@ -67,6 +67,13 @@ func (p *probe) Build(args json.RawMessage) (tools.Invocation, error) {
 	return p, nil
 }
 
+// Location is the member cwd.
+func (p *probe) Location(args json.RawMessage) (path string, runs bool) {
+	var a struct{ Cwd string }
+	err := json.Unmarshal(args, &a)
+	return a.Cwd, err == nil
+}
+
 func (p *probe) Effects() []policy.Effect { return []policy.Effect{p.does} }
 func (p *probe) Text() string             { return "probe the machine" }
 

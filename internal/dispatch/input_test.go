@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -154,5 +155,36 @@ func TestAPersonMayChangeACallBeforeItRuns(t *testing.T) {
 		}
 		b.stop(t)
 		leave()
+	}
+}
+
+// roots are workspaces by their roots; the first is the default.
+type roots []*Workspace
+
+func (r roots) Use(_ context.Context, dir string) (*Workspace, func(), error) {
+	for _, w := range r {
+		if dir == "" || dir == w.opt.Root {
+			return w, func() {}, nil
+		}
+	}
+	return nil, nil, &workspaces.UnregisteredError{}
+}
+
+func TestAPersonCannotChangeACallIntoOneOfAnotherWorkspace(t *testing.T) {
+	t.Parallel()
+	b, h := newBench(t, policy.Ask, &probe{}), newHesitant()
+	t.Cleanup(b.approvals.Join(h))
+	other, none := t.TempDir(), t.TempDir()
+	b.opt.Workspaces = roots{b.workspace, NewWorkspace(WorkspaceOptions{Root: other, Registry: b.opt.Registry, Policy: b.workspace.opt.Policy})}
+	w, wake, question := b.ask(h, "call_1")
+	for cwd, why := range map[string]string{other: "the edited call is one in the workspace " + other, none: "is in no registered workspace"} {
+		v := approval.Verdict{Approve: true, By: "ada", Arguments: `{"cwd":"` + cwd + `"}`}
+		if _, err := b.approvals.Resolve(question.ID, v); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("in %s it is taken with %v", cwd, err)
+		}
+	}
+	b.resolve(t, question.ID, approval.Verdict{Approve: true, By: "ada", Arguments: `{"cwd":"/nowhere"}`})
+	if r := final(t, w, wake).Return; r.Status != "success" || b.tool.ran.Load() != 1 {
+		t.Errorf("the return is %+v", r)
 	}
 }
