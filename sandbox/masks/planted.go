@@ -31,18 +31,33 @@ func (t *Tracker) planted(n *name, fresh bool) {
 	for c := range t.active {
 		brought = brought || c.brought(n, now)
 		if fresh && c.made(n, now) {
-			c.fresh++
-			many = many || c.fresh >= Most && c.fresh%often == 0
-			deep = t.isDeep(n.path)
+			many, deep = c.floods() || many, t.isDeep(n.path)
 		}
 	}
 	special := now.special && n.reads && !n.link
-	byCall := special && brought
-	if byCall || deep || many && !t.fits() {
+	byCall := special && brought || deep
+	if byCall || many && !t.fits() {
 		for c := range t.active {
 			c.violated()
 		}
 	}
+}
+
+// floods counts a new name, and reports whether to find out if all still fit.
+func (c *Call) floods() bool {
+	c.fresh++
+	return c.fresh >= Most && c.fresh%often == 0
+}
+
+// excess returns why a new name cannot stay; "" if it can. all: not all could be masked.
+func (t *Tracker) excess(path string, all bool) string {
+	switch {
+	case t.isDeep(path):
+		return tooDeep
+	case all:
+		return tooMany
+	}
+	return ""
 }
 
 func (t *Tracker) isDeep(path string) bool {
@@ -77,12 +92,8 @@ func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 			by, _ = t.anyone.BlocksBelow(n.path)
 		}
 		isNew := made && !n.way
-		switch {
-		case why != "" || !isNew:
-		case t.isDeep(n.path):
-			why = tooDeep
-		case all:
-			why = tooMany
+		if why == "" && isNew {
+			why = t.excess(n.path, all)
 		}
 		if why != "" {
 			list = append(list, protect.Removal{Path: n.path, Why: why, Rule: by, Still: func() bool { return stateOf(n.path).file == now.file }})

@@ -223,11 +223,11 @@ func (b *builder) build() (*compiled, error) {
 		root := b.t.root(n.target)
 		c.known[n.path] = true
 		switch {
-		case paths.Within(n.target, hidden) && paths.Below(hidden, root):
+		case covers(hidden, n.target, root):
 		case n.reads && b.whole(n, b.hide, n.read):
 			hidden, c.is[n.target] = n.target, n.is
 			b.reads = append(b.reads, mask(n, n.read))
-		case paths.Within(n.target, fixed) && paths.Below(fixed, root):
+		case covers(fixed, n.target, root):
 		case n.writes && b.whole(n, b.fix, n.write):
 			fixed = n.target
 			b.fixed = append(b.fixed, mask(n, n.write))
@@ -256,6 +256,8 @@ func (b *builder) whole(n *name, of cut, by policy.Block) bool {
 	in := of[n.path]
 	return by.Tree && in.some && !in.open
 }
+
+func covers(mask, path, root string) bool { return paths.Within(path, mask) && paths.Below(mask, root) }
 
 // inTree orders paths so that what is below a directory follows it at once.
 func inTree(x, y string) int {
