@@ -87,7 +87,7 @@ var layers = []row{
 	{"internal/postgres", []string{"internal/display"}, []string{"pgx"}},
 	{"internal/anchor", []string{"internal/journal/seal", "internal/postgres"}, nil},
 	{"internal/store", []string{"internal/journal", "internal/journal/chain", "internal/journal/seal", "internal/postgres"}, nil},
-	{"internal/config", []string{"internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/escalation", "sandbox/caches"}, []string{"go-yaml"}},
+	{"internal/config", []string{"executor", "internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/escalation", "sandbox/caches"}, []string{"go-yaml"}},
 
 	{"shell/texts", nil, []string{"sh"}},
 	{"shell", []string{"internal/gitconfig", "internal/paths", "policy", "shell/programs", "shell/texts"}, []string{"sh"}},
