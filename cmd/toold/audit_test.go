@@ -250,7 +250,7 @@ func TestVerifyPrintsWhatWasCutOff(t *testing.T) {
 	j, err := journal.Open(t.Context(), dir, journal.Self())
 	noError(t, err)
 	noError(t, j.Close())
-	if code, printed := audited(t, dir, "verify"); code != 0 || !strings.Contains(printed, "16 bytes of an incomplete record were cut off") || !strings.Contains(printed, "|half of a record|") {
+	if code, printed := audited(t, dir, "verify"); code != 0 || !strings.Contains(printed, "16 bytes were cut off") || !strings.Contains(printed, "|half of a record|") {
 		t.Errorf("code %d, %s", code, printed)
 	}
 	if code, printed := audited(t, dir, "verify", "--json"); code != 0 || !strings.Contains(printed, `"cuts":[{"record":15,`) {

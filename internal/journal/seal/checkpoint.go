@@ -48,17 +48,17 @@ func (k Key) Manifest(object []byte) ([]byte, error) {
 }
 
 type encoded struct {
-	Log       string    `json:"log,omitempty"`
 	Number    uint64    `json:"number"`
 	Hash      string    `json:"hash"`
 	Time      time.Time `json:"time"`
 	Key       string    `json:"key"`
 	Signature string    `json:"signature"`
+	Log       string    `json:"log,omitempty"`
 }
 
 // MarshalJSON encodes bytes as hexadecimal digits.
 func (c Checkpoint) MarshalJSON() ([]byte, error) {
-	return json.Marshal(encoded{c.Log, c.Number, hex.EncodeToString(c.Hash[:]), c.Time.UTC(), hex.EncodeToString(c.Key), hex.EncodeToString(c.Signature)})
+	return json.Marshal(encoded{c.Number, hex.EncodeToString(c.Hash[:]), c.Time.UTC(), hex.EncodeToString(c.Key), hex.EncodeToString(c.Signature), c.Log})
 }
 
 // UnmarshalJSON decodes MarshalJSON's result. It fails if the signature is not that of the key.
