@@ -69,11 +69,24 @@ type accepted struct {
 	MessageType string   `json:"message_type"`
 	CallIDs     []string `json:"tool_call_ids"`
 	Message     string   `json:"message"`
+	Errors      []*Error `json:"errors,omitempty"` // of calls that cannot be answered
 }
 
-// Accepted answers an HTTP request while some of these calls run.
-func Accepted(ids ...string) any {
-	return accepted{"accepted", ids, "not every call has ended; ask with GET /v1/calls/ID, or send the same request again: no id runs twice. A call that no one asks for is cancelled after limits.linger"}
+const cancelledLater = ": no id runs twice. What no one asks for is cancelled after limits.linger"
+
+// Accepted answers an HTTP request while a call runs.
+func Accepted(id string) any { return (&Request{Calls: []ToolCall{{ID: id}}}).Accepted(nil) }
+
+// Accepted answers an HTTP request while some of its calls run; bad are the errors of the others.
+func (r *Request) Accepted(bad []*Error) any {
+	if r.Item != "" {
+		return accepted{"accepted", []string{r.Item}, "not every command has ended; send the same request again, which waits for the rest and begins it" + cancelledLater, bad}
+	}
+	a := accepted{"accepted", nil, "not every call has ended; ask with GET /v1/calls/ID, or send the same request again" + cancelledLater, bad}
+	for _, call := range r.Calls {
+		a.CallIDs = append(a.CallIDs, call.ID)
+	}
+	return a
 }
 
 type calls struct {

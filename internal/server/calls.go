@@ -59,7 +59,7 @@ func (w *waiting) end(of *dispatch.Watcher) *dispatch.Final {
 }
 
 func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, token Token) {
-	m, status, e := s.readRequest(w, r)
+	m, bad, status, e := s.readRequest(w, r)
 	if e != nil {
 		writeJSON(w, status, e)
 		return
@@ -87,7 +87,7 @@ func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, token Token)
 		wait.item(w, s.newItem(nil, sub))
 		return
 	}
-	wait.calls(w, sub)
+	wait.calls(w, sub, bad)
 }
 
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, int, *message.Error) {
@@ -109,41 +109,44 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, int, 
 	return frame, 0, nil
 }
 
-func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (*message.Request, int, *message.Error) {
+// readRequest returns the request of a body, and the errors of its calls that cannot be answered; or why there is none.
+func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (m *message.Request, bad []*message.Error, status int, e *message.Error) {
 	frame, status, e := s.readBody(w, r)
 	if e != nil {
-		return nil, status, e
+		return nil, nil, status, e
 	}
 	in, bad := (&message.Decoder{MaxFragmentBytes: int(s.opt.MaxFrameBytes)}).Decode(frame)
-	if len(bad) > 0 {
-		return nil, http.StatusBadRequest, bad[0]
-	}
 	if len(in) == 1 {
 		if m, ok := in[0].(*message.Request); ok {
-			return m, 0, nil
+			return m, bad, 0, nil
 		}
 	}
-	return nil, http.StatusBadRequest, message.InvalidFrame.Errorf("the body asks for no call; send one whole request in any of the dialects")
+	if len(bad) > 0 {
+		return nil, nil, http.StatusBadRequest, bad[0]
+	}
+	return nil, nil, http.StatusBadRequest, message.InvalidFrame.Errorf("the body asks for no call; send one whole request in any of the dialects")
 }
 
-func (w *waiting) calls(out http.ResponseWriter, sub dispatch.Submission) {
+func (w *waiting) calls(out http.ResponseWriter, sub dispatch.Submission, bad []*message.Error) {
 	var watchers []*dispatch.Watcher
-	var ids []string
 	for _, sub.Call = range sub.Request.Calls {
 		watcher := w.srv.opt.Dispatch.Submit(sub)
 		defer watcher.Detach()
-		watchers, ids = append(watchers, watcher), append(ids, sub.Call.ID)
+		watchers = append(watchers, watcher)
 	}
 	var answers []any
 	var last dispatch.Final
 	for _, watcher := range watchers {
 		final := w.end(watcher)
 		if final == nil {
-			writeJSON(out, http.StatusAccepted, message.Accepted(ids...))
+			writeJSON(out, http.StatusAccepted, sub.Request.Accepted(bad))
 			return
 		}
 		last = *final
 		answers = append(answers, answerTo(watcher.Call(), sub.Request.Answer, last))
+	}
+	for _, e := range bad {
+		answers = append(answers, e)
 	}
 	if len(answers) > 1 {
 		writeJSON(out, http.StatusOK, answers)
@@ -163,7 +166,7 @@ func (w *waiting) item(out http.ResponseWriter, it *item) {
 		defer watcher.Detach() // at the very end: a repeat must find the parts
 		final := w.end(watcher)
 		if final == nil {
-			writeJSON(out, http.StatusAccepted, message.Accepted(it.sub.Request.Item))
+			writeJSON(out, http.StatusAccepted, it.sub.Request.Accepted(nil))
 			return
 		}
 		if !it.took(watcher.Call(), *final) {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -340,5 +341,37 @@ func TestARepeatIsAnsweredInItsOwnDialect(t *testing.T) {
 				until(t, other, want)
 			})
 		}
+	}
+}
+
+func TestAFaultyCallOfABatchOverHTTPHidesNoneOfTheOthers(t *testing.T) {
+	t.Parallel()
+	ts := newLimitedServer(t, policy.Allow, hello, func(_ *dispatch.Limits, o *Options) { o.CallsPerConnection = 5 })
+	const batch = `{"message_type":"approval_request_message","tool_calls":[{"tool_call_id":"%[1]s1","name":"shout","arguments":"{}"},{"tool_call_id":"","name":"shout","arguments":"{}"},{"tool_call_id":"%[1]s2","name":"shout","arguments":"{}"}]}`
+	status, body := ask(t, ts, "POST", "/v1/calls", fmt.Sprintf(batch, "a"))
+	var list []struct {
+		ID    string `json:"tool_call_id"`
+		Type  string `json:"error_type"`
+		State string `json:"status"`
+	}
+	must(t, json.Unmarshal([]byte(body), &list))
+	if status != http.StatusOK || len(list) != 3 || list[0].ID != "a1" || list[1].ID != "a2" || list[1].State != "success" || list[2].Type != "missing_tool_call_id" {
+		t.Errorf("it was answered by %d %s", status, body)
+	}
+	one := `{"message_type":"approval_request_message","tool_calls":[{"tool_call_id":"b1","name":"shout","arguments":"{}"},{"name":"shout","arguments":"{}"}]}`
+	if status, body := ask(t, ts, "POST", "/v1/calls", one); status != http.StatusOK || !strings.HasPrefix(body, "[") || !strings.Contains(body, "missing_tool_call_id") {
+		t.Errorf("one good call was answered by %d %s", status, body)
+	}
+	if status, body := ask(t, ts, "POST", "/v1/calls", `{"message_type":"approval_request_message","tool_calls":[{"name":"shout","arguments":"{}"}]}`); status != http.StatusBadRequest {
+		t.Errorf("no good call was answered by %d %s", status, body)
+	}
+}
+
+func TestAcceptedHasTheErrorsOfABatch(t *testing.T) {
+	t.Parallel()
+	ts := newCallServer(t, policy.Allow, untilCancelled)
+	one := `{"message_type":"approval_request_message","tool_calls":[{"tool_call_id":"b1","name":"shout","arguments":"{}"},{"name":"shout","arguments":"{}"}]}`
+	if status, body := ask(t, ts, "POST", "/v1/calls?wait=0", one); status != http.StatusAccepted || !strings.Contains(body, `"tool_call_ids":["b1"]`) || !strings.Contains(body, "missing_tool_call_id") {
+		t.Errorf("it was answered by %d %s", status, body)
 	}
 }
