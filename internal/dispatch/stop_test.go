@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -194,4 +195,29 @@ func finalOf(t *testing.T, w *Watcher) Final {
 	t.Helper()
 	wake := make(chan struct{}, 100)
 	return final(t, w.Call().Watch(func() { wake <- struct{}{} }), wake)
+}
+
+// The next daemon knows by the record that a call which it continues is a part.
+func TestAnItemIsCancelledByItsIDAfterARestart(t *testing.T) {
+	l := newLives(t)
+	part := func(b *bench) (*Watcher, <-chan struct{}) {
+		wake, woken := waker()
+		return b.Submit(Submission{
+			Client: "agent", Keep: true, Request: &message.Request{Dialect: message.OpenAIShell, Item: "sh_1", Work: "of all"},
+			Call: message.ToolCall{ID: "sh_1#2", Name: "probe", Arguments: json.RawMessage(`{}`)}, Wake: wake,
+		}), woken
+	}
+	first, h := l.next(t, policy.Ask, nil), newHesitant()
+	first.approvals.Join(h)
+	part(first)
+	<-h.asked
+	halt(t, first)
+	second := l.next(t, policy.Ask, nil)
+	for _, c := range second.Find("agent", "sh_1") {
+		c.Cancel("enough")
+	}
+	w, wake := part(second)
+	if wantError(t, final(t, w, wake), message.Cancelled, "enough"); l.ran() != 0 {
+		t.Errorf("it ran %d times", l.ran())
+	}
 }
