@@ -22,7 +22,7 @@ const keyName = "key"
 // anyway: of the previous record, and its own time.
 type checkpointEvent struct {
 	key, signature []byte
-	log            string // "" in those of 0.1.0
+	log            string // "" in older ones
 }
 
 func (e *checkpointEvent) fields(c *codec) {

@@ -11,7 +11,7 @@ import (
 // Checkpoint is a signed statement that a log has a record with this number and hash, which covers
 // all earlier records.
 type Checkpoint struct {
-	Log       string // its random name; "" in those of 0.1.0
+	Log       string // its random name; "" in older ones
 	Number    uint64
 	Hash      [32]byte
 	Time      time.Time
