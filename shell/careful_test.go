@@ -56,6 +56,7 @@ func TestTheWorkspaceItselfMayBeADestination(t *testing.T) {
 		"cp -r brought/. .": policy.Ask, "rsync -a brought/ .": policy.Ask, "rsync -a host:x/ .": policy.Ask, "chmod -R a+r .": policy.Ask, "cp -r \"$(x)\"/. .": policy.Ask, "git init new; cp -r new/. .": policy.Ask,
 		"ln -s brought l; cp -r l/. .": policy.Ask, "git clone ./brought .": policy.Ask, "git rm -r --cached --no-cached .": policy.Deny, "git rm -r .": policy.Deny, "rm -rf .": policy.Deny, "mv . ../x": policy.Deny,
 		"cp -r brought/.git .": policy.Deny, "cp -t . brought/.git": policy.Deny, "cp x .git/config": policy.Deny, "tar xf x.tar -C .git/hooks": policy.Deny, "unzip x.zip -d .git": policy.Deny, "cp -rT brought .": policy.Ask,
+		"cd brought && cp -r --parents .git ..": policy.Deny, "rsync -aR brought/./.git .": policy.Deny, "rsync -a --relative template/ .": policy.Deny,
 	} {
 		if d := in(script); d.Action != want {
 			t.Errorf("%s: %v by %s, want %v", script, d.Action, d.Rule, want)

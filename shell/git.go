@@ -183,7 +183,8 @@ func (w *walker) configured(c *programs.Command, s *state, source string) {
 	}
 	if name := c.Checkout(); name != "" {
 		is := func(path string) bool { return w.exists(path) || s.disk.wrote(path) }
-		unknown := s.dirs == nil && strings.Contains(name, ".")
+		elsewhere := c.MayHave("--work-tree") || c.MayHave("--git-dir")
+		unknown := elsewhere || s.dirs == nil && strings.Contains(name, ".")
 		if unknown || slices.ContainsFunc(w.fromDirs(name, s), is) {
 			argv := []policy.Word{{Text: "git"}, {Text: "checkout"}, {Text: "--"}, c.Words[1]}
 			w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Source: source})

@@ -160,6 +160,7 @@ func (w *walker) brought(c *programs.Command, o programs.Operand, s *state, sour
 	}
 	trees, all := c.Brings()
 	for _, tree := range trees {
+		all = all || strings.Contains("/"+tree.Text+"/", "/.git/")
 		for _, dir := range w.fromDirs(tree.Text, s) {
 			holds := w.exists(dir+"/.git") || s.disk.mayBeRepository(dir)
 			all = all || holds && dir != w.workspace

@@ -140,7 +140,7 @@ const globPattern = "<glob>"
 // mayBe ignores case.
 func (w Word) mayBe(pattern string) bool {
 	if pattern == globPattern {
-		return strings.ContainsAny(w.Text, "*?[")
+		return strings.ContainsAny(w.Text, `*?[\`)
 	}
 	w.Text = blanks.Replace(strings.ToLower(w.Text))
 	return w.MayMatch(pattern)
@@ -239,7 +239,8 @@ func (c *Command) mayNegate(long string) bool {
 func (c *Command) BringsTo(o Operand) bool {
 	tree := o.Kind == Write && o.Tree && o.Part == ""
 	stays := !o.Link && (c.Loses == "" || c.Moves)
-	return tree && stays && !o.Word.Dynamic
+	keepsPaths := c.hasFlag("--parents") || c.Name == "rsync" && c.hasFlag("-R")
+	return tree && stays && !keepsPaths && !o.Word.Dynamic
 }
 
 // Brings returns the trees of which a command brings the files; all means that it may be any file.
