@@ -240,7 +240,10 @@ func (c *Command) BringsTo(o Operand) bool {
 	tree := o.Kind == Write && o.Tree && o.Part == ""
 	stays := !o.Link && (c.Loses == "" || c.Moves)
 	keepsPaths := c.hasFlag("--parents") || c.Name == "rsync" && c.hasFlag("-R")
-	return tree && stays && !keepsPaths && !o.Word.Dynamic
+	if keepsPaths || o.Word.Dynamic {
+		return false
+	}
+	return tree && stays
 }
 
 // Brings returns the trees of which a command brings the files; all means that it may be any file.
