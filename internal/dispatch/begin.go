@@ -84,7 +84,7 @@ func notJournalled(err error, recorded bool) *refusal {
 }
 
 func (d *Dispatcher) replay(c *Call, rec journal.Record) Final {
-	if !c.repeats(rec.ArgsHash) {
+	if rec.ArgsHash != c.argsHash() {
 		return Final{Err: about(c.ID, message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, otherArguments))}
 	}
 	if len(rec.Result) == 0 {
@@ -108,10 +108,6 @@ func (c *Call) argsHash() string {
 	}
 	return c.hash + partMark + c.req.Work
 }
-
-// repeats reports whether a call with the recorded hash had the same arguments. An older version recorded of a part
-// its own alone.
-func (c *Call) repeats(recorded string) bool { return recorded == c.argsHash() || recorded == c.hash }
 
 // namesake is the key of a call that must not exist beside this one: a shell_call has one id, whether it is one call
 // or an item of several.

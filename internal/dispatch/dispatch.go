@@ -156,7 +156,7 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 	d.mu.Lock()
 	if running, ok := d.calls[c.key]; ok {
 		d.mu.Unlock()
-		if !c.repeats(running.argsHash()) {
+		if running.argsHash() != c.argsHash() {
 			return refuseDuplicate(c, s.Wake, otherArguments)
 		}
 		return running.Watch(s.Wake)
@@ -199,7 +199,7 @@ func (d *Dispatcher) stoppingAnswer(c *Call) Final {
 		return Final{Return: d.unrecorded(c, refusal{message.Shutdown, "toold is stopping and takes no call. Send it again with the same id when toold is back: if it has run, it does not run twice"})}
 	case err != nil:
 		return Final{Err: about(c.ID, message.InternalError.Errorf("toold is stopping, and the journal cannot be read: %v. Send tool call %q again with the same id when toold is back: if it has run, it does not run twice", err, c.ID))}
-	case c.repeats(rec.ArgsHash) && waits(&rec) && d.returnOf(rec) == nil:
+	case rec.ArgsHash == c.argsHash() && waits(&rec) && d.returnOf(rec) == nil:
 		return Final{Kept: true}
 	}
 	return d.replay(c, rec)
