@@ -137,7 +137,7 @@ func TestAnAgentFindsItsOwnCallOfAnIdThatAnotherUsedLater(t *testing.T) {
 	}
 }
 
-// Any character may be in an agent's name and in an id.
+// Any printable character may be in an agent's name and in an id.
 func TestNoAgentAndIDAreTakenForOthers(t *testing.T) {
 	tool, _, end := holding()
 	b := newBench(t, policy.Allow, tool)
@@ -148,8 +148,8 @@ func TestNoAgentAndIDAreTakenForOthers(t *testing.T) {
 			Call: message.ToolCall{ID: id, Name: "probe", Arguments: json.RawMessage(`{}`)}, Wake: wake,
 		}), woken
 	}
-	one, oneWake := submit("a\x00b", "c")
-	other, otherWake := submit("a", "b\x00c")
+	one, oneWake := submit("a:b", "c")
+	other, otherWake := submit("a", "b:c")
 	if one.Call() == other.Call() {
 		t.Error("one agent's call is attached to another's")
 	}

@@ -35,9 +35,9 @@ func (d Daemon) ForCalls() (at client.Options, err error) {
 	is := ""
 	switch {
 	case d.Config.NamesPolicy && policy != running.Policy:
-		is = "the policy " + cmp.Or(running.Policy, "(it does not say which)") + ", not " + policy
+		is = "the policy " + cmp.Or(running.Policy, "that it does not name, since it is of an older version") + ", not " + policy
 	case d.Config.NamesFile && file != running.File:
-		is = "the configuration " + cmp.Or(running.File, "(it does not say which)") + ", not " + file
+		is = "the configuration " + cmp.Or(running.File, "that it does not name, since it is of an older version") + ", not " + file
 	default:
 		return at, nil
 	}
