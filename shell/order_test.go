@@ -23,9 +23,7 @@ func ordered(program string, parts []string) (scripts []string) {
 	}
 	for i, part := range parts {
 		rest := slices.Concat(parts[:i:i], parts[i+1:])
-		for _, script := range ordered(program+" "+part, rest) {
-			scripts = append(scripts, script)
-		}
+		scripts = append(scripts, ordered(program+" "+part, rest)...)
 	}
 	return scripts
 }

@@ -18,13 +18,13 @@ func (ss *session) listMessages(m *message.ListMessages) {
 	if !ss.may("read the journal", "", Agent, Observer, Approver, Admin) {
 		return
 	}
-	page, _, e := ss.srv.list(context.Background(), ss.client(), m)
+	page, e, _ := ss.srv.list(context.Background(), ss.client(), m)
 	ss.answered(page, e)
 }
 
 // list reads a page of the journal. An empty client sees all clients' messages. unread is why messages
 // are missing; nil: none.
-func (s *Server) list(ctx context.Context, client string, m *message.ListMessages) (answer message.Messages, unread error, e *message.Error) {
+func (s *Server) list(ctx context.Context, client string, m *message.ListMessages) (answer message.Messages, e *message.Error, unread error) {
 	page, err := s.opt.Journal.List(ctx, journal.Query{
 		Before: m.Before, After: m.After, Limit: m.Limit, Ascending: m.Order == "asc", Client: client,
 		AgentID: m.AgentID, ConversationID: m.ConversationID, RunID: m.RunID, StepID: m.StepID,
@@ -32,9 +32,9 @@ func (s *Server) list(ctx context.Context, client string, m *message.ListMessage
 	})
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
-		return answer, err, message.NotFound.Errorf("no message has the id of this cursor; take before and after from messages you have listed")
+		return answer, message.NotFound.Errorf("no message has the id of this cursor; take before and after from messages you have listed"), err
 	case err != nil && len(page.Messages) == 0:
-		return answer, err, message.InternalError.Errorf("the journal cannot be read: %v", err)
+		return answer, message.InternalError.Errorf("the journal cannot be read: %v", err), err
 	}
 	answer = message.Messages{
 		MessageType: "messages", RequestID: m.RequestID, Messages: []json.RawMessage{},
@@ -48,7 +48,7 @@ func (s *Server) list(ctx context.Context, client string, m *message.ListMessage
 	if lost != nil {
 		answer.Lost = lost.Error()
 	}
-	return answer, err, nil
+	return answer, nil, err
 }
 
 func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request, _ Token) {
@@ -83,7 +83,7 @@ func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request, token Tok
 		writeJSON(w, http.StatusBadRequest, e)
 		return
 	}
-	page, _, e := s.list(r.Context(), (&session{token: token}).client(), m)
+	page, e, _ := s.list(r.Context(), (&session{token: token}).client(), m)
 	if e != nil {
 		writeJSON(w, statusOfError(e), e)
 		return
@@ -157,7 +157,7 @@ func (s *Server) history(r *http.Request, token Token, m *message.ListMessages) 
 	list = []json.RawMessage{}
 	for size, left := 0, m.Limit; ; {
 		m.Limit = left
-		page, unread, e := s.list(r.Context(), (&session{token: token}).client(), m)
+		page, e, unread := s.list(r.Context(), (&session{token: token}).client(), m)
 		if e == nil && unread != nil { // no field of the answer can report it
 			e = message.InternalError.Errorf("the journal cannot be read: %v", unread)
 		}
