@@ -242,6 +242,17 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 	return out
 }
 
+// neededBelow returns the shell of commands, or its loader, if it is in a directory.
+func neededBelow(dir string) string {
+	loaders, _ := filepath.Glob("/lib*/ld-linux*") // the pattern is valid
+	for _, path := range append(loaders, "/bin/bash") {
+		if paths.Within(path, dir) || paths.Within(canonical(path), canonical(dir)) {
+			return path
+		}
+	}
+	return ""
+}
+
 // Homes maps the variables that move secrets to their default locations.
 func Homes() map[string]string {
 	return map[string]string{
@@ -274,7 +285,10 @@ func (l *loader) checkHidden(c *Config, s scalar) bool {
 	path := l.absolute(s)
 	_, err := os.Lstat(path)
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
-	switch {
+	switch needed := neededBelow(path); {
+	case needed != "":
+		l.fail(s, "sandbox.hide cannot be %s: it has %s, without which no command starts", path, needed)
+		return false
 	case !missing:
 	case strings.ContainsAny(s.text, "*?[{"):
 		l.fail(s, "sandbox.hide takes no wildcards, and no file is called %s: name each file or folder; a policy rule about paths may have wildcards, but binds only what can be known before a command runs", path)

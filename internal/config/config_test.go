@@ -135,7 +135,7 @@ sandbox:
   network: full
   write: [~/cache]
   hide: [../private]
-  limits: {processes: 0, memory_bytes: 16 MiB}
+  limits: {processes: 0, memory_bytes: 64 MiB}
 limits: {max_frame_bytes: 1048576, linger: 0s, timeout: 5s, ping: 500ms, idle: 1500ms}
 env: {pass: [CI, APP_*], set: {A: "", B: two, C: ~/cache, D: "a~/b"}}
 redact: [s3cret]
@@ -158,7 +158,7 @@ redact: [s3cret]
 	check("write", got.Sandbox.Write, []string{filepath.Join(m.home, "cache")})
 	check("hide", slices.Contains(got.Sandbox.Hide, filepath.Join(m.home, "private")), true)
 	check("processes", got.Sandbox.Limits.Processes, uint64(0))
-	check("memory", got.Sandbox.Limits.MemoryBytes, uint64(16<<20))
+	check("memory", got.Sandbox.Limits.MemoryBytes, uint64(64<<20))
 	check("frame", got.Limits.MaxFrameBytes, int64(1<<20))
 	check("linger", got.Limits.Linger, time.Duration(0))
 	check("idle", got.Limits.Idle, 1500*time.Millisecond)
@@ -267,7 +267,8 @@ func TestFaultsOfTheFileAreShownWhereTheyStand(t *testing.T) {
 		{"version: 1\nsandbox: {hide: [..]}\n", ``},
 		{"version: 1\nsandbox: {hide: [\"svc/*.pem\"]}\n", `:2:18: sandbox.hide takes no wildcards`},
 		{"version: 1\nsandbox: {hide: [\"/w/{a,b}\"]}\n", `sandbox.hide takes no wildcards`},
-		{"version: 1\nsandbox: {hide: [/]}\n", `which is hidden from calls`},
+		{"version: 1\nsandbox: {hide: [" + m.project + "]}\n", "which is hidden from calls"},
+		{"version: 1\nsandbox: {hide: [/]}\n", "sandbox.hide cannot be /: it has "},
 		{"version: 1\nsandbox: {egress: {allow: [\"*.*.example\"]}}\n", `sandbox.egress.allow[0] cannot be "*.*.example"`},
 		{"version: 1\nsandbox: {egress: {allow: [pypi.org.]}}\n", `sandbox.egress.allow[0] cannot be "pypi.org."`},
 		{"version: 1\nsandbox: {egress: {allow: [\"a:0\"]}}\n", `"0" is no port`},

@@ -87,11 +87,16 @@ func (l *loader) number(dst *int64, v scalar, s setting) {
 		expected = "bytes as a whole number, or a size such as 64KiB, 16MiB, 4GiB"
 	}
 	lowText, highText, _ := strings.Cut(s.check, " ")
-	low, _ := parseSize(lowText)
+	least := strings.TrimPrefix(lowText, "0|")
+	low, _ := parseSize(least)
 	high, _ := parseSize(highText)
 	switch {
 	case !ok:
 		l.fail(v, "%s cannot be %q: expected %s", s.key, v.text, expected)
+	case n == 0 && least != lowText:
+		*dst = 0
+	case n < low && least != lowText:
+		l.fail(v, "%s is %d: expected 0, which is unlimited, or at least %s", s.key, n, least)
 	case n < low:
 		l.fail(v, "%s is %d: expected at least %d", s.key, n, low)
 	case high > 0 && n > high:

@@ -13,7 +13,7 @@ import (
 type setting struct {
 	key   string // dotted; a group has no value
 	value string // the default, as YAML; after "# " an example of a setting without a fixed default
-	check string // the words allowed, or the bounds of a number or duration (0 as upper bound of a number: none)
+	check string // the words allowed, or the bounds of a number or duration (0 as upper bound of a number: none; 0|N as lower bound: 0, or at least N)
 	field string // of Config that gets the value; "" = the loader has code for it
 	doc   string
 }
@@ -52,12 +52,12 @@ var settings = []setting{
 	{"sandbox.protect", `["preset:autorun"]`, "", "", "Names that commands can neither create nor change, since other programs run or obey such files: in the workspace and in the directories of write, at any depth. preset:autorun stands for git's hooks and configuration, .envrc, .vscode, .npmrc, .cargo/config.toml, .bashrc and others (docs/policy.md lists them)."},
 	{"sandbox.protect_missing", "quarantine", "quarantine report", "", "a call that creates one is ended, and it is removed; report keeps it"},
 	{"sandbox.unix_sockets", "[]", "", "", "Unix sockets of the machine that commands may connect to, such as that of an agent for keys. All others are refused, except those that a command makes itself. Docker's socket gives control of the machine."},
-	{"sandbox.limits", "", "", "", "Of one call; 0 = unlimited."},
-	{"sandbox.limits.processes", "512", "0 1000000", "Sandbox.Limits.Processes", "and threads"},
-	{"sandbox.limits.open_files", "4096", "0 1048576", "Sandbox.Limits.OpenFiles", ""},
+	{"sandbox.limits", "", "", "", "Of one call; 0 = unlimited. The sandbox itself needs some of each."},
+	{"sandbox.limits.processes", "512", "0|128 1000000", "Sandbox.Limits.Processes", "and threads"},
+	{"sandbox.limits.open_files", "4096", "0|128 1048576", "Sandbox.Limits.OpenFiles", ""},
 	{"sandbox.limits.file_bytes", "4GiB", "0 0", "Sandbox.Limits.FileBytes", "of one file that it writes"},
-	{"sandbox.limits.memory_bytes", "4GiB", "0 0", "Sandbox.Limits.MemoryBytes", "of all its processes together"},
-	{"sandbox.limits.tmp_bytes", "512MiB", "0 0", "Sandbox.Limits.TmpBytes", "of its private /tmp, which is in memory"},
+	{"sandbox.limits.memory_bytes", "4GiB", "0|64MiB 0", "Sandbox.Limits.MemoryBytes", "of all its processes together"},
+	{"sandbox.limits.tmp_bytes", "512MiB", "0|1MiB 0", "Sandbox.Limits.TmpBytes", "of its private /tmp, which is in memory"},
 	{"sandbox.caches", "[~/.cache, ~/go/pkg/mod, ~/.npm, ~/.cargo/registry, ~/.cargo/git, ~/.gradle, ~/.m2/repository]", "", "", `Directories in which tools keep what they can make or fetch again. Calls see them and may write, so that builds work; their changes are kept in the state directory, separate for each workspace, and never reach these directories. A directory that does not exist is replaced by one that a variable of its tool names. "caches: []" makes them read-only, as everything else outside the workspace. Passwords in ~/.gradle/gradle.properties belong under hide, or elsewhere.`},
 	{"sandbox.egress", "", "", "", "With network: proxy. Calls have a network of their own, in which name lookups and connections to these ports end at toold; programs need no settings. Each host is judged by the rules about hosts when it is requested: deny and ask hold, and a person answers while the program waits. Hosts without a rule are asked too, unless allow lists them, as host, *.host or address, each with :port or for all ports. A name that leads to an address that is not public is refused unless private has that address or its network."},
 	{"sandbox.egress.allow", "[]", "", "", ""},

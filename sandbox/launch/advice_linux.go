@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,7 +23,13 @@ func unavailable(stage string, err error) *sandbox.StageError {
 		kind, advice := namespaceLimit()
 		return &sandbox.StageError{Stage: stage, Err: fmt.Errorf("no more %s namespaces can be made: %w", kind, no), Advice: advice}
 	}
-	return &sandbox.StageError{Stage: stage, Err: err, Advice: advise(stage)}
+	switch no {
+	case syscall.EAGAIN:
+		return &sandbox.StageError{Stage: stage, Err: err, Advice: "too many processes and threads: raise sandbox.limits.processes, or the limit of the user or the container (ulimit -u, pids.max)"}
+	case syscall.ENOSPC:
+		return &sandbox.StageError{Stage: stage, Err: err, Advice: "raise sandbox.limits.tmp_bytes, or make room on the disk of the state directory"}
+	}
+	return &sandbox.StageError{Stage: stage, Err: err, Advice: advise(stage, no)}
 }
 
 // namespaceLimit guesses the limit that refused a namespace, by its kind, and returns the command
@@ -43,9 +50,16 @@ func namespaceLimit() (kind, advice string) {
 	return kind, fmt.Sprintf("the limit is %s, here %d: sudo sysctl -w %[1]s=%[3]d", key, lowest, max(10_000, 2*min(lowest, math.MaxInt32/2)))
 }
 
-// advise returns the command that fixes a machine on which stage fails.
-func advise(stage string) string {
+// advise returns the command that fixes a machine on which stage fails with an error. bwrap reports none.
+func advise(stage string, no syscall.Errno) string {
+	refused := slices.Contains([]syscall.Errno{syscall.EPERM, syscall.EACCES, syscall.ENOSYS, syscall.EUSERS}, no)
 	switch {
+	case stage == "landlock":
+		return "a kernel of 5.13 or later with landlock in its lsm= list is needed: cat /sys/kernel/security/lsm"
+	case stage == "seccomp":
+		return "a kernel with CONFIG_SECCOMP_FILTER and the build of toold for amd64 or arm64 are needed"
+	case !refused && stage != launcherBwrap:
+		return "run toold doctor to see what this machine offers"
 	case setting("kernel/apparmor_restrict_unprivileged_userns") == "1" && os.Getuid() != 0:
 		return "AppArmor restricts user namespaces here: toold doctor prints the command that gives toold a profile; for all programs: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
 	case setting("kernel/unprivileged_userns_clone") == "0" && os.Getuid() != 0:
@@ -56,10 +70,6 @@ func advise(stage string) string {
 		return "parts of /proc are masked, as in default containers: start the container with --security-opt systempaths=unconfined"
 	case stage == "clone", strings.HasPrefix(stage, "mount "), strings.HasPrefix(stage, "make "):
 		return "user namespaces are refused here, as in default containers: start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
-	case stage == "landlock":
-		return "a kernel of 5.13 or later with landlock in its lsm= list is needed: cat /sys/kernel/security/lsm"
-	case stage == "seccomp":
-		return "a kernel with CONFIG_SECCOMP_FILTER and the build of toold for amd64 or arm64 are needed"
 	}
 	return "run toold doctor to see what this machine offers"
 }

@@ -23,7 +23,7 @@ func (p *Process) launch(c Command, spec helper.Spec, handed []*os.File) error {
 	if spec.External {
 		var err error
 		if p.via, err = newBwrap(c, &spec); err != nil {
-			return &sandbox.StageError{Stage: launcherBwrap, Err: err, Advice: advise(launcherBwrap)}
+			return &sandbox.StageError{Stage: launcherBwrap, Err: err, Advice: advise(launcherBwrap, 0)}
 		}
 		defer p.via.letGo()
 	}

@@ -103,6 +103,15 @@ func TestFailureNamesStageAndNextStep(t *testing.T) {
 	}
 }
 
+func TestOnlyARefusalIsAnsweredWithTheContainersSettings(t *testing.T) {
+	t.Parallel()
+	for no, want := range map[syscall.Errno]string{syscall.EAGAIN: "sandbox.limits.processes", syscall.ENOSPC: "sandbox.limits.tmp_bytes", syscall.ENOENT: "toold doctor"} {
+		if err := unavailable("make a place for /w", no); !strings.Contains(err.Advice, want) || strings.Contains(err.Advice, "security-opt") {
+			t.Errorf("%v: got %q", no, err.Advice)
+		}
+	}
+}
+
 func TestProbeTriesEveryLayer(t *testing.T) {
 	t.Parallel()
 	got := Probe(t.Context())
