@@ -104,8 +104,8 @@ func background(arguments json.RawMessage) bool {
 	return a["background"] == true || a["run_in_background"] == true || a["is_background"] == true
 }
 
-// build makes the JSON arguments of a call. from resolves the paths that a person typed.
-func build(cmd *cobra.Command, tool string, operands []string, in io.Reader, from func(string) string) (json.RawMessage, error) {
+// build makes the JSON arguments of a call, with paths as a person typed them.
+func build(cmd *cobra.Command, tool string, operands []string, in io.Reader) (json.RawMessage, error) {
 	if cmd.Flags().Changed("arguments") {
 		return rawArguments(cmd, operands)
 	}
@@ -114,9 +114,7 @@ func build(cmd *cobra.Command, tool string, operands []string, in io.Reader, fro
 		return nil, fmt.Errorf("cannot tell which argument of %s %q is; the tools with operands are %s; for others use --arguments", tool, operands[len(names)], strings.Join(operandTools(), ", "))
 	}
 	for i, operand := range operands {
-		if args[names[i]] = operand; strings.HasSuffix(names[i], "path") {
-			args[names[i]] = from(operand)
-		}
+		args[names[i]] = operand
 	}
 	for _, a := range arguments {
 		if !cmd.Flags().Changed(a.flag) {
@@ -133,14 +131,6 @@ func build(cmd *cobra.Command, tool string, operands []string, in io.Reader, fro
 			return nil, fmt.Errorf("cannot read standard input: %w", err)
 		}
 		args["content"] = string(text)
-	}
-	cwd, _ := cmd.Flags().GetString("cwd")
-	switch dir := from(cwd); {
-	case dir == "":
-	case tool == "bash":
-		args["cwd"] = dir
-	case (tool == "grep" || tool == "glob") && args["path"] == nil:
-		args["path"] = dir
 	}
 	return encode(args)
 }

@@ -56,6 +56,7 @@ type callRun struct {
 	stdin        bool
 	yes, private bool
 	quiet        bool
+	placed       bool   // in below
 	background   bool   // it runs on after its return
 	id           string // of the call; only its own questions are answered
 	live         console.Live
@@ -68,10 +69,11 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	arguments, err := build(cmd, args[0], args[1:], c.In, c.from)
+	arguments, err := build(cmd, args[0], args[1:], c.In)
 	if err != nil {
 		return console.Usage(err)
 	}
+	arguments, c.placed = c.below.Arguments(arguments)
 	c.background = background(arguments)
 	c.stdin, _ = cmd.Flags().GetBool("stdin")
 	c.id = message.NewID("call")

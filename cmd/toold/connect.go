@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"go.uber.org/zap"
@@ -59,8 +58,11 @@ func (p *peer) dial(ctx context.Context, role string) (*client.Client, error) {
 
 // connect reaches the running daemon, or starts a private one.
 func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error) {
-	if c.below != "" {
+	switch {
+	case c.below != "" && c.placed:
 		c.say("workspace %s, in %s", cfg.Workspace, c.below)
+	case c.below != "":
+		c.say("workspace %s; the arguments of this call do not say that it is about %s", cfg.Workspace, c.below)
 	}
 	if !c.private {
 		p, err := c.running(ctx, cfg)
@@ -260,20 +262,9 @@ func (g *global) discover(stateDir, dir string) (string, error) {
 	root := workspaces.Discover(workspaces.Paths(list), dir, home)
 	g.below = ""
 	if below, err := filepath.Rel(root, dir); err == nil && below != "." {
-		g.below = below
+		g.below = console.Below(below)
 	}
 	return root, nil
-}
-
-// from makes a path relative to the workspace. It does not clean it: link/.. is for the tools.
-func (g *global) from(path string) string {
-	switch {
-	case g.below == "" || filepath.IsAbs(path) || strings.HasPrefix(path, "~"):
-		return path
-	case path == "":
-		return g.below
-	}
-	return g.below + "/" + path
 }
 
 // register registers the workspace: a person does that by working there.

@@ -96,10 +96,11 @@ func policyExplainCommand(g *global) *cobra.Command {
 				}
 				return g.explained(e, coded)
 			}
-			arguments, err := build(cmd, cmp.Or(tool, "bash"), operand(args), g.In, g.from)
+			arguments, err := build(cmd, cmp.Or(tool, "bash"), operand(args), g.In)
 			if err != nil {
 				return console.Usage(err)
 			}
+			arguments, _ = g.below.Arguments(arguments)
 			j.Client, j.Agent = client, agent
 			e, err := j.Explain(cmp.Or(tool, "bash"), arguments)
 			if err != nil {

@@ -53,8 +53,8 @@ type global struct {
 	options config.Options
 	as      string // name of the token of calls; "" = the first with the role agent
 
-	understood bool   // the command line
-	below      string // path of the current directory in a discovered workspace; "" = its root
+	understood bool          // the command line
+	below      console.Below // path of the current directory in a discovered workspace; "" = its root
 }
 
 func newRoot(g *global) *cobra.Command {

@@ -21,6 +21,19 @@ const (
 	endOfFile  = "*** End of File"
 )
 
+// MovePatch replaces the paths in the headers of a patch.
+func MovePatch(patch string, move func(path string) string) string {
+	lines := strings.SplitAfter(patch, "\n")
+	for i, line := range lines {
+		for _, header := range []string{addFile, updateFile, deleteFile, moveTo} {
+			if path, ok := strings.CutPrefix(line, header); ok {
+				lines[i] = header + move(path)
+			}
+		}
+	}
+	return strings.Join(lines, "")
+}
+
 type section struct {
 	header string // addFile, updateFile or deleteFile
 	path   string
