@@ -74,9 +74,6 @@ type accepted struct {
 
 const cancelledLater = ": no id runs twice. What no one asks for is cancelled after limits.linger"
 
-// Accepted answers an HTTP request while a call runs.
-func Accepted(id string) any { return (&Request{Calls: []ToolCall{{ID: id}}}).Accepted(nil) }
-
 // Accepted answers an HTTP request while some of its calls run; bad are the errors of the others.
 func (r *Request) Accepted(bad []*Error) any {
 	if r.Item != "" {

@@ -76,7 +76,7 @@ func (x *decoding) discriminate() string {
 			continue
 		}
 		kind, err := unquote(raw)
-		if err != nil || kind == "" || !printable(kind) {
+		if err != nil || kind == "" || !IsID(kind) {
 			x.errorf(InvalidFrame, "%s must be a short, not empty string", key)
 			return ""
 		}

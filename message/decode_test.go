@@ -218,7 +218,7 @@ func checkRequest(t *testing.T, r *Request) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, c := range r.Calls {
-		if c.ID == "" || len(c.ID) > maxIdent || seen[c.ID] {
+		if c.ID == "" || len(c.ID) > MaxID || seen[c.ID] {
 			t.Errorf("the id %q is empty, long or there twice", c.ID)
 		}
 		if c.Name == "" && c.Invalid == "" {

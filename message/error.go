@@ -104,7 +104,7 @@ func identOf(raw []byte) string {
 	if !strict.Valid(raw, 0) {
 		return ""
 	}
-	if s, err := unquote(raw); err == nil && printable(s) {
+	if s, err := unquote(raw); err == nil && IsID(s) {
 		return s
 	}
 	return ""

@@ -117,8 +117,8 @@ func (x *decoding) unknown(wire reflect.Type) (faults []fault) {
 		names = append(names, name)
 	}
 	for _, m := range x.top {
-		stands := m.Name == "type" && x.alias // for message_type
-		if stands || slices.Contains(names, m.Name) {
+		isKind := m.Name == "type" && x.alias // in place of message_type
+		if isKind || slices.Contains(names, m.Name) {
 			continue
 		}
 		near := spell.Nearest(m.Name[:min(len(m.Name), 64)], names)

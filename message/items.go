@@ -126,7 +126,7 @@ func (d *Decoder) shellCall(x *decoding) {
 		first.refuse("toold runs commands here: the type of environment must be local")
 	case w.Action.MaxOutput != nil && *w.Action.MaxOutput < 0:
 		first.refuse("action.max_output_length must not be negative")
-	case n > 1 && !printable(partID(first.ID, n)):
+	case n > 1 && !IsID(partID(first.ID, n)):
 		first.refuse("call_id is too long for a call of several commands")
 	}
 	if first.Invalid != "" || len(w.Action.Commands) == 1 {

@@ -93,8 +93,8 @@ func sameJSON(a, b []byte) bool {
 // the string only.
 func validArguments(text []byte) bool { return strict.Valid(text, maxDepth) }
 
-// maxIdent bounds identifiers, in bytes: fields tagged wire:"id".
-const maxIdent = 256
+// MaxID bounds identifiers, in bytes: fields tagged wire:"id".
+const MaxID = 256
 
 type fault struct {
 	field     string // its path in the frame
@@ -105,7 +105,7 @@ type fault struct {
 // String quotes a name that is long or not printable.
 func (f fault) String() string {
 	name := f.field
-	if len(name) > 80 || !printable(name) {
+	if len(name) > 80 || !IsID(name) {
 		name = fmt.Sprintf("%.80q", name)
 	}
 	return name + " " + f.text
@@ -231,16 +231,16 @@ func (b *binding) bindString(path string, raw json.RawMessage, v reflect.Value, 
 		b.fail(path, err.Error())
 		return
 	}
-	if id && !printable(s) {
+	if id && !IsID(s) {
 		b.fail(path, "must be at most 256 bytes of printable text")
 		return
 	}
 	v.SetString(s)
 }
 
-// printable reports whether s may be an identifier, or is empty.
-func printable(s string) bool {
-	return len(s) <= maxIdent && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+// IsID reports whether s may be an identifier, or is empty.
+func IsID(s string) bool {
+	return len(s) <= MaxID && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
 func (b *binding) bindBool(path string, raw json.RawMessage, v reflect.Value) {

@@ -159,9 +159,9 @@ func refine(s *jsonschema.Schema, t reflect.Type) {
 			case field.Tag.Get("wire") != "id":
 				refine(child, field.Type)
 			case child.Items != nil:
-				child.Items.MaxLength = jsonschema.Ptr(maxIdent)
+				child.Items.MaxLength = jsonschema.Ptr(MaxID)
 			default:
-				child.MaxLength = jsonschema.Ptr(maxIdent)
+				child.MaxLength = jsonschema.Ptr(MaxID)
 			}
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"unicode"
+
+	"github.com/toold/toold/message"
 )
 
 // request is an incoming JSON-RPC message, without the member "jsonrpc". A notification has no id.
@@ -57,14 +58,12 @@ type ident string
 
 // UnmarshalText refuses an id that no call may have.
 func (id *ident) UnmarshalText(text []byte) error {
-	if len(text) > maxIdent || bytes.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return fmt.Errorf("the id %.80q is not at most %d bytes of printable text", text, maxIdent)
+	if !message.IsID(string(text)) {
+		return fmt.Errorf("the id %.80q is not at most %d bytes of printable text", text, message.MaxID)
 	}
 	*id = ident(text)
 	return nil
 }
-
-const maxIdent = 256
 
 // decode reads params into a struct, whose fields must not have omitempty. It rejects a top-level
 // parameter that the struct lacks, unless it is empty: ignoring it could change what was asked.

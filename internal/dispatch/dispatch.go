@@ -16,7 +16,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"go.uber.org/zap"
 
@@ -62,9 +61,6 @@ type Limits struct {
 
 // maxHeld bounds the arguments of unanswered calls in memory, in bytes.
 const maxHeld = 256 << 20
-
-// maxID bounds the ids of a call, in bytes, as package message does: the journal keeps them.
-const maxID = 256
 
 // A Dispatcher runs calls. It is safe for concurrent use.
 type Dispatcher struct {
@@ -146,8 +142,8 @@ type Submission struct {
 func (d *Dispatcher) Submit(s Submission) *Watcher {
 	c, ctx := d.newCall(s)
 	for _, id := range []string{c.ID, c.req.AgentID, c.req.ConversationID} {
-		if len(id) > maxID || strings.ContainsFunc(id, unprintable) || c.ID == "" {
-			return refuse(c, s.Wake, message.MissingToolCallID.Errorf("the id %.80q is not 1 to %d bytes of printable text; nothing ran. Send the call with another", id, maxID))
+		if c.ID == "" || !message.IsID(id) { // the journal keeps it
+			return refuse(c, s.Wake, message.MissingToolCallID.Errorf("the id %.80q is not 1 to %d bytes of printable text; nothing ran. Send the call with another", id, message.MaxID))
 		}
 	}
 	if strings.HasPrefix(c.ID, message.BackgroundPrefix) {
@@ -247,8 +243,6 @@ func refuse(c *Call, wake func(), e *message.Error) *Watcher {
 	c.emit(Final{Err: e})
 	return w
 }
-
-func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // admit counts an unanswered call. The caller holds mu.
 func (d *Dispatcher) admit(c *Call) {

@@ -191,7 +191,7 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, token Token) 
 	defer watcher.Detach()
 	final := wait.end(watcher)
 	if final == nil {
-		writeJSON(w, http.StatusAccepted, message.Accepted(key.ID))
+		writeJSON(w, http.StatusAccepted, (&message.Request{Calls: []message.ToolCall{{ID: key.ID}}}).Accepted(nil))
 		return
 	}
 	writeJSON(w, statusOf(*final), answerTo(watcher.Call(), nil, *final))
