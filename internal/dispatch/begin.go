@@ -125,7 +125,7 @@ func (d *Dispatcher) findNamesake(c *Call) *refusal {
 	rec, err := d.opt.Journal.FindAs(context.Background(), key.Client, key.Agent, key.ID)
 	isPart := strings.Contains(rec.ArgsHash, partMark)
 	switch {
-	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrBusy): // busy: nothing can be recorded, so nothing runs
+	case errors.Is(err, journal.ErrNotFound):
 		return nil
 	case err != nil:
 		return d.taken(c, rec, false, fmt.Errorf("%w: %v", journal.ErrUnknown, err))
