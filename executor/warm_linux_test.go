@@ -49,7 +49,7 @@ func scriptsThatLook() []string {
 		"$0 -c 'echo $0 $1' x y", "bash -c 'env -0; echo $-'", "bash -x -c :", "env -i bash -c 'declare -p'", "echo $RANDOM$SRANDOM$EPOCHSECONDS$BASHPID | tr -d 0-9", "echo ${!B*}", "unset BASH_ENV; echo $?", "BASH_ENV=/nope bash -c 'echo in'",
 		"eval 'echo $LINENO'; echo ${BASH_SOURCE[@]}", "source /dev/null; declare -p BASH_ARGC", ". /nope; echo $?", "shopt -s extdebug; declare -p BASH_ARGC BASH_ARGV", "select x in a; do break; done", "[[ -t 0 ]]; echo $?; [[ -t 2 ]]; echo $?",
 		"printf %s \"$BASH_EXECUTION_STRING\" | md5sum #" + string(allBytes),
-		"echo '" + strings.ReplaceAll(string(allBytes), "'", "") + "' | od -c", "echo \"'\\''\" ''\\'''", "echo $'\\001\\177' | od -c", "\xff\xfe", "é=1; echo ü", "# \xe2'", "echo \xe2\x28'\xa1'", "\r\n", "echo a\r\nb",
+		"echo '" + strings.ReplaceAll(string(allBytes), "'", "") + "' | od -c", "echo \"'\\''\" ''\\'''", "echo $'\\001\\177' | od -c", "\xff\xfe", "é=1; echo ü", "# \xe2'", "echo \xe2\x28'\xa1'", "\r\n", "echo a\r\nno-such",
 		"echo " + strings.Repeat("x", room-len("echo ")-1), "echo " + strings.Repeat("x", room-len("echo ")), "#" + strings.Repeat("'", room-1), "echo $((1+1))" + strings.Repeat(" ", room-len("echo $((1+1))")),
 		"kill -KILL $$; #", strings.Repeat("\n", 1000) + "no-such",
 	}
