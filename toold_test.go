@@ -114,7 +114,7 @@ var layers = []row{
 		"internal/approval", "internal/codex", "internal/config", "internal/dispatch", "internal/journal", "internal/loopback", "internal/metrics", "internal/server", "internal/statedir", "internal/store", "internal/tokens", "internal/trace", "internal/workspaces",
 	}, []string{"fsnotify", "x/sys", "zap"}},
 	{"internal/describe", []string{"internal/display", "message", "sandbox"}, nil},
-	{"internal/console", []string{"client", "executor", "internal/describe", "internal/dispatch", "internal/display", "message", "sandbox", "sandbox/escalation"}, nil},
+	{"internal/console", []string{"client", "executor", "internal/describe", "internal/dispatch", "internal/display", "message", "sandbox", "sandbox/escalation", "tools/files"}, nil},
 	{"internal/reach", []string{"internal/paths", "client", "internal/config", "internal/console", "internal/daemon", "internal/describe", "internal/loopback", "internal/server", "internal/statedir", "internal/tokens"}, nil},
 	{"internal/audit", []string{"internal/anchor", "internal/config", "internal/console", "internal/daemon", "internal/describe", "internal/dispatch", "internal/display", "internal/journal", "internal/journal/seal", "internal/store", "message", "policy"}, nil},
 	{"internal/doctor", []string{

@@ -53,7 +53,7 @@ func TestProfileTellsWhatCallsMaySeeAndChange(t *testing.T) {
 	}
 }
 
-// tree makes files ("name": content), folders ("name/") and links
+// tree makes files ("name": content), directories ("name/") and links
 // ("name": "-> target") and returns the canonical root.
 func tree(t *testing.T, entries map[string]string) string {
 	t.Helper()

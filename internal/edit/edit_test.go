@@ -46,16 +46,16 @@ func TestSettingsAreChangedWhereTheyStand(t *testing.T) {
 		"yaml, there":       {YAML, "extensions:\n  toold:\n    cmd: toold\n    args:\n    - mcp\n    - 'a: b'\n", "extensions:\n  toold:\n    cmd: toold\n    args:\n    - mcp\n    - 'a: b'\n", goose[1:]},
 		"yaml, list first":  {YAML, "---\nl:\n- a\n- b: c\n\"q k\": 'x'\n", "---\nl:\n- a\n- b: c\n\"q k\": 'x'\nextensions:\n  developer:\n    enabled: false\n", goose[:1]},
 	} {
-		stands(t, name, c.format, c.before, c.want, c.changes)
-		stands(t, name+", byte order mark", c.format, "\ufeff"+c.before, "\ufeff"+c.want, c.changes)
+		applies(t, name, c.format, c.before, c.want, c.changes)
+		applies(t, name+", byte order mark", c.format, "\ufeff"+c.before, "\ufeff"+c.want, c.changes)
 		if crlf := strings.NewReplacer("\n", "\r\n"); strings.Contains(c.before, "\n") {
-			stands(t, name+", CRLF", c.format, crlf.Replace(c.before), crlf.Replace(c.want), c.changes)
+			applies(t, name+", CRLF", c.format, crlf.Replace(c.before), crlf.Replace(c.want), c.changes)
 		}
 	}
 }
 
-// stands makes changes, makes them again, which changes nothing, and undoes them.
-func stands(t *testing.T, name string, format Format, before, want string, changes []Change) {
+// applies makes changes, makes them again, which changes nothing, and undoes them.
+func applies(t *testing.T, name string, format Format, before, want string, changes []Change) {
 	t.Helper()
 	got, done, err := Apply(format, before, changes)
 	if err != nil {

@@ -50,8 +50,8 @@ func (j *Journal) query(do func(*view) error) error {
 		v := j.index.view()
 		err := do(v)
 		v.close()
-		whole := err == nil && v.lists
-		if whole || errors.Is(err, ErrNotFound) {
+		isListing := err == nil && v.lists
+		if isListing || errors.Is(err, ErrNotFound) {
 			err = cmp.Or(unread, err)
 		}
 		if !errors.Is(err, chain.ErrNoMark) || j.write.look() != nil || j.index.begin() == begins {

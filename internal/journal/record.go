@@ -90,7 +90,7 @@ type Record struct {
 	Signal    string
 	Sandbox   string
 	Result    []byte // return message; empty until Returned
-	Lost      error  // ErrTampered if a note stands in place of a text
+	Lost      error  // ErrTampered if a note replaces a text
 
 	// Zero until it happens. DecidedAt of a waiting call is when the question was first asked.
 	ReceivedAt, DecidedAt, IntendedAt, StartedAt, ReturnedAt, DeliveredAt time.Time
@@ -122,5 +122,5 @@ type Message struct {
 	CallID         string
 	Status         string // of a return
 	Body           []byte // JSON object
-	Lost           error  // ErrTampered if a note stands in place of a text of Body
+	Lost           error  // ErrTampered if a note replaces a text of Body
 }

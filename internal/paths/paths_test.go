@@ -71,7 +71,7 @@ func TestResolveMeansWhatTheKernelMeans(t *testing.T) {
 	}
 }
 
-// tree makes files ("name": content), folders ("name/") and links
+// tree makes files ("name": content), directories ("name/") and links
 // ("name": "-> target") and returns the canonical root.
 func tree(t *testing.T, entries map[string]string) string {
 	t.Helper()

@@ -80,7 +80,7 @@ func (a *access) rewrite(path, text string) error {
 	return a.replace(path, Replacement{Data: []byte(text), Old: old, Seen: seen})
 }
 
-// tree makes files ("name": content), folders ("name/") and links
+// tree makes files ("name": content), directories ("name/") and links
 // ("name": "-> target") and returns the canonical root.
 func tree(t *testing.T, entries map[string]string) string {
 	t.Helper()

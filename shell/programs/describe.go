@@ -127,7 +127,7 @@ func (s *spec) codeLetters() (letters string) {
 	return letters
 }
 
-// behindFlags returns what stands in the same word as one of the flags of one letter, in a bundle or not. Without letters
+// behindFlags returns what follows in the same word as one of the flags of one letter, in a bundle or not. Without letters
 // any may be such a flag. A bundle ends at a flag with a value.
 func (s *spec) behindFlags(words []Word, letters string) (out []Word) {
 	for _, w := range words {

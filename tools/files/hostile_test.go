@@ -133,7 +133,7 @@ func TestTheSearchForALineEnds(t *testing.T) {
 	if e, err := r.excerpt(t.Context(), lines); string(e.text) != "2\n" || err != nil || e.total >= 0 {
 		t.Errorf("got %+v, %v", e, err)
 	}
-	// Of a line that is not read to its end, nobody knows the length.
+	// The length of a line that is not read to its end is unknown.
 	for n, most := range map[int64]int64{6: 1000, 5000: 1000, 6000: 10_000} {
 		lines = newLineReader(strings.NewReader("1\n" + strings.Repeat("x", 10_000)))
 		lines.src.N = n
