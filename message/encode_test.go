@@ -241,11 +241,15 @@ func FuzzDecodeReturn(f *testing.F) {
 		var want ToolReturn
 		wantErr := json.Unmarshal(text, &want)
 		got, err := Record(text).Return()
-		if wantErr != nil || want.ToolReturns == nil {
-			return // only that it does not panic
+		isReturn := wantErr == nil && want.MessageType == "tool_return_message"
+		if (err == nil) != isReturn {
+			t.Fatalf("%q: %v, and it is a return: %t", text, err, isReturn)
 		}
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("%q: %v (-want +got)\n%s", text, err, diff)
+		if !isReturn || want.ToolReturns == nil {
+			return
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	})
 }
