@@ -151,8 +151,13 @@ func (w *walker) globbedProgram(args []word, source string) {
 
 // followStarted follows what a program starts. It reports whether the program does nothing else.
 func (w *walker) followStarted(args []word, c *programs.Command, s *state, source string) bool {
+	outer := s
 	for _, o := range c.Operands {
-		w.followRole(o, c.Through, s, source)
+		w.followRole(o, c.Through, outer, source)
+		if name, text, ok := strings.Cut(o.Word.Text, "="); ok && o.Role == "variable" {
+			s = w.fork(s)
+			w.put(s, name, variable{value: value{text: text, dynamic: o.Word.Dynamic}, exported: true})
+		}
 	}
 	if c.Input {
 		w.fromInput(s)

@@ -296,6 +296,21 @@ func TestRulesReachCommandsInVariables(t *testing.T) {
 	}
 }
 
+// What a program starts sees the variables that the program sets for it.
+func TestAVariableOfEnvIsOneOfWhatItStarts(t *testing.T) {
+	t.Parallel()
+	decide := judge(t, policy.File{Name: "p.yaml", Defaults: permissive(), Commands: []policy.Rule{{ID: "rule", Action: policy.Deny, Run: []string{"git push **"}}}})
+	for script, want := range map[string]policy.Action{
+		"env A=git B=push sh -c '$A $B'": policy.Ask, "env A='git push' bash -c '$A'": policy.Ask, "env A='git push' bash -c 'eval \"$A\"'": policy.Ask, "env A=push bash -c 'git $A'": policy.Deny,
+		"env -i A=git timeout 9 sh -c '$A push'": policy.Ask, "env A=push env B=git sh -c '$B $A'": policy.Ask, "find . -exec env A=git sh -c '$A push' ';'": policy.Ask, "nice env A=git B=push sh -c 'exec $A $B'": policy.Ask,
+		"env A=1 sh -c 'echo $A'": policy.Allow, "env A=ls ls; ls": policy.Allow, "env NODE_ENV=test sh -c 'echo \"$NODE_ENV\"; ls'": policy.Allow,
+	} {
+		if d := decide(script); d.Action != want {
+			t.Errorf("%s: %v by %s, want %v", script, d.Action, d.Rule, want)
+		}
+	}
+}
+
 func TestRulesReachCommandsInOtherLanguages(t *testing.T) {
 	t.Parallel()
 	decide := judge(t, policy.File{Defaults: permissive(), Commands: []policy.Rule{{ID: "rule", Action: policy.Deny, Run: []string{"git push **"}}}})
