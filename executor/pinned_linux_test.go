@@ -105,7 +105,7 @@ func TestAWaitingShellIsNotUsedInAFolderThatWasReplaced(t *testing.T) {
 	t.Parallel()
 	pool := executor.NewPool(1, nil)
 	defer pool.Close()
-	c := in(t, executor.Off, "pwd -P")
+	c := in(t, executor.Off, "readlink /proc/self/cwd") // the pwd of bash resolves the name anew
 	dir := filepath.Join(c.Dir, "dir")
 	must(t, os.Mkdir(dir, 0o700))
 	held, is, err := launch.Pin(dir)
