@@ -447,6 +447,24 @@ func TestSecretsLeaveNoCall(t *testing.T) {
 	}
 }
 
+// Colours within a secret, and what a terminal erases, do not hide it.
+func TestASecretWithinColoursLeavesNoCall(t *testing.T) {
+	for _, hidden := range []string{"s3\x1b[1;31mcr\x1b[m\x1b[Ket", "s3crX\bet", "s3\acret"} {
+		b := newBench(t, policy.Allow, &probe{run: func(_ context.Context, io tools.IO) tools.Result {
+			for _, c := range []byte(hidden + "\n") {
+				io.Output(tools.Stdout, []byte{c})
+			}
+			return tools.Result{}
+		}})
+		ret := b.call(t, "call_1", `{}`).Return
+		out := strings.Join(ret.Stdout, "")
+		isColoured := strings.Contains(hidden, "m")
+		if ret.Result != "[redacted]\n" || isColoured && out != "[redacted]\n" {
+			t.Errorf("%q: result %q, stdout %q", hidden, ret.Result, out)
+		}
+	}
+}
+
 // What a program names its processes and asks hosts for leaves the call like its output.
 func TestSecretsLeaveNoCallInNamesOfProcessesAndHosts(t *testing.T) {
 	token := "gh" + "p_" + strings.Repeat("aB3dE6", 6)

@@ -146,7 +146,7 @@ func (d *Dispatcher) addOutput(ret *message.ToolReturn, out outcome) {
 	ret.Stdout, ret.Stderr = []string{string(stdout)}, []string{string(stderr)}
 	both, cut := out.capture.Text(tools.Combined, limit)
 	ret.Truncated = cutOut || cutErr || cut
-	text := display.Clean(both)
+	text := spool.Redact(display.Clean(both), d.opt.Redact) // erasing may have joined the parts of a secret
 	if head != "" {
 		text = head + "\n" + text
 	}

@@ -107,14 +107,14 @@ func (r *redactor) pass(p []byte, last bool) []byte {
 		if i == len(in) {
 			break
 		}
-		secret, partial := r.match(in[i:])
+		n, partial := r.match(in[i:])
 		switch {
 		case partial && !last:
 			r.held = bytes.Clone(in[i:])
 			return out
-		case secret != nil:
+		case n > 0:
 			out = append(out, redacted...)
-			i += len(secret)
+			i += n
 		default:
 			out = append(out, in[i])
 			i++
@@ -123,16 +123,60 @@ func (r *redactor) pass(p []byte, last bool) []byte {
 	return out
 }
 
-// match returns the longest secret at the start of p. partial: p may be the start of a longer one.
-func (r *redactor) match(p []byte) (secret []byte, partial bool) {
+// match returns the length of the longest secret at the start of p, as written there. partial: p may be the start of a
+// longer one.
+func (r *redactor) match(p []byte) (n int, partial bool) {
 	for _, s := range r.secrets {
-		switch {
-		case s[0] != p[0]:
-		case len(p) < len(s):
-			partial = partial || bytes.HasPrefix(s, p)
-		case secret == nil && bytes.HasPrefix(p, s):
-			secret = s
+		end, cut := written(s, p)
+		partial = partial || cut
+		if n == 0 {
+			n = end
 		}
 	}
-	return secret, partial
+	return n, partial
+}
+
+// mostColour bounds the bytes of escape sequences within a secret.
+const mostColour = 256
+
+// written returns the length of a secret at the start of p, between whose bytes may be control sequences (ECMA-48,
+// 5.4): git grep colours what it found. cut: p ends within it.
+func written(secret, p []byte) (length int, cut bool) {
+	left := mostColour
+	for n := 0; n < len(secret); {
+		if length == len(p) {
+			return 0, true
+		}
+		if p[length] == secret[n] {
+			length, n = length+1, n+1
+			continue
+		}
+		size, whole := control(p[length:])
+		switch {
+		case n == 0, size == 0, size > left:
+			return 0, false
+		case !whole:
+			return 0, true
+		}
+		length, left = length+size, left-size
+	}
+	return length, false
+}
+
+// control returns the length of the control sequence at the start of p; 0 if there is none. whole: p has its end.
+func control(p []byte) (n int, whole bool) {
+	if p[0] != 0x1b || len(p) > 1 && p[1] != '[' {
+		return 0, false
+	}
+	n = min(2, len(p))
+	for n < len(p) && p[n] >= 0x20 && p[n] <= 0x3f { // parameters
+		n++
+	}
+	switch {
+	case n == len(p):
+		return n, false
+	case p[n] < 0x40 || p[n] > 0x7e:
+		return 0, false
+	}
+	return n + 1, true
 }
