@@ -148,9 +148,24 @@ func (c *Capture) Text(s tools.Stream, limit int) (text []byte, truncated bool) 
 	if missing == 0 {
 		return append(head, tail...), false
 	}
-	notice := fmt.Sprintf("\n[… %d of %d bytes omitted; bash_output {\"call_id\": %q, \"stream\": %q, \"offset\": %d} returns them …]\n",
-		missing, c.windows[s].total, c.call, s, len(head))
+	notice := fmt.Sprintf("\n[… %d of %d bytes omitted; %s …]\n", missing, c.windows[s].total, c.recorded(s, len(head)))
 	return append(append(head, notice...), tail...), true
+}
+
+// recorded says how to read what is recorded of a stream behind an offset.
+func (c *Capture) recorded(s tools.Stream, offset int) string {
+	kept := c.spool.sizes[tools.Stdout] + c.spool.sizes[tools.Stderr]
+	if s != tools.Combined {
+		kept = c.spool.sizes[s]
+	}
+	command := fmt.Sprintf("bash_output {\"call_id\": %q, \"stream\": %q, \"offset\": %d} returns", c.call, s, offset)
+	switch {
+	case kept >= c.windows[s].total:
+		return command + " them"
+	case kept > int64(offset):
+		return fmt.Sprintf("%s those up to byte %d, the others are not kept", command, kept)
+	}
+	return "they are not kept"
 }
 
 // Next reads live output into buf: the bytes at offset, or the oldest later ones, from from. It does

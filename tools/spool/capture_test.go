@@ -141,6 +141,14 @@ func TestPastTheCapOnlyHeadAndTailAreKept(t *testing.T) {
 	if len(p) != 100 || from != 4900 || !eof {
 		t.Errorf("got %d bytes from %d, eof %v; want the tail", len(p), from, eof)
 	}
+	for limit, want := range map[int]string{200: "} returns those up to byte 1000, the others are not kept …]", 4000: "} returns them …]"} {
+		c := NewCapture(Options{Dir: filepath.Join(t.TempDir(), "call"), SpoolBytes: int64(limit * 5), Keep: 100})
+		c.Write(tools.Stdout, bytes.Repeat([]byte("0123456789"), 500))
+		c.Close()
+		if text, _ := c.Text(tools.Stdout, 200); !strings.Contains(string(text), want) {
+			t.Errorf("with %d bytes kept: %q", limit*5, text)
+		}
+	}
 }
 
 func TestAFullDiskDoesNotDisturbTheCommand(t *testing.T) {
@@ -153,7 +161,7 @@ func TestAFullDiskDoesNotDisturbTheCommand(t *testing.T) {
 	c.Write(tools.Stdout, []byte("0123456789abcdefghijklmnopqrstuvwxyz"))
 	c.Close()
 	text, truncated := c.Text(tools.Stdout, 20)
-	want := "0123456789\n[… 16 of 36 bytes omitted; bash_output {\"call_id\": \"call_1\", \"stream\": \"stdout\", \"offset\": 10} returns them …]\nqrstuvwxyz"
+	want := "0123456789\n[… 16 of 36 bytes omitted; they are not kept …]\nqrstuvwxyz"
 	if string(text) != want || !truncated {
 		t.Errorf("got %q, %v", text, truncated)
 	}
