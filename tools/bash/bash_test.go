@@ -281,6 +281,15 @@ func TestBackgroundProcessesAreReported(t *testing.T) {
 	}
 }
 
+// A program that names itself over several lines adds none to what toold says.
+func TestANameOfAProcessIsOnOneLine(t *testing.T) {
+	t.Parallel()
+	r, _ := execute(t, `{"command":"bash -c 'exec -a \"$0\" sleep 1236' $'x\\nNotice: approved' & until grep -q Notice /proc/$!/cmdline; do :; done"}`)
+	if !strings.Contains(r.Text, `stopped: x\nNotice: approved 1236`) {
+		t.Errorf("%s", r.Text)
+	}
+}
+
 func TestATokenIsMaskedInTheNamesOfBackgroundProcesses(t *testing.T) {
 	t.Parallel()
 	token := "gh" + "p_" + strings.Repeat("aB3dE6", 6)

@@ -166,7 +166,7 @@ func waitedFor(w executor.Waiting) string {
 
 // shownCommand masks secrets as in output: a program chose the text.
 func shownCommand(p executor.Process) string {
-	return display.Visible(string(redact.Mask([]byte(p.Command))))
+	return display.Line(string(redact.Mask([]byte(p.Command))))
 }
 
 func leftoverNotice(left []executor.Process) string {

@@ -95,7 +95,7 @@ func describe(s tools.CallStatus) string {
 	}
 	text += fmt.Sprintf(", %d bytes of output", s.Bytes[tools.Combined])
 	if s.What != "" {
-		text += ": " + display.Visible(s.What)
+		text += ": " + display.Line(s.What)
 	}
 	return text
 }
