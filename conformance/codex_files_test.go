@@ -132,6 +132,29 @@ func TestCodexReachesNoFileThatThePolicyDenies(t *testing.T) {
 	}
 }
 
+// JSON has no other bytes: with one put in its place, the call would be about another file.
+func TestCodexReachesNoFileUnderAnotherName(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	other := filepath.Join(r.site.workspace, "odd\ufffd")
+	if err := os.WriteFile(other, []byte("other"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := r.connect(t, "")
+	for method, more := range map[string]any{"fs/readFile": nil, "fs/writeFile": []byte("x"), "fs/remove": nil, "fs/getMetadata": nil} {
+		params := map[string]any{"path": r.uri("odd%FF"), "sandbox": nil}
+		if more != nil {
+			params["dataBase64"] = more
+		}
+		if f := c.answer(c.ask(method, params)); f.Error == nil || !strings.Contains(f.Error.Message, "UTF-8") {
+			t.Errorf("%s was answered with %s %+v", method, f.Result, f.Error)
+		}
+	}
+	if text, err := os.ReadFile(other); string(text) != "other" {
+		t.Errorf("the other file is %q, %v", text, err)
+	}
+}
+
 // What Codex's own sandbox keeps from a call, toold keeps from it as well.
 func TestTheSandboxOfCodexHoldsToo(t *testing.T) {
 	t.Parallel()

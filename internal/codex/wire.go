@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toold/toold/message"
 )
@@ -106,6 +107,8 @@ func pathOf(uri string) (string, *rpcError) {
 		return "", badParams("%q has more than a path", uri)
 	case !filepath.IsAbs(u.Path) || strings.ContainsRune(u.Path, 0):
 		return "", badParams("%q has no absolute path", uri)
+	case !utf8.ValidString(u.Path): // JSON would name another file
+		return "", badParams("%q is not in UTF-8, and toold reaches only such names; use the shell", uri)
 	}
 	return u.Path, nil
 }
