@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -123,6 +124,44 @@ func TestCodexWaitsForAPerson(t *testing.T) {
 	if err := errors.Join(<-decided, <-decided); err != nil {
 		t.Error(err)
 	}
+}
+
+// Codex would take the changed call for what it asked for.
+func TestCodexIsToldWhatAPersonChanged(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, _ := r.connect(t, "")
+	run := c.ask("process/start", r.start("run", "mkdir made", nil))
+	write := c.ask("fs/writeFile", map[string]any{"path": r.uri(".envrc"), "dataBase64": []byte("made"), "sandbox": nil})
+	edited, err := json.Marshal(map[string]string{"file_path": filepath.Join(r.site.workspace, "other"), "content": "by hand"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = r.approver.Approvals(t.Context(), client.ApprovalEvents{Requested: func(q message.ApprovalRequest) {
+			d := client.Decision{ApprovalID: q.ID, Approve: true, Arguments: edited}
+			if q.ToolCall.ToolCallID == "call_run" {
+				d.Arguments = json.RawMessage(`{"command":"echo by hand"}`)
+			}
+			if _, err := r.approver.Decide(t.Context(), d); err != nil {
+				t.Error(err)
+			}
+		}})
+	}()
+	if f := c.answer(run); f.Error != nil {
+		t.Fatalf("%+v", *f.Error)
+	}
+	const changed = "A person changed this call before it ran."
+	if out, code := c.end("run"); code != 0 || !strings.Contains(out["stdout"], "by hand") || !strings.Contains(out["stderr"], changed) {
+		t.Errorf("it ended with %d and %q", code, out)
+	}
+	if f := c.answer(write); f.Error == nil || !strings.Contains(f.Error.Message, changed) || !strings.Contains(f.Error.Message, "other") {
+		t.Errorf("the write was answered with %s %+v", f.Result, f.Error)
+	}
+	if text, err := os.ReadFile(filepath.Join(r.site.workspace, "other")); string(text) != "by hand" {
+		t.Errorf("the file is %q, %v", text, err)
+	}
+	r.nothingMade()
 }
 
 func TestACommandThatWaitsForAPersonNeverRunsOnceCodexHasGone(t *testing.T) {

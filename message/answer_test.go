@@ -28,6 +28,7 @@ func TestItemsAreAnsweredInTheFormsOfTheirDialects(t *testing.T) {
 		{shell, []message.ToolReturn{fine}, `{"type":"shell_call_output","call_id":"c","status":"completed","output":[{"stdout":"öut","stderr":"err","outcome":{"type":"exit","exit_code":0}}]}`},
 		{shell, []message.ToolReturn{{CallID: "c", ExitCode: new(3)}}, shellResult("", `"exit","exit_code":3`)},
 		{shell, []message.ToolReturn{{CallID: "c", Status: "success"}}, shellResult("", `"exit","exit_code":0`)},
+		{shell, []message.ToolReturn{{CallID: "c", Status: "success", ExitCode: new(0), Note: "changed", Stderr: []string{"err"}}}, shellResult(`changed\nerr`, `"exit","exit_code":0`)},
 		{shell, []message.ToolReturn{denied}, shellResult("Error: denied", `"exit","exit_code":126`)},
 		{shell, []message.ToolReturn{{CallID: "c", Result: "gone", ErrorType: new(message.Shutdown)}}, shellResult("gone", `"exit","exit_code":125`)},
 		{shell, []message.ToolReturn{{CallID: "c", Result: "late", TimedOut: true}}, shellResult("late", `"timeout"`)},

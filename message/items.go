@@ -231,8 +231,11 @@ func (r ToolReturn) command(most *int64) shellResult {
 	default:
 		c.Outcome = exit(exitFailed)
 	}
-	if !r.Ended() && r.StdoutBytes+r.StderrBytes == 0 {
+	switch {
+	case !r.Ended() && r.StdoutBytes+r.StderrBytes == 0:
 		c.Stderr = r.Result
+	case r.Note != "":
+		c.Stderr = r.Note + "\n" + c.Stderr
 	}
 	if most != nil {
 		c.Stdout, c.Stderr = firstRunes(c.Stdout, *most), firstRunes(c.Stderr, *most)

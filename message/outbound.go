@@ -42,6 +42,7 @@ type ToolReturn struct {
 	Decision    *Decision   `json:"decision"`
 	ErrorType   *ErrorType  `json:"error_type"`
 	Diff        *string     `json:"diff"`
+	Note        string      `json:"note,omitempty"`                                             // what a person changed of the call; result begins with it
 	Cause       *string     `json:"cause,omitempty" enum:"timeout,cancel,client_gone,shutdown"` // why toold stopped it
 	Denials     []Denial    `json:"denials,omitempty"`
 	Leftovers   []Leftover  `json:"leftovers,omitempty"`
@@ -102,6 +103,9 @@ type Decision struct {
 	Answer string          `json:"answer,omitempty"` // approval id, if remembered
 	Edited json.RawMessage `json:"edited,omitempty"` // arguments that a person substituted
 }
+
+// IsEdited reports whether a person substituted the arguments. It is false for nil.
+func (d *Decision) IsEdited() bool { return d != nil && len(d.Edited) > 0 }
 
 // HelloAck answers hello.
 type HelloAck struct {

@@ -47,6 +47,7 @@ export interface ToolReturn {
   decision: { action: string; by: string; rule?: string; reason?: string; [key: string]: unknown } | null;
   error_type: string | null;
   diff: string | null;
+  note?: string;
   cause?: string | null;
   denials?: { kind: string; op: string; target: string; exact: boolean; setting: string; hint: string }[];
   leftovers?: { pid: number; command: string }[];

@@ -101,6 +101,8 @@ func outcome(f dispatch.Final) (*message.ToolReturn, *rpcError) {
 	switch {
 	case f.Return == nil:
 		return nil, refuse("%s", f.Err.Message)
+	case f.Return.Status == "success" && f.Return.Decision.IsEdited():
+		return nil, refuse("%s", f.Return.Result) // Codex would take it for what it asked for
 	case f.Return.Status == "success":
 		return f.Return, nil
 	case strings.Contains(f.Return.Result, "No such file or directory"):

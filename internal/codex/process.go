@@ -203,8 +203,11 @@ func (p *process) numberEnd(f dispatch.Final) {
 
 func epilogue(r message.ToolReturn) string {
 	var lines []string
+	if r.Note != "" {
+		lines = append(lines, r.Note)
+	}
 	if r.ErrorType != nil {
-		first, _, _ := strings.Cut(r.Result, "\n")
+		first, _, _ := strings.Cut(strings.TrimPrefix(r.Result, r.Note+"\n"), "\n")
 		lines = append(lines, first)
 	}
 	for _, d := range r.Denials {

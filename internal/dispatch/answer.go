@@ -102,11 +102,16 @@ func (d *Dispatcher) leads(c *Call, edited message.ToolCall) *refusal {
 	return refused
 }
 
-func (c *Call) altered(r tools.Result) tools.Result {
+// note says what a person changed of a call that ran. The model must not rely on a wider sandbox later.
+func (c *Call) note() string {
+	var lines []string
 	if c.edited != nil {
-		r.Text = "A person changed this call before it ran. What ran is: " + c.edited.Text() + "\n" + r.Text
+		lines = append(lines, "A person changed this call before it ran. What ran is: "+c.edited.Text())
 	}
-	return r
+	if w := c.added(); w != nil {
+		lines = append(lines, "A person has widened the sandbox of this one call: "+w.String()+". Other calls are confined as before.")
+	}
+	return strings.Join(lines, "\n")
 }
 
 func escalationLimits(q question) escalation.Limits {
@@ -154,11 +159,3 @@ func onlyYesOrNo(v approval.Verdict) error {
 }
 
 func (c *Call) added() *message.Widening { return message.Widening(c.escalation.Words()).Recorded() }
-
-// wider reports the escalation to the model, which must not rely on it later.
-func (c *Call) wider(r tools.Result) tools.Result {
-	if w := c.added(); w != nil {
-		r.Text = strings.TrimPrefix(r.Text+"\nA person has widened the sandbox of this one call: "+w.String()+". Other calls are confined as before.", "\n")
-	}
-	return r
-}

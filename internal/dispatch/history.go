@@ -74,7 +74,7 @@ func edited(rec journal.Record) bool {
 		return false
 	}
 	ret, err := message.Record(rec.Result).Return()
-	return err != nil || ret.Decision != nil && len(ret.Decision.Edited) > 0
+	return err != nil || ret.Decision.IsEdited()
 }
 
 // CallText is a call in one line.

@@ -299,7 +299,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 	c.stepped(StepRun, begin)
 	c.input.close()
 	out.capture.Close()
-	out.result = c.altered(c.wider(explained(ctx, out.result)))
+	out.result = explained(ctx, out.result)
 	out.cause = causeOf(ctx, message.ErrorType(out.result.Failure))
 	return out
 }

@@ -78,6 +78,9 @@ func (d *Dispatcher) makeReturn(c *Call, out outcome) message.ToolReturn {
 	} else {
 		d.addResult(&ret, c, out.result)
 		d.addOutput(&ret, out)
+		if ret.Note = display.Mark(spool.Redact(c.note(), d.opt.Redact)); ret.Note != "" {
+			ret.Result = ret.Note + "\n" + ret.Result
+		}
 		ret.Result = display.Mark(ret.Result)
 	}
 	ret.ErrorType = optional(kind)
