@@ -1,11 +1,16 @@
 package server
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net"
+	"net/http/httptest"
 	"os"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // short is a listener whose first connections meet a lack of kernel resources.
@@ -40,4 +45,40 @@ func TestTheServerSurvivesALackOfKernelResources(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 1)); err != nil {
 		t.Errorf("no answer: %v", err)
 	}
+}
+
+// Whoever has no token takes no descriptors from those who have one.
+func TestConnectionsWithoutATokenAreBounded(t *testing.T) {
+	t.Parallel()
+	s, _ := newTestServer(t, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }() // ends with Shutdown
+	t.Cleanup(func() { must(t, s.Shutdown(context.Background())); <-served })
+	send := func(request string) net.Conn {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		must(t, err)
+		t.Cleanup(func() { conn.Close() })
+		_, err = conn.Write([]byte(request + "\r\nHost: 127.0.0.1\r\n"))
+		must(t, err)
+		return conn
+	}
+	session := dial(t, &httptest.Server{URL: "http://" + l.Addr().String()})
+	var all []net.Conn
+	for range 300 {
+		all = append(all, send("GET /healthz HTTP/1.1"))
+	}
+	must(t, all[0].SetReadDeadline(time.Now().Add(time.Minute)))
+	if _, err := all[0].Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the first connection without a request was answered with %v; want its end", err)
+	}
+	last := all[len(all)-1]
+	_, err = last.Write([]byte("\r\n"))
+	must(t, err)
+	if _, err := last.Read(make([]byte, 1)); err != nil {
+		t.Errorf("the last one got no answer: %v", err)
+	}
+	write(t, session, `{}`)
+	read(t, session) // that it is no frame
 }

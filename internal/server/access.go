@@ -129,6 +129,9 @@ func (s *Server) handler() http.Handler {
 				refuse(w, status)
 				return
 			}
+			if len(token.Roles) > 0 {
+				s.strangers.known(r)
+			}
 			rt.serve(s, w, r, token)
 		})
 	}

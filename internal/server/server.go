@@ -74,6 +74,8 @@ type Server struct {
 	hub      *hub
 	buffers  sync.Pool // of *buffers
 
+	strangers strangers
+
 	mu           sync.Mutex
 	sessions     map[*session]struct{}
 	items        map[*item]struct{} // unanswered ones
@@ -98,6 +100,8 @@ func New(opt Options) *Server {
 		ReadTimeout:       opt.Idle, // of requests; upgraded connections have their own
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
+		ConnContext:       withConn,
+		ConnState:         s.strangers.follow,
 		ErrorLog:          zap.NewStdLog(opt.Log.WithOptions(zap.IncreaseLevel(zap.ErrorLevel))),
 	}
 	return s

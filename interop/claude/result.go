@@ -12,8 +12,9 @@ import (
 // answer converts a return to the result of Claude Code's tool. A call that did nothing is denied: the model reads an
 // error.
 func (e event) answer(ret message.ToolReturn) Answer {
+	failed := ret.Status != "success" && ret.ExitCode == nil
 	replaces := e.Tool == "Edit" || e.Tool == "Write" // their results say what was asked for
-	if ret.Status != "success" && ret.ExitCode == nil || replaces && ret.Decision.IsEdited() {
+	if failed || replaces && ret.Decision.IsEdited() {
 		return Answer{Deny: ret.Result}
 	}
 	switch e.Tool {
