@@ -76,10 +76,10 @@ type Traits struct {
 // A Preparing can start work before it is certain to run. Execute calls IO.Starting.
 type Preparing interface {
 	Invocation
-	// Prepare starts what Execute needs, without blocking; nothing of the call runs. Of io it may use
+	// Prepare starts what Execute needs, until ctx ends; nothing of the call runs. Of io it may use
 	// Profile, Escalation, Approved, Policy and Opened, which are the same for Execute. The caller then
 	// calls Execute or Drop.
-	Prepare(io IO)
+	Prepare(ctx context.Context, io IO)
 	// Drop releases what Prepare started. After Execute it does nothing.
 	Drop()
 }

@@ -29,18 +29,14 @@ func Tools(cfg config.Config) (*tools.Registry, error) {
 
 // newRegistry makes the tools of a workspace. Judging needs only zero values.
 func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, error) {
-	var watcher *protect.Watcher
-	if cfg.Protected() {
-		watcher = w.watcher
-	}
-	opt := files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Masks: w.masks, Protect: watcher, Files: &w.files}
+	opt := files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Masks: w.masks, Protect: w.watcher, Files: &w.files}
 	var registry *tools.Registry
 	judge := elsewhere.New(func() *tools.Registry { return registry })
 	list := append(files.New(opt), files.NewLook(opt), judge)
 	registry, err := tools.NewRegistry(append(append(list, calls.New()...), bash.New(bash.Options{
 		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
 		Env:            commandEnv(cfg),
-		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: all.shells, Masks: w.masks, Protect: watcher,
+		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: all.shells, Masks: w.masks, Protect: w.watcher,
 		MaxBackground: cfg.Limits.BackgroundTimeout, ReturnBytes: cfg.Limits.ReturnBytes, Background: cfg.Limits.BackgroundCalls > 0, Egress: egressOptions(cfg.Egress, all.connections),
 	}))...)
 	return registry, err

@@ -123,7 +123,7 @@ func (w *workspace) reload() error {
 	if err != nil {
 		return fmt.Errorf("%w (workspace %s)", err, w.cfg.Workspace)
 	}
-	w.masks.Use(p) // before calls wait for it
+	_ = w.masks.Use(context.Background(), p) // before calls wait for it
 	w.SetPolicy(p)
 	w.warnings = p.Warnings()
 	return nil

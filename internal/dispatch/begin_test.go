@@ -57,7 +57,7 @@ func TestTheRepeatOfAnEndedCallIsToldItsReturnOnly(t *testing.T) {
 }
 
 // Prepare and Drop say that they were called.
-func (p *probe) Prepare(tools.IO) {
+func (p *probe) Prepare(context.Context, tools.IO) {
 	if p.note("prepared"); p.prepare != nil {
 		p.prepare()
 	}

@@ -100,7 +100,7 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 		if leave, refused = d.awaitSlot(ctx, c); refused == nil {
 			defer leave()
 			started()
-			ready, drop := d.prepare(c, inv)
+			ready, drop := d.prepare(ctx, c, inv)
 			defer drop()
 			refused = d.begin(c, inv, out.decision)
 			if ready(); refused == nil && ctx.Err() != nil {
@@ -120,7 +120,7 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 
 // prepare lets an invocation prepare while the journal records the intent. ready waits for that, and
 // repeats its panic; drop waits and discards it, which does nothing once the call has run.
-func (d *Dispatcher) prepare(c *Call, inv tools.Invocation) (ready, drop func()) {
+func (d *Dispatcher) prepare(ctx context.Context, c *Call, inv tools.Invocation) (ready, drop func()) {
 	p, ok := inv.(tools.Preparing)
 	if !ok || inv.Traits().Background {
 		return func() {}, func() {}
@@ -136,7 +136,7 @@ func (d *Dispatcher) prepare(c *Call, inv tools.Invocation) (ready, drop func())
 				panicked = fmt.Sprintf("%v, at %s", panicked, debug.Stack())
 			}
 		}()
-		p.Prepare(io)
+		p.Prepare(ctx, io)
 	}()
 	ready = func() {
 		if <-done; panicked != nil {

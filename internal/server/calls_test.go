@@ -51,7 +51,7 @@ func (s *shout) Traits() tools.Traits { return tools.Traits{Background: s.backgr
 func (s *shout) Effects() []policy.Effect { return []policy.Effect{s.does} }
 func (s *shout) Text() string             { return "shout" }
 
-func (s *shout) Prepare(tools.IO) {}
+func (s *shout) Prepare(context.Context, tools.IO) {}
 func (s *shout) Drop()            {}
 
 func (s *shout) Execute(ctx context.Context, io tools.IO) tools.Result {

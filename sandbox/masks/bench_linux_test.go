@@ -49,8 +49,11 @@ func BenchmarkBeginBesideRenames(b *testing.B) {
 			defer watcher.Close()
 			begin := func() time.Duration {
 				start := time.Now()
-				c := watcher.Begin(nil, nil)
-				m, err := tracker.Begin(p, nil, false, func() {})
+				c, err := watcher.Begin(b.Context(), nil, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				m, err := tracker.Begin(b.Context(), p, nil, false, func() {})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -59,7 +62,10 @@ func BenchmarkBeginBesideRenames(b *testing.B) {
 				return time.Since(start)
 			}
 			begin() // waits until all has been read
-			busy := watcher.Begin(nil, nil)
+			busy, err := watcher.Begin(b.Context(), nil, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
 			defer busy.End()
 			stop := renames(b, ws, c.directories, c.parents)
 			defer stop()

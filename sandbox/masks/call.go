@@ -1,6 +1,8 @@
 package masks
 
 import (
+	"context"
+
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
@@ -22,13 +24,17 @@ type Call struct {
 
 // Begin makes the masks of a call. opened are its effects that a person approved. makes: names
 // that appear meanwhile count as made by it. violated is called, possibly often, when a masked
-// file was replaced: the call must be ended at once. It must not block.
-func (t *Tracker) Begin(p *policy.Policy, opened []policy.Effect, makes bool, violated func()) (*Call, error) {
+// file was replaced: the call must be ended at once. It must not block. Begin fails if ctx ends first.
+func (t *Tracker) Begin(ctx context.Context, p *policy.Policy, opened []policy.Effect, makes bool, violated func()) (*Call, error) {
 	if t == nil || p == nil {
 		return nil, nil
 	}
-	t.Use(p)
-	t.lockUnder(p)
+	if err := t.Use(ctx, p); err != nil {
+		return nil, err
+	}
+	if err := t.lockUnder(ctx, p); err != nil {
+		return nil, err
+	}
 	defer t.mu.Unlock()
 	set, err := t.current(p, opened)
 	if err != nil {
@@ -68,14 +74,14 @@ func (c *Call) End() (replaced []sandbox.Mask, removed []protect.Incident) {
 		return nil, nil
 	}
 	t := c.tracker
-	t.watcher.Sync()
+	_ = t.watcher.Sync(context.Background()) // which never ends
 	t.mu.Lock()
 	t.relink()
 	remove := t.plantedBy(c)
 	if len(remove) > 0 {
 		t.mu.Unlock()
 		removed = t.watcher.Remove(remove)
-		t.watcher.Sync()
+		_ = t.watcher.Sync(context.Background())
 		t.mu.Lock()
 	}
 	defer t.mu.Unlock()

@@ -33,7 +33,7 @@ func TestAMaskStaysWhenACallClosesItsDirectory(t *testing.T) {
 		policy.File{Paths: []policy.Rule{rule("other", policy.Deny, []policy.Kind{policy.Read}, "**/.env")}})
 	do(err)
 	for _, closed := range []string{"a", "a/b", "b", "b/c", "d", "e", "link", "."} {
-		call, err := p.Begin(p.policy, nil, true, func() {})
+		call, err := p.Begin(t.Context(), p.policy, nil, true, func() {})
 		do(err)
 		do(os.Chmod(in(closed), 0))
 		call.End()

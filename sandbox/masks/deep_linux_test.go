@@ -11,39 +11,6 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// All directories above a name with a rule are examined for it: in a chain of thousands, no call would begin
-// for minutes.
-func TestACallEndsThatMakesAChainOfDirectoriesBelowARule(t *testing.T) {
-	t.Parallel()
-	p := newProject(t, policy.File{})
-	ended := make(chan struct{}, 1)
-	c, err := p.Begin(p.policy, nil, true, func() {
-		select {
-		case ended <- struct{}{}:
-		default:
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const top = "new/.vscode" // two of the directories
-	deepest := top + strings.Repeat("/e", masks.Deepest-2)
-	p.chain(deepest + "/f/f")
-	_, removed := c.End()
-	select {
-	case <-ended:
-	default:
-		t.Error("the call goes on")
-	}
-	if len(removed) == 0 || removed[0].Path != p.ws+"/"+deepest+"/f" || removed[0].Kept == "" {
-		t.Errorf("removed are %+v", removed)
-	}
-	if left, err := os.ReadDir(p.ws + "/" + deepest); err != nil || len(left) > 0 {
-		t.Errorf("%v are left, %v", left, err)
-	}
-	p.masked(p.policy) // the next call begins
-}
-
 // What was there before stays, and is one mask.
 func TestACallBeginsBesideAChainOfDirectoriesBelowARule(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@
 package masks
 
 import (
+	"context"
 	"sync"
 
 	"github.com/toold/toold/internal/paths"
@@ -83,12 +84,14 @@ func (t *Tracker) reset(p *policy.Policy) {
 	t.names, t.lost, t.repos, t.last = names{}, names{}, map[string]*repository{}, nil
 }
 
-// Use finds the names of a policy, unless they are known.
-func (t *Tracker) Use(p *policy.Policy) {
+// Use finds the names of a policy, unless they are known or ctx ends first.
+func (t *Tracker) Use(ctx context.Context, p *policy.Policy) error {
 	if t == nil {
-		return
+		return nil
 	}
-	t.watcher.Sync() // the names show what calls have done to links
+	if err := t.watcher.Sync(ctx); err != nil { // the names show what calls have done to links
+		return err
+	}
 	t.mu.Lock()
 	fresh := t.base != p.Root()
 	if fresh {
@@ -101,24 +104,34 @@ func (t *Tracker) Use(p *policy.Policy) {
 		t.watcher.List()
 		close(listed)
 	}
-	<-listed
-}
-
-// lockUnder locks mu once the names are those of a policy.
-func (t *Tracker) lockUnder(p *policy.Policy) {
-	for t.mu.Lock(); t.base != p.Root(); t.mu.Lock() {
-		t.mu.Unlock()
-		t.Use(p)
+	select {
+	case <-listed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
-// Set returns the masks known without waiting; nil = none. opened are effects that a person
+// lockUnder locks mu once the names are those of a policy, unless ctx ends first.
+func (t *Tracker) lockUnder(ctx context.Context, p *policy.Policy) error {
+	for t.mu.Lock(); t.base != p.Root(); t.mu.Lock() {
+		t.mu.Unlock()
+		if err := t.Use(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Set returns the masks known without waiting, unless ctx ends first; nil = none. opened are effects that a person
 // approved.
-func (t *Tracker) Set(p *policy.Policy, opened []policy.Effect) (*sandbox.MaskSet, error) {
+func (t *Tracker) Set(ctx context.Context, p *policy.Policy, opened []policy.Effect) (*sandbox.MaskSet, error) {
 	if t == nil || p == nil {
 		return nil, nil
 	}
-	t.lockUnder(p)
+	if err := t.lockUnder(ctx, p); err != nil {
+		return nil, err
+	}
 	defer t.mu.Unlock()
 	c, err := t.compile(p, opened)
 	return c.set(), err

@@ -50,7 +50,7 @@ func newProject(t *testing.T, f policy.File, files ...string) project {
 
 func (p project) masked(rules *policy.Policy, opened ...policy.Effect) []string {
 	p.t.Helper()
-	call, err := p.Begin(rules, opened, false, func() {})
+	call, err := p.Begin(p.t.Context(), rules, opened, false, func() {})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -15,27 +15,26 @@ const (
 	manyNames = "rules keep a file of this name from calls, and this one had other names: what the user writes into it, calls could read there"
 	noFile    = "rules keep a file of this name from calls, and this is a FIFO, socket or device: what the user writes into it, its maker could read"
 	detour    = "rules keep what is in a directory of this name from calls, and this link leads elsewhere: what the user writes there, calls could read"
-	tooDeep   = "a rule is about this name, and it is below more than 256 directories: all would be examined for each"
 	tooMany   = "rules are about so many names that the others could not be kept from calls"
 )
 
 const often = 256
 
 // planted ends the running calls when a special file appeared, from which they could read at once,
-// or so many names, or such deep ones, that other calls could not start. The caller holds mu.
+// or so many names that other calls could not start. The caller holds mu.
 func (t *Tracker) planted(n *name, fresh bool) {
 	if n.way {
 		return
 	}
-	many, deep, brought, now := false, false, false, stateOf(n.path)
+	many, brought, now := false, false, stateOf(n.path)
 	for c := range t.active {
 		brought = brought || c.brought(n, now)
 		if fresh && c.made(n, now) {
-			many, deep = c.floods() || many, t.isDeep(n.path)
+			many = c.floods() || many
 		}
 	}
 	special := now.special && n.reads && !n.link
-	byCall := special && brought || deep
+	byCall := special && brought
 	if byCall || many && !t.fits() {
 		for c := range t.active {
 			c.violated()
@@ -49,21 +48,6 @@ func (c *Call) floods() bool {
 	return c.fresh >= Most && c.fresh%often == 0
 }
 
-// excess returns why a new name cannot stay; "" if it can. all: not all could be masked.
-func (t *Tracker) excess(path string, all bool) string {
-	switch {
-	case t.isDeep(path):
-		return tooDeep
-	case all:
-		return tooMany
-	}
-	return ""
-}
-
-func (t *Tracker) isDeep(path string) bool {
-	return strings.Count(path, "/")-strings.Count(t.root(path), "/") > Deepest
-}
-
 // fits reports whether everything with a rule could be masked. The caller holds mu.
 func (t *Tracker) fits() bool {
 	b := builder{t: t, by: t.anyone, all: true, hide: cut{}, fix: cut{}}
@@ -75,7 +59,7 @@ func (t *Tracker) fits() bool {
 }
 
 // plantedBy lists what a call left under names with rules that must not stay: hard links, special
-// files, links that lead elsewhere, too deep names, and everything new if not all could be masked. The caller holds
+// files, links that lead elsewhere, and everything new if not all could be masked. The caller holds
 // mu.
 func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 	all := c.fresh > 0 && !t.fits()
@@ -92,8 +76,8 @@ func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 			by, _ = t.anyone.BlocksBelow(n.path)
 		}
 		isNew := made && !n.way
-		if why == "" && isNew {
-			why = t.excess(n.path, all)
+		if why == "" && isNew && all {
+			why = tooMany
 		}
 		if why != "" {
 			list = append(list, protect.Removal{Path: n.path, Why: why, Rule: by, Still: func() bool { return stateOf(n.path).file == now.file }})

@@ -26,7 +26,7 @@ func TestALinkOnTheWayToWhatARuleIsAboutIsRemoved(t *testing.T) {
 		rule("exact", policy.Deny, nil, "${workspace}/conf/deep/key"), rule("named", policy.Deny, nil, "**/secrets/*.pem"), rule("dotenv", policy.Ask, nil, "**/.env"),
 	}}, "mine/deep/x", "old/deep/x", "swapped/deep/x", "file")
 	p.link("mine", "users/secrets")
-	c, err := p.Begin(p.policy, nil, true, func() {})
+	c, err := p.Begin(t.Context(), p.policy, nil, true, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestALinkOnTheWayToWhatARuleIsAboutIsRemoved(t *testing.T) {
 func TestALinkInThePlaceOfADirectoryOnTheWayIsRemoved(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, policy.File{Paths: []policy.Rule{rule("exact", policy.Deny, nil, "${workspace}/conf/deep/key")}}, "mine/x", "conf/deep/x")
-	c, err := p.Begin(p.policy, nil, true, func() {})
+	c, err := p.Begin(t.Context(), p.policy, nil, true, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,14 +117,16 @@ func TestACallMakesNothingThatWasThereBefore(t *testing.T) {
 			runtime.Gosched()
 		}
 		ended := false
-		c, err := p.Begin(p.policy, nil, true, func() { ended = true })
+		c, err := p.Begin(t.Context(), p.policy, nil, true, func() { ended = true })
 		do(err)
 		do(os.WriteFile(p.ws+"/made.key", []byte("x"), 0o600))
 		do(os.Mkdir(p.ws+"/new", 0o700))
 		do(os.WriteFile(p.ws+"/new/made.key", []byte("x"), 0o600))
 		do(os.Link(p.ws+"/public", p.ws+"/new/link.key"))
 		do(os.Rename(p.ws+"/m", p.ws+"/moved"))
-		p.Use(after)
+		if err := p.Use(t.Context(), after); err != nil {
+			t.Fatal(err)
+		}
 		_, removed := c.End()
 		var gone []string
 		for _, i := range removed {
@@ -134,7 +136,7 @@ func TestACallMakesNothingThatWasThereBefore(t *testing.T) {
 		if ended {
 			t.Errorf("%s ends the call", name)
 		}
-		set, err := p.Begin(after, nil, false, func() {})
+		set, err := p.Begin(t.Context(), after, nil, false, func() {})
 		do(err)
 		var got []string
 		for _, m := range set.Masks().Hidden {
@@ -164,7 +166,7 @@ func TestWhatIsMovedBelowRulesWithItsDirectoryDoesNotStay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first, err := p.Begin(p.policy, nil, true, func() {})
+	first, err := p.Begin(t.Context(), p.policy, nil, true, func() {})
 	do(err)
 	do(os.Mkdir(p.ws+"/stage", 0o700))
 	do(unix.Mkfifo(p.ws+"/stage/fifo", 0o600))
@@ -174,7 +176,7 @@ func TestWhatIsMovedBelowRulesWithItsDirectoryDoesNotStay(t *testing.T) {
 	for born := time.Now(); !nofollow.Stamp().After(born); {
 		runtime.Gosched()
 	}
-	second, err := p.Begin(p.policy, nil, true, func() {})
+	second, err := p.Begin(t.Context(), p.policy, nil, true, func() {})
 	do(err)
 	do(os.Rename(p.ws+"/stage", p.ws+"/secrets"))
 	do(os.Rename(p.ws+"/stage2", p.ws+"/conf"))
@@ -204,7 +206,7 @@ func TestWhatWasThereBeforeStaysWhenItsDirectoryIsMovedBelowRules(t *testing.T) 
 	daemon, watcher, err := masks.New(protect.Options{Roots: []string{p.ws}, Quarantine: filepath.Join(t.TempDir(), "q")}, p.policy)
 	do(err)
 	t.Cleanup(watcher.Close)
-	c, err := daemon.Begin(p.policy, nil, true, func() {})
+	c, err := daemon.Begin(t.Context(), p.policy, nil, true, func() {})
 	do(err)
 	do(os.Rename(p.ws+"/data", p.ws+"/secrets"))
 	if _, removed := c.End(); len(removed) > 0 {

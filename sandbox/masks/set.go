@@ -16,10 +16,6 @@ import (
 // Most bounds the masks of one call.
 const Most = 1024
 
-// Deepest is how many directories below its root a name with a rule may be that a call makes: all that
-// are above it are examined for each.
-const Deepest = 256
-
 // ErrTooMany is returned if there would be more.
 var ErrTooMany = errors.New("too many files are kept from calls by rules")
 

@@ -1,6 +1,7 @@
 package protect_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,14 @@ import (
 
 	"github.com/toold/toold/sandbox/protect"
 )
+
+func started(b *testing.B, w *protect.Watcher) *protect.Call {
+	c, err := w.Begin(context.Background(), nil, nil) // a cleanup ends some
+	if err != nil {
+		b.Fatal(err)
+	}
+	return c
+}
 
 // BenchmarkAWorkspaceOf10000Directories prints what the first look costs, and each
 // call after it.
@@ -39,16 +48,16 @@ func BenchmarkAWorkspaceOf10000Directories(b *testing.B) {
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
 			g := open()
-			g.Begin(nil, nil).End()
+			started(b, g).End()
 			g.Close()
 		}
 	})
 	b.Run("call", func(b *testing.B) {
 		g := open()
 		defer g.Close()
-		g.Begin(nil, nil).End() // waits for the first look
+		started(b, g).End() // waits for the first look
 		for b.Loop() {
-			g.Begin(nil, nil).End()
+			started(b, g).End()
 		}
 	})
 }
@@ -65,7 +74,7 @@ func BenchmarkTripwire(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer g.Close()
-	run := g.Begin(nil, nil)
+	run := started(b, g)
 	defer run.End()
 	path := filepath.Join(base, ".envrc")
 	var times []time.Duration
@@ -108,19 +117,19 @@ func BenchmarkCallsBesideRenames(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer w.Close()
-	w.Begin(nil, nil).End() // waits until all has been read
+	started(b, w).End() // waits until all has been read
 	measure := func(b *testing.B) {
 		var times []time.Duration
 		for b.Loop() {
 			begin := time.Now()
-			w.Begin(nil, nil).End()
+			started(b, w).End()
 			times = append(times, time.Since(begin))
 		}
 		slices.Sort(times)
 		b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
 		b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), "p99-µs")
 	}
-	busy := w.Begin(nil, nil)
+	busy := started(b, w)
 	defer busy.End()
 	b.Run("quiet", measure)
 	b.Run("renames", func(b *testing.B) {

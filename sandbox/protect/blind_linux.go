@@ -30,15 +30,18 @@ func (w *Watcher) Blind() (why string, unseen bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	unseen = len(w.tree.unseen) > 0 || w.late != nil
-	if !w.tree.short && !unseen {
-		return "", false
-	}
-	return blindness(len(w.tree.dark), unseen), unseen
+	unseen = w.tree.pending() || w.late != nil
+	return blindness(len(w.tree.dark), len(w.tree.deep), unseen), unseen
 }
 
-func blindness(dark int, unseen bool) string {
+func blindness(dark, deep int, unseen bool) string {
+	if deep > 0 {
+		below := fmt.Sprintf("%d directories of the workspace are below %d others, deeper than toold looks: what is in them under a protected name is neither protected nor removed, and no rule hides it from calls (move them up, or remove them)", deep, Deepest)
+		return strings.TrimPrefix(blindness(dark, 0, unseen)+". "+below, ". ")
+	}
 	switch {
+	case !unseen && dark == 0:
+		return ""
 	case unseen && dark == 0:
 		return "So much changed in the workspace at once that it is still being searched. What appeared under a protected name is removed as soon as it is found; until then do not trust it"
 	case unseen:
@@ -55,10 +58,10 @@ func Survey(o Options) (directories int, why string, unseen bool) {
 	for _, root := range o.Roots {
 		w.addRoot(root)
 	}
-	directories = len(w.tree.dark)
-	if dark := directories - o.watches(); dark > 0 {
-		unseen = dark > mostDark
-		why = blindness(dark, unseen)
+	for w.search(piece) {
 	}
-	return directories, why, unseen
+	directories = len(w.tree.dark)
+	dark := max(0, directories-o.watches())
+	unseen = dark > mostDark
+	return directories, blindness(dark, len(w.tree.deep), unseen), unseen
 }

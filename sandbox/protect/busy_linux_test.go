@@ -71,7 +71,7 @@ func TestADirectoryThatIsRenamedWithoutEndIsReadOnce(t *testing.T) {
 	if err := os.Symlink("mine", ws+"/link"); err != nil {
 		t.Fatal(err)
 	}
-	c := g.Begin(nil, nil)
+	c := started(t, g)
 	g.mu.Lock() // the events wait
 	before := latest(g)
 	for range 1001 {
@@ -95,7 +95,7 @@ func TestADirectoryThatIsMovedIntoANewOneStaysWatched(t *testing.T) {
 	t.Parallel()
 	g, ws := watchHooks(t)
 	put(t, ws+"/d/sub/file")
-	c := g.Begin(nil, nil)
+	c := started(t, g)
 	g.mu.Lock() // the new directory is met when the other is in it already
 	put(t, ws+"/new/file")
 	rename(t, ws+"/d", ws+"/new/d")
@@ -111,7 +111,7 @@ func TestADirectoryThatIsReplacedWhileEventsAreLostIsWatched(t *testing.T) {
 	g, ws := watchHooks(t)
 	put(t, ws+"/d/sub/file")
 	put(t, ws+"/p")
-	c := g.Begin(nil, nil)
+	c := started(t, g)
 	g.mu.Lock() // the queue runs over
 	for range queued(t)/4 + 1 {
 		rename(t, ws+"/p", ws+"/q")
@@ -150,7 +150,7 @@ func TestAFileThatWasSavedIsSeenBehindAFloodOfChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.Close)
-	defer g.Begin(nil, nil).End()
+	defer started(t, g).End()
 	g.mu.Lock() // the events wait
 	seen := sight.changed
 	for i := range min(queued(t)/2, 3*mostPending) {
@@ -158,7 +158,9 @@ func TestAFileThatWasSavedIsSeenBehindAFloodOfChanges(t *testing.T) {
 	}
 	rename(t, ws+"/sub/swap", sight.path)
 	g.mu.Unlock()
-	g.Sync()
+	if err := g.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if sight.changed == seen {
@@ -184,7 +186,7 @@ func TestWhatALinkLeadsToIsFoundWheneverItIsLookedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.Close)
-	c := g.Begin(nil, nil)
+	c := started(t, g)
 	g.mu.Lock() // the events wait
 	if err := os.Mkdir(ws+"/cfg", 0o755); err != nil {
 		t.Error(err)

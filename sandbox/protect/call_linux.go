@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"context"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -27,17 +28,18 @@ const mostPending = 2000
 // list, even an empty one, changes protected files only at or below these paths, of which
 // unprotected ones are ignored. violated is called, possibly often, when this call or a concurrent
 // one has created something that it must not: the call must be ended at once. It must not block;
-// nil = the call goes on.
-func (w *Watcher) Begin(granted []string, violated func()) *Call {
+// nil = the call goes on. Begin fails if ctx ends first.
+func (w *Watcher) Begin(ctx context.Context, granted []string, violated func()) (*Call, error) {
 	if violated == nil {
 		violated = func() {}
 	}
 	c := &Call{watcher: w, trusted: granted != nil, violated: violated, reach: reach{Since: nofollow.Stamp()}}
 	if w == nil {
-		return c
+		return c, nil
 	}
-	<-w.ready
-	w.mu.Lock()
+	if err := w.lock(ctx); err != nil {
+		return nil, err
+	}
 	defer w.mu.Unlock()
 	w.sync()
 	w.calls++
@@ -54,9 +56,12 @@ func (w *Watcher) Begin(granted []string, violated func()) *Call {
 			c.Covered[path] = true
 		}
 	}
+	for f := range w.tree.deep {
+		c.Covered[f.path()] = true
+	}
 	maps.Copy(c.Links, w.links)
 	w.active[c] = struct{}{}
-	return c
+	return c, nil
 }
 
 // Existing returns the protected paths that exist, canonical and sorted. The slice must not be
@@ -165,7 +170,7 @@ func (c *Call) End() []Incident {
 	list := w.due(c)
 	delete(w.active, c)
 	found := w.clean(list)
-	if searched && len(w.tree.unseen) == 0 {
+	if searched && !w.tree.pending() {
 		w.swept()
 	} else {
 		w.leave(c)

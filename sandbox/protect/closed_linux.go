@@ -25,7 +25,8 @@ func (w *Watcher) openClosed(c *Call) {
 	}
 }
 
-func (w *Watcher) opened(f *directory) {
+// opened opens a directory that calls may have closed, and reports whether it is where it was last seen.
+func (w *Watcher) opened(f *directory) bool {
 	dir, err := w.openDirectory(f)
 	if err == nil {
 		_, err = nofollow.Stat(dir, ".")
@@ -34,6 +35,7 @@ func (w *Watcher) opened(f *directory) {
 	if err == unix.EACCES {
 		f.openUp(time.Time{})
 	}
+	return err == nil
 }
 
 // openUp makes a directory and its ancestors accessible, from the top, if changed since then.

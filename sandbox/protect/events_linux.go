@@ -19,20 +19,27 @@ type event struct {
 	mixed bool // several events, not for one name alone
 }
 
-// pump handles events, about most, and reports whether none is left. The caller holds mu.
+// pump reads new directories and handles events, about most, and reports whether none is left. The
+// caller holds mu, which is released after each piece.
 func (w *Watcher) pump(most int) (drained bool) {
-	for !w.closed {
+	t := &w.tree
+	for ; !w.closed; w.yield() {
+		most -= min(len(t.todo), piece)
+		t.left = piece
+		w.scan(nil)
 		list := w.take()
-		if len(list) == 0 {
-			w.tree.drains++
-			w.settleTree()
-			w.behind = false
-			return true
-		}
 		for _, e := range list {
 			w.handle(e)
 		}
 		w.here.close()
+		if len(list) == 0 {
+			t.drains++
+			w.settleTree()
+		}
+		if len(list) == 0 && len(t.todo) == 0 {
+			w.behind = false
+			return true
+		}
 		if most -= len(list); most <= 0 {
 			return false
 		}
@@ -189,7 +196,13 @@ func (w *Watcher) at(f *directory) (int, error) {
 	if w.here.directory == f {
 		return w.here.fd, nil
 	}
-	fd, err := w.openDirectory(f)
+	parent := w.here
+	fd, err := w.openBy(f, func() (int, error) {
+		if f.parent != nil && f.parent == parent.directory {
+			return nofollow.OpenAt(parent.fd, f.name, unix.O_PATH|unix.O_DIRECTORY)
+		}
+		return nofollow.Open(f.path(), unix.O_PATH|unix.O_DIRECTORY)
+	})
 	if err != nil {
 		return -1, err
 	}
@@ -329,7 +342,7 @@ func (w *Watcher) settleTree() {
 			w.scan(w.read(f))
 		}
 	}
-	if w.tree.full && len(w.tree.unseen) > 0 {
+	if w.tree.full && len(w.tree.unseen) > 0 || len(w.tree.todo) > 0 {
 		return // it may be in a directory that is still to be read
 	}
 	for f := range w.tree.lost {

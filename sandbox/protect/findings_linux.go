@@ -20,6 +20,7 @@ type finding struct {
 	by   map[*Call]bool // running calls that may have made it
 	wait bool           // for all of them
 	late bool           // or by a call that ended before
+	stays bool          // it is not removed
 }
 
 // mostFindings bounds the findings. A call that makes more is ended.
@@ -55,6 +56,42 @@ func (w *Watcher) suspects(f *directory, path string) (by map[*Call]bool, own, l
 	return by, own, late
 }
 
+const (
+	deeper    = "it is below 256 other directories, and toold looks no deeper for protected names"
+	shallower = "Let the command make fewer directories below each other"
+)
+
+// tooDeep records a directory that is not read, and ends the calls that have made it, or moved it
+// there.
+func (w *Watcher) tooDeep(f *directory) {
+	if _, known := w.tree.deep[f]; known {
+		return
+	}
+	w.tree.deep[f] = struct{}{}
+	path := f.path()
+	by, _, late := w.suspects(f.parent, path)
+	if by == nil {
+		return
+	}
+	in, err := nofollow.Lstat(path)
+	made := late && w.late.made(path)
+	for c := range by {
+		made = made || err == nil && !in.Born.IsZero() && c.makes(f.seen, in.Born)
+	}
+	w.find(&finding{Incident: Incident{Path: path, Why: deeper, Instead: shallower}, entry: entry{f.parent, f.name}, by: by, wait: true, late: late, stays: !made})
+	w.end(by)
+}
+
+// end ends calls.
+func (w *Watcher) end(by map[*Call]bool) {
+	if w.options.Report {
+		return
+	}
+	for c := range by {
+		c.violated()
+	}
+}
+
 // uncover records that a covered path was replaced: its mount is gone with it.
 func (w *Watcher) uncover(path string) {
 	for c := range w.active {
@@ -79,10 +116,8 @@ func (w *Watcher) accuse(f *directory, name, why string, strict bool) {
 		return
 	}
 	w.find(&finding{Incident: Incident{Path: path, Why: why}, entry: entry{f, name}, by: by, wait: !own, late: late})
-	if !own && !w.options.Report {
-		for c := range by {
-			c.violated()
-		}
+	if !own {
+		w.end(by)
 	}
 }
 
@@ -205,7 +240,7 @@ func (w *Watcher) remove(n *finding, batch *quarantine.Batch) bool {
 	if n.directory.kind == unfinished && w.content(n.directory, n.name, true) == "" {
 		return false // the operation has ended
 	}
-	if w.options.Report {
+	if w.options.Report || n.stays {
 		return true
 	}
 	dir, err := w.openDirectory(n.directory)
@@ -248,10 +283,14 @@ func (w *Watcher) Remove(found []Removal) (list []Incident) {
 
 // openDirectory opens a directory, if it is where it was last seen.
 func (w *Watcher) openDirectory(f *directory) (int, error) {
+	return w.openBy(f, func() (int, error) { return nofollow.Open(f.path(), unix.O_PATH|unix.O_DIRECTORY) })
+}
+
+func (w *Watcher) openBy(f *directory, open func() (int, error)) (int, error) {
 	if f.lost || f.kind == forgotten {
 		return -1, unix.ENOENT
 	}
-	fd, err := nofollow.Open(f.path(), unix.O_PATH|unix.O_DIRECTORY)
+	fd, err := open()
 	if err != nil {
 		return -1, err
 	}

@@ -62,7 +62,7 @@ const piece = 500
 // sweep searches what calls have left unseen.
 func (w *Watcher) sweep() {
 	w.mu.Lock()
-	for again := true; again; again = !w.closed && len(w.tree.unseen) > 0 {
+	for again := true; again; again = !w.closed && w.tree.pending() {
 		for !w.closed && w.search(piece) {
 			w.yield()
 		}
@@ -84,7 +84,9 @@ func (w *Watcher) yield() {
 // search reads at most most of the pending directories, and reports whether some are left.
 func (w *Watcher) search(most int) (more bool) {
 	t := &w.tree
-	for ; len(t.unseen) > 0 && most > 0; most-- {
+	t.left = most
+	w.scan(nil)
+	for ; len(t.unseen) > 0 && t.left > 0; t.left-- {
 		f := t.unseen[0]
 		found := w.read(f)
 		t.unseen = append(t.unseen[1:], found...)
@@ -96,7 +98,7 @@ func (w *Watcher) search(most int) (more bool) {
 	if len(t.unseen) == 0 {
 		w.settleTree()
 	}
-	if len(t.unseen) > 0 {
+	if t.pending() {
 		return true
 	}
 	t.unseen, t.full, t.short = nil, false, t.short && len(t.dark) > 0
@@ -104,13 +106,13 @@ func (w *Watcher) search(most int) (more bool) {
 }
 
 func (w *Watcher) swept() {
-	if len(w.tree.unseen) > 0 {
+	if w.tree.pending() {
 		return
 	}
 	if w.late != nil {
 		w.judgeContents(w.alone(nil))
 		w.found = append(w.found, w.clean(w.due(nil))...)
-		if len(w.tree.unseen) > 0 {
+		if w.tree.pending() {
 			return
 		}
 		w.late = nil

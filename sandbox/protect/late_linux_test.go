@@ -31,6 +31,16 @@ func scarce(t *testing.T, dir string, held bool) *Watcher {
 	return g
 }
 
+// started begins a call.
+func started(t *testing.T, g *Watcher) *Call {
+	t.Helper()
+	c, err := g.Begin(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // put makes a file and the directories above it.
 func put(t *testing.T, path string) {
 	t.Helper()
@@ -46,7 +56,7 @@ func put(t *testing.T, path string) {
 // returns what was found at its end.
 func attack(t *testing.T, g *Watcher, ws string) []Incident {
 	t.Helper()
-	c := g.Begin(nil, nil)
+	c := started(t, g)
 	put(t, ws+"/a/b/c/.git/hooks/post-checkout")
 	put(t, ws+"/old/.envrc")
 	return c.End()
@@ -126,7 +136,7 @@ func TestWhatACallLeavesUnseenIsFoundWhenNoneRuns(t *testing.T) {
 	if blind, unseen := g.Blind(); unseen || !strings.Contains(blind, "searched at the end") {
 		t.Errorf("Blind still says %q", blind)
 	}
-	if got := paths(g.Begin(nil, nil).End(), ws); got != "a/b/c/.git/hooks/post-checkout old/.envrc" && got != "old/.envrc a/b/c/.git/hooks/post-checkout" {
+	if got := paths(started(t, g).End(), ws); got != "a/b/c/.git/hooks/post-checkout old/.envrc" && got != "old/.envrc a/b/c/.git/hooks/post-checkout" {
 		t.Errorf("the next call reports %q", got)
 	}
 }
@@ -139,12 +149,12 @@ func TestWhatIsNotWatchedAndWasThereStays(t *testing.T) {
 	g.mu.Lock()
 	g.looks = mostDark
 	g.mu.Unlock()
-	c := g.Begin(nil, nil)
+	c := started(t, g)
 	put(t, ws+"/mine/file")
 	if got := paths(c.End(), ws); got != "" {
 		t.Errorf("it was taken away: %s", got)
 	}
-	c = g.Begin(nil, nil)
+	c = started(t, g)
 	if err := os.Remove(ws + "/mine/.envrc"); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +193,7 @@ func TestTheNextWatcherFindsWhatWasLeft(t *testing.T) {
 	g.mu.Lock()
 	g.looks = mostDark
 	g.mu.Unlock()
-	got := paths(g.Begin(nil, nil).End(), ws)
+	got := paths(started(t, g).End(), ws)
 	if diff := cmp.Diff(kept, below(t, ws)); diff != "" {
 		t.Errorf("(-want +got)\n%s\ntold: %s", diff, got)
 	}

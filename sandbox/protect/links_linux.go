@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,9 +17,9 @@ import (
 const mostLinks = 40
 
 // real resolves a protected path in a root, "" if outside, and records what a call could change
-// to redirect it: links, and missing components. named: path is watched.
-func (w *Watcher) real(path string, named bool) string {
-	at, ahead := "/", parts(path)
+// to redirect it: links, and missing components. It is below known, which has neither. named: path is watched.
+func (w *Watcher) real(known, path string, named bool) string {
+	at, ahead := cmp.Or(known, "/"), parts(path[len(known):])
 	for links := 0; len(ahead) > 0; {
 		next := filepath.Join(at, ahead[0])
 		in, err := w.lstat(next)

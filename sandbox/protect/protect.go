@@ -34,6 +34,10 @@ type Options struct {
 	Sight Sight
 }
 
+// Deepest is how many directories may be below each other in a root: each costs what all above it cost.
+// A call that makes more is ended, and what is below more is not looked at.
+const Deepest = 256
+
 // A Sight receives the contents of the roots. Its methods are called one at a time, with the
 // Watcher locked: they must not call it.
 type Sight interface {
@@ -63,6 +67,8 @@ type Incident struct {
 	Own bool
 	// Rule is the policy rule for which it was removed; "" = its name is protected.
 	Rule string
+	// Instead says what to do; "" = what holds for every protected name.
+	Instead string
 }
 
 // A Removal is something for Watcher.Remove.

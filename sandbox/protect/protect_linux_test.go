@@ -57,11 +57,19 @@ type run struct {
 	violated chan struct{}
 }
 
-func (p project) Begin(granted []string) run { return begin(p.Watcher, granted) }
+func (p project) Begin(granted []string) run {
+	p.t.Helper()
+	return begin(p.t, p.Watcher, granted)
+}
 
-func begin(w *protect.Watcher, granted []string) run {
+func begin(t *testing.T, w *protect.Watcher, granted []string) run {
+	t.Helper()
 	violated := make(chan struct{})
-	return run{w.Begin(granted, sync.OnceFunc(func() { close(violated) })), violated}
+	c, err := w.Begin(t.Context(), granted, sync.OnceFunc(func() { close(violated) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run{c, violated}
 }
 
 // sh runs a script in the workspace.

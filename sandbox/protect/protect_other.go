@@ -2,6 +2,8 @@
 
 package protect
 
+import "context"
+
 // A Watcher does nothing here, where no calls run.
 type Watcher struct{ options Options }
 
@@ -12,7 +14,7 @@ func New(o Options) (*Watcher, error) { return &Watcher{o}, nil }
 func (w *Watcher) Beside(string, Sight) (*Watcher, error) { return nil, nil }
 
 // Sync does nothing.
-func (w *Watcher) Sync() {}
+func (w *Watcher) Sync(context.Context) error { return nil }
 
 // Remove does nothing.
 func (w *Watcher) Remove([]Removal) []Incident { return nil }
@@ -44,7 +46,7 @@ func Survey(Options) (directories int, why string, unseen bool) { return 0, "", 
 type Call struct{}
 
 // Begin does nothing.
-func (w *Watcher) Begin([]string, func()) *Call { return &Call{} }
+func (w *Watcher) Begin(context.Context, []string, func()) (*Call, error) { return &Call{}, nil }
 
 // Existing returns nil.
 func (c *Call) Existing() []string { return nil }

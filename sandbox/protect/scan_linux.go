@@ -20,21 +20,28 @@ const (
 func (w *Watcher) addRoot(path string) {
 	f := &directory{name: path, wd: -1, root: true}
 	w.tree.roots = append(w.tree.roots, f)
-	w.scan([]*directory{f})
+	w.tree.todo = append(w.tree.todo, f)
 }
 
-// scan reads directories and all that is new below them, outermost first.
+// scan reads new directories and all that is new below them, outermost first. What would take long
+// is left to pump.
 func (w *Watcher) scan(next []*directory) {
-	for len(next) > 0 {
-		f := next[0]
-		next = append(next[1:], w.read(f)...)
+	t := &w.tree
+	t.todo = append(t.todo, next...)
+	for ; len(t.todo) > 0 && t.left > 0; t.left-- {
+		f := t.todo[0]
+		t.todo = append(t.todo[1:], w.read(f)...)
 	}
 	w.here.close()
 }
 
 // read watches a directory, then checks its entries, and returns its new subdirectories.
 func (w *Watcher) read(f *directory) []*directory {
-	if f.kind == forgotten {
+	if w.closed || f.kind == forgotten {
+		return nil
+	}
+	if f.depth() > Deepest {
+		w.tooDeep(f)
 		return nil
 	}
 	dir, in, err := w.openDir(f)
@@ -256,7 +263,7 @@ func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 // keeps reports whether a known directory means the same under a name in parent.
 func (w *Watcher) keeps(f, parent *directory, name, path string) bool {
 	library := parent.library || slices.Contains(dependencies, name)
-	if f.unread || f.library != library || f.kind != parent.kindBelow(name) {
+	if parent.depth()+1+f.height > Deepest || f.unread || f.library != library || f.kind != parent.kindBelow(name) {
 		return false
 	}
 	if w.names.nested[f.name] != nil || w.names.nested[name] != nil || w.linksBelow(path) {
@@ -288,7 +295,7 @@ func (w *Watcher) drop(f *directory) {
 			w.existing = nil
 		}
 		w.forgetID(f)
-		for _, set := range []map[*directory]struct{}{w.tree.dark, w.tree.closed, w.tree.again, w.tree.lost} {
+		for _, set := range []map[*directory]struct{}{w.tree.dark, w.tree.closed, w.tree.again, w.tree.lost, w.tree.deep} {
 			delete(set, f)
 		}
 		f.kind = forgotten

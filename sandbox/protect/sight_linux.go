@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"time"
@@ -11,19 +12,24 @@ import (
 )
 
 // Sync handles all pending events, whose number the kernel bounds, once the roots have been
-// read.
-func (w *Watcher) Sync() {
+// read. It fails if ctx ends before it can begin.
+func (w *Watcher) Sync(ctx context.Context) error {
 	if w == nil {
-		return
+		return nil
 	}
-	<-w.ready
-	w.mu.Lock()
+	if err := w.lock(ctx); err != nil {
+		return err
+	}
 	defer w.mu.Unlock()
-	for end := w.taken + w.waiting(); w.taken < end && !w.closed; w.yield() {
-		w.pump(1)
+	for end, left := w.taken+w.waiting(), w.looks; w.taken < end || len(w.tree.todo) > 0 && left > 0; w.yield() {
+		left -= min(left, len(w.tree.todo))
+		if w.closed || w.pump(1) {
+			break
+		}
 	}
 	w.settleTree()
 	w.searchLost()
+	return nil
 }
 
 func (w *Watcher) waiting() uint64 {
@@ -45,6 +51,9 @@ func (w *Watcher) sync() {
 	}
 	if !w.pump(most) {
 		w.behind = true
+	}
+	for _, f := range w.tree.todo {
+		f.unread = true // a call begins
 	}
 	w.searchLost()
 }

@@ -68,7 +68,7 @@ func TestNothingOfACallStaysHoweverItsEventsAreRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(g.Close)
-			c := g.Begin(nil, nil)
+			c := started(t, g)
 			for range 1 + r.IntN(8) {
 				g.mu.Lock() // the events wait
 				for range r.IntN(20) {

@@ -68,6 +68,7 @@ type directory struct {
 	name     string // of a root: its path
 	parent   *directory
 	children map[string]*directory
+	height   int // at most so many directories are below each other in it
 	kind     kind
 	root     bool
 	bare     bool // it is a git directory itself
@@ -133,6 +134,9 @@ type tree struct {
 	closed  map[*directory]struct{} // not readable
 	again   map[*directory]struct{} // could not be opened: to be read again
 	lost    map[*directory]struct{} // see directory.lost
+	deep    map[*directory]struct{} // below Deepest others: neither watched nor read
+	todo    []*directory            // new ones to read, outermost first
+	left    int                     // how many of them to read before mu is released
 	unseen  []*directory            // to be read before it is known what calls have left
 	full    bool                    // and all directories below them
 	drains  uint64                  // how often the queue was empty, or overflowed
@@ -151,11 +155,14 @@ const mostFormer = 1 << 16
 func newTree(most int) tree {
 	return tree{
 		drains: 1, gap: 1, byID: map[nofollow.ID]*directory{}, watch: map[int32]*directory{}, most: most, holders: map[*directory]struct{}{},
-		dark: map[*directory]struct{}{}, closed: map[*directory]struct{}{}, again: map[*directory]struct{}{}, lost: map[*directory]struct{}{}, former: map[string]former{},
+		dark: map[*directory]struct{}{}, closed: map[*directory]struct{}{}, again: map[*directory]struct{}{}, lost: map[*directory]struct{}{}, deep: map[*directory]struct{}{}, former: map[string]former{},
 	}
 }
 
 func (f *directory) is(in nofollow.Info) bool { return f.id == in.ID && f.born.Equal(in.Born) }
+
+// pending reports whether there are directories to be read.
+func (t *tree) pending() bool { return len(t.unseen)+len(t.todo) > 0 }
 
 // retry has a directory, if any, read again when the queue is empty.
 func (t *tree) retry(f *directory) {
@@ -181,6 +188,17 @@ func (f *directory) put(sub *directory) {
 		f.children = map[string]*directory{}
 	}
 	f.children[sub.name] = sub
+	for high := sub.height + 1; f != nil && f.height < high; f, high = f.parent, high+1 {
+		f.height = high
+	}
+}
+
+// depth returns how many directories a directory is below its root.
+func (f *directory) depth() (n int) {
+	for ; f.parent != nil; f = f.parent {
+		n++
+	}
+	return n
 }
 
 func (f *directory) detach() {

@@ -83,7 +83,7 @@ func TestADirectoryThatIsRenamedStaysWatched(t *testing.T) {
 				for _, path := range strings.Fields("d x y p p/s p/w flood flood/a") {
 					do(t, g, ws, "mkdir "+path)
 				}
-				c := g.Begin(nil, nil)
+				c := started(t, g)
 				g.mu.Lock() // the events wait
 				for step := range strings.SplitSeq(steps, ";") {
 					do(t, g, ws, strings.TrimSpace(step))

@@ -192,7 +192,7 @@ func TestReportEndsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	c := begin(w, nil)
+	c := begin(t, w, nil)
 	if err := os.WriteFile(base+"/.envrc", []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}

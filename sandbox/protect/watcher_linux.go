@@ -1,7 +1,10 @@
 package protect
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,7 +94,12 @@ func (w *Watcher) run() {
 	for _, root := range w.options.Roots {
 		w.addRoot(root)
 	}
-	w.swept()
+	for !w.closed && w.search(piece) {
+		w.yield()
+	}
+	if !w.closed {
+		w.swept()
+	}
 	w.mu.Unlock()
 	close(w.ready)
 	w.notify()
@@ -101,9 +109,7 @@ func (w *Watcher) run() {
 	}
 	_ = raw.Read(func(uintptr) bool {
 		w.mu.Lock()
-		for !w.closed && !w.pump(1) {
-			w.yield()
-		}
+		w.pump(math.MaxInt)
 		done := w.closed
 		w.mu.Unlock()
 		if !done {
@@ -111,6 +117,27 @@ func (w *Watcher) run() {
 		}
 		return done
 	})
+}
+
+// lock locks mu once the roots have been read, unless ctx ends first.
+func (w *Watcher) lock(ctx context.Context) error {
+	locked := make(chan struct{})
+	// Ends when mu is free.
+	w.work.Go(func() {
+		<-w.ready
+		w.mu.Lock()
+		select {
+		case locked <- struct{}{}:
+		case <-ctx.Done():
+			w.mu.Unlock()
+		}
+	})
+	select {
+	case <-locked:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the workspace was still being searched for protected names: %w; make the call again", context.Cause(ctx))
+	}
 }
 
 // Close stops watching and waits for the end. Running calls go on unwatched.
@@ -143,6 +170,7 @@ func (w *Watcher) notify() {
 	if f == nil {
 		return
 	}
+	<-w.ready
 	w.mu.Lock()
 	now := w.look()
 	changed := !w.closed && (w.followed == nil || !slices.Equal(now, w.followed))
@@ -164,6 +192,7 @@ func (w *Watcher) Name(path string) string {
 	if name := w.options.name(path); name != "" {
 		return name
 	}
+	<-w.ready
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ledTo(path)
@@ -177,16 +206,18 @@ func (w *Watcher) look() []string {
 	list := []string{}
 	w.links = map[string]link{}
 	for f := range w.tree.holders {
-		if f.lost {
+		if f.lost || len(w.options.Names) == 0 {
 			continue
 		}
-		w.opened(f)
-		dir := f.path()
+		dir, known := f.path(), ""
+		if w.opened(f) {
+			known = dir // no part of it is a link
+		}
 		for _, name := range w.wanted(f, dir) {
-			list = append(list, w.real(filepath.Join(dir, name), true))
+			list = append(list, w.real(known, filepath.Join(dir, name), true))
 		}
 		for _, path := range w.elsewhere(f, dir) {
-			list = append(list, w.real(path, false))
+			list = append(list, w.real("", path, false))
 		}
 	}
 	for c := range w.active { // what calls created there is still to be checked

@@ -123,7 +123,8 @@ func refusedHost(h egress.Refusal) sandbox.Denial {
 func appeared(i protect.Incident) sandbox.Denial {
 	hint := fmt.Sprintf("%s (rule %s); %s", i.Why, i.Rule, became(i))
 	if i.Rule == "" {
-		hint = fmt.Sprintf("it appeared while this call ran, and %s; %s. Commands may not create it (sandbox.protect in the configuration); avoid it, or use write_file, which asks the user", i.Why, became(i))
+		instead := cmp.Or(i.Instead, "Commands may not create it (sandbox.protect in the configuration); avoid it, or use write_file, which asks the user")
+		hint = fmt.Sprintf("it appeared while this call ran, and %s; %s. %s", i.Why, became(i), instead)
 	}
 	return sandbox.Denial{Kind: sandbox.DeniedProtected, Op: "make", Target: i.Path, Exact: true, Setting: cmp.Or(i.Rule, "sandbox.protect"), Hint: hint}
 }

@@ -45,7 +45,7 @@ func (v *invocation) Text() string { return display.Visible(v.script) }
 func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) {
 	defer v.pinned.Close() // allowed on nil
 	if !v.prepared {
-		v.Prepare(io)
+		v.Prepare(ctx, io)
 	}
 	if v.failure != nil {
 		return v.failed(tools.Result{Terminal: v.terminal.String()}, v.failure)
@@ -116,7 +116,7 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 		r.Text = "Command was stopped: " + waitedFor(exit.Waiting) + ", and it gets no input. Use the program's non-interactive form, supply the input in the script, or call again with \"stdin\": \"open\" and send the input."
 	case exit.Reason == executor.Aborted:
 		r.IsError, r.Failure = true, tools.ProtectedPath
-		r.Text = "Command was stopped, since a protected or masked file was created or replaced."
+		r.Text = "Command was stopped, since something was created or replaced that is protected or masked, or cannot be."
 	case exit.Limit == "memory":
 		r.IsError = true
 		r.Text = fmt.Sprintf("Command was killed: it exceeded its memory limit. Exit code: %d", exit.Code)

@@ -23,11 +23,13 @@ type preparation struct {
 	reservation *executor.Reservation
 }
 
-func (v *invocation) Prepare(io tools.IO) {
+func (v *invocation) Prepare(ctx context.Context, io tools.IO) {
+	ctx, cancel := context.WithTimeout(ctx, v.timeout)
+	defer cancel()
 	o := v.tool.options
 	v.prepared = true
 	v.profile = io.Escalation.Escalate(o.Profile.AtMost(io.Profile).Within(io.Limit))
-	if v.watched, v.failure = o.watch(&v.profile, io, !v.background); v.failure != nil {
+	if v.watched, v.failure = o.watch(ctx, &v.profile, io, !v.background); v.failure != nil {
 		return
 	}
 	v.profile = v.profile.Within(sandbox.Limit{ReadOnly: io.Limit.ReadOnly}) // which watch has replaced
@@ -91,7 +93,7 @@ type watch struct {
 }
 
 // watch sets what the profile protects and masks. On an error the call must not run.
-func (o Options) watch(p *sandbox.Profile, io tools.IO, makes bool) (w watch, err error) {
+func (o Options) watch(ctx context.Context, p *sandbox.Profile, io tools.IO, makes bool) (w watch, err error) {
 	defer func() {
 		if err != nil {
 			w.end()
@@ -111,7 +113,10 @@ func (o Options) watch(p *sandbox.Profile, io tools.IO, makes bool) (w watch, er
 	if o.protects(*p) {
 		w.existing = []string{}
 		for _, watcher := range []*protect.Watcher{o.Protect, w.beside} {
-			c := watcher.Begin(nil, end) // no exceptions: a script may do more than it shows
+			c, err := watcher.Begin(ctx, nil, end) // no exceptions: a script may do more than it shows
+			if err != nil {
+				return w, fmt.Errorf("%w: %w", sandbox.ErrUnavailable, err)
+			}
 			w.protected, w.existing = append(w.protected, c), append(w.existing, c.Existing()...)
 		}
 	}
@@ -121,7 +126,7 @@ func (o Options) watch(p *sandbox.Profile, io tools.IO, makes bool) (w watch, er
 	}
 	p.Masks = nil
 	for _, t := range []*masks.Tracker{o.Masks, tracker} {
-		c, err := t.Begin(io.Policy, io.Opened, makes, end)
+		c, err := t.Begin(ctx, io.Policy, io.Opened, makes, end)
 		if err != nil {
 			return w, fmt.Errorf("%w: %w", sandbox.ErrUnavailable, err)
 		}

@@ -208,7 +208,7 @@ func (c *change) describe(result *tools.Result, states []state) {
 
 // carryOut makes the change in the view of programs. It returns the states closed.
 func (c *change) carryOut(ctx context.Context, io tools.IO) (states []state, err error) {
-	if c.o, err = c.o.masked(io); err != nil {
+	if c.o, err = c.o.masked(ctx, io); err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {
@@ -218,7 +218,10 @@ func (c *change) carryOut(ctx context.Context, io tools.IO) (states []state, err
 		return nil, err
 	}
 	// Protection must not undo what a person approved.
-	watch := c.o.Protect.Begin(append([]string{}, io.Approved...), nil)
+	watch, err := c.o.Protect.Begin(ctx, append([]string{}, io.Approved...), nil)
+	if err != nil {
+		return nil, err
+	}
 	defer watch.End()
 	release, err := c.acquire(ctx)
 	if err != nil {

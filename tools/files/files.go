@@ -102,10 +102,10 @@ func (o Options) location(args json.RawMessage) string {
 }
 
 // masked returns the options of a call, with the masks of its policy and the limit of its client.
-func (o Options) masked(io tools.IO) (Options, error) {
+func (o Options) masked(ctx context.Context, io tools.IO) (Options, error) {
 	var err error
 	o.limit = io.Limit
-	o.Profile.Masks, err = o.Masks.Set(io.Policy, io.Opened)
+	o.Profile.Masks, err = o.Masks.Set(ctx, io.Policy, io.Opened)
 	return o, err
 }
 

@@ -101,7 +101,7 @@ func (s search) Text() string { return display.Visible(s.text + s.root.name()) }
 
 func (s search) Execute(ctx context.Context, io tools.IO) tools.Result {
 	var err error
-	if s.o, err = s.o.masked(io); err == nil {
+	if s.o, err = s.o.masked(ctx, io); err == nil {
 		err = s.root.astray
 	}
 	w := &walk{o: s.o, io: io, root: s.root, want: s.names, most: mostEntries}

@@ -81,7 +81,7 @@ func (v look) Text() string {
 
 func (v look) Execute(ctx context.Context, io tools.IO) tools.Result {
 	var err error
-	if v.o, err = v.o.masked(io); err != nil {
+	if v.o, err = v.o.masked(ctx, io); err != nil {
 		return failed(ctx, err)
 	}
 	s, held, err := v.sight(ctx)

@@ -82,7 +82,7 @@ func (r read) Execute(ctx context.Context, io tools.IO) tools.Result {
 	var e excerpt
 	var held sandbox.Report
 	var err error
-	if r.o, err = r.o.masked(io); err == nil {
+	if r.o, err = r.o.masked(ctx, io); err == nil {
 		e, held, err = r.content(ctx, io)
 	}
 	if err == nil {
