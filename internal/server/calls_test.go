@@ -52,7 +52,7 @@ func (s *shout) Effects() []policy.Effect { return []policy.Effect{s.does} }
 func (s *shout) Text() string             { return "shout" }
 
 func (s *shout) Prepare(context.Context, tools.IO) {}
-func (s *shout) Drop()            {}
+func (s *shout) Drop()                             {}
 
 func (s *shout) Execute(ctx context.Context, io tools.IO) tools.Result {
 	if err := io.Starting("1 1 x"); err != nil {

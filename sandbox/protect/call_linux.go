@@ -18,6 +18,9 @@ type Call struct {
 	trusted  bool
 	violated func()
 	own      []string // protected names in projects that it may have made
+	room     int      // how many it may make there
+	fresh    int      // how many it has made, at most
+	crowded  bool     // those were too many
 	reach
 }
 
@@ -56,6 +59,7 @@ func (w *Watcher) Begin(ctx context.Context, granted []string, violated func()) 
 			c.Covered[path] = true
 		}
 	}
+	c.room = max(0, min(mostLeft, mostKept-len(w.look())))
 	for f := range w.tree.deep {
 		c.Covered[f.path()] = true
 	}

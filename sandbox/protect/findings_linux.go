@@ -17,10 +17,10 @@ import (
 type finding struct {
 	Incident
 	entry
-	by   map[*Call]bool // running calls that may have made it
-	wait bool           // for all of them
-	late bool           // or by a call that ended before
-	stays bool          // it is not removed
+	by    map[*Call]bool // running calls that may have made it
+	wait  bool           // for all of them
+	late  bool           // or by a call that ended before
+	stays bool           // it is not removed
 }
 
 // mostFindings bounds the findings. A call that makes more is ended.
@@ -56,10 +56,7 @@ func (w *Watcher) suspects(f *directory, path string) (by map[*Call]bool, own, l
 	return by, own, late
 }
 
-const (
-	deeper    = "it is below 256 other directories, and toold looks no deeper for protected names"
-	shallower = "Let the command make fewer directories below each other"
-)
+const deeper = "it is below 256 other directories, and toold looks no deeper for protected names"
 
 // tooDeep records a directory that is not read, and ends the calls that have made it, or moved it
 // there.
@@ -78,7 +75,7 @@ func (w *Watcher) tooDeep(f *directory) {
 	for c := range by {
 		made = made || err == nil && !in.Born.IsZero() && c.makes(f.seen, in.Born)
 	}
-	w.find(&finding{Incident: Incident{Path: path, Why: deeper, Instead: shallower}, entry: entry{f.parent, f.name}, by: by, wait: true, late: late, stays: !made})
+	w.find(&finding{Incident: Incident{Path: path, Why: deeper, Instead: instead(deeper)}, entry: entry{f.parent, f.name}, by: by, wait: true, late: late, stays: !made})
 	w.end(by)
 }
 
@@ -115,7 +112,7 @@ func (w *Watcher) accuse(f *directory, name, why string, strict bool) {
 		}
 		return
 	}
-	w.find(&finding{Incident: Incident{Path: path, Why: why}, entry: entry{f, name}, by: by, wait: !own, late: late})
+	w.find(&finding{Incident: Incident{Path: path, Why: why, Instead: instead(why)}, entry: entry{f, name}, by: by, wait: !own, late: late})
 	if !own {
 		w.end(by)
 	}
@@ -127,7 +124,7 @@ func (w *Watcher) find(n *finding) {
 		maps.Copy(old.by, n.by)
 		return
 	}
-	if len(w.findings) < mostFindings {
+	if len(w.findings) < mostFindings || n.Why == crowded { // these are not found again
 		w.findings[n.entry] = n
 		return
 	}

@@ -87,18 +87,22 @@ func (w *Watcher) counts(f *directory, name string) bool {
 // since no other program has opened it yet. Every Mercurial command reads hgrc, so its content is
 // checked.
 func (w *Watcher) judgeName(f *directory, name string) {
-	if !f.held[name] {
+	fresh := !f.held[name]
+	if fresh {
 		if f.held == nil {
 			f.held = map[string]bool{}
 		}
 		f.held[name] = true
 		w.hold(f)
 	}
-	if f.name == ".hg" && name == "hgrc" {
+	switch {
+	case fresh && w.crowds(f, 1):
+		w.accuse(f, name, crowded, true)
+	case f.name == ".hg" && name == "hgrc":
 		w.prove(f, name)
-		return
+	default:
+		w.accuse(f, name, obeyed, false)
 	}
-	w.accuse(f, name, obeyed, false)
 }
 
 // prove has a file's content checked when a call ends, and at once if no call made the
@@ -152,11 +156,19 @@ func bareName(name string) bool {
 	return false
 }
 
+// crowdGit counts a new git directory.
+func (w *Watcher) crowdGit(f *directory) {
+	if f.isGit() && f.parent != nil && w.crowds(f, gitPaths) {
+		w.accuse(f.parent, f.name, crowded, true)
+	}
+}
+
 // becomeBare treats a project directory as a git directory from now on, and forgets its
 // subdirectories, so that they are read again.
 func (w *Watcher) becomeBare(f *directory) {
 	f.bare = true
 	w.hold(f)
+	w.crowdGit(f)
 	w.watchMore(f)
 	for name, sub := range f.children {
 		if f.kindBelow(name) != plain {

@@ -14,6 +14,8 @@ import (
 type unswept struct {
 	Until time.Time // when the last of them ended: later files are not theirs
 	Reach reach     // since the first of them began
+
+	Crowded bool // one has made too many protected names
 }
 
 func (u *unswept) blames(path string) bool {
@@ -43,9 +45,9 @@ func timesOf(path string) (changed, born time.Time, ok bool) {
 }
 
 func (w *Watcher) leave(c *Call) {
-	u := &unswept{time.Now(), c.reach}
+	u := &unswept{Until: time.Now(), Reach: c.reach, Crowded: c.crowded}
 	if old := w.late; old != nil {
-		u.Reach = old.Reach.join(c.reach)
+		u.Reach, u.Crowded = old.Reach.join(c.reach), u.Crowded || old.Crowded
 	}
 	w.late = u
 	w.options.Note("unseen").Store(u)

@@ -63,6 +63,7 @@ func (w *Watcher) read(f *directory) []*directory {
 			return w.attach(was, f.parent, f.name)
 		}
 		w.know(f, in)
+		w.crowdGit(f)
 	}
 	w.addWatch(f, dir)
 	entries, err := dir.ReadDir(-1) // a partial list counts

@@ -1,0 +1,61 @@
+package protect
+
+import "fmt"
+
+// Each protected path takes some three mounts in every later call, and the kernel allows 100 000
+// (fs.mount-max): with more, no command would start.
+const (
+	mostLeft = 1024    // protected paths that a call may leave in directories that it made
+	mostKept = 1 << 14 // that there may be when one adds more
+	gitPaths = 3       // protected in a git directory
+	slack    = 64      // new paths after which those of a call are counted again
+)
+
+const crowded = "there are too many such files: each is kept from every later call by mounts, of which the kernel allows a number"
+
+// instead returns what to do instead of what was found; "" = what holds for every protected name.
+func instead(why string) string {
+	switch why {
+	case deeper:
+		return "Let the command make fewer directories below each other"
+	case crowded:
+		return fmt.Sprintf("A call may leave %d files that other programs run or obey in directories that it makes, while the workspace has fewer than %d: let it make fewer, or ask the user to remove some", mostLeft, mostKept)
+	}
+	return ""
+}
+
+// crowds counts n new protected paths, and reports whether a call that may have made their
+// directory has made more than it may. Such a call is ended.
+func (w *Watcher) crowds(f *directory, n int) (yes bool) {
+	base := f.base(w.names)
+	if base.born.IsZero() { // then it may be older than the call
+		return false
+	}
+	yes = w.late != nil && w.late.Crowded && w.late.made(base.path())
+	for c := range w.active {
+		if c.trusted || !c.made(base) {
+			continue
+		}
+		if c.fresh += n; c.fresh > c.room && !c.crowded {
+			left := w.left(c)
+			c.fresh, c.crowded = min(left, c.room-slack), left > c.room
+		}
+		if yes = yes || c.crowded; c.crowded {
+			w.end(map[*Call]bool{c: true})
+		}
+	}
+	return yes
+}
+
+// left returns how many protected paths are in directories that a call has made.
+func (w *Watcher) left(c *Call) (n int) {
+	for f := range w.tree.holders {
+		if base := f.base(w.names); base.born.IsZero() || !c.made(base) {
+			continue
+		}
+		if n += len(f.held); f.isGit() {
+			n += gitPaths
+		}
+	}
+	return n
+}
