@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -23,13 +24,41 @@ func unavailable(stage string, err error) *sandbox.StageError {
 		kind, advice := namespaceLimit()
 		return &sandbox.StageError{Stage: stage, Err: fmt.Errorf("no more %s namespaces can be made: %w", kind, no), Advice: advice}
 	}
-	switch no {
-	case syscall.EAGAIN:
-		return &sandbox.StageError{Stage: stage, Err: err, Advice: "too many processes and threads: raise sandbox.limits.processes, or the limit of the user or the container (ulimit -u, pids.max)"}
-	case syscall.ENOSPC:
-		return &sandbox.StageError{Stage: stage, Err: err, Advice: "raise sandbox.limits.tmp_bytes, or make room on the disk of the state directory"}
+	return &sandbox.StageError{Stage: stage, Err: err, Advice: cmp.Or(shortage(stage, no), advise(stage, no))}
+}
+
+const stageGroup = "make a control group"
+
+// Prefixes of the stages that mount, and of those that start a process or thread.
+var (
+	mounting = []string{"mount ", "protect ", "hide ", "mask ", "fasten ", "pin ", "keep ", "copy the ", "take the cache ", "open root ", "prepare root "}
+	starting = []string{"clone", "start ", "prepare a shell "}
+)
+
+// shortage returns the advice where a stage lacked what the kernel gives a number of; "" = none. See
+// clone(2), cgroups(7), openat2(2), and fs.mount-max in proc_sys_fs(5).
+func shortage(stage string, no syscall.Errno) string {
+	begins := func(prefix string) bool { return strings.HasPrefix(stage, prefix) }
+	mounts, starts := slices.ContainsFunc(mounting, begins), slices.ContainsFunc(starting, begins)
+	switch {
+	case no == syscall.EAGAIN && stage == stageGroup:
+		return "the control group of toold may have no more below it: raise cgroup.max.descendants and cgroup.max.depth there or above"
+	case no == syscall.EAGAIN && mounts:
+		return "a directory was renamed while the sandbox was made: make the call again"
+	case no == syscall.EAGAIN && starts:
+		return "too many processes and threads: raise sandbox.limits.processes, or the limit of the user or the container (ulimit -u, pids.max)"
+	case no != syscall.ENOSPC:
+		return ""
+	case stage == stageGroup:
+		return "the kernel has no more control groups: remove some that no process is in"
+	case begins("make a place for "):
+		return "raise sandbox.limits.tmp_bytes"
+	case begins("make an overlay "):
+		return "make room on the disk of the state directory"
+	case mounts:
+		return fmt.Sprintf("the sandbox would have more mounts than the kernel allows (fs.mount-max, here %s), and each protected or masked path takes up to three: ask the user to remove some of these, or to raise it (sysctl)", setting("fs/mount-max"))
 	}
-	return &sandbox.StageError{Stage: stage, Err: err, Advice: advise(stage, no)}
+	return ""
 }
 
 // namespaceLimit guesses the limit that refused a namespace, by its kind, and returns the command

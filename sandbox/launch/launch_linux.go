@@ -122,7 +122,7 @@ func (p *Process) clone(spec helper.Spec) error {
 	if p.group, err = c.Profile.Groups.New(limits); err != nil {
 		p.control.Close()
 		p.letGo()
-		return unavailable("make a control group", err)
+		return unavailable(stageGroup, err)
 	}
 	p.cmd = helperCommand(c, spec, theirs)
 	if p.via != nil {

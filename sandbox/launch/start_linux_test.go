@@ -105,9 +105,38 @@ func TestFailureNamesStageAndNextStep(t *testing.T) {
 
 func TestOnlyARefusalIsAnsweredWithTheContainersSettings(t *testing.T) {
 	t.Parallel()
-	for no, want := range map[syscall.Errno]string{syscall.EAGAIN: "sandbox.limits.processes", syscall.ENOSPC: "sandbox.limits.tmp_bytes", syscall.ENOENT: "toold doctor"} {
-		if err := unavailable("make a place for /w", no); !strings.Contains(err.Advice, want) || strings.Contains(err.Advice, "security-opt") {
-			t.Errorf("%v: got %q", no, err.Advice)
+	if err := unavailable("make a place for /w", syscall.ENOENT); !strings.Contains(err.Advice, "toold doctor") || strings.Contains(err.Advice, "security-opt") {
+		t.Errorf("got %q", err.Advice)
+	}
+}
+
+func TestEachShortageIsAnsweredWithWhatIsShort(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		stage, want string
+		no          syscall.Errno
+	}{
+		{"clone", "ulimit -u", syscall.EAGAIN},
+		{"start /bin/bash", "sandbox.limits.processes", syscall.EAGAIN},
+		{"make a control group", "cgroup.max.descendants", syscall.EAGAIN},
+		{"protect /w/.envrc", "make the call again", syscall.EAGAIN},
+		{"instruct the helper", "toold doctor", syscall.EAGAIN},
+		{"clone", "_namespaces", syscall.ENOSPC},
+		{"make a control group", "control groups", syscall.ENOSPC},
+		{"make a place for /tmp/w", "sandbox.limits.tmp_bytes", syscall.ENOSPC},
+		{"make an overlay over /c", "state directory", syscall.ENOSPC},
+		{"protect /w/.envrc", "fs.mount-max", syscall.ENOSPC},
+		{"mount /dev/pts", "fs.mount-max", syscall.ENOSPC},
+		{"hide /w/.envrc", "fs.mount-max", syscall.ENOSPC},
+		{"copy the view", "fs.mount-max", syscall.ENOSPC},
+		{"bring up the loopback", "toold doctor", syscall.ENOSPC},
+	} {
+		err := unavailable(c.stage, c.no)
+		if !strings.Contains(err.Advice, c.want) {
+			t.Errorf("%s, %v: got %q", c.stage, c.no, err.Advice)
+		}
+		if names := strings.Contains(err.Advice, "tmp_bytes"); names != (c.want == "sandbox.limits.tmp_bytes") {
+			t.Errorf("%s, %v: got %q", c.stage, c.no, err.Advice)
 		}
 	}
 }
