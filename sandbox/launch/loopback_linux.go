@@ -40,7 +40,9 @@ func (p *Process) Lend(l *Loopback, name string) {
 	l.lenders[p], p.lent = name, l
 }
 
+// takeBack ends what was lent and borrowed.
 func (p *Process) takeBack() {
+	p.closeBorrowed()
 	if p.lent == nil {
 		return
 	}
@@ -58,8 +60,11 @@ func (p *Process) Borrow(l *Loopback) {
 	defer l.mu.Unlock()
 	for _, lender := range slices.SortedFunc(maps.Keys(l.lenders), func(a, b *Process) int { return a.PID() - b.PID() }) {
 		const most = 16
+		if len(p.borrowed) == most {
+			return
+		}
 		end, err := lender.lendTo()
-		if err != nil || len(p.borrowed) == most {
+		if err != nil {
 			continue // it is ending
 		}
 		p.borrowed, p.borrowedFrom = append(p.borrowed, end), append(p.borrowedFrom, l.lenders[lender])
@@ -91,13 +96,19 @@ func (p *Process) lendTo() (*os.File, error) {
 
 // goAhead releases the command with the sockets it borrows.
 func (p *Process) goAhead() {
+	defer p.closeBorrowed()
 	var fds []int
 	for _, f := range p.borrowed {
-		defer f.Close()
 		fds = append(fds, int(f.Fd()))
 	}
-	p.borrowed = nil
 	if len(fds) == 0 || p.orderWith(helper.Order{Kind: helper.OrderGo}, fds...) != nil {
 		p.order(helper.Order{Kind: helper.OrderGo})
 	}
+}
+
+func (p *Process) closeBorrowed() {
+	for _, f := range p.borrowed {
+		f.Close()
+	}
+	p.borrowed = nil
 }
