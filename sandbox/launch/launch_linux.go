@@ -175,7 +175,7 @@ func (p *Process) hear(ctx context.Context) error {
 // that starts at all.
 const startWithin = time.Minute
 
-var errSilent = errors.New("the sandbox was not made within a minute: another program may have taken what the kernel gives a user")
+var errSilent = errors.New("the sandbox was not made within a minute, and its helper did not say why")
 
 // errUnheard is the error of await for a command that may have started.
 var errUnheard = errors.New("the helper started the command, perhaps, and is gone")

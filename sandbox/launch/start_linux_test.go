@@ -141,6 +141,14 @@ func TestEachShortageIsAnsweredWithWhatIsShort(t *testing.T) {
 	}
 }
 
+func TestASandboxThatIsNotMadeInTimeBlamesNobody(t *testing.T) {
+	t.Parallel()
+	text := unavailable(stageHear, errSilent).Error()
+	if !strings.Contains(text, "not made within a minute, and its helper did not say why") || !strings.Contains(text, "toold doctor") {
+		t.Errorf("got %q", text)
+	}
+}
+
 func TestProbeTriesEveryLayer(t *testing.T) {
 	t.Parallel()
 	got := Probe(t.Context())
