@@ -203,9 +203,18 @@ func (p *Process) await(ctx context.Context) (helper.Event, error) {
 		return helper.Event{}, errUnheard
 	}
 	if p.abandon() && errors.Is(err, io.EOF) {
-		err = p.unavailable(stageHear, fmt.Errorf("it ended: %v", p.cmd.ProcessState))
+		err = p.unavailable(stageHear, endOf(p.cmd.ProcessState))
 	}
 	return helper.Event{}, p.startError(ctx, err)
+}
+
+// endOf returns the error of a helper that ended without an event.
+func endOf(s *os.ProcessState) error {
+	const fatal = 2 // of Go's runtime
+	if s.ExitCode() == fatal {
+		return fmt.Errorf("it ended: %v, as it does where it can start no more threads (ulimit -u, pids.max), or has a fault", s)
+	}
+	return fmt.Errorf("it ended: %v", s)
 }
 
 // startError returns the error for a command that was not started because of err, or because ctx

@@ -42,6 +42,7 @@ func become(fd int, main func() int) {
 // restricted, and forks the shell; but see onPassingThread.
 func run() int {
 	runtime.LockOSThread()
+	hush(true)
 	clean()
 	deafen := aside(setSignals)
 	spec, handed, files, err := receiveSpec()
@@ -80,6 +81,10 @@ func run() int {
 	}
 }
 
+// hush keeps what Go's runtime says when it ends the helper from waiting for a reader: nobody reads a
+// terminal before its command runs.
+func hush(on bool) { _ = unix.SetNonblock(2, on) }
+
 // begin confines the call and starts it.
 func (h *supervisor) begin(handed []int, files []uintptr, deafen func()) error {
 	if h.spec.External || h.spec.Again {
@@ -89,6 +94,7 @@ func (h *supervisor) begin(handed []int, files []uintptr, deafen func()) error {
 		}
 	}
 	h.handed = handed
+	hush(true)
 	var err error
 	start := func() {
 		h.abi, h.broker, err = h.site.confine(&h.spec, handed)
@@ -168,6 +174,7 @@ func (h *supervisor) start(extra []uintptr) error {
 		attr.Env = h.spec.Env
 	}
 	h.site.threads()
+	hush(false)
 	if err := limitNumbers(&h.spec, null); err != nil {
 		return err
 	}
