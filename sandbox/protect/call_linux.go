@@ -44,7 +44,9 @@ func (w *Watcher) Begin(ctx context.Context, granted []string, violated func()) 
 		return nil, err
 	}
 	defer w.mu.Unlock()
-	w.sync()
+	if w.sync(ctx); ctx.Err() != nil {
+		return nil, searching(ctx)
+	}
 	w.calls++
 	c.number = w.calls
 	c.existing = []string{}

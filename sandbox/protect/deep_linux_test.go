@@ -61,7 +61,8 @@ func deepest(dir, name string) (n int) {
 func TestACallThatMakesAChainOfDirectoriesEnds(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(ws string){
-		"at once": func(ws string) { dig(t, ws, "d", 3000) },
+		"at once":       func(ws string) { dig(t, ws, "d", 3000) },
+		"without names": func(ws string) { dig(t, ws, "d", 3000) }, // rules hide files there, too
 		"beside an own name": func(ws string) {
 			put(t, ws+"/d/d/.envrc")
 			dig(t, ws+"/d/d", "d", 2998)
@@ -75,7 +76,11 @@ func TestACallThatMakesAChainOfDirectoriesEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, ws := project(t)
-			g, err := New(Options{Roots: []string{ws}, Names: []string{".envrc"}, Quarantine: dir + "/quarantine"})
+			o := Options{Roots: []string{ws}, Names: []string{".envrc"}, Quarantine: dir + "/quarantine"}
+			if name == "without names" {
+				o.Names = nil
+			}
+			g, err := New(o)
 			if err != nil {
 				t.Fatal(err)
 			}

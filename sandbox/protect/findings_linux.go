@@ -71,9 +71,9 @@ func (w *Watcher) tooDeep(f *directory) {
 		return
 	}
 	in, err := nofollow.Lstat(path)
-	made := late && w.late.made(path)
+	made, isKnown := late && w.late.made(path), err == nil && !in.Born.IsZero()
 	for c := range by {
-		made = made || err == nil && !in.Born.IsZero() && c.makes(f.seen, in.Born)
+		made = made || isKnown && c.makes(f.seen, in.Born)
 	}
 	w.find(&finding{Incident: Incident{Path: path, Why: deeper, Instead: instead(deeper)}, entry: entry{f.parent, f.name}, by: by, wait: true, late: late, stays: !made})
 	w.end(by)

@@ -264,7 +264,11 @@ func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 // keeps reports whether a known directory means the same under a name in parent.
 func (w *Watcher) keeps(f, parent *directory, name, path string) bool {
 	library := parent.library || slices.Contains(dependencies, name)
-	if parent.depth()+1+f.height > Deepest || f.unread || f.library != library || f.kind != parent.kindBelow(name) {
+	isDeep := parent.depth()+1+f.height > Deepest
+	if isDeep || f.unread {
+		return false
+	}
+	if f.library != library || f.kind != parent.kindBelow(name) {
 		return false
 	}
 	if w.names.nested[f.name] != nil || w.names.nested[name] != nil || w.linksBelow(path) {

@@ -43,15 +43,17 @@ func (w *Watcher) waiting() uint64 {
 	return uint64(n)
 }
 
-// sync handles pending events, but not so many that others wait long.
-func (w *Watcher) sync() {
+// sync handles pending events, until ctx ends, but not so many that others wait long.
+func (w *Watcher) sync(ctx context.Context) {
 	most := 1 << 16
 	if len(w.active) > 0 {
 		most = mostPending
 	}
-	if !w.pump(most) {
-		w.behind = true
+	drained := false
+	for ; !drained && most > 0 && ctx.Err() == nil; most -= piece {
+		drained = w.pump(piece)
 	}
+	w.behind = w.behind || !drained
 	for _, f := range w.tree.todo {
 		f.unread = true // a call begins
 	}

@@ -121,6 +121,13 @@ func (w *Watcher) run() {
 
 // lock locks mu once the roots have been read, unless ctx ends first.
 func (w *Watcher) lock(ctx context.Context) error {
+	select {
+	case <-w.ready:
+		if w.mu.TryLock() { // as nearly always
+			return nil
+		}
+	default:
+	}
 	locked := make(chan struct{})
 	// Ends when mu is free.
 	w.work.Go(func() {
@@ -136,8 +143,12 @@ func (w *Watcher) lock(ctx context.Context) error {
 	case <-locked:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the workspace was still being searched for protected names: %w; make the call again", context.Cause(ctx))
+		return searching(ctx)
 	}
+}
+
+func searching(ctx context.Context) error {
+	return fmt.Errorf("the workspace was still being searched for protected names: %w; make the call again", context.Cause(ctx))
 }
 
 // Close stops watching and waits for the end. Running calls go on unwatched.
