@@ -104,7 +104,7 @@ var layers = []row{
 	{"internal/server", []string{"internal/codex", "message", "tools", "tools/spool", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 
 	{"interop/link", []string{"client", "message"}, nil},
-	{"interop/claude", []string{"client", "interop/link", "message"}, nil},
+	{"interop/claude", []string{"client", "interop/link", "message", "internal/strict"}, nil},
 	{"interop/hook", []string{"client", "message", "internal/strict"}, nil},
 	{"interop/letta", []string{"interop/hook", "interop/link", "client", "message"}, []string{"websocket"}},
 	{"interop/mcp", []string{"client", "interop/link", "message"}, []string{"go-sdk"}},

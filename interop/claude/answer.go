@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/strict"
 	"github.com/toold/toold/interop/link"
 	"github.com/toold/toold/message"
 )
@@ -38,23 +40,34 @@ type Answer struct {
 }
 
 type event struct {
-	Tool string `json:"tool"`
-	ID   string `json:"tool_use_id"`
+	Tool string
+	ID   string // tool_use_id
 
 	arguments map[string]json.RawMessage
 }
 
 func readEvent(text []byte) (e event, err error) {
-	if err = json.Unmarshal(text, &e); err == nil {
-		err = json.Unmarshal(text, &e.arguments)
+	if !json.Valid(text) {
+		return e, errors.New("it is no JSON")
 	}
-	if err == nil && (e.Tool == "" || e.ID == "") {
-		err = errors.New("tool and tool_use_id are missing")
+	members, err := strict.Object(text, math.MaxInt)
+	if err != nil {
+		return e, err
+	}
+	e.arguments = map[string]json.RawMessage{}
+	for _, m := range members {
+		if _, twice := e.arguments[m.Name]; twice {
+			return e, fmt.Errorf("%q has two values", m.Name)
+		}
+		e.arguments[m.Name] = m.Value
+	}
+	if e.Tool, e.ID = e.text("tool"), e.text("tool_use_id"); e.Tool == "" || e.ID == "" {
+		return e, errors.New("tool and tool_use_id are missing")
 	}
 	for _, name := range []string{"tool", "tool_use_id", "agentId"} {
 		delete(e.arguments, name)
 	}
-	return e, err
+	return e, nil
 }
 
 func (e event) text(name string) (s string) {

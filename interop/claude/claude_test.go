@@ -37,6 +37,7 @@ func TestWhatCannotBeReadOrReachedIsDenied(t *testing.T) {
 	d := Session{Dial: func(context.Context) (*client.Client, error) { return nil, errors.New("nothing there") }}
 	for _, text := range []string{
 		``, `null`, `[]`, `{}`, `{"tool":"Bash"}`, `{"tool":"Bash","tool_use_id":1}`, `{"tool":"Bash","tool_use_id":"a"} x`,
+		`{"command":"ls","tool":"Bash","tool_use_id":"a","Tool":"TaskStop"}`, `{"tool":"Bash","tool":"TaskStop","tool_use_id":"a"}`,
 		`{"tool":"Bash","tool_use_id":"a","command":"ls"}`, `{"tool":"Read","tool_use_id":"a"}`, `{"tool":"mcp__toold__bash","tool_use_id":"a"}`,
 	} {
 		if a := d.Answer(t.Context(), []byte(text)); a.Deny == "" || a.Allow || a.Wait || a.Result != nil {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/message"
@@ -96,6 +97,8 @@ func members(in io.Reader) (fields, error) {
 		return nil, err
 	case len(text) > maxEvent:
 		return nil, errors.New("it is too long")
+	case !utf8.Valid(text): // decoded, it would name other files
+		return nil, errors.New("it is not in UTF-8")
 	case !json.Valid(text):
 		return nil, errors.New("it is no JSON")
 	}
@@ -131,6 +134,8 @@ func (d Dialect) read(own string, in io.Reader) (event string, c Call, err error
 	switch {
 	case c.Tool == "":
 		err = errors.New("tool_name is missing")
+	case !utf8.ValidString(c.Dir): // JSON would name another one
+		err = fmt.Errorf("the directory %q is not in UTF-8", c.Dir)
 	case !filepath.IsAbs(c.Dir):
 		err = fmt.Errorf("the directory %q is not absolute", c.Dir)
 	case json.Unmarshal(c.Input, &object) != nil || object == nil:

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -72,7 +73,7 @@ func Arguments(program string, c Call) map[string]any {
 		f, err := split(c.Input)
 		known := false
 		if err == nil {
-			known, err = does(a, f, kind, dir)
+			known, err = does(a, f, kind)
 		}
 		if err != nil {
 			a["unclear"] = err.Error()
@@ -83,7 +84,7 @@ func Arguments(program string, c Call) map[string]any {
 	return a
 }
 
-func does(a map[string]any, f fields, kind int, dir string) (known bool, err error) {
+func does(a map[string]any, f fields, kind int) (known bool, err error) {
 	switch kind {
 	case shell:
 		return script(a, f)
@@ -92,7 +93,7 @@ func does(a map[string]any, f fields, kind int, dir string) (known bool, err err
 	case patch:
 		return patched(a, f)
 	case search, names:
-		return below(a, f, kind, dir)
+		return below(a, f, kind)
 	}
 	return files(a, f, kind)
 }
@@ -116,6 +117,9 @@ func hosts(a map[string]any, f fields) (bool, error) {
 	address, err := f.onlyText("url", "uri")
 	if err != nil {
 		return false, err
+	}
+	if f["prompt"] != nil && a["tool"] != "WebFetch" {
+		return false, nil // Gemini CLI takes addresses from it
 	}
 	list, err := f.list("urls")
 	if address != "" {
@@ -152,16 +156,52 @@ func put(a map[string]any, name string, list []string) bool {
 	return len(list) > 0
 }
 
-func below(a map[string]any, f fields, kind int, dir string) (bool, error) {
+// below adds what a search reads. The agent may ignore a name of the directory that is not its own, and then searches its
+// own directory.
+func below(a map[string]any, f fields, kind int) (bool, error) {
+	dir := a["cwd"].(string)
 	list, err := paths(f)
-	if len(list) == 0 {
-		list = []string{dir}
+	if err != nil {
+		return false, err
 	}
-	a["search"] = list
+	obeyed := "path"
+	if a["program"] == "gemini" {
+		obeyed = "dirpath"
+	}
+	if one := f.text(obeyed); one == "" || len(list) != 1 {
+		list = append(list, dir)
+	}
 	if kind == names {
 		a["part"] = "names"
+		pattern, err := f.onlyText("pattern", "globpattern", "query")
+		if err != nil {
+			return false, err
+		}
+		if list, err = patterned(list, pattern); err != nil {
+			return false, err
+		}
 	}
-	return true, err
+	a["search"] = list
+	return true, nil
+}
+
+// patterned returns the directories in which the files of a pattern are.
+func patterned(dirs []string, pattern string) ([]string, error) {
+	wild := strings.IndexAny(pattern+"*", "*?[{(!+@\\")
+	fixed := pattern[:strings.LastIndex(pattern[:wild], "/")+1]
+	if slices.Contains(strings.FieldsFunc(pattern[len(fixed):], func(r rune) bool { return strings.ContainsRune("/{},()|", r) }), "..") {
+		return nil, fmt.Errorf("the pattern %q has .. behind what it may match, so where it leads is not known; give the directory", pattern)
+	}
+	if fixed == "" {
+		return dirs, nil
+	}
+	for i, dir := range dirs {
+		dirs[i] = fixed
+		if !filepath.IsAbs(fixed) && !strings.HasPrefix(fixed, "~") {
+			dirs[i] = dir + "/" + fixed
+		}
+	}
+	return dirs, nil
 }
 
 func files(a map[string]any, f fields, kind int) (bool, error) {

@@ -30,7 +30,7 @@ type arguments struct {
 	Input   json.RawMessage `json:"input"` // for the record
 
 	Command json.RawMessage `json:"command"` // a script, or a list of words
-	In      string          `json:"in"`      // directory of Command, if different
+	In      string          `json:"in"`      // directory of Command, unless Program ignores that argument: then it is Dir
 	Read    []string        `json:"read"`
 	Write   []string        `json:"write"`  // files made, changed, moved or removed
 	Search  []string        `json:"search"` // directories read recursively
@@ -111,7 +111,9 @@ func (a arguments) parts() (list []part) {
 	if len(a.Command) > 0 {
 		// The program may have another PATH.
 		known := func(e *policy.Effect) { e.Absent = false }
-		list = append(list, part{"shell", map[string]any{"command": a.Command, "cwd": a.path(a.In)}, known})
+		for _, dir := range slices.Compact([]string{a.Dir, a.path(a.In)}) {
+			list = append(list, part{"shell", map[string]any{"command": a.Command, "cwd": dir}, known})
+		}
 	}
 	add := func(paths []string, tool, field, value string, change func(*policy.Effect)) {
 		for _, path := range paths {
