@@ -68,11 +68,11 @@ func (a adapted) Build(args json.RawMessage) (Invocation, error) {
 }
 
 // Location is that of the arguments from which Build builds.
-func (a adapted) Location(args json.RawMessage) (string, bool) {
+func (a adapted) Location(args json.RawMessage) ([]string, bool) {
 	located, ok := a.Tool.(Located)
 	text, err := a.convert(args)
 	if !ok || err != nil {
-		return "", false
+		return nil, false
 	}
 	return located.Location(text)
 }

@@ -3,6 +3,7 @@ package tools
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,7 +87,7 @@ func (e echo) Build(args json.RawMessage) (Invocation, error) {
 	return nil, nil
 }
 
-func (echo) Location(args json.RawMessage) (string, bool) { return string(args), true }
+func (echo) Location(args json.RawMessage) ([]string, bool) { return []string{string(args)}, true }
 
 func TestArgumentsOfOtherToolSetsAreAdapted(t *testing.T) {
 	t.Parallel()
@@ -123,7 +124,7 @@ func TestArgumentsOfOtherToolSetsAreAdapted(t *testing.T) {
 		located, ok := tool.(Located)
 		if !ok {
 			t.Errorf("%s names no workspace", tc.name)
-		} else if where, _ := located.Location(json.RawMessage(tc.args)); where != tc.want {
+		} else if where, _ := located.Location(json.RawMessage(tc.args)); !slices.Equal(where, []string{tc.want}) {
 			t.Errorf("%s %s is located by %s", tc.name, tc.args, where)
 		}
 	}

@@ -55,12 +55,12 @@ type Invocation interface {
 	Execute(ctx context.Context, io IO) Result
 }
 
-// A Located is a Tool whose calls may name a directory or file.
+// A Located is a Tool whose calls may name a directory or files.
 type Located interface {
 	Tool
-	// Location returns the path as written, possibly relative; "" if there is none or the arguments
-	// are invalid. runs reports that a command runs there.
-	Location(args json.RawMessage) (path string, runs bool)
+	// Location returns the paths as written, possibly relative; none if the arguments are invalid.
+	// runs reports that a command runs there.
+	Location(args json.RawMessage) (paths []string, runs bool)
 }
 
 // Traits decide how an Invocation is run and recorded.

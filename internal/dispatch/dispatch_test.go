@@ -68,10 +68,10 @@ func (p *probe) Build(args json.RawMessage) (tools.Invocation, error) {
 }
 
 // Location is the member cwd.
-func (p *probe) Location(args json.RawMessage) (path string, runs bool) {
+func (p *probe) Location(args json.RawMessage) (paths []string, runs bool) {
 	var a struct{ Cwd string }
 	err := json.Unmarshal(args, &a)
-	return a.Cwd, err == nil
+	return []string{a.Cwd}, err == nil
 }
 
 func (p *probe) Effects() []policy.Effect { return []policy.Effect{p.does} }

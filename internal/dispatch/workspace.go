@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,29 +61,56 @@ type Workspaces interface {
 }
 
 // enter finds the call's workspace and keeps it open: that of the absolute path it names, else its
-// connection's. A working directory outside all workspaces is refused, unless calls may write it.
+// connection's. What the call names must not lead into another one, and no command runs outside all
+// workspaces, unless calls may write there.
 func (d *Dispatcher) enter(ctx context.Context, c *Call) *refusal {
 	named, runs := d.located(c.asked)
-	if named == "" {
-		named = canonical(c.near)
-	}
-	if named != "" {
-		w, leave, err := d.opt.Workspaces.Use(ctx, named)
-		switch {
-		case err == nil:
-			c.workspace, c.leave = w, leave
-			return nil
-		case !unregistered(err):
-			return unusable(ctx, err)
-		}
-	}
-	w, leave, err := d.opt.Workspaces.Use(ctx, c.dir)
-	if err != nil {
+	if err := d.find(ctx, c, named); err != nil {
 		return unusable(ctx, err)
 	}
-	c.workspace, c.leave = w, leave
-	if runs && isDirectory(named) && !w.mayWrite(named) {
-		return &refusal{message.InvalidArguments, fmt.Sprintf("cwd: %q is in no registered workspace, so no command runs there. Work in %s, or ask the user to run: toold workspaces add %s", named, w.opt.Root, named)}
+	for _, path := range named {
+		if refused := d.strays(ctx, c.workspace, path, runs); refused != nil {
+			return refused
+		}
+	}
+	return nil
+}
+
+func (d *Dispatcher) find(ctx context.Context, c *Call, named []string) (err error) {
+	at := ""
+	if len(named) > 0 {
+		at = canonical(named[0])
+	}
+	if at = cmp.Or(at, canonical(c.near)); at != "" {
+		c.workspace, c.leave, err = d.opt.Workspaces.Use(ctx, at)
+		if !unregistered(err) {
+			return err
+		}
+	}
+	c.workspace, c.leave, err = d.opt.Workspaces.Use(ctx, c.dir)
+	return err
+}
+
+// strays refuses a path, relative to the workspace or absolute, that leads out of it.
+func (d *Dispatcher) strays(ctx context.Context, w *Workspace, path string, runs bool) *refusal {
+	at := canonical(path)
+	if !filepath.IsAbs(path) {
+		at = canonical(w.opt.Root + "/" + path) // Join would remove "link/.."
+	}
+	if at == "" || paths.Within(at, w.opt.Root) {
+		return nil // without at the tool reports it
+	}
+	other, leave, err := d.opt.Workspaces.Use(ctx, at)
+	switch {
+	case err == nil:
+		defer leave()
+		if other != w {
+			return &refusal{message.InvalidArguments, fmt.Sprintf("%q leads into another workspace, %s, and a call works in one, here %s. To work there, send the absolute path %s in a call of its own", path, other.opt.Root, w.opt.Root, at)}
+		}
+	case !unregistered(err):
+		return unusable(ctx, err)
+	case runs && isDirectory(at) && !w.mayWrite(at):
+		return &refusal{message.InvalidArguments, fmt.Sprintf("cwd: %q is in no registered workspace, so no command runs there. Work in %s, or ask the user to run: toold workspaces add %s", at, w.opt.Root, at)}
 	}
 	return nil
 }
@@ -94,18 +122,14 @@ func (c *Call) leaveWorkspace() {
 	}
 }
 
-// located returns the canonical absolute path that a call names, or "". runs: a command runs there.
-func (d *Dispatcher) located(asked message.ToolCall) (path string, runs bool) {
+// located returns the paths that a call names, as written. runs: a command runs there.
+func (d *Dispatcher) located(asked message.ToolCall) (named []string, runs bool) {
 	tool, _, _ := d.opt.Registry.Lookup(asked.Name)
 	t, ok := tool.(tools.Located)
 	if !ok || asked.Invalid != "" {
-		return "", false
+		return nil, false
 	}
-	path, runs = t.Location(asked.Arguments)
-	if path = canonical(path); path == "" {
-		return "", false // the tool reports it
-	}
-	return path, runs
+	return t.Location(asked.Arguments)
 }
 
 // canonical returns the canonical form of an absolute path; "" if there is none.

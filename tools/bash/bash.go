@@ -134,9 +134,9 @@ func (t *tool) Definition() tools.Definition {
 	}
 }
 
-func (t *tool) Location(args json.RawMessage) (path string, runs bool) {
+func (t *tool) Location(args json.RawMessage) (paths []string, runs bool) {
 	a, _ := argument.Decode[arguments](args) // zero with an error
-	return a.Dir, true
+	return []string{a.Dir}, true
 }
 
 func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {

@@ -64,12 +64,12 @@ func decode(args json.RawMessage) (a arguments, err error) {
 	return a, nil
 }
 
-func (t tool) Location(args json.RawMessage) (path string, runs bool) {
+func (t tool) Location(args json.RawMessage) (paths []string, runs bool) {
 	a, err := decode(args)
 	if err != nil {
-		a.Dir = ""
+		return nil, true
 	}
-	return a.Dir, true
+	return []string{a.Dir}, true
 }
 
 func (t tool) Build(args json.RawMessage) (tools.Invocation, error) {

@@ -71,30 +71,32 @@ func (o Options) filled() Options {
 	return o
 }
 
-func (b base) Location(args json.RawMessage) (string, bool) { return b.o.location(args), false }
+func (b base) Location(args json.RawMessage) ([]string, bool) {
+	return []string{b.o.expanded(argument.FirstText(args, "file_path", "filePath", "path", "dir_path", "directory"))}, false
+}
 
 type patchTool struct{ tool[patchArguments] }
 
-// Location returns the first file of the patch.
-func (p patchTool) Location(args json.RawMessage) (string, bool) {
+// Location returns the files of the patch.
+func (p patchTool) Location(args json.RawMessage) (paths []string, runs bool) {
 	a, err := argument.Decode[patchArguments](args)
 	if err != nil {
-		return "", false
+		return nil, false
 	}
 	sections, err := a.sections()
 	if err != nil {
-		return "", false
+		return nil, false
 	}
-	path, err := json.Marshal(map[string]string{"path": sections[0].path})
-	if err != nil {
-		return "", false
+	for _, s := range sections {
+		paths = append(paths, p.o.expanded(s.path))
+		if s.to != "" {
+			paths = append(paths, p.o.expanded(s.to))
+		}
 	}
-	return p.o.location(path), false
+	return paths, false
 }
 
-// location returns the path even if Build refuses the arguments.
-func (o Options) location(args json.RawMessage) string {
-	path := argument.FirstText(args, "file_path", "filePath", "path", "dir_path", "directory")
+func (o Options) expanded(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok && o.Home != "" {
 		return o.Home + "/" + rest
 	}

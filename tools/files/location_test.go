@@ -2,6 +2,7 @@ package files
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/toold/toold/tools"
@@ -16,8 +17,8 @@ func TestACallIsLocatedUnderEveryNameOfItsPath(t *testing.T) {
 			continue
 		}
 		if tool.Definition().Name == "apply_patch" {
-			args, err := json.Marshal(patchOf("*** Delete File: ~/x"))
-			if got, runs := located.Location(args); err != nil || got != "/home/ada/x" || runs {
+			args, err := json.Marshal(patchOf("*** Delete File: ~/x", "*** Update File: y", "*** Move to: /z"))
+			if got, runs := located.Location(args); err != nil || !slices.Equal(got, []string{"/home/ada/x", "y", "/z"}) || runs {
 				t.Errorf("apply_patch: %q, %t, %v", got, runs, err)
 			}
 			continue
@@ -27,7 +28,7 @@ func TestACallIsLocatedUnderEveryNameOfItsPath(t *testing.T) {
 			`{"dir_path":"/a"}`: "/a", `{"directory":"/a"}`: "/a", `{"path":"~/x"}`: "/home/ada/x", `{"path":"x"}`: "x",
 			`{"pattern":"/a"}`: "", `{}`: "", `{"path":1}`: "", `[`: "",
 		} {
-			if got, runs := located.Location(json.RawMessage(args)); got != want || runs {
+			if got, runs := located.Location(json.RawMessage(args)); !slices.Equal(got, []string{want}) || runs {
 				t.Errorf("%s %s: %q, %t, want %q", tool.Definition().Name, args, got, runs, want)
 			}
 		}
