@@ -11,14 +11,18 @@ import (
 	"github.com/toold/toold/internal/statedir"
 )
 
-// Follows returns the canonical paths, or names, of the policy and the configuration file of a daemon.
+// Follows returns the paths, or names, of the policy and the configuration file of a daemon. It follows the links of the
+// policy, and has read the configuration at its start.
 func Follows(cfg config.Config) (policy, file string) {
-	for _, path := range []*string{&cfg.Policy, &cfg.File} {
-		if canonical, err := paths.Resolve(*path); err == nil {
-			*path = canonical
-		}
+	return cfg.PolicyName(), cmp.Or(canonical(cfg.File), "none")
+}
+
+// canonical returns a name as it is.
+func canonical(path string) string {
+	if at, err := paths.Resolve(path); err == nil {
+		return at
 	}
-	return cfg.PolicyName(), cmp.Or(cfg.File, "none")
+	return path
 }
 
 // ForCalls is Endpoint for what has calls made: it refuses a daemon that follows another policy or configuration file
@@ -34,7 +38,7 @@ func (d Daemon) ForCalls() (at client.Options, err error) {
 	policy, file := Follows(d.Config)
 	is := ""
 	switch {
-	case d.Config.NamesPolicy && policy != running.Policy:
+	case d.Config.NamesPolicy && canonical(policy) != canonical(running.Policy):
 		is = "the policy " + cmp.Or(running.Policy, "that it does not name, since it is of an older version") + ", not " + policy
 	case d.Config.NamesFile && file != running.File:
 		is = "the configuration " + cmp.Or(running.File, "that it does not name, since it is of an older version") + ", not " + file
@@ -48,7 +52,7 @@ func (d Daemon) ForCalls() (at client.Options, err error) {
 func (d Daemon) OtherPolicy() string {
 	running, ok, err := statedir.Running(d.Config.StateDir)
 	policy, _ := Follows(d.Config)
-	if !ok || err != nil || running.Policy == policy {
+	if !ok || err != nil || canonical(running.Policy) == canonical(policy) {
 		return ""
 	}
 	return fmt.Sprintf("this is about the policy %s; the running daemon follows %s", policy, cmp.Or(running.Policy, "one that it does not name"))

@@ -35,8 +35,8 @@ type Daemon struct {
 	Socket      string `json:"socket,omitempty"`      // path of its Unix socket
 	Certificate string `json:"certificate,omitempty"` // path of the certificate of a wss URL
 	Background  bool   `json:"background,omitempty"`  // internal/service started it
-	Policy      string `json:"policy,omitempty"`      // that it follows: a canonical path or a name; "" = unknown
-	File        string `json:"config,omitempty"`      // of its configuration, as Policy
+	Policy      string `json:"policy,omitempty"`      // that it follows: a path, with its links, or a name; "" = unknown
+	File        string `json:"config,omitempty"`      // of its configuration: a canonical path or a name; "" = unknown
 }
 
 // ServedError says that another daemon serves the directory.
