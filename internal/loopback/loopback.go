@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,6 +26,12 @@ func addresses(address string) []string {
 		return []string{address}
 	}
 	return []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
+}
+
+// Same reports whether two addresses may be of one listener.
+func Same(a, b string) bool {
+	all := addresses(b)
+	return slices.ContainsFunc(addresses(a), func(one string) bool { return slices.Contains(all, one) })
 }
 
 // Listen is net.Listen. It uses IPv6 only where there is no IPv4.

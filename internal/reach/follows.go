@@ -3,10 +3,12 @@ package reach
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/loopback"
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/internal/statedir"
 )
@@ -26,7 +28,8 @@ func canonical(path string) string {
 }
 
 // ForCalls is Endpoint for what has calls made: it refuses a daemon that follows another policy or configuration file
-// than the one that the user named. A daemon of an older version does not say which it follows.
+// than the one that the user named. A daemon of an older version, or of another state directory, does not say which it
+// follows.
 func (d Daemon) ForCalls() (at client.Options, err error) {
 	if at, err = d.Endpoint(); err != nil {
 		return at, err
@@ -37,7 +40,9 @@ func (d Daemon) ForCalls() (at client.Options, err error) {
 	}
 	policy, file := Follows(d.Config)
 	is := ""
-	switch {
+	switch names := d.Config.NamesPolicy || d.Config.NamesFile; {
+	case names && d.Named && !isAt(running, at.URL):
+		return at, console.Exit(console.ExitConfig, fmt.Errorf("cannot tell which policy and configuration the daemon at %s follows: it is not the one of the state directory %s. Name its own with --state-dir, or leave out --policy and --config", at.URL, d.Config.StateDir))
 	case d.Config.NamesPolicy && canonical(policy) != canonical(running.Policy):
 		is = "the policy " + cmp.Or(running.Policy, "that it does not name, since it is of an older version") + ", not " + policy
 	case d.Config.NamesFile && file != running.File:
@@ -46,6 +51,13 @@ func (d Daemon) ForCalls() (at client.Options, err error) {
 		return at, nil
 	}
 	return at, console.Exit(console.ExitConfig, fmt.Errorf("the daemon at %s follows %s: `toold call --private` runs one call under yours; or end the daemon first with `toold down`", at.URL, is))
+}
+
+// isAt reports whether a daemon listens at the address of a URL.
+func isAt(d statedir.Daemon, address string) bool {
+	own, err := reachable(d.URL)
+	named, wrong := url.Parse(address)
+	return err == nil && wrong == nil && loopback.Same(own.Host, named.Host)
 }
 
 // OtherPolicy says which policy the running daemon follows, if it is another one than that of the configuration.

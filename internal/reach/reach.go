@@ -117,18 +117,27 @@ func (d Daemon) Endpoint() (at client.Options, err error) {
 		}
 		where = running
 	}
-	u, err := url.Parse(where.URL)
+	u, err := reachable(where.URL)
 	if err != nil {
-		return at, fmt.Errorf("cannot tell where the daemon listens: %w", err)
-	}
-	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "" || ip != nil && ip.IsUnspecified() {
-		u.Host = net.JoinHostPort("localhost", u.Port())
+		return at, err
 	}
 	at.URL = u.String()
 	if where.Certificate != "" {
 		at.TLS, err = pinned(where.Certificate)
 	}
 	return at, err
+}
+
+// reachable returns the URL at which clients of this machine reach who listens at another.
+func reachable(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell where the daemon listens: %w", err)
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "" || ip != nil && ip.IsUnspecified() {
+		u.Host = net.JoinHostPort("localhost", u.Port())
+	}
+	return u, nil
 }
 
 // pinned trusts only the certificate in a file.
