@@ -153,7 +153,7 @@ func (d *Daemon) limitCaches(ctx context.Context) error {
 	return d.workspaces.Each(func(_ string, w *workspace) error { return w.caches.Limit(ctx, d.Config.Limits.StateBytes/2) })
 }
 
-// hello answers hello; "" is the daemon's own workspace.
+// hello answers hello; "" is the daemon's own workspace. See server.Options.Greet.
 func (d *Daemon) hello(dir string) (message.HelloAck, error) {
 	if dir != "" {
 		canonical, err := paths.Resolve(dir)
@@ -164,7 +164,7 @@ func (d *Daemon) hello(dir string) (message.HelloAck, error) {
 	}
 	w, release, err := d.workspaces.Set.Use(context.Background(), dir)
 	if err != nil {
-		return message.HelloAck{}, err
+		return message.HelloAck{Workspace: dir}, err
 	}
 	defer release()
 	roots, err := d.workspaces.Roots()

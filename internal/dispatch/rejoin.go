@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 
 	"go.uber.org/zap"
 
@@ -19,6 +20,18 @@ func (d *Dispatcher) Rejoin(key Key, wake func()) *Watcher {
 		c = d.endedAs(key)
 	}
 	return c.Watch(wake)
+}
+
+// Knows reports whether a call may have come before.
+func (d *Dispatcher) Knows(key Key) bool {
+	d.mu.Lock()
+	c := d.calls[key]
+	d.mu.Unlock()
+	if c != nil {
+		return true
+	}
+	_, err := d.opt.Journal.FindAs(context.Background(), key.Client, key.Agent, key.ID)
+	return !errors.Is(err, journal.ErrNotFound)
 }
 
 func (d *Dispatcher) endedAs(key Key) *Call {

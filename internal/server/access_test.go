@@ -25,8 +25,8 @@ const agentSecret = "agent-secret-agent-secret-agent-secret"
 
 // greet greets in every workspace but one.
 func greet(dir string) (message.HelloAck, error) {
-	if dir == "/unregistered" {
-		return message.HelloAck{}, &workspaces.UnregisteredError{Dir: dir}
+	if dir == "/unregistered" || dir == "/src/app/link" {
+		return message.HelloAck{Workspace: "/unregistered"}, &workspaces.UnregisteredError{Dir: "/unregistered"}
 	}
 	return message.HelloAck{Protocol: 1, Workspace: dir}, nil
 }

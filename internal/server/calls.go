@@ -1,11 +1,14 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/toold/toold/internal/dispatch"
@@ -70,16 +73,15 @@ func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, token Token)
 		return
 	}
 	defer stop()
-	dir := r.URL.Query().Get("workspace")
-	if dir != "" {
+	sub := dispatch.Submission{Client: token.Name, Conn: "http " + token.Name, Request: m, Keep: true, Wake: wait.poke}
+	if dir := r.URL.Query().Get("workspace"); dir != "" {
 		ack, err := s.opt.Greet(dir)
-		if err != nil {
+		if err != nil && !s.knowsOne(sub) {
 			writeJSON(w, http.StatusBadRequest, message.InvalidArguments.Errorf("workspace: %v; nothing ran", err))
 			return
 		}
-		dir = ack.Workspace
+		sub.Dir = selected(ack, dir)
 	}
-	sub := dispatch.Submission{Client: token.Name, Conn: "http " + token.Name, Dir: dir, Request: m, Keep: true, Wake: wait.poke}
 	if most := s.opt.CallsPerConnection; len(m.Calls) > most && m.Item == "" {
 		sub.TooMany = fmt.Sprintf("%d calls are the most of one request", most)
 	}
@@ -88,6 +90,18 @@ func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, token Token)
 		return
 	}
 	wait.calls(w, sub, bad)
+}
+
+// knowsOne reports whether one of the calls may have run, so that the Dispatcher has to answer them.
+func (s *Server) knowsOne(sub dispatch.Submission) bool {
+	return slices.ContainsFunc(sub.Request.Calls, func(c message.ToolCall) bool {
+		return s.opt.Dispatch.Knows(dispatch.Key{Client: sub.Client, Agent: sub.Request.AgentID, ID: c.ID})
+	})
+}
+
+// selected returns the directory whose workspace a client has named; it is in none if that cannot be resolved.
+func selected(ack message.HelloAck, dir string) string {
+	return cmp.Or(ack.Workspace, strings.TrimLeft(dir, "/"))
 }
 
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, int, *message.Error) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -247,16 +248,13 @@ func (ss *session) hello(m *message.Hello) {
 	ss.mu.Lock()
 	ss.wants = map[string]output{"none": silent, "binary": binary}[m.Output]
 	ss.mu.Unlock()
+	ack, err := ss.srv.opt.Greet(cmp.Or(m.Workspace, ss.dir))
 	if m.Workspace != "" {
-		ss.dir = m.Workspace // an unknown one must not run calls elsewhere
+		ss.dir = selected(ack, m.Workspace) // an unknown one must not run calls elsewhere
 	}
-	ack, err := ss.srv.opt.Greet(ss.dir)
 	if err != nil {
 		ss.refuse(message.InvalidArguments, "", err.Error())
 		return
-	}
-	if m.Workspace != "" {
-		ss.dir = ack.Workspace
 	}
 	ack.MessageType, ack.ConnID = "hello_ack", ss.id
 	goOn := func() {}

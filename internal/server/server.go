@@ -35,7 +35,7 @@ type Options struct {
 	Log       *zap.Logger
 	Tokens    func() []Token // those in force now
 	// Greet answers a client in dir, "" for none, without ConnID and Roles. The error says
-	// why it cannot.
+	// why it cannot; Workspace is the canonical dir then, "" if there is none.
 	Greet func(dir string) (message.HelloAck, error)
 	// Question describes a call to a person.
 	Question func(message.ApprovalRequest) string
