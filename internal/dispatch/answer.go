@@ -93,10 +93,10 @@ func (d *Dispatcher) editedCall(q question, v approval.Verdict) (tools.Invocatio
 
 // leads returns why edited arguments take a call out of its workspace, whose policy and sandbox it has; nil: they do not.
 func (d *Dispatcher) leads(c *Call, edited message.ToolCall) *refusal {
-	as := &Call{asked: edited, dir: c.dir}
+	as := &Call{asked: edited, dir: c.dir, near: c.near}
 	refused := d.enter(context.Background(), as)
 	defer as.leaveWorkspace()
-	if refused == nil && as.workspace != c.workspace {
+	if refused == nil && as.workspace.opt.Root != c.workspace.opt.Root {
 		return &refusal{message.InvalidArguments, fmt.Sprintf("the edited call is one in the workspace %s, and this one is in %s: stay in it, or refuse the call and say what to do", as.workspace.opt.Root, c.workspace.opt.Root)}
 	}
 	return refused

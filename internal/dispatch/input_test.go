@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -185,6 +186,33 @@ func TestAPersonCannotChangeACallIntoOneOfAnotherWorkspace(t *testing.T) {
 	}
 	b.resolve(t, question.ID, approval.Verdict{Approve: true, By: "ada", Arguments: `{"cwd":"/nowhere"}`})
 	if r := final(t, w, wake).Return; r.Status != "success" || b.tool.ran.Load() != 1 {
+		t.Errorf("the return is %+v", r)
+	}
+}
+
+// Codex names no directory in what it asks for a file, but one near it. Meanwhile the workspace may be opened anew.
+func TestAPersonMayChangeACallNearAnotherWorkspace(t *testing.T) {
+	t.Parallel()
+	b, h := newBench(t, policy.Ask, &probe{}), newHesitant()
+	t.Cleanup(b.approvals.Join(h))
+	near := t.TempDir()
+	opened := func() *Workspace {
+		return NewWorkspace(WorkspaceOptions{Root: near, Registry: b.opt.Registry, Policy: b.workspace.opt.Policy})
+	}
+	list := roots{b.workspace, opened()}
+	b.opt.Workspaces = list
+	wake, woken := waker()
+	w := b.Submit(Submission{
+		Client: "agent", Near: near, Request: &message.Request{},
+		Call: message.ToolCall{ID: "call_1", Name: "probe", Arguments: json.RawMessage(`{}`)}, Wake: wake,
+	})
+	question := <-h.asked
+	list[1] = opened()
+	if _, err := b.approvals.Resolve(question.ID, approval.Verdict{Approve: true, By: "ada", Arguments: `{"cwd":"/nowhere"}`}); err == nil || !strings.Contains(err.Error(), "is one in the workspace /nowhere") {
+		t.Errorf("in the first workspace it is taken with %v", err)
+	}
+	b.resolve(t, question.ID, approval.Verdict{Approve: true, By: "ada", Arguments: `{"a":1}`})
+	if r := final(t, w, woken).Return; r.Status != "success" || b.tool.ran.Load() != 1 {
 		t.Errorf("the return is %+v", r)
 	}
 }
