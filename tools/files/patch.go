@@ -21,13 +21,15 @@ const (
 	endOfFile  = "*** End of File"
 )
 
-// MovePatch replaces the paths in the headers of a patch.
+// MovePatch replaces the paths in the headers of a patch, without the spaces around them.
 func MovePatch(patch string, move func(path string) string) string {
 	lines := strings.SplitAfter(patch, "\n")
 	for i, line := range lines {
 		for _, header := range []string{addFile, updateFile, deleteFile, moveTo} {
-			if path, ok := strings.CutPrefix(line, header); ok {
-				lines[i] = header + move(path)
+			rest, ok := strings.CutPrefix(line, header)
+			if path := strings.TrimSpace(rest); ok && path != "" {
+				_, end, _ := strings.Cut(rest, path)
+				lines[i] = header + move(path) + end
 			}
 		}
 	}

@@ -436,3 +436,16 @@ func FuzzPatch(f *testing.F) {
 		}
 	})
 }
+
+func TestTheFilesOfAMovedPatchAreThoseThatItNames(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"\n", "\r\n"} {
+		patch := func(a, b, c, d string) string {
+			return strings.Join([]string{beginPatch, addFile + a, "+*** Add File: x", updateFile + b, moveTo + c, "@@", " *** Move to: x", "+y", deleteFile + d, endPatch}, end)
+		}
+		moved := MovePatch(patch("  a", "b c \t", "\u00a0d", ""), func(path string) string { return "sub/" + path })
+		if want := patch("sub/a", "sub/b c \t", "sub/d", ""); moved != want {
+			t.Errorf("got %q, want %q", moved, want)
+		}
+	}
+}
