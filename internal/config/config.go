@@ -25,6 +25,7 @@ type Config struct {
 	Workspace      string // canonical; an existing directory, never "/"; "" with ReachDaemon
 	StateDir       string // canonical as far as it exists; for RunCalls never where calls may write
 	Policy         string // "" = the built-in policy
+	PolicyPlace    string // of a file that takes its place once it is there; "" = unknown, or Policy is set
 	NamesPolicy    bool   // by a flag or a variable
 	AllowedHosts   []string
 	AllowedOrigins []string

@@ -42,7 +42,7 @@ func (l *loader) paths(c *Config) {
 	if l.text(&c.Socket, socket, "socket"); c.Socket != "" {
 		c.Socket = l.absolute(socket)
 	}
-	c.Policy = l.policy(l.scalar("policy"))
+	c.Policy, c.PolicyPlace = l.policy(l.scalar("policy"))
 }
 
 func (l *loader) workspace(s scalar, stateDir string) string {
@@ -101,23 +101,22 @@ func (l *loader) stateDir(s scalar) string {
 	return canonical(filepath.Join(base, "toold"))
 }
 
-// policy finds the policy file. An unreadable one is a fault: the built-in policy does not silently replace it.
-func (l *loader) policy(s scalar) string {
+// policy finds the policy file, or its place. An unreadable one is a fault: the built-in policy does not silently replace it.
+func (l *loader) policy(s scalar) (path, place string) {
 	if s.set {
-		var path string
 		l.namedFile(&path, s, "policy")
-		return path
+		return path, ""
 	}
 	if l.configDir == "" {
-		return ""
+		return "", ""
 	}
-	path := filepath.Join(l.configDir, "policy.yaml")
+	path = filepath.Join(l.configDir, "policy.yaml")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return ""
+		return "", path
 	} else if err != nil {
 		l.faults = append(l.faults, fmt.Errorf("cannot look at the policy: %w", err))
 	}
-	return path
+	return path, ""
 }
 
 func (l *loader) namedFile(dst *string, s scalar, key string) {

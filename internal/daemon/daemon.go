@@ -115,7 +115,8 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	d.groups, d.ungrouped = cgroup.Open()
 	d.shared = shared{executor.NewPool(int(d.Config.WarmShells), d.reportFailure), egress.NewSlots(connectionSlots())}
 	d.rulebook = rulebookIn(d.Config.StateDir)
-	d.policies = &policies{load: d.reloadAll, name: d.Config.PolicyName(), log: d.Log, filesChanged: make(chan struct{}, 1)}
+	d.policies = &policies{load: d.reloadAll, home: d.Config, log: d.Log, filesChanged: make(chan struct{}, 1)}
+	d.policies.came.Store(d.Config.Policy != "")
 	d.workspaces = workspaceSet{workspaces.NewSet(workspaces.SetOptions[*workspace]{
 		Registry: workspaces.In(d.Config.StateDir), Home: d.Config.Workspace, Only: d.Elsewhere == nil,
 		Open: d.openWorkspace, Close: (*workspace).close,
@@ -126,7 +127,7 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	}
 	defer release() // it stays open while it is registered
 	d.home = home
-	d.policies.last = server.Reloaded{Policy: d.policies.name, Warnings: home.warnings}
+	d.policies.last = server.Reloaded{Policy: d.Config.PolicyName(), Warnings: home.warnings}
 	if err = d.openJournal(ctx); err != nil {
 		return err
 	}

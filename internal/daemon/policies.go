@@ -2,10 +2,13 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -57,11 +60,27 @@ func resolveOrKeep(path string) string {
 // policies applies changed policies, and keeps the last valid one.
 type policies struct {
 	load         func() (warnings []string, err error) // reads and applies the files
-	name         string
-	filesChanged chan struct{} // capacity 1: the list of files has changed
+	home         config.Config                         // of the workspace in which the daemon was started
+	came         atomic.Bool                           // the user has had a policy file
+	filesChanged chan struct{}                         // capacity 1: the list of files has changed
 	log          *zap.Logger
 	mu           sync.Mutex // serialises reloads, so that the newest file wins; guards last
 	last         server.Reloaded
+}
+
+// latest returns a configuration with the policy file that has come to its place since it was read. Without that file
+// there is no policy then: the built-in one does not silently replace it.
+func (p *policies) latest(cfg config.Config) config.Config {
+	if cfg.PolicyPlace == "" {
+		return cfg
+	}
+	if _, err := os.Stat(cfg.PolicyPlace); !errors.Is(err, fs.ErrNotExist) {
+		p.came.Store(true)
+	}
+	if p.came.Load() {
+		cfg.Policy = cfg.PolicyPlace
+	}
+	return cfg
 }
 
 func (p *policies) state() server.Reloaded {
@@ -75,13 +94,14 @@ func (p *policies) reload() (server.Reloaded, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	warnings, err := p.load()
+	name := p.latest(p.home).PolicyName()
 	if err != nil {
-		p.log.Error("the policy cannot be used; the last good one stays in force", zap.String("policy", p.name), zap.Error(err))
+		p.log.Error("the policy cannot be used; the last good one stays in force", zap.String("policy", name), zap.Error(err))
 		p.last.Error = err.Error()
-		return server.Reloaded{Policy: p.name}, err
+		return server.Reloaded{Policy: name}, err
 	}
-	p.last = server.Reloaded{Policy: p.name, Warnings: warnings}
-	p.log.Info("policy loaded", zap.String("policy", p.name), zap.Strings("warnings", warnings))
+	p.last = server.Reloaded{Policy: name, Warnings: warnings}
+	p.log.Info("policy loaded", zap.String("policy", name), zap.Strings("warnings", warnings))
 	return p.last, nil
 }
 
@@ -96,10 +116,13 @@ func (p *policies) notifyFilesChanged() {
 // settleTime is how long a file must be unchanged: editors write in several steps.
 const settleTime = 100 * time.Millisecond
 
-// policyFilesOf returns the files of a workspace's policy, and the directory of its own, which may come later.
+// policyFilesOf returns the files of a workspace's policy, and the directories of those that may come later.
 func policyFilesOf(cfg config.Config) []string {
 	own := filepath.Join(cfg.Workspace, config.WorkspacePolicy)
 	places := []string{own, filepath.Dir(own), config.AdministratorPolicy}
+	if cfg.PolicyPlace != "" {
+		places = append(places, cfg.PolicyPlace, filepath.Dir(cfg.PolicyPlace))
+	}
 	for _, file := range config.PolicyFiles(cfg.Policy) {
 		places = append(places, file)
 		if target, err := filepath.EvalSymlinks(file); err == nil && target != file {

@@ -69,7 +69,7 @@ func (d *Daemon) openWorkspace(ctx context.Context, root string) (*workspace, er
 
 // open initialises what calls share. On error the caller closes it.
 func (w *workspace) open(ctx context.Context, d *Daemon) error {
-	p, err := LoadPolicy(w.cfg)
+	p, err := LoadPolicy(d.policies.latest(w.cfg))
 	if err != nil {
 		return err
 	}
@@ -92,19 +92,20 @@ func (w *workspace) open(ctx context.Context, d *Daemon) error {
 	w.warnings = p.Warnings()
 	w.Workspace = dispatch.NewWorkspace(dispatch.WorkspaceOptions{
 		Root: w.cfg.Workspace, Registry: w.registry, Policy: p,
-		Listed: allowedHost(w.cfg.Egress), Profile: w.cfg.Sandbox, Escalation: w.cfg.Escalation, Remember: w.remember(d),
+		Listed: allowedHost(w.cfg.Egress), Profile: w.cfg.Sandbox, Escalation: w.cfg.Escalation, Remember: d.remember,
 	})
 	return nil
 }
 
 // remember returns a function that writes rules into the user's policy file; nil if there is none.
-func (w *workspace) remember(d *Daemon) func([]policy.Change, string, string) error {
-	if w.cfg.Policy == "" {
+func (d *Daemon) remember() func([]policy.Change, string, string) error {
+	file := d.policies.latest(d.Config).Policy
+	if file == "" {
 		return nil
 	}
 	return func(changes []policy.Change, person, call string) error {
 		e := Entry{At: time.Now(), Person: person, Call: call, Changes: changes}
-		return d.rulebook.add(w.cfg.Policy, e, func() error {
+		return d.rulebook.add(file, e, func() error {
 			_, err := d.policies.reload()
 			return err
 		})
@@ -118,8 +119,16 @@ func (w *workspace) close() {
 }
 
 // reload reloads the policy files. On an error the last valid policy stays in force.
-func (w *workspace) reload() error {
-	p, err := LoadPolicy(w.cfg)
+func (w *workspace) reload(d *Daemon) error {
+	cfg := d.policies.latest(w.cfg)
+	var err error
+	if cfg.Policy != w.cfg.Policy && d.Elsewhere != nil {
+		_, err = d.Elsewhere(cfg.Workspace) // checks where the file lies
+	}
+	p := (*policy.Policy)(nil)
+	if err == nil {
+		p, err = LoadPolicy(cfg)
+	}
 	if err != nil {
 		return fmt.Errorf("%w (workspace %s)", err, w.cfg.Workspace)
 	}
@@ -132,7 +141,7 @@ func (w *workspace) reload() error {
 // reloadAll reloads every open workspace, and discards warm shells.
 func (d *Daemon) reloadAll() (warnings []string, err error) {
 	err = d.workspaces.Each(func(_ string, w *workspace) error {
-		err := w.reload()
+		err := w.reload(d)
 		warnings = append(warnings, w.warnings...)
 		return err
 	})
@@ -143,7 +152,7 @@ func (d *Daemon) reloadAll() (warnings []string, err error) {
 
 func (d *Daemon) policyFiles() (places []string) {
 	_ = d.workspaces.Each(func(_ string, w *workspace) error {
-		places = append(places, policyFilesOf(w.cfg)...)
+		places = append(places, policyFilesOf(d.policies.latest(w.cfg))...)
 		return nil
 	})
 	return places

@@ -158,7 +158,7 @@ func (w *Workspace) effects(name string, arguments json.RawMessage) ([]policy.Ef
 }
 
 func (d *Dispatcher) offers(ctx context.Context, q question) []check.Offer {
-	if q.call.workspace.opt.Remember == nil {
+	if q.call.workspace.opt.Remember() == nil {
 		return nil
 	}
 	return q.call.judge().Offers(q.effects, d.triedHistory(ctx, q.call))
@@ -212,7 +212,7 @@ func (d *Dispatcher) offered(q question, v approval.Verdict) (*check.Offer, erro
 			return nil, errors.New("a yes to this call counts once: a rule asks every time")
 		}
 		return nil, nil
-	case q.call.workspace.opt.Remember == nil:
+	case q.call.workspace.opt.Remember() == nil:
 		return nil, errors.New("there is no policy file of your own to write a rule into")
 	case v.Remember == "rule":
 		o, err := q.call.judge().Offer(v.Pattern, q.effects, &check.History{})
@@ -229,8 +229,12 @@ func (d *Dispatcher) writeRule(q question, v approval.Verdict) (changes []string
 	if err != nil || o == nil {
 		return nil, err
 	}
+	remember := q.call.workspace.opt.Remember()
+	if remember == nil {
+		return nil, errors.New("the policy file of your own is gone")
+	}
 	for _, c := range o.Changes {
 		changes = append(changes, c.Text(q.rules.policy.User().Name))
 	}
-	return changes, q.call.workspace.opt.Remember(o.Changes, v.By, q.call.ID)
+	return changes, remember(o.Changes, v.By, q.call.ID)
 }

@@ -111,7 +111,7 @@ func newMaking(t *testing.T) *bench {
 func TestASuggestionNamesEarlierCallsThatItWouldAllow(t *testing.T) {
 	t.Parallel()
 	b := newMaking(t)
-	b.workspace.opt.Remember = func([]policy.Change, string, string) error { return nil }
+	b.workspace.opt.Remember = remembering(func([]policy.Change, string, string) error { return nil })
 	for i, approve := range []bool{true, false} {
 		leave := b.approvals.Join(decider(b, approval.Verdict{Approve: approve, By: "ada"}))
 		b.call(t, fmt.Sprint("call_", i), fmt.Sprintf(`{"command": "make %d"}`, i))
@@ -149,12 +149,12 @@ func TestAnAnswerBecomesARuleOfThePolicyFile(t *testing.T) {
 		b := newMaking(t)
 		var written []string
 		if !row.without {
-			b.workspace.opt.Remember = func(changes []policy.Change, person, call string) error {
+			b.workspace.opt.Remember = remembering(func(changes []policy.Change, person, call string) error {
 				for _, c := range changes {
 					written = append(written, strings.Join(c.Rule.Run, ","), person, call)
 				}
 				return nil
-			}
+			})
 		}
 		h := newHesitant()
 		leave := b.approvals.Join(h)
@@ -203,4 +203,8 @@ func TestAYesToOtherArgumentsIsNotRemembered(t *testing.T) {
 			t.Errorf("after call %d, asked %d times", n, asked)
 		}
 	}
+}
+
+func remembering(change func([]policy.Change, string, string) error) func() func([]policy.Change, string, string) error {
+	return func() func([]policy.Change, string, string) error { return change }
 }

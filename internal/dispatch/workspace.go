@@ -36,12 +36,15 @@ type WorkspaceOptions struct {
 	// call: its zero value allows nothing.
 	Profile    sandbox.Profile
 	Escalation escalation.Limits
-	// Remember changes the user's policy file for a person who approved a call; nil: there is none.
-	Remember func(changes []policy.Change, person, call string) error
+	// Remember returns what changes the user's policy file for a person who approved a call; nil: there is none.
+	Remember func() func(changes []policy.Change, person, call string) error
 }
 
 // NewWorkspace returns a workspace.
 func NewWorkspace(o WorkspaceOptions) *Workspace {
+	if o.Remember == nil {
+		o.Remember = func() func([]policy.Change, string, string) error { return nil }
+	}
 	w := &Workspace{opt: o}
 	w.rules.Store(&rules{policy: o.Policy, replaced: make(chan struct{})})
 	return w

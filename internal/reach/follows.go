@@ -2,8 +2,12 @@ package reach
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
+	"path/filepath"
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
@@ -14,9 +18,17 @@ import (
 )
 
 // Follows returns the paths, or names, of the policy and the configuration file of a daemon. It follows the links of the
-// policy, and has read the configuration at its start.
+// policy, which may be the place of a file that is not there yet, and has read the configuration at its start.
 func Follows(cfg config.Config) (policy, file string) {
-	return cfg.PolicyName(), cmp.Or(canonical(cfg.File), "none")
+	return cmp.Or(cfg.Policy, cfg.PolicyPlace, cfg.PolicyName()), cmp.Or(canonical(cfg.File), "none")
+}
+
+// called returns the name of the policy of a path where there may be no file yet.
+func called(path string) string {
+	if _, err := os.Stat(path); filepath.IsAbs(path) && errors.Is(err, fs.ErrNotExist) {
+		return config.Config{}.PolicyName()
+	}
+	return path
 }
 
 // canonical returns a name as it is.
@@ -44,7 +56,7 @@ func (d Daemon) ForCalls() (at client.Options, err error) {
 	case names && d.Named && !isAt(running, at.URL):
 		return at, console.Exit(console.ExitConfig, fmt.Errorf("cannot tell which policy and configuration the daemon at %s follows: it is not the one of the state directory %s. Name its own with --state-dir, or leave out --policy and --config", at.URL, d.Config.StateDir))
 	case d.Config.NamesPolicy && canonical(policy) != canonical(running.Policy):
-		is = "the policy " + cmp.Or(running.Policy, "that it does not name, since it is of an older version") + ", not " + policy
+		is = "the policy " + cmp.Or(called(running.Policy), "that it does not name, since it is of an older version") + ", not " + policy
 	case d.Config.NamesFile && file != running.File:
 		is = "the configuration " + cmp.Or(running.File, "that it does not name, since it is of an older version") + ", not " + file
 	default:
@@ -67,5 +79,5 @@ func (d Daemon) OtherPolicy() string {
 	if !ok || err != nil || canonical(running.Policy) == canonical(policy) {
 		return ""
 	}
-	return fmt.Sprintf("this is about the policy %s; the running daemon follows %s", policy, cmp.Or(running.Policy, "one that it does not name"))
+	return fmt.Sprintf("this is about the policy %s; the running daemon follows %s", d.Config.PolicyName(), cmp.Or(called(running.Policy), "one that it does not name"))
 }
