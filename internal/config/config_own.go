@@ -44,6 +44,7 @@ func (l *loader) ownFiles(c *Config) []ownFile {
 // there can change their target.
 func (l *loader) checkOwnFiles(c *Config) {
 	mounts := readMounts()
+	reported := map[string]bool{} // roots: one file of each is enough to say what to do
 	for _, own := range l.ownFiles(c) {
 		if own.path == "" {
 			continue
@@ -54,14 +55,14 @@ func (l *loader) checkOwnFiles(c *Config) {
 			continue
 		}
 		for _, root := range slices.Concat([]string{c.Workspace}, c.Sandbox.Write, c.Escalation.Write) {
-			if root != "" {
-				l.checkOwnFile(own, append(links, canonical), root, mounts)
+			if root != "" && !reported[root] {
+				reported[root] = l.checkOwnFile(own, append(links, canonical), root, mounts)
 			}
 		}
 	}
 }
 
-func (l *loader) checkOwnFile(own ownFile, places []string, root string, mounts []mount) {
+func (l *loader) checkOwnFile(own ownFile, places []string, root string, mounts []mount) (failed bool) {
 	for _, place := range places {
 		why := ""
 		switch {
@@ -69,16 +70,17 @@ func (l *loader) checkOwnFile(own ownFile, places []string, root string, mounts 
 			why = "lies inside"
 		case paths.Within(root, place):
 			l.failUnsafe(own.at, "%s lies inside %s %s, which is hidden from calls; choose another one (--state-dir)", root, own.what, place)
-			return
+			return true
 		case visibleThrough(mounts, root, place):
 			why = "can be seen through a mount in"
 		default:
 			continue
 		}
-		l.failUnsafe(own.at, "%s %s %s %s, which calls may write: they could alter what binds them, or the record of what they did; "+
-			"work in a project folder (--workspace), or keep it elsewhere (--state-dir, --config, --policy)", own.what, own.path, why, root)
-		return
+		l.failUnsafe(own.at, "%s %s %s %s, which calls may write: they could alter what binds them.\n"+
+			"Work in a project folder: cd into one, or name it with -C; or keep it elsewhere (--state-dir, --config, --policy)", own.what, own.path, why, root)
+		return true
 	}
+	return false
 }
 
 // mount is a line of mountinfo: at shows the directory root of the device.
