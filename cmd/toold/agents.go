@@ -95,6 +95,9 @@ func downCommand(g *global) *cobra.Command {
 }
 
 func (g *global) up(ctx context.Context, cfg config.Config) error {
+	if other := g.daemon(cfg).OtherVersion(); other != "" {
+		fmt.Fprintln(g.Err, "toold:", other)
+	}
 	d, err := g.ensureDaemon(ctx, cfg)
 	if err != nil {
 		return err

@@ -97,6 +97,9 @@ func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error)
 	if errors.As(err, &refused) {
 		return nil, err
 	}
+	if other := c.daemon(cfg).OtherVersion(); other != "" {
+		c.say("%s", other)
+	}
 	var nested *workspaces.NestedError
 	switch added, problem := workspaces.In(cfg.StateDir).Add(ctx, cfg.Workspace); {
 	case errors.As(problem, &nested):

@@ -45,6 +45,9 @@ func Daemon(ctx context.Context, d reach.Daemon) []Finding {
 		terminalFinding(cfg), tier, policyFinding(cfg), warmFinding(ctx, d, cfg),
 		stateFinding(cfg), cacheFinding(ctx, cfg), portFinding(ctx, d), quarantineFinding(cfg),
 	}
+	if other := d.OtherVersion(); other != "" {
+		list = append(list, Finding{Name: "version of the running daemon", Is: other, Fix: "toold down && toold up"})
+	}
 	return append(append(list, runningPolicyFinding(ctx, d)...), storeFinding(ctx, cfg)...)
 }
 

@@ -72,6 +72,16 @@ func isAt(d statedir.Daemon, address string) bool {
 	return err == nil && wrong == nil && loopback.Same(own.Host, named.Host)
 }
 
+// OtherVersion says which version the running daemon of the state directory is, if it is another one than this program.
+func (d Daemon) OtherVersion() string {
+	running, ok, err := statedir.Running(d.Config.StateDir)
+	isSame := d.Named || running.Version == d.Version
+	if !ok || err != nil || isSame {
+		return ""
+	}
+	return fmt.Sprintf("the running daemon is toold %s, and this is toold %s; replace it: toold down && toold up", cmp.Or(running.Version, "of an unknown version"), d.Version)
+}
+
 // OtherPolicy says which policy the running daemon follows, if it is another one than that of the configuration.
 func (d Daemon) OtherPolicy() string {
 	running, ok, err := statedir.Running(d.Config.StateDir)
