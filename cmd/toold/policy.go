@@ -49,7 +49,7 @@ func (g *global) initPolicy(name string, args []string) error {
 		return err
 	}
 	if len(args) == 0 && g.options.Policy == "" {
-		fmt.Fprintf(g.Err, "it is your policy from now on, also of a running daemon that had none; after a change: toold policy check\n")
+		fmt.Fprintf(g.Err, "it is your policy from now on; a running daemon takes it up with: toold reload; after a change: toold policy check\n")
 		return nil
 	}
 	fmt.Fprintf(g.Err, "change it, then: toold policy check %s && toold serve --policy %[1]s\n", path)
