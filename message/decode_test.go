@@ -128,28 +128,107 @@ func TestAClientCannotGrowTheDecoderWithRuns(t *testing.T) {
 	}
 }
 
+// from returns a frame with members before its own.
+func from(frame, members string) string { return strings.Replace(frame, `{`, `{`+members, 1) }
+
+func wantNothing(t *testing.T, d *Decoder, frames ...string) {
+	t.Helper()
+	for _, frame := range frames {
+		if in, errs := d.Decode([]byte(frame)); in != nil || errs != nil {
+			t.Fatalf("%s: got %s", frame, describe(in, errs))
+		}
+	}
+}
+
+func wantFrameError(t *testing.T, d *Decoder, frame, text string) {
+	t.Helper()
+	in, errs := d.Decode([]byte(frame))
+	if len(in) > 0 || len(errs) != 1 || errs[0].Type != InvalidFrame || !strings.Contains(errs[0].Message, text) {
+		t.Errorf("%s: got %s, want an error about %q", frame, describe(in, errs), text)
+	}
+}
+
+func asked(in Inbound) (got string) {
+	r := in.(*Request)
+	for _, c := range r.Calls {
+		got += fmt.Sprintf("%s%s %s %s %s;", r.AgentID, r.ConversationID, c.ID, c.Arguments, c.Invalid)
+	}
+	return got
+}
+
 func TestFragmentsOfDifferentAgentsStayApart(t *testing.T) {
 	t.Parallel()
 	for name, member := range map[string]string{"agents": "agent_id", "conversations": "conversation_id"} {
 		for _, ids := range [][2]string{{"c1", "c2"}, {"c1", "c1"}} {
-			d, got := &Decoder{}, ""
+			of := func(i int) string { return fmt.Sprintf(`%q:"of-%d",`, member, i) }
+			d := &Decoder{}
 			for _, piece := range []string{`{"a":`, `1}`} {
 				for i, id := range ids {
-					frame := strings.Replace(fragmentFrame(id, "", piece), `{`, fmt.Sprintf(`{%q:"of-%d",`, member, i), 1)
-					if in, errs := d.Decode([]byte(frame)); in != nil || errs != nil {
-						t.Fatal(in, errs)
-					}
+					wantNothing(t, d, from(fragmentFrame(id, "", piece), of(i)))
 				}
 			}
-			in, errs := d.Decode([]byte(stopFrame))
+			wantFrameError(t, d, stopFrame, "several agents or conversations")
+			for i, id := range ids {
+				got := asked(decodeOne(t, d, from(stopFrame, of(i))))
+				if want := fmt.Sprintf(`of-%d %s {"a":1} ;`, i, id); got != want {
+					t.Errorf("%s: got %s, want %s", name, got, want)
+				}
+			}
+			wantNothing(t, d, stopFrame)
+		}
+	}
+}
+
+// What a stop_reason does not name may only be what cannot be told apart.
+func TestAStopReasonEndsTheFragmentsOfOneConversation(t *testing.T) {
+	t.Parallel()
+	open := map[string]string{ // the call by the members of its fragment
+		"a1-c1": `"agent_id":"a1","conversation_id":"c1","run_id":"r1",`, "a1-c2": `"agent_id":"a1","conversation_id":"c2","run_id":"r2",`,
+		"a2": `"agent_id":"a2","run_id":"r2",`, "a2-r3": `"agent_id":"a2","run_id":"r3",`, "a2-no-run": `"agent_id":"a2",`, "none": ``,
+	}
+	const several = "several"
+	for _, c := range []struct{ open, stop, want string }{
+		{"a1-c1 a2", ``, several},
+		{"a1-c1 none", ``, several},
+		{"a1-c1 a1-c2", `"agent_id":"a1",`, several},
+		{"a1-c1 a1-c2", `"conversation_id":"c2",`, "a1-c2"},
+		{"a1-c1 a1-c2 a2", `"run_id":"r2",`, several},
+		{"a1-c1 a1-c2", `"run_id":"r2",`, "a1-c2"},
+		{"a1-c1 none", `"run_id":"r1",`, "a1-c1"},
+		{"a1-c1 a2 none", `"agent_id":"a1","conversation_id":"c1",`, "a1-c1"},
+		{"a1-c1 a2 none", `"agent_id":"a1",`, several},
+		{"a1-c1 a2", `"agent_id":"a1",`, "a1-c1"},
+		{"a1-c1 a2", `"agent_id":"a3",`, ""},
+		{"a2 a2-r3 a2-no-run", ``, "a2 a2-r3 a2-no-run"},
+		{"a1-c1 a2 a2-r3 a2-no-run none", `"agent_id":"a2","run_id":"r3",`, "a2-r3 a2-no-run"},
+		{"a1-c1 a2 a2-r3 a2-no-run", `"run_id":"r3",`, "a2-r3 a2-no-run"},
+		{"none", `"agent_id":"a1","run_id":"r1",`, "none"},
+	} {
+		for _, reason := range []string{"requires_approval", "cancelled"} {
+			d := &Decoder{}
+			for id := range strings.FieldsSeq(c.open) {
+				frame := strings.Replace(fragmentFrame(id, "", `{}`), `"run_id":"",`, "", 1)
+				wantNothing(t, d, from(frame, open[id]))
+			}
+			in, errs := d.Decode([]byte(`{` + c.stop + `"message_type":"stop_reason","stop_reason":"` + reason + `"}`))
+			if refused := len(errs) == 1 && errs[0].Type == InvalidFrame; refused != (c.want == several) {
+				t.Errorf("%v, %s: got %s", c, reason, describe(in, errs))
+			}
+			var ran []string
 			for _, m := range in {
-				r := m.(*Request)
-				for _, c := range r.Calls {
-					got += fmt.Sprintf("%s%s %s %s;", r.AgentID, r.ConversationID, c.ID, c.Arguments)
+				for _, call := range m.(*Request).Calls {
+					ran = append(ran, call.ID)
 				}
 			}
-			if want := fmt.Sprintf(`of-0 %s {"a":1};of-1 %s {"a":1};`, ids[0], ids[1]); got != want || errs != nil {
-				t.Errorf("%s: got %s and %v, want %s", name, got, errs, want)
+			ended := strings.Fields(strings.TrimPrefix(c.want, several))
+			if want := len(strings.Fields(c.open)) - len(ended); d.calls != want {
+				t.Errorf("%v, %s: %d calls are still collected, want %d", c, reason, d.calls, want)
+			}
+			if reason == "cancelled" {
+				ended = nil
+			}
+			if !slices.Equal(ran, ended) {
+				t.Errorf("%v, %s: %q ran", c, reason, ran)
 			}
 		}
 	}

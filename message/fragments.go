@@ -141,12 +141,12 @@ func (d *Decoder) lettaStop(x *decoding) {
 	var w wireStop
 	faults := x.bind(&w)
 	act := !x.refuse(faults) && (w.StopReason == "requires_approval" || w.StopReason == "end_turn")
-	var kept []*collection
-	for _, run := range d.runs {
-		if w.RunID != "" && run.origin.RunID != "" && run.origin.RunID != w.RunID {
-			kept = append(kept, run)
-			continue
-		}
+	ended := d.ended(&w)
+	if len(ended) > 0 && slices.ContainsFunc(ended, func(c *collection) bool { return !c.of(ended[0].origin) }) {
+		x.errorf(InvalidFrame, "this stop_reason may mean the fragments of several agents or conversations, so it ended none; send it with their agent_id and conversation_id, or the calls whole")
+		return
+	}
+	for _, run := range ended {
 		if act && len(run.calls) > 0 {
 			x.emit(run.request())
 		}
@@ -155,7 +155,34 @@ func (d *Decoder) lettaStop(x *decoding) {
 			d.bytes -= len(f.Arguments)
 		}
 	}
-	d.runs = kept
+	d.runs = slices.DeleteFunc(d.runs, func(c *collection) bool { return slices.Contains(ended, c) })
+}
+
+// ended returns the collections that a stop_reason may end: of those of which it names nothing else, the ones of just the
+// agent and conversation that it names, else of the agents whose run it names, else all.
+func (d *Decoder) ended(w *wireStop) []*collection {
+	named := Origin{AgentID: w.AgentID, ConversationID: w.ConversationID}
+	open := slices.DeleteFunc(slices.Clone(d.runs), func(c *collection) bool { return w.spares(c.origin) })
+	isNamed := func(c *collection) bool { return named != Origin{} && c.of(named) }
+	isRun := func(c *collection) bool { return w.RunID != "" && c.origin.RunID == w.RunID }
+	for _, isMeant := range []func(*collection) bool{isNamed, isRun} {
+		if slices.ContainsFunc(open, isMeant) {
+			return slices.DeleteFunc(open, func(c *collection) bool {
+				return !slices.ContainsFunc(d.runs, func(m *collection) bool { return isMeant(m) && c.of(m.origin) })
+			})
+		}
+	}
+	return open
+}
+
+// spares reports whether a stop_reason names another run, agent or conversation than a collection has.
+func (w *wireStop) spares(o Origin) bool {
+	for _, named := range [][2]string{{w.RunID, o.RunID}, {w.AgentID, o.AgentID}, {w.ConversationID, o.ConversationID}} {
+		if named[0] != named[1] && named[0] != "" && named[1] != "" {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *collection) request() *Request {

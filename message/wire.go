@@ -85,6 +85,9 @@ type wireStop struct {
 	MessageType string `json:"message_type"`
 	StopReason  string `json:"stop_reason"`
 	RunID       string `json:"run_id,omitempty" wire:"id"`
+
+	AgentID        string `json:"agent_id,omitempty" wire:"id"`
+	ConversationID string `json:"conversation_id,omitempty" wire:"id"`
 }
 
 // wireApproval is approval_response_message, also as create form type "approval".
