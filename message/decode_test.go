@@ -234,6 +234,51 @@ func TestAStopReasonEndsTheFragmentsOfOneConversation(t *testing.T) {
 	}
 }
 
+// A frame that names no agent or conversation may mean those of any. Pieces must not be lost unheard: what is left may be
+// another call.
+func TestAFragmentWithoutNamesIsAPartOfTheOneCallOfItsID(t *testing.T) {
+	t.Parallel()
+	const whole, a1, a2 = `"agent_id":"a1","conversation_id":"c1",`, `"agent_id":"a1",`, `"agent_id":"a2",`
+	piece := func(names, id, text string) string { return from(fragmentFrame(id, "", text), names) }
+	for _, names := range []string{whole, a1, `"conversation_id":"c1",`, ``} {
+		d := &Decoder{}
+		wantNothing(t, d, piece(whole, "x", `{"a":`), piece(a2, "y", `{}`), piece(names, "x", `1}`))
+		if got := asked(decodeOne(t, d, from(stopFrame, whole))); got != `a1c1 x {"a":1} ;` {
+			t.Errorf("with %s: got %s", names, got)
+		}
+	}
+	d := &Decoder{}
+	wantNothing(t, d, piece(a1, "x", `{"a":"1`), piece(a2, "x", `{"a":"1`))
+	wantFrameError(t, d, piece(``, "x", ` and 2`), "several agents or conversations")
+	wantFrameError(t, d, `{"message_type":"approval_request_message","tool_call":{"tool_call_id":"x","arguments":" and 2"}}`, "several agents or conversations")
+	wantNothing(t, d, piece(a1, "x", `"}`), piece(a2, "x", `"}`))
+	for _, names := range []string{a1, a2} {
+		if got := asked(decodeOne(t, d, from(stopFrame, names))); !strings.Contains(got, "was not joined") {
+			t.Errorf("a call without one of its pieces would run: %s", got)
+		}
+	}
+}
+
+func TestAWholeCallReplacesTheFragmentsThatItMayMeanAlone(t *testing.T) {
+	t.Parallel()
+	const a1, a2, call = `"agent_id":"a1",`, `"agent_id":"a2",`, `{"message_type":"approval_request_message","tool_calls":[{"tool_call_id":"x","name":"b","arguments":"{}"}]}`
+	for _, c := range []struct {
+		of   []string
+		call string
+		left int
+	}{
+		{[]string{a1}, a1, 0}, {[]string{a1}, ``, 0}, {[]string{a1}, a2, 1}, {[]string{``}, a1, 1}, {[]string{a1, a2}, ``, 2}, {[]string{a1, a2}, a2, 1},
+	} {
+		d := &Decoder{}
+		for _, names := range c.of {
+			wantNothing(t, d, from(fragmentFrame("x", "", `{`), names))
+		}
+		if decodeOne(t, d, from(call, c.call)); d.calls != c.left || d.Held() != c.left {
+			t.Errorf("%v: %d calls are still collected", c, d.calls)
+		}
+	}
+}
+
 func TestTypeIsNoFilterBesideMessageType(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"subscribe", "list_messages"} {

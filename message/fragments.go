@@ -25,7 +25,7 @@ func (d *Decoder) fragmentOf(w *wireRequest) *wireCall {
 	if c == nil || len(w.ToolCalls.items) > 0 || cmp.Or(c.Name, c.ToolName) != "" {
 		return nil
 	}
-	if _, known := d.find(c.CallID, w.Origin); known == nil {
+	if len(d.find(c.CallID, w.Origin)) == 0 {
 		return nil
 	}
 	return c
@@ -36,23 +36,33 @@ func (c *collection) of(from Origin) bool {
 	return c.origin.AgentID == from.AgentID && c.origin.ConversationID == from.ConversationID
 }
 
-func (d *Decoder) find(id string, from Origin) (*collection, *ToolCall) {
+// A found call is in its run.
+type found struct {
+	run *collection
+	*ToolCall
+}
+
+// find returns the collected calls with an id that a frame may mean. One that names no agent or no conversation may mean
+// those of any.
+func (d *Decoder) find(id string, from Origin) (all []found) {
 	for _, run := range d.runs {
+		as := Origin{AgentID: cmp.Or(from.AgentID, run.origin.AgentID), ConversationID: cmp.Or(from.ConversationID, run.origin.ConversationID)}
 		for _, f := range run.calls {
-			if f.ID == id && run.of(from) {
-				return run, f
+			if f.ID == id && run.of(as) {
+				all = append(all, found{run, f})
 			}
 		}
 	}
-	return nil, nil
+	return all
 }
 
-// forget drops the fragments of a call that came whole.
+// forget drops the fragments of a call that came whole, if they can be told from those of others.
 func (d *Decoder) forget(id string, from Origin) {
-	run, f := d.find(id, from)
-	if f == nil {
+	all := d.find(id, from)
+	if len(all) != 1 {
 		return
 	}
+	run, f := all[0].run, all[0].ToolCall
 	d.calls--
 	d.bytes -= len(f.Arguments)
 	run.calls = slices.DeleteFunc(run.calls, func(c *ToolCall) bool { return c == f })
@@ -65,9 +75,17 @@ func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem stri
 		x.errs = append(x.errs, e)
 		return
 	}
-	run, f := d.find(c.CallID, w.Origin)
-	if f == nil {
-		run = d.run(w.Origin)
+	all := d.find(c.CallID, w.Origin)
+	if len(all) > 1 {
+		for _, one := range all {
+			one.refuse("a fragment that may be a part of it, or of another agent's call, was not joined; send agent_id and conversation_id with each")
+		}
+		x.errorf(InvalidFrame, "this fragment may be a part of the calls of several agents or conversations, so it is part of none, and they will not run; send agent_id and conversation_id with each").CallID = c.CallID
+		return
+	}
+	run, f := d.run(w.Origin), (*ToolCall)(nil)
+	if len(all) > 0 {
+		run, f = all[0].run, all[0].ToolCall
 	}
 	if w.SeqID != nil && run != nil {
 		if *w.SeqID <= run.lastSeq {
