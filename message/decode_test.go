@@ -282,8 +282,13 @@ func TestAWholeCallReplacesTheFragmentsThatItMayMeanAlone(t *testing.T) {
 func TestTypeIsNoFilterBesideMessageType(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"subscribe", "list_messages"} {
-		wantError(t, []byte(`{"message_type":"`+kind+`","type":"return"}`), InvalidArguments, "type is no field of this frame")
-		decodeOne(t, &Decoder{}, `{"type":"`+kind+`"}`)
+		for _, members := range []string{`"type":"return"`, `"type":7`} {
+			wantError(t, []byte(`{"message_type":"`+kind+`",`+members+`}`), InvalidArguments, "type is no field of this frame")
+		}
+		for _, members := range []string{`"type":"` + kind + `"`, `"message_type":"` + kind + `","type":"` + kind + `"`} {
+			decodeOne(t, &Decoder{}, `{`+members+`}`)
+		}
+		wantError(t, []byte(`{"message_type":"`+kind+`","type":"`+kind+`","type":"return"}`), InvalidFrame, "type is there twice")
 	}
 }
 

@@ -59,7 +59,7 @@ func plainFrame[T any](value string, preset T, exact bool) frameType {
 		w := preset
 		faults := x.bind(&w)
 		if exact {
-			faults = append(faults, x.unknown(reflect.TypeFor[T]())...)
+			faults = append(faults, x.unknown(value, reflect.TypeFor[T]())...)
 		}
 		if x.refuse(faults) {
 			return
@@ -110,15 +110,18 @@ func (x *decoding) refuse(faults []fault) bool {
 	return true
 }
 
-func (x *decoding) unknown(wire reflect.Type) (faults []fault) {
+// unknown returns the members that a frame of a kind does not have. type may repeat the kind, or stand for it.
+func (x *decoding) unknown(kind string, wire reflect.Type) (faults []fault) {
 	var names []string
 	for i := range wire.NumField() {
 		name, _, _ := strings.Cut(wire.Field(i).Tag.Get("json"), ",")
 		names = append(names, name)
 	}
 	for _, m := range x.top {
-		isKind := m.Name == "type" && x.alias // in place of message_type
-		if isKind || slices.Contains(names, m.Name) {
+		if slices.Contains(names, m.Name) {
+			continue
+		}
+		if text, err := unquote(m.Value); m.Name == "type" && err == nil && text == kind {
 			continue
 		}
 		near := spell.Nearest(m.Name[:min(len(m.Name), 64)], names)
