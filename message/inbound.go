@@ -17,6 +17,8 @@ type Cancel struct {
 	CallID      string `json:"tool_call_id,omitempty" wire:"id" jsonschema:"this or all"`
 	All         bool   `json:"all,omitempty" jsonschema:"every call of this connection"`
 	Reason      string `json:"reason,omitempty"`
+
+	AgentID *string `json:"agent_id,omitempty" wire:"id" jsonschema:"whose calls alone: several agents may use the same id"`
 }
 
 func (c *Cancel) check() string {

@@ -62,7 +62,7 @@ type Call struct {
 	pending     []any                  // events to emit once the call is recorded
 	edited      tools.Invocation       // runs instead of the requested call; nil: none
 	elsewhere   bool                   // another program carries it out; see tools.Traits
-	earlyCancel string                 // the id with which it was cancelled before it was received, or ""
+	earlyCancel string                 // the name of its cancel, if it was cancelled before it was received, or ""
 	cancel      *cancelled             // set once it has run, if it was cancelled; else nil
 	known       *journal.Record        // its earlier record, if the journal had the call already; else nil
 	steps       []Step

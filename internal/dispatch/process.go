@@ -64,7 +64,7 @@ func (d *Dispatcher) answer(c *Call, out outcome) {
 	d.forget(c)
 	hasEnded := final.Return != nil && final.Return.Ended()
 	if c.req.Item != "" && c.cancel != nil && hasEnded { // the cancel came too late
-		d.CancelEarly(context.Background(), c.client, c.req.Item) // the parts that follow
+		d.CancelEarly(context.Background(), c.client, &c.key.Agent, c.req.Item) // the parts that follow
 	}
 	c.emit(final)
 	runtime.Gosched() // to the goroutine that writes it to the client

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -93,62 +94,96 @@ func deniedByPerson(v approval.Verdict, rule string) *refusal {
 
 const maxEarlyCancels = 1024
 
-// earlyCancels are ids that were cancelled before their calls were received, by client, oldest first.
+// earlyCancels are names of the calls that were cancelled before they were received, by client, oldest first.
 type earlyCancels map[string][]string
 
-func (f earlyCancels) add(client, id string) {
-	ids := append(f[client], id)
-	if len(ids) > maxEarlyCancels {
-		ids = ids[1:]
+func (f earlyCancels) add(client, name string) {
+	names := append(f[client], name)
+	if len(names) > maxEarlyCancels {
+		names = names[1:]
 	}
-	f[client] = ids
+	f[client] = names
 }
 
-// first returns the first of some ids that was cancelled; "" if none was.
-func (f earlyCancels) first(client string, ids ...string) string {
-	for _, id := range ids {
-		if slices.Contains(f[client], id) {
-			return id
+// first returns the first of some names that was cancelled; "" if none was.
+func (f earlyCancels) first(client string, names ...string) string {
+	for _, name := range names {
+		if slices.Contains(f[client], name) {
+			return name
 		}
 	}
 	return ""
 }
 
-func (f earlyCancels) remove(client, id string) {
-	if i := slices.Index(f[client], id); i >= 0 {
+func (f earlyCancels) remove(client, name string) {
+	if i := slices.Index(f[client], name); i >= 0 {
 		f[client] = slices.Delete(f[client], i, i+1)
 	}
 }
 
-// CancelEarly cancels a call that has not arrived, or the parts of an item that have not: they will not run. It
-// returns false if the id is used already, or the cancel cannot be recorded.
-func (d *Dispatcher) CancelEarly(ctx context.Context, client, id string) bool {
-	cancelled, err := d.opt.Journal.Fence(context.WithoutCancel(ctx), client, id, maxEarlyCancels)
-	if err != nil {
-		d.opt.Log.Error("cannot journal an early cancel", zap.String("call", id), zap.Error(err))
+// fence is the name of the early cancel of the call with an id of this call's agent.
+func (c *Call) fence(id string) string { return journal.FenceName(&c.key.Agent, id) }
+
+// CancelEarly cancels a call of an agent that has not arrived, or the parts of an item that have not: they will not run.
+// No agent, nil, means those that have begun the item, else every one. It returns false if the id is used already, or the
+// cancel cannot be recorded.
+func (d *Dispatcher) CancelEarly(ctx context.Context, client string, agent *string, id string) (cancelled bool) {
+	ctx = context.WithoutCancel(ctx)
+	agents := []*string{agent}
+	if agent == nil {
+		agents = d.beganItem(ctx, client, id)
 	}
-	if !cancelled {
-		return false
+	for _, agent := range agents {
+		fenced, err := d.opt.Journal.Fence(ctx, client, agent, id, maxEarlyCancels)
+		if err != nil {
+			d.opt.Log.Error("cannot journal an early cancel", zap.String("call", id), zap.Error(err))
+		}
+		if fenced {
+			d.cancelEarly(client, agent, id)
+			cancelled = true
+		}
 	}
+	return cancelled
+}
+
+func (d *Dispatcher) cancelEarly(client string, agent *string, id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.calls {
-		if c.named(id) && c.client == client {
+		isAgent := agent == nil || c.key.Agent == *agent
+		if isAgent && c.named(id) && c.client == client {
 			c.Cancel("") // it was received meanwhile
-			return true
 		}
 	}
-	if !slices.Contains(d.earlyCancels[client], id) {
-		d.earlyCancels.add(client, id)
+	if name := journal.FenceName(agent, id); !slices.Contains(d.earlyCancels[client], name) {
+		d.earlyCancels.add(client, name)
 	}
-	return true
 }
 
-// takeEarlyCancel removes the cancel of an answered call, unless it still has a call to stop: the answer is
-// unrecorded, so the call may be repeated, or it is an earlier part of the cancelled item, which ran before.
+// beganItem returns the agents of a client that have begun an item; nil alone if none has.
+func (d *Dispatcher) beganItem(ctx context.Context, client, item string) (agents []*string) {
+	parts, err := d.opt.Journal.Select(ctx, journal.CallQuery{ID: item + message.PartMark + "1"})
+	if err != nil {
+		d.opt.Log.Error("cannot find who began an item", zap.String("call", item), zap.Error(err))
+	}
+	for _, rec := range parts {
+		if rec.Client == client && strings.Contains(rec.ArgsHash, partMark) {
+			agents = append(agents, &rec.AgentID)
+		}
+	}
+	if agents == nil {
+		return []*string{nil}
+	}
+	return agents
+}
+
+// takeEarlyCancel removes the cancel of an answered call, unless it still has a call to stop: the answer is unrecorded, so
+// the call may be repeated, or it is an earlier part of the cancelled item, which ran before, or the cancel is of every
+// agent's call.
 func (d *Dispatcher) takeEarlyCancel(c *Call) {
-	ranBefore := c.known != nil && c.earlyCancel != c.ID
-	if c.lost != nil || ranBefore {
+	ofEvery := c.earlyCancel == c.ID || c.earlyCancel == c.req.Item
+	ranBefore := c.known != nil && c.earlyCancel != c.fence(c.ID)
+	if c.lost != nil || ofEvery || ranBefore {
 		return
 	}
 	d.mu.Lock()

@@ -16,7 +16,7 @@ import (
 func TestACallThatWasCancelledBeforeItCameDoesNotRun(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
 	for range 2 { // the second is harmless
-		if !b.CancelEarly(t.Context(), "agent", "call_1") {
+		if !b.CancelEarly(t.Context(), "agent", new(string), "call_1") {
 			t.Fatal("an unknown id was not fenced")
 		}
 	}
@@ -25,7 +25,7 @@ func TestACallThatWasCancelledBeforeItCameDoesNotRun(t *testing.T) {
 	if again := b.call(t, "call_1", `{}`); !again.Return.Replayed || again.Return.ID != f.Return.ID {
 		t.Errorf("the repeat got %+v", again.Return)
 	}
-	if b.CancelEarly(t.Context(), "agent", "call_1") {
+	if b.CancelEarly(t.Context(), "agent", new(string), "call_1") {
 		t.Error("an id was fenced whose call has ended")
 	}
 	if f := b.call(t, "call_2", `{}`); f.Return.Status != "success" {
@@ -46,7 +46,7 @@ func TestAnEarlyCancelStopsACallThatIsBeingJudged(t *testing.T) {
 	b.workspace.opt.Registry = registry
 	w, wake := b.submit("call_1", `{}`)
 	<-slow.entered
-	if !b.CancelEarly(t.Context(), "agent", "call_1") {
+	if !b.CancelEarly(t.Context(), "agent", new(string), "call_1") {
 		t.Error("the cancel was refused")
 	}
 	close(slow.release)
@@ -84,14 +84,14 @@ func (b *bench) again(t *testing.T) *bench {
 func TestAFenceOutlivesTheDaemonUntilItsCallIsAnswered(t *testing.T) {
 	first := newBench(t, policy.Allow, &probe{})
 	for _, id := range []string{"call_1", "call_2"} {
-		if !first.CancelEarly(t.Context(), "agent", id) {
+		if !first.CancelEarly(t.Context(), "agent", new(string), id) {
 			t.Fatal("an unknown id was not fenced")
 		}
 	}
 	second := first.again(t)
 	wantError(t, second.call(t, "call_1", `{}`), message.Cancelled, "cancelled before it came")
 	third := second.again(t)
-	if left := third.journal.Fences(); len(left["agent"]) != 1 || left["agent"][0] != "call_2" {
+	if left := third.journal.Fences(); len(left["agent"]) != 1 || left["agent"][0] != journal.FenceName(new(string), "call_2") {
 		t.Errorf("the journal has %v", left)
 	}
 	wantError(t, third.call(t, "call_1", `{}`), message.Cancelled, "cancelled before it came")
@@ -103,18 +103,66 @@ func TestAFenceOutlivesTheDaemonUntilItsCallIsAnswered(t *testing.T) {
 
 func TestACallWhoseCancelCannotBeRecordedStaysFenced(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
-	if !b.CancelEarly(t.Context(), "agent", "call_1") {
+	if !b.CancelEarly(t.Context(), "agent", new(string), "call_1") {
 		t.Fatal("an unknown id was not fenced")
 	}
 	must(t, b.journal.Close())
 	for range 2 {
 		wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "cannot journal")
 	}
-	if b.CancelEarly(t.Context(), "agent", "call_2") {
+	if b.CancelEarly(t.Context(), "agent", new(string), "call_2") {
 		t.Error("a fence is promised that no journal has")
 	}
-	if b.earlyCancels.first("agent", "call_1") == "" {
+	if b.earlyCancels.first("agent", journal.FenceName(new(string), "call_1")) == "" {
 		t.Error("the fence is gone")
+	}
+}
+
+// of is a call of an agent, with the probe.
+func (b *bench) of(t *testing.T, agent, id string) *message.ToolReturn {
+	t.Helper()
+	return speaker{"agent", agent, ""}.says(t, b, id, "probe", `{}`)
+}
+
+func TestAnEarlyCancelIsThatOfItsAgent(t *testing.T) {
+	b := newBench(t, policy.Allow, &probe{})
+	b.of(t, "a1", "call_2") // another's use of an id is no matter
+	a2 := "a2"
+	for _, id := range []string{"call_1", "call_2"} {
+		if !b.CancelEarly(t.Context(), "agent", &a2, id) {
+			t.Errorf("%s was not fenced", id)
+		}
+		b = b.again(t)
+		for _, agent := range []string{"a1", "", "a3"} {
+			if ret := b.of(t, agent, id); ret.Status != "success" {
+				t.Errorf("%s, which %q did not cancel, got %+v", id, agent, ret)
+			}
+		}
+		for range 2 {
+			if ret := b.of(t, "a2", id); ret.ErrorType == nil || *ret.ErrorType != message.Cancelled {
+				t.Errorf("%s, which is cancelled, got %+v", id, ret)
+			}
+		}
+	}
+	if left := b.again(t).journal.Fences(); len(left["agent"]) != 0 {
+		t.Errorf("the journal still has %q", left)
+	}
+}
+
+// Which agent's call it means is not known, and what was cancelled must not run.
+func TestAnEarlyCancelWithoutAnAgentIsThatOfEveryOne(t *testing.T) {
+	b := newBench(t, policy.Allow, &probe{})
+	if !b.CancelEarly(t.Context(), "agent", nil, "call_1") {
+		t.Fatal("an unknown id was not fenced")
+	}
+	for _, agent := range []string{"a1", "a2", ""} {
+		if ret := b.of(t, agent, "call_1"); ret.ErrorType == nil || *ret.ErrorType != message.Cancelled {
+			t.Errorf("%q got %+v", agent, ret)
+		}
+		b = b.again(t)
+	}
+	if ret := b.of(t, "a1", "call_2"); ret.Status != "success" {
+		t.Errorf("another call got %+v", ret)
 	}
 }
 

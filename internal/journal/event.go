@@ -210,8 +210,8 @@ func (e *messageEvent) fields(c *codec) {
 
 // fenceEvent is kindFence, and with most zero kindUnfence.
 type fenceEvent struct {
-	client, id string
-	most       int64 // how many of the client, the latest, are kept
+	client, id string // id: see FenceName
+	most       int64  // how many of the client, the latest, are kept
 }
 
 func (e *fenceEvent) fields(c *codec) {

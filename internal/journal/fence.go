@@ -8,11 +8,22 @@ import (
 	"slices"
 )
 
-// Fence records, synced, that a client cancelled a call that has not come. It reports false if the
-// client has used the id. Only the latest most ids of a client are kept.
-func (j *Journal) Fence(ctx context.Context, client, callID string, most int) (fenced bool, err error) {
+// FenceName names a fence: of the calls with an id of one agent, or of every agent if it is nil. No id contains the mark
+// between them. Earlier versions knew no agents.
+func FenceName(agent *string, callID string) string {
+	if agent == nil {
+		return callID
+	}
+	return callID + "\n" + *agent
+}
+
+// Fence records, synced, that a client cancelled a call of an agent, nil: of any, that has not come. It reports false if
+// that has used the id. Only the latest most fences of a client are kept.
+func (j *Journal) Fence(ctx context.Context, client string, agent *string, callID string, most int) (fenced bool, err error) {
 	err = j.write.record(synced, func(b *batch) error {
-		fits := func(c *Call) bool { return c.Client == client && c.ID == callID }
+		fits := func(c *Call) bool {
+			return c.Client == client && c.ID == callID && (agent == nil || c.AgentID == *agent)
+		}
 		for _, r := range b.table.calls {
 			if fits(&r.Call) {
 				return nil
@@ -22,7 +33,7 @@ func (j *Journal) Fence(ctx context.Context, client, callID string, most int) (f
 			return err // nil: the id is used
 		}
 		fenced = true
-		return b.append(kindFence, &fenceEvent{client, callID, int64(most)})
+		return b.append(kindFence, &fenceEvent{client, FenceName(agent, callID), int64(most)})
 	})
 	if err != nil {
 		return false, fmt.Errorf("cannot journal that tool call %q is cancelled: %w", callID, err)
@@ -31,11 +42,11 @@ func (j *Journal) Fence(ctx context.Context, client, callID string, most int) (f
 }
 
 // Unfence forgets a fence whose call is recorded. It does not wait; failed receives an error.
-func (j *Journal) Unfence(client, callID string, failed func(error)) {
-	j.updateLater("fence", kindUnfence, &fenceEvent{client: client, id: callID}, failed)
+func (j *Journal) Unfence(client, name string, failed func(error)) {
+	j.updateLater("fence", kindUnfence, &fenceEvent{client: client, id: name}, failed)
 }
 
-// Fences returns the fenced ids by client, oldest first.
+// Fences returns the names of the fences by client, oldest first.
 func (j *Journal) Fences() map[string][]string {
 	j.write.known.RLock()
 	defer j.write.known.RUnlock()

@@ -14,29 +14,36 @@ func TestFencesOutliveTheDaemon(t *testing.T) {
 	dir := t.TempDir()
 	j, err := journal.Open(t.Context(), dir, journal.Self())
 	must(t, err)
-	fence := func(client, id string) bool {
+	fence := func(client string, agent *string, id string) bool {
 		t.Helper()
-		fenced, err := j.Fence(t.Context(), client, id, 3)
+		fenced, err := j.Fence(t.Context(), client, agent, id, 3)
 		must(t, err)
 		return fenced
 	}
 	receive(t, j, call("used"))
-	if fence("agent", "used") || !fence("somebody", "used") {
+	own, other, none := "agent-1", "agent-2", ""
+	if fence("agent", nil, "used") || fence("agent", &own, "used") || !fence("somebody", nil, "used") || !fence("somebody", &own, "used") {
 		t.Error("an id is the client's own: it is fenced unless that client has used it")
+	}
+	if !fence("agent", &other, "used") || !fence("agent", &none, "used") {
+		t.Error("an id is an agent's own: it is fenced unless that agent has used it")
 	}
 	for i := range 5 {
 		id := fmt.Sprint(i)
 		for range 2 { // again is no matter
-			if !fence("agent", id) {
+			if !fence("agent", &own, id) {
 				t.Errorf("%s was not fenced", id)
 			}
 		}
 	}
-	j.Unfence("agent", "3", fails(t))
+	j.Unfence("agent", journal.FenceName(&own, "3"), fails(t))
+	for _, name := range []string{"4", journal.FenceName(&other, "4")} { // these are others
+		j.Unfence("agent", name, fails(t))
+	}
 	must(t, j.Close())
 	j = open(t, dir)
-	got := j.Fences()
-	if diff := cmp.Diff(map[string][]string{"somebody": {"used"}, "agent": {"2", "4"}}, got); diff != "" {
+	want := map[string][]string{"somebody": {"used", journal.FenceName(&own, "used")}, "agent": {journal.FenceName(&own, "2"), journal.FenceName(&own, "4")}}
+	if diff := cmp.Diff(want, j.Fences()); diff != "" {
 		t.Error(diff)
 	}
 }

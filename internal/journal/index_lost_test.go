@@ -43,7 +43,7 @@ func unknown(t *testing.T, what string, j *Journal, id string) {
 	if _, fresh, err := j.Begin(t.Context(), Call{Client: "agent", ID: id, Message: []byte(`{}`)}, Decision{}); fresh || !errors.Is(err, ErrUnknown) {
 		t.Errorf("%s: a call that ran may run again: %v, %v", what, fresh, err)
 	}
-	if fenced, err := j.Fence(t.Context(), "agent", id, 5); fenced || err == nil {
+	if fenced, err := j.Fence(t.Context(), "agent", nil, id, 5); fenced || err == nil {
 		t.Errorf("%s: fenced %v, %v", what, fenced, err)
 	}
 	_, byID := j.FindAny(t.Context(), id)
@@ -168,7 +168,7 @@ func TestTheIndexKeepsLongIDs(t *testing.T) {
 	t.Parallel()
 	dir, id := t.TempDir(), strings.Repeat("x", inRecord+1)
 	j := small(t, dir)
-	if fenced, err := j.Fence(t.Context(), "agent", id, 5); err != nil || !fenced {
+	if fenced, err := j.Fence(t.Context(), "agent", nil, id, 5); err != nil || !fenced {
 		t.Fatal(fenced, err)
 	}
 	lived(t, j, "a", 10)

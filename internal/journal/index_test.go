@@ -64,7 +64,7 @@ func indexed(t *testing.T, dir string) (all contents, files []string) {
 		t.Fatal(err)
 	}
 	lived(t, j, "b", 3)
-	if fenced, err := j.Fence(t.Context(), "agent", "fenced", 5); err != nil || !fenced {
+	if fenced, err := j.Fence(t.Context(), "agent", nil, "fenced", 5); err != nil || !fenced {
 		t.Fatal(fenced, err)
 	}
 	all = dump(t, j)

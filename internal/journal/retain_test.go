@@ -54,7 +54,7 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, _ := openFaulty(t, dir)
-	if fenced, err := j.Fence(t.Context(), "agent", "fenced", 10); err != nil || !fenced {
+	if fenced, err := j.Fence(t.Context(), "agent", nil, "fenced", 10); err != nil || !fenced {
 		t.Fatal(fenced, err)
 	}
 	lived(t, j, "first", 40)
@@ -106,7 +106,7 @@ func TestNumbersAreNotUsedAgain(t *testing.T) {
 	j, _ := openFaulty(t, dir)
 	lived(t, j, "a", 5)
 	for i := range 120 {
-		if _, err := j.Fence(t.Context(), "agent", fmt.Sprint("later-", i), 3); err != nil {
+		if _, err := j.Fence(t.Context(), "agent", nil, fmt.Sprint("later-", i), 3); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -333,7 +333,7 @@ func TestARemovalThatFailsIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, disk := openFaulty(t, dir)
-	if _, err := j.Fence(t.Context(), "agent", "fenced", 10); err != nil {
+	if _, err := j.Fence(t.Context(), "agent", nil, "fenced", 10); err != nil {
 		t.Fatal(err)
 	}
 	lived(t, j, "a", 40)

@@ -193,12 +193,12 @@ func (ss *session) cancel(m *message.Cancel) {
 	if !ss.may("cancel calls", m.CallID, Agent, Approver, Admin) {
 		return
 	}
-	if ss.stop(m.CallID, m.Reason) || m.All {
+	if ss.stop(m) || m.All {
 		return
 	}
 	why := ""
 	if ss.token.has(Agent) && !strings.HasPrefix(m.CallID, message.BackgroundPrefix) &&
-		ss.srv.opt.Dispatch.CancelEarly(context.Background(), ss.token.Name, m.CallID) {
+		ss.srv.opt.Dispatch.CancelEarly(context.Background(), ss.token.Name, m.AgentID, m.CallID) {
 		why = "; if a call with it comes later, what has not run of it is answered as cancelled and does not run"
 	}
 	ss.refuse(message.NotRunning, m.CallID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown"+why)

@@ -74,39 +74,50 @@ func (it *item) whose() dispatch.Key {
 	return dispatch.Key{Client: it.sub.Client, Agent: it.sub.Request.AgentID}
 }
 
-// stop cancels what a cancel of this session names, "": everything, and reports whether there was any: calls, and
-// items of which no part runs now. An id is that of the agents whose call or item this connection makes or follows;
-// if there is none, of all.
-func (ss *session) stop(id, reason string) (found bool) {
-	calls, items := ss.srv.opt.Dispatch.Find(ss.stoppable(), id), ss.srv.unanswered(ss.stoppable(), id)
+// stop cancels what a cancel of this session means, and reports whether there was any: calls, and items of which no part
+// runs now. An id without an agent is that of the agents whose call or item this connection makes or follows; if there is
+// none, of all.
+func (ss *session) stop(m *message.Cancel) (found bool) {
+	calls, items := ss.srv.opt.Dispatch.Find(ss.stoppable(), m.CallID), ss.srv.unanswered(ss.stoppable(), m.CallID)
 	var own []dispatch.Key
 	for _, c := range calls {
-		if id != "" && ss.follows(c) {
+		if !m.All && ss.follows(c) {
 			own = append(own, whose(c.Key()))
 		}
 	}
 	for _, it := range items {
-		if id != "" && it.of == ss {
+		if !m.All && it.of == ss {
 			own = append(own, it.whose())
 		}
 	}
-	isMeant := func(k dispatch.Key) bool { return len(own) == 0 || slices.Contains(own, whose(k)) }
+	isMeant := func(k dispatch.Key) bool {
+		if m.AgentID != nil {
+			return k.Agent == *m.AgentID
+		}
+		return len(own) == 0 || slices.Contains(own, whose(k))
+	}
 	items = slices.DeleteFunc(items, func(it *item) bool { return !isMeant(it.whose()) })
 	for _, it := range items {
-		it.stop(reason)
+		it.stop(m.Reason)
 	}
-	for _, c := range ss.srv.opt.Dispatch.Find(ss.stoppable(), id) { // after the items: a part may have begun
+	for _, c := range ss.srv.opt.Dispatch.Find(ss.stoppable(), m.CallID) { // after the items: a part may have begun
 		if isMeant(c.Key()) {
-			c.Cancel(reason)
+			c.Cancel(m.Reason)
 			found = true
 		}
 	}
 	for _, it := range items {
-		if client, item := it.sub.Client, it.sub.Request.Item; len(ss.srv.opt.Dispatch.Find(client, item)) == 0 {
-			ss.srv.opt.Dispatch.CancelEarly(context.Background(), client, item) // its client may be gone, and send it again
-		}
+		it.fence(ss.srv.opt.Dispatch)
 	}
 	return found || len(items) > 0
+}
+
+// fence cancels the parts of a stopped item that follow, if none runs now: its client may be gone, and send it again.
+func (it *item) fence(d *dispatch.Dispatcher) {
+	isPart := func(c *dispatch.Call) bool { return whose(c.Key()) == it.whose() }
+	if item := it.sub.Request.Item; !slices.ContainsFunc(d.Find(it.sub.Client, item), isPart) {
+		d.CancelEarly(context.Background(), it.sub.Client, &it.sub.Request.AgentID, item)
+	}
 }
 
 // took records how the running part has ended, and reports whether to submit another one: not after

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -261,6 +262,93 @@ func TestACancelStopsAnItemThatGoesOnMeanwhile(t *testing.T) {
 				t.Errorf("it was answered by %s", answer)
 			}
 		})
+	}
+}
+
+// as returns a frame of an agent; "": of none.
+func as(agent, frame string) string {
+	if agent == "" {
+		return frame
+	}
+	return strings.Replace(frame, `{`, `{"agent_id":"`+agent+`",`, 1)
+}
+
+// Agents of one token may use the same id.
+func TestACancelThatNamesAnAgentStopsItsCallAlone(t *testing.T) {
+	t.Parallel()
+	const cancel = `{"message_type":"cancel","tool_call_id":"c1"}`
+	for answer, ask := range map[string]string{"tool_return_message": call("c1"), "shell_call_output": shellCall("c1", "one", "two")} {
+		t.Run(answer, func(t *testing.T) {
+			t.Parallel()
+			var calls *dispatch.Dispatcher
+			ts := newLimitedServer(t, policy.Allow, untilCancelled, func(_ *dispatch.Limits, o *Options) { o.CallsPerConnection = 10 }, func(o *Options) { calls = o.Dispatch })
+			conn, other := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret)
+			for _, agent := range []string{"a1", "a2", ""} {
+				write(t, conn, as(agent, ask))
+				until(t, conn, "tool_started")
+			}
+			running := func() (agents []string) {
+				for _, c := range calls.Find("agent", "c1") {
+					agents = append(agents, c.Key().Agent)
+				}
+				return agents
+			}
+			for _, from := range []*websocket.Conn{other, conn} {
+				write(t, from, strings.Replace(cancel, `{`, `{"agent_id":"a4",`, 1))
+				until(t, from, "not_running")
+			}
+			write(t, other, as("a2", cancel))
+			until(t, conn, answer)
+			if got := running(); !slices.Equal(got, []string{"a1", ""}) {
+				t.Errorf("after the cancel of a2: calls of %q run", got)
+			}
+			write(t, conn, strings.Replace(cancel, `{`, `{"agent_id":"",`, 1))
+			until(t, conn, answer)
+			if got := running(); !slices.Equal(got, []string{"a1"}) {
+				t.Errorf("after the cancel of no agent's: calls of %q run", got)
+			}
+			write(t, other, `{"message_type":"cancel","all":true,"agent_id":"a2"}`)
+			pinged(t, other)
+			if got := running(); !slices.Equal(got, []string{"a1"}) {
+				t.Errorf("after the cancel of all of a2: calls of %q run", got)
+			}
+			write(t, other, `{"message_type":"cancel","all":true,"agent_id":"a1"}`)
+			until(t, conn, answer)
+		})
+	}
+}
+
+// Whoever cancels before the call comes need not know who else uses the id.
+func TestAnEarlyCancelThatNamesAnAgentStopsItsCallAlone(t *testing.T) {
+	t.Parallel()
+	ts := newCallServer(t, policy.Allow, hello)
+	conn := dialAs(t, ts, agentSecret)
+	write(t, conn, as("a1", `{"message_type":"cancel","tool_call_id":"c1"}`))
+	until(t, conn, "not_running")
+	for _, ask := range []string{as("a2", shellCall("c1", "one", "two")), as("a1", shellCall("c1", "one", "two"))} {
+		write(t, conn, ask)
+		if answer, _ := until(t, conn, "shell_call_output"); strings.Contains(answer, "cancelled before it came") != strings.Contains(ask, "a1") {
+			t.Errorf("%s was answered by %s", ask, answer)
+		}
+	}
+}
+
+// Its other agents do not know of it.
+func TestTheLateCancelOfAnItemStopsNoOtherAgentsCall(t *testing.T) {
+	t.Parallel()
+	for _, agent := range []string{"", `"agent_id":"a1",`} {
+		ts := newCallServer(t, policy.Allow, hello)
+		conn := dialAs(t, ts, agentSecret)
+		write(t, conn, as("a1", shellCall("c1", "one", "two")))
+		until(t, conn, "shell_call_output")
+		write(t, conn, `{`+agent+`"message_type":"cancel","tool_call_id":"c1"}`)
+		until(t, conn, "not_running")
+		for answer, ask := range map[string]string{"shell_call_output": as("a2", shellCall("c1", "one", "two")), "tool_return_message": as("a3", call("c1"))} {
+			write(t, conn, ask)
+			if answer, _ := until(t, conn, answer); strings.Contains(answer, "call was cancelled") {
+				t.Errorf("%s was answered by %s", ask, answer)
+			}
+		}
 	}
 }
 
