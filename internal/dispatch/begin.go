@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"go.uber.org/zap"
@@ -109,12 +110,14 @@ func (c *Call) argsHash() string {
 	return c.hash + partMark + c.req.Work
 }
 
+func partID(item string, n int) string { return item + message.PartMark + strconv.Itoa(n) }
+
 // namesake is the key of a call that must not exist beside this one: a shell_call has one id, whether it is one call
 // or an item of several.
 func (c *Call) namesake() Key {
 	id := c.req.Item
 	if id == "" {
-		id = c.ID + message.PartMark + "1"
+		id = partID(c.ID, 1)
 	}
 	return Key{c.key.Client, c.key.Agent, id}
 }

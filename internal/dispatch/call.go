@@ -43,6 +43,7 @@ type Call struct {
 	listed  bool   // the tool exists
 	hash    string // of tool and arguments
 	req     *message.Request
+	parts   int // of its item, with this one; 0: it is no part, or unknown
 	asked   message.ToolCall
 	rec     journal.Key // zero until the call is recorded
 	born    time.Time

@@ -213,11 +213,15 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	req.Frame, req.Calls = nil, nil
 	s.Call.Arguments = bytes.Clone(s.Call.Arguments)
 	keep := s.Keep && !d.opt.Single && s.Limit.IsZero()
+	parts := 0
+	if s.Request.Item != "" {
+		parts = len(s.Request.Calls)
+	}
 	c := &Call{
 		ID: s.Call.ID, Dialect: s.Request.Dialect,
 		client: s.Client, conn: s.Conn, program: s.Program, dir: s.Dir, near: s.Near, limit: s.Limit, key: Key{s.Client, s.Request.AgentID, s.Call.ID},
 		tool: canonical, listed: known, hash: argument.Hash(canonical, s.Call.Arguments),
-		req: &req, asked: s.Call, born: time.Now(), keep: keep && s.Call.Invalid == "",
+		req: &req, parts: parts, asked: s.Call, born: time.Now(), keep: keep && s.Call.Invalid == "",
 		stop: stop, linger: d.opt.Limits.Linger,
 		input:    newInbox(),
 		begun:    make(chan struct{}),

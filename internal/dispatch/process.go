@@ -63,7 +63,8 @@ func (d *Dispatcher) answer(c *Call, out outcome) {
 	// From here on the journal answers repeats.
 	d.forget(c)
 	hasEnded := final.Return != nil && final.Return.Ended()
-	if c.req.Item != "" && c.cancel != nil && hasEnded { // the cancel came too late
+	isBefore := c.req.Item != "" && c.ID != partID(c.req.Item, c.parts)
+	if isBefore && c.cancel != nil && hasEnded { // the cancel came too late
 		d.CancelEarly(context.Background(), c.client, &c.key.Agent, c.req.Item) // the parts that follow
 	}
 	c.emit(final)

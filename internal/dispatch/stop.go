@@ -162,7 +162,7 @@ func (d *Dispatcher) cancelEarly(client string, agent *string, id string) {
 
 // beganItem returns the agents of a client that have begun an item; nil alone if none has.
 func (d *Dispatcher) beganItem(ctx context.Context, client, item string) (agents []*string) {
-	parts, err := d.opt.Journal.Select(ctx, journal.CallQuery{ID: item + message.PartMark + "1"})
+	parts, err := d.opt.Journal.Select(ctx, journal.CallQuery{ID: partID(item, 1)})
 	if err != nil {
 		d.opt.Log.Error("cannot find who began an item", zap.String("call", item), zap.Error(err))
 	}

@@ -17,7 +17,7 @@ type item struct {
 	calls   []*dispatch.Call    // the ended ones
 	returns []message.ToolReturn
 
-	mu      sync.Mutex // held while a part is submitted
+	mu      sync.Mutex // held while a part is submitted, or sub.Call changes
 	stopped *string    // why no other part may run; nil: it may
 }
 
@@ -112,10 +112,17 @@ func (ss *session) stop(m *message.Cancel) (found bool) {
 	return found || len(items) > 0
 }
 
+// isLast reports whether the running part is the last one, or has been.
+func (it *item) isLast() bool {
+	it.mu.Lock()
+	defer it.mu.Unlock()
+	return it.sub.Call.ID == it.sub.Request.Calls[len(it.sub.Request.Calls)-1].ID
+}
+
 // fence cancels the parts of a stopped item that follow, if none runs now: its client may be gone, and send it again.
 func (it *item) fence(d *dispatch.Dispatcher) {
 	isPart := func(c *dispatch.Call) bool { return whose(c.Key()) == it.whose() }
-	if item := it.sub.Request.Item; !slices.ContainsFunc(d.Find(it.sub.Client, item), isPart) {
+	if item := it.sub.Request.Item; !it.isLast() && !slices.ContainsFunc(d.Find(it.sub.Client, item), isPart) {
 		d.CancelEarly(context.Background(), it.sub.Client, &it.sub.Request.AgentID, item)
 	}
 }
@@ -131,6 +138,8 @@ func (it *item) took(call *dispatch.Call, final dispatch.Final) (more bool) {
 	if !final.Return.Ended() || n == len(it.sub.Request.Calls) {
 		return false
 	}
+	it.mu.Lock()
+	defer it.mu.Unlock()
 	it.sub.Call = it.sub.Request.Calls[n]
 	return true
 }

@@ -352,6 +352,51 @@ func TestTheLateCancelOfAnItemStopsNoOtherAgentsCall(t *testing.T) {
 	}
 }
 
+// What it would stop has ended: a fence of it would stop something else.
+func TestACancelDuringTheLastCommandOfAnItemLeavesNoFence(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{"while it ends", "when it has ended"} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			var o *Options
+			end, ended, cancelled := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			ts := newLimitedServer(t, policy.Allow, func(context.Context, tools.IO) tools.Result {
+				<-end // the tool does not heed a cancel
+				return tools.Result{}
+			}, func(*dispatch.Limits, *Options) {}, func(opt *Options) { o = opt })
+			conn, other := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret)
+			o.Dispatch.Observe(func(c *dispatch.Call, event any) {
+				if _, isEnd := event.(dispatch.Final); isEnd && c.ID == "sh_1#2" {
+					close(ended)
+					<-cancelled
+				}
+			})
+			cancel := func() {
+				write(t, other, `{"message_type":"cancel","tool_call_id":"sh_1"}`)
+				pinged(t, other)
+				close(cancelled)
+			}
+			write(t, conn, shellCall("sh_1", "one", "two"))
+			end <- struct{}{}
+			until(t, conn, `"sh_1#2"`)
+			if when == "while it ends" {
+				cancel()
+				close(end)
+			} else {
+				close(end)
+				<-ended
+				cancel()
+			}
+			if answer, _ := until(t, conn, "shell_call_output"); strings.Contains(answer, "call was cancelled") {
+				t.Errorf("it was answered by %s", answer)
+			}
+			if left := o.Journal.Fences(); len(left["agent"]) != 0 {
+				t.Errorf("%q are fenced", left)
+			}
+		})
+	}
+}
+
 func TestACallNamedLikeAPartIsAnswered(t *testing.T) {
 	t.Parallel()
 	for name, frames := range map[string][]string{
