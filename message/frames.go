@@ -150,6 +150,7 @@ type wireInput struct {
 	MessageType string        `json:"message_type"`
 	RequestID   string        `json:"request_id,omitempty" wire:"id" jsonschema:"wants input_taken when the command has the data"`
 	CallID      string        `json:"tool_call_id" wire:"id"`
+	AgentID     *string       `json:"agent_id,omitempty" wire:"id" jsonschema:"whose call: several agents may use the same id"`
 	Data        *string       `json:"data,omitempty" jsonschema:"text for the terminal"`
 	DataB64     *string       `json:"data_b64,omitempty" jsonschema:"bytes for the terminal, in base64"`
 	EOF         bool          `json:"eof,omitempty" jsonschema:"ends the input"`
@@ -165,7 +166,7 @@ type terminalSize struct {
 
 // MarshalJSON returns the frame.
 func (in ToolInput) MarshalJSON() ([]byte, error) {
-	w := wireInput{MessageType: "tool_input", RequestID: in.RequestID, CallID: in.CallID, EOF: in.EOF, Signal: in.Signal}
+	w := wireInput{MessageType: "tool_input", RequestID: in.RequestID, CallID: in.CallID, AgentID: in.AgentID, EOF: in.EOF, Signal: in.Signal}
 	if len(in.Data) > 0 {
 		text := base64.StdEncoding.EncodeToString(in.Data)
 		w.DataB64 = &text
@@ -184,7 +185,7 @@ func (x *decoding) toolInput() {
 	if faults := x.bind(&w); x.refuse(faults) {
 		return
 	}
-	in := &ToolInput{RequestID: w.RequestID, CallID: w.CallID, EOF: w.EOF, Signal: w.Signal, Leader: w.To == "leader"}
+	in := &ToolInput{RequestID: w.RequestID, CallID: w.CallID, AgentID: w.AgentID, EOF: w.EOF, Signal: w.Signal, Leader: w.To == "leader"}
 	if text := w.fill(in); text != "" {
 		x.errorf(InvalidArguments, "%s", text)
 		return

@@ -71,6 +71,7 @@ type ApprovalAnswer struct {
 type ToolInput struct {
 	RequestID string // if set, requests the answer Taken
 	CallID    string
+	AgentID   *string // whose call; nil: not said
 	Data      []byte
 	EOF       bool
 	Signal    string // to the foreground group

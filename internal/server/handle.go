@@ -176,13 +176,15 @@ func (s *Server) question(a message.ApprovalAnswer) (id string, refused *message
 	return named[0].ID, nil
 }
 
-// named returns the live calls of a client, "": any, that a frame names: those that this connection follows,
-// otherwise every one with the id, since agents may choose the same.
-func (ss *session) named(client, callID string) []*dispatch.Call {
+// named returns the live calls of a client, "": any, that a frame names, of its agent if it is not nil: those that this
+// connection follows, otherwise every one with the id, since agents may choose the same.
+func (ss *session) named(client, callID string, agent *string) []*dispatch.Call {
 	if callID == "" {
 		return nil
 	}
-	calls := ss.srv.opt.Dispatch.Find(client, callID)
+	calls := slices.DeleteFunc(ss.srv.opt.Dispatch.Find(client, callID), func(c *dispatch.Call) bool {
+		return agent != nil && c.Key().Agent != *agent
+	})
 	if slices.ContainsFunc(calls, ss.follows) {
 		calls = slices.DeleteFunc(calls, func(c *dispatch.Call) bool { return !ss.follows(c) })
 	}
@@ -208,13 +210,13 @@ func (ss *session) input(m *message.ToolInput) {
 	if !ss.may("send input", m.CallID, Agent, Approver, Admin) {
 		return
 	}
-	calls := ss.named(ss.stoppable(), m.CallID)
+	calls := ss.named(ss.stoppable(), m.CallID, m.AgentID)
 	switch {
 	case len(calls) == 0:
 		ss.refuse(message.NotRunning, m.CallID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown")
 		return
 	case len(calls) > 1:
-		ss.refuse(message.InvalidArguments, m.CallID, fmt.Sprintf("%d calls with this tool_call_id run, of several agents; send the input on the connection that made the call", len(calls)))
+		ss.refuse(message.InvalidArguments, m.CallID, fmt.Sprintf("%d calls with this tool_call_id run, of several agents; add the agent_id of the one that is meant, or send the input on the connection that made the call", len(calls)))
 		return
 	}
 	in := tools.Input{Data: m.Data, EOF: m.EOF, Signal: m.Signal, ToShell: m.Leader, Rows: m.Rows, Cols: m.Cols}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/gorilla/websocket"
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/policy"
@@ -86,6 +87,41 @@ func TestInputIsAnsweredWhenItIsTaken(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"INT", "one"}, r.got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestInputThatNamesAnAgentReachesItsCallAlone(t *testing.T) {
+	t.Parallel()
+	ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
+		io.Started(tools.Started{PID: 1, Terminal: "split"})
+		select {
+		case in := <-io.Input:
+			in.Taken(true)
+			return tools.Result{Text: string(in.Data) + in.Signal}
+		case <-ctx.Done():
+			return tools.Result{IsError: true, Failure: tools.Cancelled}
+		}
+	})
+	conn, other := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret)
+	for _, agent := range []string{"a1", "a2"} {
+		write(t, conn, strings.Replace(as(agent, call("c1")), `{`, `{"run_id":"of `+agent+`",`, 1))
+		until(t, conn, "tool_started")
+	}
+	const data, signal = `{"message_type":"tool_input","tool_call_id":"c1","data":"data"}`, `{"message_type":"tool_input","tool_call_id":"c1","signal":"INT"}`
+	for _, from := range []*websocket.Conn{conn, other} {
+		write(t, from, data, as("a3", data))
+		until(t, from, "agent_id of the one that is meant")
+		until(t, from, "not_running")
+	}
+	write(t, other, as("a2", data))
+	if ret, _ := until(t, conn, "tool_return_message"); !strings.Contains(ret, `"run_id":"of a2"`) || !strings.Contains(ret, `"result":"data`) {
+		t.Errorf("got %s", ret)
+	}
+	write(t, other, as("a2", signal)) // late; the other's call still runs
+	until(t, other, "not_running")
+	write(t, other, as("a1", signal))
+	if ret, _ := until(t, conn, "tool_return_message"); !strings.Contains(ret, `"run_id":"of a1"`) || !strings.Contains(ret, `"result":"INT`) {
+		t.Errorf("got %s", ret)
 	}
 }
 

@@ -64,9 +64,7 @@ func (ss *session) output(m *message.GetOutput) (*message.Output, *message.Error
 }
 
 func (ss *session) recording(m *message.GetOutput) (dispatch.Recording, *message.Error) {
-	live := slices.DeleteFunc(ss.named(ss.client(), m.CallID), func(c *dispatch.Call) bool {
-		return m.AgentID != nil && c.Key().Agent != *m.AgentID
-	})
+	live := ss.named(ss.client(), m.CallID, m.AgentID)
 	rec, e := ss.record(m, live)
 	switch {
 	case e != nil:

@@ -171,3 +171,22 @@ func TestOneAgentDoesNotGetTheOutputOfAnother(t *testing.T) {
 	close(end)
 	until(t, conn, "tool_return_message")
 }
+
+func TestTheOutputOfACallThatAnotherConnectionFollowsIsLive(t *testing.T) {
+	t.Parallel()
+	ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
+		io.Output(tools.Stdout, []byte("so far"))
+		return untilCancelled(ctx, io)
+	})
+	conn, other := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret)
+	for agent, c := range map[string]*websocket.Conn{"a1": conn, "a2": other} {
+		write(t, c, as(agent, call("c1")))
+		until(t, c, "tool_started")
+	}
+	write(t, conn, as("a2", `{"message_type":"get_output","request_id":"q","tool_call_id":"c1"}`))
+	if frame, _ := until(t, conn, `"request_id":"q"`); !strings.Contains(frame, "so far") || strings.Contains(frame, `"eof":true`) {
+		t.Errorf("got %s", frame)
+	}
+	write(t, conn, `{"message_type":"cancel","all":true}`)
+	until(t, conn, "tool_return_message")
+}
