@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,6 +86,9 @@ func notJournalled(err error, recorded bool) *refusal {
 }
 
 func (d *Dispatcher) replay(c *Call, rec journal.Record) Final {
+	if rec.ID != c.ID {
+		return Final{Err: about(c.ID, message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, clash(rec.ID)))}
+	}
 	if rec.ArgsHash != c.argsHash() {
 		return Final{Err: about(c.ID, message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, otherArguments))}
 	}
@@ -112,28 +116,65 @@ func (c *Call) argsHash() string {
 
 func partID(item string, n int) string { return item + message.PartMark + strconv.Itoa(n) }
 
-// namesake is the key of a call that must not exist beside this one: a shell_call has one id, whether it is one call
-// or an item of several.
-func (c *Call) namesake() Key {
-	id := c.req.Item
-	if id == "" {
-		id = partID(c.ID, 1)
-	}
-	return Key{c.key.Client, c.key.Agent, id}
+// A namesake is an id that must not be used beside a call's: the commands of a shell_call have its id and a number, so
+// frames and records could not tell them apart.
+type namesake struct {
+	id  string
+	own bool // a part of the same item: others must not have the id
+	any bool // else only a part must not
 }
 
-// findNamesake refuses a call if its namesake is recorded.
+func (n namesake) clashes(c *Call, hash string) bool {
+	_, work, isPart := strings.Cut(hash, partMark)
+	if n.own {
+		return !isPart || work != c.req.Work
+	}
+	return n.any || isPart
+}
+
+// namesakes returns those of a call. The first part of an item is responsible for the others.
+func (c *Call) namesakes() (all []namesake) {
+	name := cmp.Or(c.req.Item, c.ID)
+	if at := strings.LastIndex(name, message.PartMark); at > 0 {
+		all = append(all, namesake{id: partID(name[:at], 1)})
+	}
+	if c.req.Item == "" {
+		return append(all, namesake{id: partID(c.ID, 1)})
+	}
+	all = append(all, namesake{id: c.req.Item, any: true})
+	for n := 1; n <= c.parts && c.ID == partID(c.req.Item, 1); n++ {
+		id := partID(c.req.Item, n)
+		all = append(all, namesake{id: id, own: true}, namesake{id: partID(id, 1)})
+	}
+	return all
+}
+
+// liveNamesake returns the id of an unanswered call that must not exist beside this one; "": none. The caller holds mu.
+func (d *Dispatcher) liveNamesake(c *Call) string {
+	for _, n := range c.namesakes() {
+		if other := d.calls[Key{c.key.Client, c.key.Agent, n.id}]; other != nil && n.clashes(c, other.argsHash()) {
+			return n.id
+		}
+	}
+	return ""
+}
+
+// findNamesake refuses a call if a namesake is recorded.
 func (d *Dispatcher) findNamesake(c *Call) *refusal {
-	key := c.namesake()
-	rec, err := d.opt.Journal.FindAs(context.Background(), key.Client, key.Agent, key.ID)
-	isPart := strings.Contains(rec.ArgsHash, partMark)
-	switch {
-	case errors.Is(err, journal.ErrNotFound):
-		return nil
-	case err != nil:
-		return d.taken(c, rec, false, fmt.Errorf("%w: %v", journal.ErrUnknown, err))
-	case c.req.Item != "" || isPart:
-		return d.taken(c, rec, false, nil)
+	for _, n := range c.namesakes() {
+		rec, err := d.opt.Journal.FindAs(context.Background(), c.key.Client, c.key.Agent, n.id)
+		switch {
+		case errors.Is(err, journal.ErrNotFound):
+		case err != nil && c.Dialect == message.OpenAIShell:
+			return d.taken(c, rec, false, fmt.Errorf("%w: %v", journal.ErrUnknown, err))
+		case err == nil && n.clashes(c, rec.ArgsHash):
+			return d.taken(c, rec, false, nil)
+		}
 	}
 	return nil
+}
+
+// clash says why a call with another id keeps a call from having its own.
+func clash(with string) string {
+	return fmt.Sprintf("cannot be told from %q, which is used already: the commands of a shell_call have its id and a number. Use a new id for a new call", with)
 }

@@ -157,9 +157,9 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 		}
 		return running.Watch(s.Wake)
 	}
-	if other := d.calls[c.namesake()]; other != nil && (c.req.Item != "" || other.req.Item != "") {
+	if other := d.liveNamesake(c); other != "" {
 		d.mu.Unlock()
-		return refuseDuplicate(c, s.Wake, otherArguments)
+		return refuseDuplicate(c, s.Wake, clash(other))
 	}
 	if d.stopping {
 		d.mu.Unlock()

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,8 +36,8 @@ func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 	defer c.stop(nil)
 	defer c.leaveWorkspace()
 	defer func() { c.escalation.Close() }()
-	if refused == nil && c.again == nil && c.Dialect == message.OpenAIShell {
-		refused = d.findNamesake(c)
+	if c.again == nil {
+		refused = cmp.Or(d.findNamesake(c), refused)
 	}
 	if refused != nil {
 		d.notWaiting()

@@ -178,12 +178,12 @@ func (d *Dispatcher) beganItem(ctx context.Context, client, item string) (agents
 }
 
 // takeEarlyCancel removes the cancel of an answered call, unless it still has a call to stop: the answer is unrecorded, so
-// the call may be repeated, or it is an earlier part of the cancelled item, which ran before, or the cancel is of every
-// agent's call.
+// the call may be repeated, or it is an earlier part of the cancelled item, which ran before, or another call than that, or
+// the cancel is of every agent's call.
 func (d *Dispatcher) takeEarlyCancel(c *Call) {
 	ofEvery := c.earlyCancel == c.ID || c.earlyCancel == c.req.Item
-	ranBefore := c.known != nil && c.earlyCancel != c.fence(c.ID)
-	if c.lost != nil || ofEvery || ranBefore {
+	isKnown := c.known != nil && (c.known.ID != c.ID || c.earlyCancel != c.fence(c.ID))
+	if c.lost != nil || ofEvery || isKnown {
 		return
 	}
 	d.mu.Lock()

@@ -397,6 +397,58 @@ func TestACancelDuringTheLastCommandOfAnItemLeavesNoFence(t *testing.T) {
 	}
 }
 
+// A cancel, an input or a question about one of them would reach the other.
+func TestNoCallHasAnIDThatCannotBeToldFromThatOfAnItem(t *testing.T) {
+	t.Parallel()
+	const item, plain = "shell_call_output", "tool_return_message"
+	for name, c := range map[string]struct{ first, answer, second string }{
+		"the item's id":           {shellCall("s", "one", "two"), item, call("s")},
+		"a part's id":             {shellCall("s", "one", "two"), item, call("s#2")},
+		"no part's yet":           {shellCall("s", "one", "two"), item, call("s#3")},
+		"an item at a part's":     {shellCall("s", "one", "two"), item, shellCall("s#2", "one", "two")},
+		"an item, the call first": {call("s"), plain, shellCall("s", "one", "two")},
+		"a part, the call first":  {call("s#2"), plain, shellCall("s", "one", "two")},
+		"a part, an item first":   {shellCall("s#2", "one", "two"), item, shellCall("s", "one", "two")},
+		"the first, alike":        {shellCall("s#1", "one", "two"), item, shellCall("s", "one", "two")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var ran atomic.Int32
+			end, begun := make(chan struct{}), make(chan struct{}, 4)
+			ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
+				ran.Add(1)
+				begun <- struct{}{}
+				<-end
+				return hello(ctx, io)
+			})
+			conn, other := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret)
+			refuses := func(when string) {
+				t.Helper()
+				write(t, other, c.second)
+				if e, _ := until(t, other, `"error_message"`); !strings.Contains(e, "duplicate_tool_call") || !strings.Contains(e, "cannot be told from") {
+					t.Errorf("%s: got %s", when, e)
+				}
+			}
+			write(t, conn, c.first)
+			<-begun
+			refuses("while the first runs")
+			close(end)
+			until(t, conn, c.answer)
+			once := ran.Load()
+			refuses("when it has ended")
+			write(t, other, `{"message_type":"cancel","tool_call_id":"s"}`)
+			until(t, other, "not_running")
+			refuses("when the id is cancelled")
+			write(t, other, c.first)
+			if answer, _ := until(t, other, c.answer); !strings.Contains(answer, "hello") || ran.Load() != once {
+				t.Errorf("the first was answered again by %s, and %d calls ran, not %d", answer, ran.Load(), once)
+			}
+			write(t, other, as("a2", c.second)) // an agent's ids are its own
+			until(t, other, map[bool]string{true: item, false: plain}[strings.Contains(c.second, "shell_call")])
+		})
+	}
+}
+
 func TestACallNamedLikeAPartIsAnswered(t *testing.T) {
 	t.Parallel()
 	for name, frames := range map[string][]string{
