@@ -30,9 +30,9 @@ func judgeOf(t *testing.T, registry *tools.Registry, ws string, f policy.File) *
 
 // ruleCase is a block of policy/testdata/rules.txt.
 type ruleCase struct {
-	class       string
-	rule        policy.Rule
-	means, nots []string
+	class             string
+	rule              policy.Rule
+	means, nots, only []string
 }
 
 // readRules reads policy/testdata/rules.txt, which says how it is written.
@@ -69,6 +69,8 @@ func readRules(t *testing.T) (list []*ruleCase) {
 			list[len(list)-1].rule.ForbidFlags = strings.Split(rest, " | ")
 		case "+":
 			list[len(list)-1].means = append(list[len(list)-1].means, rest)
+		case "!":
+			list[len(list)-1].only = append(list[len(list)-1].only, rest)
 		case "-":
 			list[len(list)-1].nots = append(list[len(list)-1].nots, rest)
 		default:
@@ -100,6 +102,11 @@ func TestRulesMeanWhatTheySayInEverySpelling(t *testing.T) {
 		j := judgeOf(t, registry, ws, policy.File{Defaults: policy.Defaults{Bash: start, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, Unanalysable: policy.Ask, UnknownRead: policy.Allow, UnknownWrite: policy.Allow, UnknownEnv: policy.Allow}, Commands: rulesIf(c.rule.Paths == nil, c.rule), Paths: rulesIf(c.rule.Paths != nil, c.rule)})
 		for _, script := range c.means {
 			if got := judged(t, registry, j.Policy, script).Action; (got == policy.Allow) != allows {
+				t.Errorf("%s: %.30q: %s: %v", c.class, c.rule.Run, script, got)
+			}
+		}
+		for _, script := range c.only {
+			if got := judged(t, registry, j.Policy, script).Action; got != c.rule.Action {
 				t.Errorf("%s: %.30q: %s: %v", c.class, c.rule.Run, script, got)
 			}
 		}

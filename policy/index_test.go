@@ -130,7 +130,7 @@ func TestLookingForRulesCountsAsWork(t *testing.T) {
 	for _, text := range []string{"nice push nice push", "npm publish x", "npm -x y z"} {
 		argv := words(text)
 		s := search{policy: p, noted: make(map[*rule]bool), left: maxScan}
-		s.suffix(argv, true)
+		s.suffix(argv)
 		if len(s.found) > 0 {
 			t.Errorf("%s matches %s", s.found[0].ID, text)
 		}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -10,13 +11,14 @@ import (
 // An unknown program may run the command in its words: ask and deny rules are tried on each suffix.
 
 type search struct {
-	policy  *Policy
-	found   []match
-	noted   map[*rule]bool // need not be tried on other suffixes
-	denied  bool           // nothing is stricter
-	classes bool           // class rules may apply to what it runs
-	left    int            // words to try in whole suffixes
-	speller programs.Speller
+	policy   *Policy
+	found    []match
+	noted    map[*rule]bool // need not be tried on other suffixes
+	denied   bool           // nothing is stricter
+	classes  bool           // class rules may apply to what it runs
+	left     int            // words to try in whole suffixes
+	doubtful bool           // nothing says that what is tried runs: what its first word alone would match does not count
+	speller  programs.Speller
 }
 
 // blockingCommands returns the rules against this command, one that it starts, or a suffix that may run.
@@ -48,7 +50,7 @@ func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool
 	followed = followed && c.Followed() && c.Opaque == ""
 	for _, run := range c.Runs {
 		if run.Script.Text != "" && (run.Language == "text" || !followed) {
-			s.text(run.Script.Text)
+			s.suffixes(programs.InText(run.Script.Text))
 		}
 		if len(run.Argv) > 0 && depth <= maxNested && s.left > 0 {
 			s.inner(run.Argv)
@@ -60,37 +62,35 @@ func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool
 	}
 }
 
-// suffixes tries each suffix, and texts that may be scripts.
-func (s *search) suffixes(words []Word) {
-	some := s.policy.mayBeNamed(words)
-	for ; len(words) > 0 && !s.denied; words = words[1:] {
-		text := words[0].Text
-		s.suffix(words, some)
-		s.text(text)
+// suffixes tries commands that may be among words.
+func (s *search) suffixes(commands iter.Seq2[[]Word, bool]) {
+	outer := s.doubtful
+	for argv, doubtful := range commands {
+		if s.denied {
+			break
+		}
+		s.doubtful = outer || doubtful
+		s.suffix(argv)
 	}
+	s.doubtful = outer
 }
 
-func (s *search) text(text string) {
-	if strings.ContainsAny(text, " \t\n;|&,") {
-		s.suffixes(wordsIn(text))
-	}
-}
-
-// suffix tries one suffix, and may change it. some means that a rule for any program may match.
-func (s *search) suffix(argv []Word, some bool) {
+func (s *search) suffix(argv []Word) {
 	if argv[0].Dynamic && argv[0].Text == "" {
 		return // no rule is about an unknown program
 	}
 	name := programs.Unversioned(argv[:1])[0].Text
-	program := programs.Find(name)
-	mayBeClassed := s.classes && program.Classed()
-	if s.left--; !some && !mayBeClassed && !s.policy.isAbout(program) {
-		return
-	}
-	if s.left <= 0 {
+	if s.left -= 1 + len(argv)/512; s.left <= 0 {
 		argv = argv[:min(len(argv), scanWindow)]
 	}
-	argv[0].Text = name
+	program := programs.Find(name)
+	mayBeClassed := s.classes && program.Classed()
+	if !mayBeClassed && !s.policy.isAbout(program) && !s.policy.mayBeNamed(argv) {
+		return
+	}
+	if argv[0].Text != name {
+		argv = append([]Word{{Text: name, Dynamic: argv[0].Dynamic}}, argv[1:]...)
+	}
 	if len(argv) > 1 && argv[1].Text == "--" { // start-stop-daemon -x rm -- -r a
 		argv = slices.Delete(slices.Clone(argv), 1, 2)
 	}
@@ -98,6 +98,12 @@ func (s *search) suffix(argv []Word, some bool) {
 		s.inner(argv)
 	}
 	s.run(argv, nil, 0, false, false)
+}
+
+// blocksAlone reports whether the first word of a command is enough for a rule.
+func (cp *commandPattern) blocksAlone(program Word) bool {
+	c := programs.Spell([]Word{program})
+	return cp.means(&c, []Word{program})
 }
 
 // matched records a match. A built-in denial becomes a question if only unknown words match.
@@ -138,7 +144,7 @@ func (s *search) command(c *programs.Command, argv []Word, dirs []string) {
 		found := list.blocking(c)
 		s.left -= len(argv) * len(found)
 		for _, cp := range found {
-			if !s.noted[cp.rule] && cp.blocks(c, argv, dirs) {
+			if !s.noted[cp.rule] && cp.blocks(c, argv, dirs) && !(s.doubtful && cp.blocksAlone(argv[0])) {
 				s.matched(cp, argv, dirs)
 			}
 		}
@@ -146,10 +152,6 @@ func (s *search) command(c *programs.Command, argv []Word, dirs []string) {
 	if c.Or != nil && c.Or.Base != c.Base {
 		s.command(c.Or, argv, dirs)
 	}
-}
-
-func wordsIn(text string) []Word {
-	return programs.Words(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()`'\"{}[],!=", r) }))
 }
 
 // Classes of commands, from their specifications.
@@ -168,7 +170,8 @@ func (s *search) classed(e Effect) {
 			if of == nil {
 				of = classesOf(e)
 			}
-			if of.why(r) != "" && !excepted(r, e.Argv) {
+			alone := s.doubtful && classesOf(Effect{Argv: e.Argv[:1]}).why(r) != ""
+			if of.why(r) != "" && !alone && !excepted(r, e.Argv) {
 				s.note(r, e.Argv)
 			}
 		}

@@ -49,10 +49,14 @@ func (w *walker) program(args []word, s *state, source string) {
 	w.files(&c, args, s, source)
 }
 
-// fed shows ask and deny rules code on standard input like the text of -c.
+// fed shows ask and deny rules code on standard input like the text of -c. Of an unknown program it may be code.
 func (w *walker) fed(c *programs.Command, s *state, source string) {
 	if text := s.input + w.held; c.Feeds && text != "" {
-		w.add(policy.Effect{Kind: policy.Exec, Argv: append(unknownProgram(1), policy.Word{Text: text}), Possible: true, Source: source})
+		argv := append(unknownProgram(1), policy.Word{Text: text})
+		if !c.Code {
+			argv[0].Text = "<"
+		}
+		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: source})
 	}
 }
 

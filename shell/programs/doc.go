@@ -124,7 +124,7 @@ type Command struct {
 	Through  bool     // it only runs another command
 	Fetches  bool     // it only fetches from its hosts
 	Input    bool     // it is a shell that runs its input
-	Feeds    bool     // its input may be code in another language
+	Feeds    bool     // its input may be code in another language, or nothing is known of it
 	Loses    string   // the irrecoverable work that it destroys, or ""
 	Moves    bool     // Loses applies only if its destination is removed with the call
 	Leaves   bool     // it sends data off this machine

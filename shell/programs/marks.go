@@ -14,7 +14,7 @@ func (r *reader) marks(c *Command, s *spec) {
 	r.unsafe(c, s)
 	r.unnamed(c, s)
 	c.Code = r.carriesCode(c, s)
-	c.Feeds = c.Code && r.isFed(c, s)
+	c.Feeds = c.Code && r.isFed(c, s) || !r.described(s.root())
 	for _, run := range c.Runs {
 		if len(run.Argv) == 0 || run.Language != "" {
 			continue

@@ -149,7 +149,7 @@ func (s *spec) isCodeWord(argv []Word, i int) bool {
 		return true
 	}
 	runs := s.inline != "" || s.has("reader") || s.has("script")
-	return runs && (mayNameInput(argv[i]) || strings.HasPrefix(text, "data:"))
+	return runs && (mayNameInput(argv[i]) || isData(text))
 }
 
 // subcommandAt returns 0 if the subcommand is uncertain or missing.
@@ -322,7 +322,7 @@ func (r *reader) takesInput(c *Command, s *spec) bool {
 		value := unsafe[i] && strings.HasPrefix(before, "-")
 		mayBeCode := anywhere || value || unsafe[i+1]
 		switch {
-		case takes && mayNameDash(w), mayBeCode && mayNameInput(w):
+		case takes && mayNameDash(w), mayBeCode && mayNameInput(w), s.inline != "" && isData(w.Text):
 			return true
 		case namesDash(w.Text) && IsField(s.settings, before):
 			return true

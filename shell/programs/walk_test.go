@@ -154,7 +154,10 @@ func walkCode(t *testing.T, s *spec, path []string) {
 		for _, argv := range forms {
 			words := append(Words(path), Words(argv)...)
 			c := Spell(words)
-			scripts := slices.Clone(c.MayRun(words))
+			var scripts []Word
+			for run := range c.MayRun(words) {
+				scripts = append(scripts, run[0])
+			}
 			for _, run := range c.Runs {
 				scripts = append(append(scripts, run.Script), Word{Text: joined(run.Argv)})
 			}

@@ -1,0 +1,344 @@
+package programs
+
+import (
+	"iter"
+	"slices"
+	"strings"
+)
+
+// carries reports whether any word may start a command that runs.
+func (r *reader) carries(s *spec) bool {
+	root := s.root()
+	carries := root.has("carries") || s.has("carries")
+	runs := root.has("runs") || s.has("code")
+	return !r.described(root) || carries || runs
+}
+
+// described reports whether a program is more than a name.
+func (r *reader) described(root *spec) bool { return r.trusted && r.specified && !root.bare() }
+
+// setsOnly reports whether only what words set variables to may be a command, since the others are targets. A file
+// of the project that has the name of a build program may do anything with them.
+func (s *spec) setsOnly(program string) bool {
+	_, trusted := System(program)
+	return s.has("sets") && (trusted || IsField("gradlew mvnw", baseName(program)))
+}
+
+// begin says whether a command may begin at a word.
+type begin byte
+
+const (
+	inert   begin = iota // the word is known to be no command
+	mayBe                // nothing says that the program runs it, and nothing that it does not
+	carried              // the program may run it
+)
+
+// MayRun yields commands that may be among the words: each begins in a word, maybe in the middle of it, and goes on in
+// the words behind it. doubtful means that nothing says that the program runs its words.
+func (c *Command) MayRun(argv []Word) iter.Seq2[[]Word, bool] {
+	words := c.searched(argv[1:])
+	begins, letters := c.beginnings(argv[:1], words), c.spec.codeLetters()
+	return func(yield func([]Word, bool) bool) {
+		flat, from := flattened(words, begins)
+		for i, w := range words {
+			doubtful, last := begins[i] == mayBe, i+1 == len(words)
+			if begins[i] == inert {
+				continue
+			}
+			for _, part := range c.spec.behindFlags(w, letters, doubtful || c.Carries) {
+				behind := append([]Word{part}, words[i+1:min(i+1+maxBehind, len(words))]...)
+				if !yield(behind, doubtful) || !eachText(part.Text, doubtful, yield) {
+					return
+				}
+			}
+			if !yield(words[i:], doubtful) || !last && !eachText(w.Text, doubtful, yield) {
+				return
+			}
+			for at := from(i); at < from(i+1); at++ {
+				if !yield(flat[at:], doubtful) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// maxBehind bounds the words of a command that begins behind a flag.
+const maxBehind = 16
+
+// searched returns the words, and after them those that a program assembles a command from.
+func (c *Command) searched(words []Word) []Word {
+	switch {
+	case c.Carries && slices.ContainsFunc(words, Word.isSource): // parallel
+		words = slices.DeleteFunc(slices.Clone(words), Word.isSource)
+		words = append(words, Word{Text: joined(words)})
+	case c.spec.root().special == "sed" && c.runsScript(words):
+		words = append(slices.Clip(words), Word{Text: sedParts.Replace(joined(words))})
+	}
+	return words
+}
+
+// sedParts separates the parts of sed's s///e.
+var sedParts = strings.NewReplacer("/", " ", "#", " ", "@", " ", "~", " ", "_", " ", "+", " ", "^", " ")
+
+// isSource reports whether the word is one of those between which parallel assembles its command.
+func (w Word) isSource() bool { return IsField("::: :::+ {}", w.Text) }
+
+// InText yields the commands that may be in a text: one begins at each of its words.
+func InText(text string) iter.Seq2[[]Word, bool] {
+	return func(yield func([]Word, bool) bool) { eachText(text, false, yield) }
+}
+
+func eachText(text string, doubtful bool, yield func([]Word, bool) bool) bool {
+	if !strings.ContainsAny(text, " \t\n;|&,\\%") { // one word alone is a name
+		return true
+	}
+	for words := wordsIn(text); len(words) > 0; words = words[1:] {
+		if !yield(words, doubtful) {
+			return false
+		}
+	}
+	return true
+}
+
+// flattened returns the words with those split in which a command may begin, and where each begins there: nowhere if
+// none is split.
+func flattened(words []Word, begins []begin) (flat []Word, from func(i int) int) {
+	split := func(i int) bool { return begins[i] != inert && strings.ContainsAny(words[i].Text, between) }
+	first := 0
+	for first < len(words) && !split(first) {
+		first++
+	}
+	if first == len(words) {
+		return nil, func(int) int { return 0 }
+	}
+	starts := make([]int, 0, len(words)+1)
+	flat = make([]Word, 0, 2*len(words)+2)
+	for i, w := range words {
+		if starts = append(starts, len(flat)); split(i) {
+			flat = append(flat, wordsIn(w.Text)...)
+		} else {
+			flat = append(flat, w)
+		}
+	}
+	starts = append(starts, len(flat))
+	return flat, func(i int) int { return starts[i] }
+}
+
+// between are the characters between words of code.
+const between = " \t\n\r;|&()`'\"{}[]<>,:!=$\\%"
+
+// escapes are blanks and slashes as code and URLs write them.
+var escapes = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\r`, "\n", `\f`, "\n", `\v`, "\n", `\ `, " ", `\x20`, " ", `\x09`, " ", `\x0a`, "\n", `\u0020`, " ", `\040`, " ", "%20", " ", "%09", " ", "%0a", "\n", "%0A", "\n", "%2F", "/", "%2f", "/",
+	"|$", "|", "|^", "|", "|.", "|", // less runs what is behind a | and a mark
+	"{args:", " ", "{ args:", " ") // of Deno.Command
+
+// wordsIn splits a text as most languages would. A word with a variable is known as far as that.
+func wordsIn(text string) (out []Word) {
+	if strings.ContainsAny(text, `\%|{`) {
+		text = escapes.Replace(text)
+	}
+	split := func(r rune) bool { return r != '$' && r != '%' && strings.ContainsRune(between, r) }
+	out = make([]Word, 0, 2+len(text)/8)
+	for word := range strings.FieldsFuncSeq(text, split) {
+		known, rest, dynamic := strings.Cut(word, "$")
+		if dynamic = dynamic && rest != ""; !dynamic {
+			known = word
+		}
+		out = append(out, Word{Text: known, Dynamic: dynamic})
+	}
+	return out
+}
+
+// beginnings says of each word whether a command may begin there.
+func (c *Command) beginnings(program, words []Word) []begin {
+	out, root := make([]begin, len(words)), c.spec.root()
+	switch {
+	case root.setsOnly(program[0].Text):
+		for i, w := range words {
+			if strings.ContainsAny(w.Text, "=! ") {
+				out[i] = carried
+			}
+		}
+	case c.Carries || c.runsScript(words):
+		fill(out, carried)
+	case root.special == "sed" || root.special == "awk":
+	default:
+		c.undescribed(out, words)
+		c.behindCode(out, words)
+	}
+	return out
+}
+
+func fill(out []begin, b begin) {
+	for i := range out {
+		out[i] = max(out[i], b)
+	}
+}
+
+// runsScript reports whether a script of sed or awk may run something.
+func (c *Command) runsScript(words []Word) bool {
+	var script Command
+	switch c.spec.root().special {
+	case "sed":
+		script.sed(words)
+		return script.Code
+	case "awk":
+		script.awk(words)
+		return script.Covers == CoversNone
+	}
+	return false
+}
+
+// behindCode marks code, the values of flags that carry commands, and all that follows code.
+func (c *Command) behindCode(out []begin, words []Word) {
+	s, root := c.spec, c.spec.root()
+	if root.has("shell") {
+		return // what it runs is followed
+	}
+	for _, f := range c.Flags {
+		if i := f.At - 1; i >= 0 && i < len(out) && c.carriesIn(f) {
+			fill(out[i:min(i+2, len(out))], carried)
+		}
+	}
+	for i, w := range words {
+		switch {
+		case root.isCodeFlag(w.Text):
+			fill(out[i:], carried)
+			return
+		case isData(w.Text):
+			out[i] = carried
+		case root.isUnsafe(root.code, w.Text, "") || s.isUnsafe(s.code, w.Text, ""):
+			fill(out[i:min(i+2, len(out))], carried)
+		}
+	}
+}
+
+// undescribed marks the words of which the specification does not say what they are: unknown flags with their values,
+// values of flags that an allowing rule must name, and operands without a role.
+func (c *Command) undescribed(out []begin, words []Word) {
+	root := c.spec.root()
+	if c.spec.inherits("data") || root.special == "find" || root.has("shell") && c.Through {
+		return
+	}
+	const operand = carried + 1
+	fill(out, operand)
+	last := len(words)
+	for _, f := range c.Flags {
+		i := f.At - 1
+		if i < 0 || i >= len(out) || i >= last {
+			continue
+		}
+		if f.Name == "--" {
+			out[i], last = inert, i
+			continue
+		}
+		b, values := c.ofFlag(f, words[i])
+		if out[i] == operand {
+			out[i] = inert
+		}
+		out[i] = max(out[i], b)
+		for j := i + 1; j <= i+values && j < len(out); j++ {
+			out[j] = b
+		}
+	}
+	for _, run := range c.Runs {
+		for j := run.At - 1; run.At > 0 && j < len(out); j++ {
+			out[j] = inert
+		}
+	}
+	room := c.spec.room()
+	for i, b := range out {
+		if b != operand {
+			continue
+		}
+		if out[i] = inert; room <= 0 {
+			out[i] = mayBe
+		}
+		room--
+	}
+}
+
+// ofFlag says whether a command may begin in a flag or its values, and returns the number of words that are values.
+func (c *Command) ofFlag(f Flag, w Word) (b begin, values int) {
+	root := c.spec.root()
+	if f.spec == nil {
+		if isNumber(strings.TrimLeft(f.Name, "-")) {
+			return inert, 0
+		}
+		return mayBe, 1
+	}
+	if values = len(f.spec.values); f.spec.only {
+		values = 0
+	} else if values > 0 && len(w.Text) > 2 && strings.HasSuffix(w.Text, f.Value.Text) {
+		values-- // in the same word
+	}
+	unsafe := slices.ContainsFunc(f.spec.all, func(name string) bool {
+		return slices.Contains(root.unsafe, name) || slices.Contains(c.spec.unsafe, name)
+	})
+	if unsafe && strings.Trim(f.spec.values, ":*") == "" {
+		return mayBe, values
+	}
+	return inert, values
+}
+
+// room returns how many operands have a role.
+func (s *spec) room() (n int) {
+	if IsField("test tar ln mktemp copies", s.root().special) || s.root().has("targets") {
+		return maxWords
+	}
+	if s.has("shell") {
+		n = 1
+	}
+	for _, f := range s.forms {
+		for _, role := range f.roles {
+			if strings.HasSuffix(role, "*") && !f.required {
+				return maxWords
+			}
+		}
+		if !f.required {
+			n = max(n, len(f.roles))
+		}
+	}
+	for ; s.parent != nil; s = s.parent {
+		n++ // its own name
+	}
+	return n
+}
+
+const maxWords = 1 << 20
+
+// isData reports whether a word is a URL with code in it, or a flag with such a value.
+func isData(text string) bool {
+	return strings.HasPrefix(text[strings.IndexByte(text, '=')+1:], "data:")
+}
+
+// codeLetters are the flags of one letter that carry a command.
+func (s *spec) codeLetters() (letters string) {
+	root, safe := s.root(), s.safeLetters()
+	for _, f := range slices.Concat(root.code, strings.Fields(root.inline), s.code) {
+		f, _, _ = strings.Cut(strings.TrimRight(f, "*"), "=")
+		if len(f) == 2 && f[0] == '-' && !strings.Contains(safe, f[1:]) {
+			letters += f[1:]
+		}
+	}
+	return letters
+}
+
+// behindFlags returns what follows in the same word as one of the flags of these letters, in a bundle or not; with unknown
+// any may be such a flag. A bundle ends at a flag with a value.
+func (s *spec) behindFlags(w Word, letters string, unknown bool) (out []Word) {
+	end := strings.IndexAny(w.Text+" ", " \t\n=;|&")
+	if w.Text == "" || w.Text[0] != '-' || strings.HasPrefix(w.Text, "--") {
+		return nil
+	}
+	for i := 2; i < len(w.Text) && i <= end && len(out) < maxReadings; i++ {
+		if unknown || strings.IndexByte(letters, w.Text[i-1]) >= 0 {
+			out = append(out, Word{Text: w.Text[i:], Dynamic: w.Dynamic})
+		}
+		if f := s.flag("-" + w.Text[i-1:i]); f != nil && f.values != "" {
+			break
+		}
+	}
+	return out
+}
