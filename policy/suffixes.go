@@ -100,8 +100,11 @@ func (s *search) suffix(argv []Word) {
 	s.run(argv, nil, 0, false, false)
 }
 
-// blocksAlone reports whether the first word of a command is enough for a rule.
-func (cp *commandPattern) blocksAlone(program Word) bool {
+// mayBeName reports whether nothing but a name stands for a doubtful match: the first word is enough for the rule.
+func (s *search) mayBeName(cp *commandPattern, program Word) bool {
+	if !s.doubtful {
+		return false
+	}
 	c := programs.Spell([]Word{program})
 	return cp.means(&c, []Word{program})
 }
@@ -144,7 +147,7 @@ func (s *search) command(c *programs.Command, argv []Word, dirs []string) {
 		found := list.blocking(c)
 		s.left -= len(argv) * len(found)
 		for _, cp := range found {
-			if !s.noted[cp.rule] && cp.blocks(c, argv, dirs) && !(s.doubtful && cp.blocksAlone(argv[0])) {
+			if !s.noted[cp.rule] && cp.blocks(c, argv, dirs) && !s.mayBeName(cp, argv[0]) {
 				s.matched(cp, argv, dirs)
 			}
 		}

@@ -218,19 +218,19 @@ func (c *Command) behindCode(out []begin, words []Word) {
 // values of flags that an allowing rule must name, and operands without a role.
 func (c *Command) undescribed(out []begin, words []Word) {
 	root := c.spec.root()
-	if c.spec.inherits("data") || root.special == "find" || root.has("shell") && c.Through {
+	followed := root.special == "find" || root.has("shell") && c.Through
+	if followed || c.spec.inherits("data") {
 		return
 	}
 	const operand = carried + 1
 	fill(out, operand)
-	last := len(words)
 	for _, f := range c.Flags {
 		i := f.At - 1
-		if i < 0 || i >= len(out) || i >= last {
+		switch {
+		case i < 0 || i >= len(out):
 			continue
-		}
-		if f.Name == "--" {
-			out[i], last = inert, i
+		case f.Name == "--":
+			out[i] = inert
 			continue
 		}
 		b, values := c.ofFlag(f, words[i])
@@ -238,13 +238,11 @@ func (c *Command) undescribed(out []begin, words []Word) {
 			out[i] = inert
 		}
 		out[i] = max(out[i], b)
-		for j := i + 1; j <= i+values && j < len(out); j++ {
-			out[j] = b
-		}
+		fillWith(out[i+1:min(i+1+values, len(out))], b)
 	}
 	for _, run := range c.Runs {
-		for j := run.At - 1; run.At > 0 && j < len(out); j++ {
-			out[j] = inert
+		if run.At > 0 {
+			fillWith(out[min(run.At-1, len(out)):], inert)
 		}
 	}
 	room := c.spec.room()
@@ -256,6 +254,12 @@ func (c *Command) undescribed(out []begin, words []Word) {
 			out[i] = mayBe
 		}
 		room--
+	}
+}
+
+func fillWith(out []begin, b begin) {
+	for i := range out {
+		out[i] = b
 	}
 }
 

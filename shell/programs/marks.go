@@ -14,7 +14,7 @@ func (r *reader) marks(c *Command, s *spec) {
 	r.unsafe(c, s)
 	r.unnamed(c, s)
 	c.Code = r.carriesCode(c, s)
-	c.Feeds = c.Code && r.isFed(c, s) || !r.described(s.root())
+	c.Feeds = r.isFed(c, s)
 	for _, run := range c.Runs {
 		if len(run.Argv) == 0 || run.Language != "" {
 			continue
@@ -99,10 +99,21 @@ func (m *mark) holds(c *Command) bool {
 	})
 }
 
-// begins reports whether the first words of a command are certainly these, with "/" between them.
+// begins reports whether the first words of a command are certainly these, with "/" between them. Options between them
+// count if they are known.
 func (c *Command) begins(words string) bool {
 	want := strings.Split(words, "/")
-	return len(c.argv) > len(want) && Matches(strings.Join(want, " "), joined(c.argv[1:1+len(want)]))
+	if strings.HasPrefix(words, "-") {
+		return len(c.argv) > 1 && Matches(words, joined(c.argv[1:2]))
+	}
+	if len(c.Words) < len(want) || !Matches(strings.Join(want, " "), joined(c.Words[:len(want)])) {
+		return false
+	}
+	last := len(c.argv) - 1
+	for last > 0 && c.argv[last] != c.Words[len(want)-1] {
+		last--
+	}
+	return !slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.At < last && f.spec == nil })
 }
 
 // hasOnly reports whether the command certainly has a flag with only this value.

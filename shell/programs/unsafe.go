@@ -149,8 +149,11 @@ func (s *spec) isCodeWord(argv []Word, i int) bool {
 		return true
 	}
 	runs := s.inline != "" || s.has("reader") || s.has("script")
-	return runs && (mayNameInput(argv[i]) || isData(text))
+	return runs && s.mayBeSource(argv[i])
 }
+
+// mayBeSource reports whether a word names code that is in no file: an open one, or a URL with code in it.
+func (s *spec) mayBeSource(w Word) bool { return mayNameInput(w) || s.inline != "" && isData(w.Text) }
 
 // subcommandAt returns 0 if the subcommand is uncertain or missing.
 func (r *reader) subcommandAt(c *Command) int {
@@ -224,9 +227,12 @@ func (r *reader) carriesCode(c *Command, s *spec) bool {
 	return root.inline != "" && root.mayRunCode(r.argv[1:])
 }
 
-// isFed reports whether the input may be code: nothing else is, or it is named.
+// isFed reports whether the input may be code: nothing else is, or it is named, or nothing is known of the program.
 func (r *reader) isFed(c *Command, s *spec) bool {
 	root := s.root()
+	if !c.Code || !r.described(root) {
+		return !r.described(root)
+	}
 	given := slices.ContainsFunc(r.argv[1:], func(w Word) bool { return w.Text != "-" && root.isCodeFlag(w.Text) })
 	reads := s.inherits("code") && root.has("reader") || r.takesInput(c, root)
 	runs := root.has("stdin") && root.mayRunCode(r.argv[1:])
@@ -322,7 +328,7 @@ func (r *reader) takesInput(c *Command, s *spec) bool {
 		value := unsafe[i] && strings.HasPrefix(before, "-")
 		mayBeCode := anywhere || value || unsafe[i+1]
 		switch {
-		case takes && mayNameDash(w), mayBeCode && mayNameInput(w), s.inline != "" && isData(w.Text):
+		case takes && mayNameDash(w), mayBeCode && s.mayBeSource(w):
 			return true
 		case namesDash(w.Text) && IsField(s.settings, before):
 			return true
