@@ -24,7 +24,9 @@ func (w *walker) declare(c *syntax.DeclClause, s *state) {
 			quoted := as.Value != nil && len(as.Value.Parts) == 1 && strings.ContainsAny(w.text(as.Value)[:1], `'"`)
 			return as.Value != nil && !plain && !quoted
 		}
-		w.otherShell(d.builtin, slices.ContainsFunc(c.Args, splits), s, w.text(c))
+		if w.otherShell(d.builtin, false, s, w.text(c)); slices.ContainsFunc(c.Args, splits) {
+			defer w.anyVariable(s, w.text(c))
+		}
 	}
 	if !listed("declare typeset local export readonly", d.builtin) {
 		w.opaque("this form of declaration is not followed", w.text(c))
@@ -41,6 +43,16 @@ func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	for _, set := range then {
 		set()
 	}
+}
+
+// anyVariable follows a value that other shells split: its words may set any variable.
+func (w *walker) anyVariable(s *state, source string) {
+	w.add(policy.Effect{Kind: policy.Env, Source: source})
+	for name := range *s.vars.entries {
+		w.put(s, name, variable{value: unknown()})
+	}
+	s.strange, s.split = true, true
+	w.changes++
 }
 
 // declareArg returns a function that sets an argument: all are expanded first.
