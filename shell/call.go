@@ -151,14 +151,7 @@ func (w *walker) globbedProgram(args []word, source string) {
 
 // followStarted follows what a program starts. It reports whether the program does nothing else.
 func (w *walker) followStarted(args []word, c *programs.Command, s *state, source string) bool {
-	outer := s
-	for _, o := range c.Operands {
-		w.followRole(o, c.Through, outer, source)
-		if name, text, ok := strings.Cut(o.Word.Text, "="); ok && o.Role == "variable" {
-			s = w.fork(s)
-			w.put(s, name, variable{value: value{text: text, dynamic: o.Word.Dynamic}, exported: true})
-		}
-	}
+	s = w.startedWith(c, args, s, source)
 	if c.Input {
 		w.fromInput(s)
 	}
@@ -178,6 +171,39 @@ func (w *walker) followStarted(args []word, c *programs.Command, s *state, sourc
 	return c.Through && len(c.Runs) > 0
 }
 
+// startedWith follows the variables that a program sets for what it starts, and the scripts that it runs.
+func (w *walker) startedWith(c *programs.Command, args []word, s *state, source string) *state {
+	outer := s
+	if variables := func(o programs.Operand) bool { return o.Role == "variable" }; c.Name == "env" || slices.ContainsFunc(c.Operands, variables) {
+		s = w.fork(s)
+		w.cleared(c, args, s)
+	}
+	for _, o := range c.Operands {
+		w.followRole(o, c.Through, outer, source)
+		if name, text, ok := strings.Cut(o.Word.Text, "="); ok && o.Role == "variable" {
+			w.put(s, name, variable{value: value{text: text, dynamic: o.Word.Dynamic}, exported: true})
+		}
+	}
+	return s
+}
+
+// cleared follows the variables that env removes, some of which shells set themselves.
+func (w *walker) cleared(c *programs.Command, args []word, s *state) {
+	has := func(name, value string) bool {
+		return slices.ContainsFunc(c.Flags, func(f programs.Flag) bool { return f.Name == name && (f.Value.Dynamic || f.Value.Text == value) })
+	}
+	all := has("-i", "") || slices.ContainsFunc(args, func(a word) bool { return a.is("-") })
+	for name := range *s.vars.entries {
+		switch {
+		case !all && !has("-u", name):
+		case listed("HOME PATH PWD OLDPWD SHELL TERM SHLVL HOSTNAME IFS", name):
+			w.put(s, name, variable{value: unknown()})
+		default:
+			w.drop(s, name)
+		}
+	}
+}
+
 // followRole follows a variable that a program sets, or a script that it runs.
 func (w *walker) followRole(o programs.Operand, through bool, s *state, source string) {
 	switch o.Role {
@@ -191,7 +217,7 @@ func (w *walker) followRole(o programs.Operand, through bool, s *state, source s
 			w.add(policy.Effect{Kind: policy.Env, Name: name, Source: source})
 		}
 	case "script":
-		w.written(o.Word.Text, s, source)
+		w.written(o.Word.Text, nil, s, source)
 		if w.isInput(word{text: o.Word.Text, dynamic: o.Word.Dynamic}, s) {
 			w.fromInput(s)
 		}
@@ -321,7 +347,7 @@ func (w *walker) login(s, inner *state, source string) {
 		w.opaque("a shell reads the files of a login in another home directory", source)
 	}
 	for name := range strings.FieldsSeq(".profile .bash_profile .bash_login .bashrc .bash_logout") {
-		w.written(home.text+"/"+name, s, source)
+		w.written(home.text+"/"+name, nil, s, source)
 	}
 	inner.vars, inner.strange = newTable[variable](), true
 	w.put(inner, "HOME", home)

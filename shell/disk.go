@@ -20,6 +20,7 @@ type disk struct {
 	marks map[string]mark // by path
 	all   mark            // union of marks
 	ran   bool            // a program ran that may have removed directories
+	read  []string        // names of the system's programs, which it may have copied
 	count int             // of changes but those of made and moved
 }
 
@@ -56,6 +57,12 @@ func (d *disk) put(name string, m mark) {
 	}
 }
 
+func (d *disk) reads(o programs.Operand) {
+	if name, system := programs.System(o.Word.Text); system && name != o.Word.Text && o.Kind == programs.Read {
+		joinList(&d.read, []string{name})
+	}
+}
+
 func (d *disk) runs() {
 	if !d.ran {
 		d.ran, d.count = true, d.count+1
@@ -88,6 +95,7 @@ func (d *disk) join(o *disk) (changed bool) {
 		d.runs()
 	}
 	joinList(&d.moved, o.moved)
+	joinList(&d.read, o.read)
 	return d.changes() != before
 }
 
@@ -219,9 +227,14 @@ func (w *walker) toolchain(name string, s *state, source string) {
 	}
 }
 
-func (w *walker) written(name string, s *state, source string) {
-	if s.disk.changes() > 0 && slices.ContainsFunc(w.fromDirs(name, s), s.disk.wrote) {
-		w.code("it runs a file that the script itself writes", source)
+// written reports a program that the script itself writes. It may be a copy of one that the script reads.
+func (w *walker) written(name string, args []word, s *state, source string) {
+	if s.disk.changes() == 0 || !slices.ContainsFunc(w.fromDirs(name, s), s.disk.wrote) {
+		return
+	}
+	w.code("it runs a file that the script itself writes", source)
+	for _, program := range s.disk.read {
+		w.add(policy.Effect{Kind: policy.Exec, Argv: appendWords([]policy.Word{{Text: program}}, args), Dirs: s.dirs, Possible: true, Source: source})
 	}
 }
 
@@ -243,6 +256,7 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 	if function || locale || listed(parsingNames, name) {
 		w.opaque("a shell reads a text otherwise by what "+name+" is", name)
 	}
+	w.fileOfGit(name, v, s)
 	switch {
 	case v.text == "" && v.known():
 	case strings.HasPrefix(name, "GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && v != (value{text: "/dev/null"}):
@@ -250,6 +264,18 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 	case v.known() && (function || dangerous):
 		w.scan(v.text)
 		w.mayRun(v.text, s)
+	}
+}
+
+// fileOfGit adds a file or directory that git takes from a variable.
+func (w *walker) fileOfGit(name string, v value, s *state) {
+	traces := strings.HasPrefix(name, "GIT_TRACE")
+	switch {
+	case v == (value{}), traces && v.known() && v.text[0] != '/':
+	case traces, name == "GIT_INDEX_FILE":
+		w.operandPath(programs.Operand{Word: policy.Word{Text: v.text, Dynamic: v.dynamic}, Kind: programs.Write}, s, name)
+	case listed("GIT_DIR GIT_WORK_TREE GIT_COMMON_DIR GIT_OBJECT_DIRECTORY", name):
+		w.operandPath(programs.Operand{Word: policy.Word{Text: v.text, Dynamic: v.dynamic}, Kind: programs.Read, Tree: true}, s, name)
 	}
 }
 

@@ -19,7 +19,7 @@ func (w *walker) program(args []word, s *state, source string) {
 		w.namedRepository(args[1:], s, source)
 	}
 	if strings.Contains(args[0].text, "/") && !system {
-		w.written(args[0].text, s, source)
+		w.written(args[0].text, args[1:], s, source)
 	}
 	argv, c := parsed(args)
 	if git || c.Covers != programs.CoversRead {
@@ -146,6 +146,7 @@ func (w *walker) operands(c *programs.Command, args []word, s *state, source str
 			w.add(e)
 			continue
 		}
+		s.disk.reads(o)
 		w.operandPath(o, s, source)
 		if strings.Contains(o.Word.Text, "/") && o.Word.Dynamic { // … is any name in that directory
 			w.possible(kindOf(o.Kind), o.Word.Text+"…", s, source)

@@ -226,15 +226,8 @@ func (w *walker) scanSegment(segment string) {
 		return
 	}
 	w.scanned[segment] = struct{}{}
-	plain := withoutQuotes.Replace(segment)
-	argv := unknownProgram(strings.Count(plain, " ") + 1)
-	for f := range strings.FieldsSeq(plain) {
-		text, _, dynamic := strings.Cut(f, "$")
-		argv = append(argv, policy.Word{Text: text, Dynamic: dynamic})
-	}
-	if len(argv) > 1 {
-		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: segment})
-	}
+	argv := append(unknownProgram(1), policy.Word{Text: withoutQuotes.Replace(segment)})
+	w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: segment})
 }
 
 var withoutQuotes = strings.NewReplacer(`'`, "", `"`, "", `\`, "")

@@ -311,6 +311,54 @@ func TestAVariableOfEnvIsOneOfWhatItStarts(t *testing.T) {
 	}
 }
 
+// What env removes is not there.
+func TestAVariableThatEnvRemovesIsNotSeen(t *testing.T) {
+	t.Parallel()
+	decide := judge(t, open())
+	for script, want := range map[string]policy.Action{
+		"env -u LANG bash -c 'cat .e${LANG:+x}nv'": policy.Deny, "env -i bash -c 'cat .e${LANG:+x}nv'": policy.Deny, "env - bash -c 'cat .e${LANG:+x}nv'": policy.Deny,
+		"env --unset=LANG bash -c 'cat .env$LANG'": policy.Deny, "A=x; env -u A bash -c 'cat .env$A'": policy.Deny,
+		"env bash -c 'cat .env$LANG'": policy.Allow, "env -i A=a.txt bash -c 'cat $A'": policy.Allow, "env -u A make": policy.Allow,
+	} {
+		if d := decide(script); d.Action != want {
+			t.Errorf("%s: %v by %s, want %v", script, d.Action, d.Rule, want)
+		}
+	}
+}
+
+// Files and directories that git takes from variables.
+func TestRulesReachPathsInVariablesOfGit(t *testing.T) {
+	t.Parallel()
+	decide := judge(t, open())
+	for _, set := range []string{"GIT_DIR=vault", "GIT_WORK_TREE=vault", "GIT_COMMON_DIR=vault", "GIT_OBJECT_DIRECTORY=vault", "GIT_INDEX_FILE=vault/index", "GIT_TRACE=$PWD/vault/x", "GIT_TRACE2_EVENT=$PWD/vault/x"} {
+		for _, script := range []string{set + " git log", "export " + set + "; git log", "env " + set + " git log"} {
+			if d := decide(script); d.Action != policy.Deny {
+				t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
+			}
+		}
+	}
+	for _, script := range []string{"GIT_TRACE=1 git log", "GIT_INDEX_FILE=/tmp/i git add -A", "GIT_DIR=.git git status"} {
+		if d := decide(script); d.Action == policy.Deny {
+			t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
+		}
+	}
+}
+
+// A copy of a program is that program.
+func TestRulesReachCopiesOfPrograms(t *testing.T) {
+	t.Parallel()
+	decide := judge(t, policy.File{Defaults: permissive(), Commands: []policy.Rule{{ID: "rule", Action: policy.Deny, Run: []string{"git push **"}}}})
+	for script, want := range map[string]policy.Action{
+		"cp /usr/bin/git x; ./x push": policy.Deny, "ln -s /usr/bin/git x; ./x push": policy.Deny, "ln /usr/bin/git x && ./x -C src push": policy.Deny, "install -m 755 /usr/bin/git x; ./x push": policy.Deny,
+		"cat /usr/bin/git > x; chmod +x x; ./x push": policy.Deny, "mkdir d; cp /usr/bin/git d; d/git push": policy.Deny, "if [ -f a ]; then cp /usr/bin/git x; fi; ./x push": policy.Deny,
+		"cp $(which git) x; ./x push": policy.Deny, "cp /usr/bin/git x; ./x status": policy.Ask, "cp /usr/bin/git x; ls": policy.Allow,
+	} {
+		if d := decide(script); d.Action != want {
+			t.Errorf("%s: %v by %s, want %v", script, d.Action, d.Rule, want)
+		}
+	}
+}
+
 func TestRulesReachCommandsInOtherLanguages(t *testing.T) {
 	t.Parallel()
 	decide := judge(t, policy.File{Defaults: permissive(), Commands: []policy.Rule{{ID: "rule", Action: policy.Deny, Run: []string{"git push **"}}}})
