@@ -227,7 +227,7 @@ func answered(ctx context.Context, said *message.Decision, answer approval.Verdi
 	said.Action = policy.Deny.String()
 	switch {
 	case errors.Is(err, approval.ErrNoApprover):
-		return said, &refusal{message.Denied, fmt.Sprintf("denied: rule %s asks a person (%s), and no approver is connected. Ask the user to run `toold approvals --watch`, then send the call again under a new id", rule, policy.WithoutAsking(said.Reason))}
+		return said, &refusal{message.Denied, fmt.Sprintf("denied: rule %s asks a person (%s), and no approver is connected. Ask the user to run `toold watch`, then send the call again under a new id", rule, policy.WithoutAsking(said.Reason))}
 	case errors.Is(err, approval.ErrExpired):
 		said.By = "deadline"
 		return said, &refusal{message.ApprovalTimeout, fmt.Sprintf("no one answered within %s, so the call did not run (rule %s: %s). Do not repeat it unasked; tell the user what you wanted to do", patience, rule, policy.WithoutAsking(said.Reason))}

@@ -348,7 +348,7 @@ func TestAPanicOfAToolIsOneErroneousReturn(t *testing.T) {
 
 func TestAskWithoutAnApproverDeniesAtOnce(t *testing.T) {
 	b := newBench(t, policy.Ask, &probe{})
-	wantError(t, b.call(t, "call_1", `{}`), message.Denied, "no approver is connected")
+	wantError(t, b.call(t, "call_1", `{}`), message.Denied, "no approver is connected. Ask the user to run `toold watch`")
 }
 
 func TestAPersonDecides(t *testing.T) {
