@@ -33,6 +33,22 @@ func TestAQuestionHidesNothingAndImitatesNothing(t *testing.T) {
 	}
 }
 
+func TestWhatAYesMayBeRememberedAsIsSaidInPlainWords(t *testing.T) {
+	t.Parallel()
+	got := describe.Suggestions([]message.Suggestion{{
+		Remember: "prefix", Changes: []string{"under commands: x"}, WouldAllow: []string{"make a"}, AllowsRefused: []string{"make b"}, WouldNotAllow: []string{"make; ls"},
+	}}, "")
+	want := "a yes may also be remembered:\n" +
+		"  prefix: writes into your policy\n" +
+		"    under commands: x\n" +
+		"    would also have allowed: make a\n" +
+		"    would also have allowed what a person refused: make b\n" +
+		"    would not allow: make; ls\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("suggestions (-want +got):\n%s", diff)
+	}
+}
+
 func TestAPersonMayWidenTheSandboxAtTheTerminal(t *testing.T) {
 	t.Parallel()
 	may := &message.MayWiden{Network: []string{"proxy", "full"}, Write: []string{"/data"}}

@@ -105,7 +105,7 @@ func Suggestions(list []message.Suggestion, indent string) string {
 		for _, line := range []struct {
 			head  string
 			texts []string
-		}{{"", s.Changes}, {"would also have allowed: ", s.WouldAllow}, {"WOULD ALLOW, THOUGH REFUSED: ", s.AllowsRefused}, {"would not allow: ", s.WouldNotAllow}} {
+		}{{"", s.Changes}, {"would also have allowed: ", s.WouldAllow}, {"would also have allowed what a person refused: ", s.AllowsRefused}, {"would not allow: ", s.WouldNotAllow}} {
 			for _, text := range line.texts {
 				fmt.Fprintf(&b, "%s  %s%s\n", strings.Repeat(" ", len(indent)), line.head, display.Short(text))
 			}

@@ -154,7 +154,7 @@ func (p Proposal) inFile(c policy.Change) string {
 	for _, list := range []struct {
 		head  string
 		texts []string
-	}{{"saves", p.Saves}, {"ALSO ALLOWS a part of", p.Also}} {
+	}{{"would have been allowed unasked", p.Saves}, {"also allows a part of", p.Also}} {
 		for _, text := range list.texts[:min(len(list.texts), maxNamed)] {
 			fmt.Fprintf(&b, "    # %s: %s\n", list.head, text)
 		}
