@@ -23,7 +23,7 @@ type argument struct {
 var arguments = []argument{
 	{"cwd", "cwd", []string{"bash"}, "", "bash: `directory` to run in; default: the current one"},
 	{"timeout", "timeout", []string{"bash"}, int64(0), "bash: `milliseconds` after which the command is stopped"},
-	{"terminal", "terminal", []string{"bash"}, "", "bash: split, single or off"},
+	{"terminal", "terminal", []string{"bash"}, "", "bash: split, single or off; default: off where the output goes to no terminal"},
 	{"stdin", "stdin", []string{"bash"}, false, "bash: send this program's standard input to the command"},
 	{"background", "background", []string{"bash"}, false, "bash: let it run on in the running daemon; print its id"},
 	{"offset", "offset", []string{"read_file", "bash_output"}, int64(0), "read_file: first `line`, counted from 1; bash_output: first byte, from 0"},

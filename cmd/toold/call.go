@@ -69,6 +69,10 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	printed := !c.JSON && !cmd.Flags().Changed("background") // the output, as it comes
+	if args[0] == "bash" && printed && !executor.IsTerminal(c.Out) && !cmd.Flags().Changed("terminal") {
+		_ = cmd.Flags().Set("terminal", "off") // it is a string
+	}
 	arguments, err := build(cmd, args[0], args[1:], c.In)
 	if err != nil {
 		return console.Usage(err)
