@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -35,9 +36,11 @@ type peer struct {
 	private func() error   // stops a private daemon; nil: the daemon was running
 
 	answering sync.WaitGroup // of person
+	done      atomic.Bool    // no answer matters any more
 }
 
 func (p *peer) close() {
+	p.done.Store(true)
 	for _, c := range []*client.Client{p.agent, p.person, p.reader} {
 		if c != nil {
 			c.Close()
@@ -212,13 +215,13 @@ func (c *callRun) decide(ctx context.Context, p *peer, d client.Decision) (open 
 	_, err := p.person.Decide(ctx, d)
 	var refused *message.Error
 	switch {
-	case err == nil || ctx.Err() != nil:
+	case err == nil, ctx.Err() != nil, p.done.Load(): // the return may be faster than the acknowledgement
 		return false
 	case errors.As(err, &refused) && refused.Type == message.InvalidArguments && p.tty != nil:
 		fmt.Fprintln(p.tty, display.Short(refused.Message))
 		return true
 	}
-	c.say("the answer did not arrive: %v", err)
+	c.say("the answer may not have arrived: %v", err)
 	return false
 }
 

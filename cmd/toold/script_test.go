@@ -49,6 +49,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"await-metric":   awaitMetric,
 		"collect":        collect,
 		"letta-server":   startLetta,
+		"unacknowledged": startUnacknowledged,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -42,8 +43,8 @@ func typed(ts *testscript.TestScript, neg bool, args []string) {
 		seen.Write(piece[:n])
 		since.Write(piece[:n])
 		text := since.String()
-		asks := strings.HasSuffix(text, ": ") || strings.HasSuffix(text, "[y/N] ")
-		if !asks {
+		asks := func(prompt string) bool { return strings.Contains(text, prompt) } // toold may print more behind it
+		if !slices.ContainsFunc([]string{"no: WHY: ", "(nothing goes back): ", "[n]o: ", "[y/N] "}, asks) {
 			continue
 		}
 		since.Reset()
