@@ -117,11 +117,16 @@ var scopes = map[string]string{
 	"r": "rule", "rule": "rule",
 }
 
+// answersMore reports whether a word begins an answer for parseRemember.
+func answersMore(word string) bool { return scopes[strings.ToLower(word)] != "" || edits(word) }
+
+func edits(word string) bool { return slices.Contains([]string{"e", "edit"}, strings.ToLower(word)) }
+
 // parseRemember parses an answer that counts for more than one call or edits the command. ok is false for other answers
 // and for what the request does not offer.
 func parseRemember(word, rest string, r message.ApprovalRequest) (d client.Decision, ok bool) {
 	word, rest = strings.ToLower(word), strings.TrimSpace(rest)
-	if word == "e" || word == "edit" {
+	if edits(word) {
 		d.Arguments, ok = editedArguments(r, rest)
 		d.Approve = ok
 		return d, ok

@@ -96,7 +96,7 @@ func (w *watcher) follow(ctx context.Context, c *client.Client) error {
 	return c.Subscribe(ctx, w.subscription, client.SubscriptionEvents{
 		Subscribed: func(after int64) {
 			if w.subscription.After == nil {
-				fmt.Fprintf(w.Err, "toold: waiting for calls in %s; answer questions with: yes NUMBER, or: no NUMBER WHY; Ctrl-C ends\n", c.Hello().Workspace)
+				fmt.Fprintf(w.Err, "toold: waiting for calls in %s; answer questions with: yes NUMBER, or: no NUMBER WHY; help lists more; Ctrl-C ends\n", c.Hello().Workspace)
 			}
 			w.subscription.After = &after
 			// Ends with its answer or the connection.
@@ -190,7 +190,23 @@ func (w *watcher) readAnswers(ctx context.Context) {
 	}
 }
 
+// watchHelp is what help of package cmd/toold says of watch.
+const watchHelp = `A call that waits for a person has a number, here 1. Answers:
+  yes 1
+  yes 1 it is fine         (the words go to the agent)
+  yes 1 --network full     (widens its sandbox, as far as approval.widen lets it)
+  no 1 use make instead    (the words go to the agent)
+  conversation 1           (yes, and to the same in this conversation)
+  command 1, prefix 1      (yes, and a rule for it in your policy)
+  rule 1 npm run *         (yes, and a rule of your own)
+  edit 1 npm test          (runs this instead, once)
+`
+
 func (w *watcher) handleAnswer(ctx context.Context, line string) {
+	if word := strings.TrimSpace(line); word == "help" || word == "?" {
+		_ = Show(w.Err, watchHelp)
+		return
+	}
 	d, err := w.parseAnswer(line)
 	if err == nil {
 		w.mu.Lock()
@@ -208,42 +224,63 @@ func (w *watcher) handleAnswer(ctx context.Context, line string) {
 	}
 }
 
-// parseAnswer parses a line. Only a clear yes to an open question approves.
+// parseAnswer parses a line. Only a clear yes that names an open question approves: another question may come while a
+// person types.
 func (w *watcher) parseAnswer(line string) (d client.Decision, err error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	which, rest, _ := strings.Cut(strings.TrimSpace(rest), " ")
-	r, waiting := w.findRequest(which)
-	if r.ID == "" {
-		return d, fmt.Errorf("no question has the number %q; those that wait: %v", which, waiting)
+	rest = strings.TrimSpace(rest)
+	yes, plain := yesOrNo(word)
+	if !plain && !answersMore(word) {
+		return d, fmt.Errorf("%q is no answer; type help for those that are", word)
+	}
+	r, err := w.findRequest(word, which)
+	if err != nil {
+		return d, err
 	}
 	if d, ok := parseRemember(word, rest, r); ok {
 		d.ApprovalID = r.ID
 		return d, nil
 	}
-	d = client.Decision{ApprovalID: r.ID, Reason: strings.TrimSpace(rest)}
-	switch strings.ToLower(word) {
-	case "y", "yes":
-		d.Approve = true
-	case "n", "no":
-		return d, nil
-	default:
-		return d, fmt.Errorf("say yes %s, or no %[1]s and why", which)
+	if !plain {
+		return d, fmt.Errorf("question %s does not take %q; say yes %[1]s, or no %[1]s and why", which, line)
 	}
-	if strings.HasPrefix(d.Reason, "--") {
-		d.Widen, err = parseWidening(d.Reason)
+	d = client.Decision{ApprovalID: r.ID, Approve: yes, Reason: rest}
+	if yes && strings.HasPrefix(rest, "--") {
+		d.Widen, err = parseWidening(rest)
 		d.Reason = ""
 	}
 	return d, err
 }
 
-// findRequest returns the question with a number or id, and all numbers.
-func (w *watcher) findRequest(which string) (r message.ApprovalRequest, waiting []int) {
+// findRequest returns the open question with a number or id. The error says which are open.
+func (w *watcher) findRequest(word, which string) (r message.ApprovalRequest, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for number, open := range w.pending {
-		if which == strconv.Itoa(number) || which == open.ID {
-			r = open
+	var waiting []string
+	for _, number := range slices.Sorted(maps.Keys(w.pending)) {
+		text := strconv.Itoa(number)
+		if which == text || which == w.pending[number].ID {
+			return w.pending[number], nil
+		}
+		waiting = append(waiting, text)
+	}
+	open := "no question waits"
+	if len(waiting) > 0 {
+		open = "questions that wait: " + strings.Join(waiting, ", ")
+	}
+	for id, number := range w.numbers {
+		if which == strconv.Itoa(number) || which == id {
+			return r, fmt.Errorf("question %d waits no longer; %s", number, open)
 		}
 	}
-	return r, slices.Sorted(maps.Keys(w.pending))
+	switch {
+	case which != "":
+		return r, fmt.Errorf("no question has the number %q; %s", which, open)
+	case len(waiting) == 0:
+		return r, errors.New(open)
+	case len(waiting) == 1:
+		return r, fmt.Errorf("which question? Say %s %s", word, waiting[0])
+	}
+	return r, fmt.Errorf("which question? Say %s NUMBER; %s", word, open)
 }

@@ -22,6 +22,8 @@ func TestAnAnswerNamesItsQuestion(t *testing.T) {
 		"no approval-b":              {ApprovalID: "approval-b"},
 		"n 12 use make -n --verbose": {ApprovalID: "approval-b", Reason: "use make -n --verbose"},
 		"no 1 --network full":        {ApprovalID: "approval-a", Reason: "--network full"},
+		"deny 1":                     {ApprovalID: "approval-a"},
+		"allow 12":                   {ApprovalID: "approval-b", Approve: true},
 		"yes 1 --network full":       {ApprovalID: "approval-a", Approve: true, Widen: message.Widening{Network: "full"}},
 	} {
 		got, err := w.parseAnswer(line)
@@ -35,6 +37,37 @@ func TestAnAnswerNamesItsQuestion(t *testing.T) {
 	for _, line := range []string{"y", "yes", "yes 2", "1", "1 yes", "yes1", "maybe 1", "yes approval", "yes 01", "yes 1 --netwerk full", "yes 1 --network full more"} {
 		if got, err := w.parseAnswer(line); err == nil {
 			t.Errorf("%q was taken for %+v", line, got)
+		}
+	}
+}
+
+func TestALineThatAnswersNothingSaysWhatDoes(t *testing.T) {
+	t.Parallel()
+	one := map[int]message.ApprovalRequest{3: {ID: "approval-c"}}
+	two := map[int]message.ApprovalRequest{3: {ID: "approval-c"}, 4: {ID: "approval-d"}}
+	numbers := map[string]int{"approval-a": 1, "approval-b": 2, "approval-c": 3, "approval-d": 4}
+	for _, c := range []struct {
+		line    string
+		pending map[int]message.ApprovalRequest
+		want    string
+	}{
+		{"yes", one, "which question? Say yes 3"},
+		{"n", one, "which question? Say n 3"},
+		{"y", two, "which question? Say y NUMBER; questions that wait: 3, 4"},
+		{"yes", nil, "no question waits"},
+		{"yes 1", one, "question 1 waits no longer; questions that wait: 3"},
+		{"no approval-b too late", nil, "question 2 waits no longer; no question waits"},
+		{"yes 7", one, `no question has the number "7"; questions that wait: 3`},
+		{"ls -la", one, `"ls" is no answer; type help for those that are`},
+		{"maybe 3", one, `"maybe" is no answer; type help for those that are`},
+		{"1 yes", one, `"1" is no answer; type help for those that are`},
+		{"command 3", one, `question 3 does not take "command 3"; say yes 3, or no 3 and why`},
+		{"rule 3", one, `question 3 does not take "rule 3"; say yes 3, or no 3 and why`},
+		{"edit 3", one, `question 3 does not take "edit 3"; say yes 3, or no 3 and why`},
+	} {
+		w := &watcher{pending: c.pending, numbers: numbers}
+		if d, err := w.parseAnswer(c.line); err == nil || err.Error() != c.want {
+			t.Errorf("%q with %d waiting: got %+v, %v; want %s", c.line, len(c.pending), d, err, c.want)
 		}
 	}
 }
