@@ -3,6 +3,9 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/toold/toold/internal/redact"
@@ -35,12 +38,31 @@ func approvalRequest(ctx context.Context, c *Call, inv tools.Invocation, effects
 func shownEffects(inv tools.Invocation, effects []policy.Effect) []message.EffectLine {
 	lines := make([]message.EffectLine, len(effects))
 	for i, e := range effects {
-		lines[i] = message.EffectLine{Kind: e.Kind.String(), Text: e.String(), Source: e.Source}
+		lines[i] = message.EffectLine{Kind: e.Kind.String(), Text: shownEffect(e), Source: e.Source}
 	}
 	if inv.Traits().Background {
 		lines = append(lines, message.EffectLine{Kind: "background", Text: "runs on in the background after its return"})
 	}
 	return lines
+}
+
+// shownEffect is an effect for the person who decides, who sees which files are only guessed from words.
+func shownEffect(e policy.Effect) string {
+	text := e.String()
+	certain := !e.Possible
+	isPath := (e.Kind == policy.Read || e.Kind == policy.Write) && !e.Unknown
+	if !isPath {
+		return text
+	}
+	if !certain {
+		text = "may " + text
+	}
+	_, err := os.Lstat(e.Path)
+	made := certain && e.Kind == policy.Write
+	if errors.Is(err, fs.ErrNotExist) && !made {
+		text += " (there is no such file now)"
+	}
+	return text
 }
 
 // Explain returns how a client's call would be decided, on a connection that selects dir. Nothing runs or is
