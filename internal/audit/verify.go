@@ -103,7 +103,7 @@ func (v *Verify) checks(ctx context.Context, noted []string) (c seal.Checks, err
 
 // found prints what is sound, of a daemon in a store or, with "", of the journal here.
 func (v *Verify) found(daemon string, r journal.Report) error {
-	found := verified{Daemon: daemon, Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), Removed: r.Gone, Checkpoints: r.Count, Signed: r.Signed, Anchors: r.Met, Others: r.Other}
+	found := verified{Daemon: daemon, Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), First: message.Instant(r.First), Latest: message.Instant(r.Latest), Removed: r.Gone, Checkpoints: r.Count, Signed: r.Signed, Anchors: r.Met, Others: r.Other}
 	for _, k := range r.Keys {
 		found.Keys = append(found.Keys, seal.ID(k))
 	}
@@ -127,6 +127,7 @@ func (v *Verify) note(found verified) {
 	if v.JSON {
 		return
 	}
+	fmt.Fprintf(v.Err, "toold: nothing was changed: %d records, from %s to %s, and number %d at the end has the hash %s\n", found.Records-found.Removed, found.First, found.Latest, found.Records, found.Hash)
 	if found.Checkpoints == 0 {
 		fmt.Fprintln(v.Err, "toold: no record is signed yet")
 	} else {
@@ -141,6 +142,8 @@ type verified struct {
 	Daemon      string        `json:"daemon,omitempty"`
 	Hash        string        `json:"hash"`
 	Records     uint64        `json:"records"`
+	First       string        `json:"first"`  // time of the first record that is kept
+	Latest      string        `json:"latest"` // time of the last one
 	Checkpoints int           `json:"checkpoints"`
 	Signed      uint64        `json:"signed"` // number of the last signed record
 	Keys        []string      `json:"keys"`

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/journal/seal"
@@ -54,6 +55,8 @@ type Report struct {
 	seal.Link // last record
 	seal.Found
 	Cuts []chain.Cut
+
+	First, Latest time.Time // of the records
 }
 
 func verify(ctx context.Context, f *files, checks seal.Checks, output func(Key) (string, error)) (Report, error) {
@@ -79,7 +82,7 @@ func verify(ctx context.Context, f *files, checks seal.Checks, output func(Key) 
 	if err = errors.Join(err, errors.Join(v.bad...), v.lostOnes(f)); err != nil {
 		return Report{}, err
 	}
-	return Report{seal.Link{Number: mark.Number, Hash: mark.Hash}, v.compared.Found, v.cuts}, nil
+	return Report{seal.Link{Number: mark.Number, Hash: mark.Hash}, v.compared.Found, v.cuts, v.first, v.latest}, nil
 }
 
 // end compares what was kept elsewhere with the end.
@@ -105,6 +108,8 @@ type verification struct {
 	bad      []error // further ones, of the index and of checkpoints
 	begins   int64   // first segment that stays, according to the records
 	cuts     []chain.Cut
+
+	first, latest time.Time // of the records
 
 	index  *index            // may be nil
 	chunks map[string]*chunk // not compared yet
@@ -178,15 +183,22 @@ func (v *verification) differs(name string, why error) {
 	v.bad = append(v.bad, tampered("the index differs from the log: %s: %v. Nothing is lost: remove the directory %s beside the log, and it is made anew", name, why, indexName))
 }
 
-func (v *verification) addOwn(rec chain.Record) {
+func (v *verification) passed(rec chain.Record) {
 	v.compared.Record(seal.Link{Number: rec.Number, Hash: rec.Hash})
+	if v.latest = rec.Time; v.first.IsZero() {
+		v.first = rec.Time
+	}
+}
+
+func (v *verification) addOwn(rec chain.Record) {
+	v.passed(rec)
 	if c := rec.Cut(); c.Bytes > 0 {
 		v.cuts = append(v.cuts, c)
 	}
 }
 
 func (v *verification) add(rec chain.Record) error {
-	v.compared.Record(seal.Link{Number: rec.Number, Hash: rec.Hash})
+	v.passed(rec)
 	if rec.Kind == kindCheckpoint {
 		v.checkpoint(rec)
 	}
