@@ -122,7 +122,9 @@ func (f earlyCancels) remove(client, name string) {
 }
 
 // fence is the name of the early cancel of the call with an id of this call's agent.
-func (c *Call) fence(id string) string { return journal.FenceName(&c.key.Agent, id) }
+func (d *Dispatcher) fence(c *Call, id string) string {
+	return d.opt.Journal.FenceName(&c.key.Agent, id)
+}
 
 // CancelEarly cancels a call of an agent that has not arrived, or the parts of an item that have not: they will not run.
 // No agent, nil, means those that have begun the item, else every one. It returns false if the id is used already, or the
@@ -155,7 +157,7 @@ func (d *Dispatcher) cancelEarly(client string, agent *string, id string) {
 			c.Cancel("") // it was received meanwhile
 		}
 	}
-	if name := journal.FenceName(agent, id); !slices.Contains(d.earlyCancels[client], name) {
+	if name := d.opt.Journal.FenceName(agent, id); !slices.Contains(d.earlyCancels[client], name) {
 		d.earlyCancels.add(client, name)
 	}
 }
@@ -182,7 +184,7 @@ func (d *Dispatcher) beganItem(ctx context.Context, client, item string) (agents
 // the cancel is of every agent's call.
 func (d *Dispatcher) takeEarlyCancel(c *Call) {
 	ofEvery := c.earlyCancel == c.ID || c.earlyCancel == c.req.Item
-	isKnown := c.known != nil && (c.known.ID != c.ID || c.earlyCancel != c.fence(c.ID))
+	isKnown := c.known != nil && (c.known.ID != c.ID || c.earlyCancel != d.fence(c, c.ID))
 	if c.lost != nil || ofEvery || isKnown {
 		return
 	}

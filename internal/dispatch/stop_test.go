@@ -91,7 +91,7 @@ func TestAFenceOutlivesTheDaemonUntilItsCallIsAnswered(t *testing.T) {
 	second := first.again(t)
 	wantError(t, second.call(t, "call_1", `{}`), message.Cancelled, "cancelled before it came")
 	third := second.again(t)
-	if left := third.journal.Fences(); len(left["agent"]) != 1 || left["agent"][0] != journal.FenceName(new(string), "call_2") {
+	if left := third.journal.Fences(); len(left["agent"]) != 1 || left["agent"][0] != third.journal.FenceName(new(string), "call_2") {
 		t.Errorf("the journal has %v", left)
 	}
 	wantError(t, third.call(t, "call_1", `{}`), message.Cancelled, "cancelled before it came")
@@ -113,7 +113,7 @@ func TestACallWhoseCancelCannotBeRecordedStaysFenced(t *testing.T) {
 	if b.CancelEarly(t.Context(), "agent", new(string), "call_2") {
 		t.Error("a fence is promised that no journal has")
 	}
-	if b.earlyCancels.first("agent", journal.FenceName(new(string), "call_1")) == "" {
+	if b.earlyCancels.first("agent", b.journal.FenceName(new(string), "call_1")) == "" {
 		t.Error("the fence is gone")
 	}
 }

@@ -210,7 +210,7 @@ func (e *messageEvent) fields(c *codec) {
 
 // fenceEvent is kindFence, and with most zero kindUnfence.
 type fenceEvent struct {
-	client, id string // id: see FenceName
+	client, id string // id: see Journal.FenceName
 	most       int64  // how many of the client, the latest, are kept
 }
 

@@ -10,7 +10,7 @@ import (
 
 // FenceName names a fence: of the calls with an id of one agent, or of every agent if it is nil. No id contains the mark
 // between them. Earlier versions knew no agents.
-func FenceName(agent *string, callID string) string {
+func (*Journal) FenceName(agent *string, callID string) string {
 	if agent == nil {
 		return callID
 	}
@@ -22,7 +22,8 @@ func FenceName(agent *string, callID string) string {
 func (j *Journal) Fence(ctx context.Context, client string, agent *string, callID string, most int) (fenced bool, err error) {
 	err = j.write.record(synced, func(b *batch) error {
 		fits := func(c *Call) bool {
-			return c.Client == client && c.ID == callID && (agent == nil || c.AgentID == *agent)
+			isAgent := agent == nil || c.AgentID == *agent
+			return isAgent && c.Client == client && c.ID == callID
 		}
 		for _, r := range b.table.calls {
 			if fits(&r.Call) {
@@ -33,7 +34,7 @@ func (j *Journal) Fence(ctx context.Context, client string, agent *string, callI
 			return err // nil: the id is used
 		}
 		fenced = true
-		return b.append(kindFence, &fenceEvent{client, FenceName(agent, callID), int64(most)})
+		return b.append(kindFence, &fenceEvent{client, j.FenceName(agent, callID), int64(most)})
 	})
 	if err != nil {
 		return false, fmt.Errorf("cannot journal that tool call %q is cancelled: %w", callID, err)

@@ -36,13 +36,13 @@ func TestFencesOutliveTheDaemon(t *testing.T) {
 			}
 		}
 	}
-	j.Unfence("agent", journal.FenceName(&own, "3"), fails(t))
-	for _, name := range []string{"4", journal.FenceName(&other, "4")} { // these are others
+	j.Unfence("agent", j.FenceName(&own, "3"), fails(t))
+	for _, name := range []string{"4", j.FenceName(&other, "4")} { // these are others
 		j.Unfence("agent", name, fails(t))
 	}
 	must(t, j.Close())
 	j = open(t, dir)
-	want := map[string][]string{"somebody": {"used", journal.FenceName(&own, "used")}, "agent": {journal.FenceName(&own, "2"), journal.FenceName(&own, "4")}}
+	want := map[string][]string{"somebody": {"used", j.FenceName(&own, "used")}, "agent": {j.FenceName(&own, "2"), j.FenceName(&own, "4")}}
 	if diff := cmp.Diff(want, j.Fences()); diff != "" {
 		t.Error(diff)
 	}
