@@ -70,7 +70,8 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	printed := !c.JSON && !cmd.Flags().Changed("background") // the output, as it comes
-	if args[0] == "bash" && printed && !executor.IsTerminal(c.Out) && !cmd.Flags().Changed("terminal") {
+	unsaid := args[0] == "bash" && !cmd.Flags().Changed("terminal")
+	if printed && unsaid && !executor.IsTerminal(c.Out) {
 		_ = cmd.Flags().Set("terminal", "off") // it is a string
 	}
 	arguments, err := build(cmd, args[0], args[1:], c.In)
