@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -171,6 +172,9 @@ func TestTheSandboxOfCodexHoldsToo(t *testing.T) {
 	c, _ := r.connect(t, "")
 	all := r.sandboxOf(t, "file://"+r.site.workspace, "restricted")
 	part := r.sandboxOf(t, r.uri("part"), "restricted")
+	git := r.sandboxOf(t, "file://"+r.site.workspace, "restricted") // writable_roots has .git
+	files := git.(map[string]any)["permissions"].(map[string]any)["file_system"].(map[string]any)
+	files["entries"] = append(files["entries"].([]any), map[string]any{"path": map[string]any{"type": "path", "path": filepath.Join(r.site.workspace, ".git")}, "access": "write"})
 	readOnly := map[string]any{"permissions": map[string]any{"type": "managed", "network": "restricted", "file_system": map[string]any{
 		"type": "restricted", "entries": []any{map[string]any{"path": map[string]any{"type": "special", "value": map[string]any{"kind": "root"}}, "access": "read"}},
 	}}}
@@ -179,14 +183,21 @@ func TestTheSandboxOfCodexHoldsToo(t *testing.T) {
 		sandbox any
 		made    bool
 	}{
-		"writes the workspace": {"touch ok", all, true},
-		"changes .git":         {"touch .git/made", all, false},
-		"writes beside a part": {"rm kept.txt", part, false},
-		"writes a part":        {"touch part/ok", part, true},
-		"writes, read-only":    {"touch made2", readOnly, false},
+		"writes the workspace":              {"touch ok", all, true},
+		"changes .git":                      {"touch .git/made", all, false},
+		"changes .git, which Codex lets it": {"touch .git/ok", git, true},
+		"writes beside a part":              {"rm kept.txt", part, false},
+		"writes a part":                     {"touch part/ok", part, true},
+		"writes, read-only":                 {"touch made2", readOnly, false},
 	} {
-		if _, code := c.run(r.start(name, test.script, map[string]any{"sandbox": test.sandbox})); (code == 0) != test.made {
-			t.Errorf("%s: exit code %d", name, code)
+		said, code := c.run(r.start(name, test.script, map[string]any{"sandbox": test.sandbox}))
+		text := fmt.Sprint(said)
+		toGit := name == "changes .git"
+		if (code == 0) != test.made || toGit && !strings.Contains(text, "the agent's own sandbox forbids it") {
+			t.Errorf("%s: exit code %d, %s", name, code, text)
+		}
+		if strings.Contains(text, "write_file") {
+			t.Errorf("%s: exit code %d, %s", name, code, text)
 		}
 	}
 	for name, test := range map[string]struct {

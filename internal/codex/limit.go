@@ -3,6 +3,7 @@ package codex
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox"
@@ -71,6 +72,8 @@ func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 	if !readsAll {
 		return l, refuse("this sandbox of Codex lets commands read only some directories, which toold cannot keep; nothing was done. Let it read everything, and say in toold's policy and sandbox.hide what may not be read")
 	}
+	// As in Codex, of two entries for one path the one that allows writing wins.
+	l.ReadOnly = slices.DeleteFunc(l.ReadOnly, func(path string) bool { return slices.Contains(l.Write, path) })
 	if len(l.Write) == 0 {
 		l.Write, l.Mode = nil, sandbox.ReadOnly.String()
 	}

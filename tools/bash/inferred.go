@@ -15,6 +15,41 @@ import (
 // inferred guesses which failures the sandbox caused, and reports only those that the profile
 // confirms.
 func (v *invocation) inferred(exit executor.Exit, text string) []sandbox.Denial {
+	denied := v.confirmed(exit, text)
+	if !v.limited {
+		return denied
+	}
+	configured := *v
+	configured.profile = v.configured
+	own := configured.confirmed(exit, text)
+	for i, d := range denied {
+		same := func(o sandbox.Denial) bool { return o.Target == d.Target }
+		if !slices.ContainsFunc(own, same) {
+			denied[i] = byClient(d)
+		}
+	}
+	return denied
+}
+
+// byClient words a denial that only tools.IO.Limit causes.
+func byClient(d sandbox.Denial) sandbox.Denial {
+	switch d.Kind {
+	case sandbox.DeniedProtected:
+		d.Kind, d.Op = sandbox.DeniedFile, "write"
+	case sandbox.DeniedFile, sandbox.DeniedHost:
+	default:
+		return d
+	}
+	setting := map[string]string{"write": "writable_roots", "connect to": "network_access"}[d.Op]
+	d.Setting, d.Hint = "the agent's own sandbox", "the agent's own sandbox forbids it, and toold keeps to that"
+	if setting != "" {
+		d.Hint += " (in Codex: " + setting + " of [sandbox_workspace_write])"
+	}
+	d.Hint += "; do without, or ask the user, who can do it or change the agent's settings"
+	return d
+}
+
+func (v *invocation) confirmed(exit executor.Exit, text string) []sandbox.Denial {
 	if v.profile.Mode == sandbox.FullAccess {
 		return nil
 	}

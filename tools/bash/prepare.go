@@ -17,7 +17,9 @@ import (
 
 type preparation struct {
 	prepared    bool
-	failure     error // why it must not run; the rest is unset then
+	failure     error           // why it must not run; the rest is unset then
+	limited     bool            // by the client
+	configured  sandbox.Profile // without that limit
 	watched     watch
 	seen        seen // set by unwatch
 	reservation *executor.Reservation
@@ -29,9 +31,11 @@ func (v *invocation) Prepare(ctx context.Context, io tools.IO) {
 	o := v.tool.options
 	v.prepared = true
 	v.profile = io.Escalation.Escalate(o.Profile.AtMost(io.Profile).Within(io.Limit))
+	v.configured, v.limited = io.Escalation.Escalate(o.Profile.AtMost(io.Profile)), !io.Limit.IsZero()
 	if v.watched, v.failure = o.watch(ctx, &v.profile, io, !v.background); v.failure != nil {
 		return
 	}
+	v.configured.Protect = v.profile.Protect
 	v.profile = v.profile.Within(sandbox.Limit{ReadOnly: io.Limit.ReadOnly}) // which watch has replaced
 	pool := o.Pool
 	if io.Escalation != nil {
