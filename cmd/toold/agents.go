@@ -23,7 +23,7 @@ func connectCommand(g *global) *cobra.Command {
 	var yes, undo bool
 	var server lettaServer
 	cmd := &cobra.Command{
-		Use: "connect [AGENT | mcp CLIENT | letta --url URL]", Short: "Have the agents that are installed here run in toold",
+		Use: "connect [AGENT... | mcp CLIENT | letta --url URL]", Short: "Have the agents that are installed here run in toold",
 		Long: "Finds installed agents, shows the exact change of their configuration, asks once, proves\n" +
 			"each change with the agent's own program and a scripted model on this machine, and makes\n" +
 			"it. The daemon is started in the background unless one runs. AGENT is one of:\n  " +
@@ -32,7 +32,7 @@ func connectCommand(g *global) *cobra.Command {
 			"out what was written, and shows that.\n\n" +
 			"`connect letta --url URL` gives conversations of a running server of Letta toold's tools and\n" +
 			"decides about its own, until it is interrupted, as `toold letta` does.",
-		Args: cobra.MaximumNArgs(2), ValidArgs: append(onboard.Names(), "mcp"),
+		Args: cobra.ArbitraryArgs, ValidArgs: append(onboard.Names(), "mcp"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch of := slices.Equal(args, []string{"letta"}); {
 			case server.URL != "" && of && !undo:

@@ -1,6 +1,7 @@
 package onboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,13 +199,20 @@ func (c *Agents) printResult(r connected) {
 }
 
 func (c *Agents) printUndone(u connect.Undone) {
-	if u.Restored {
+	_, err := os.Lstat(u.Path)
+	switch gone := errors.Is(err, fs.ErrNotExist); {
+	case u.Restored && gone:
+		fmt.Fprintf(c.Err, "  %s is gone: there was none before\n", u.Path)
+	case u.Restored:
 		fmt.Fprintf(c.Err, "  %s is what it was\n", u.Path)
-		return
-	}
-	fmt.Fprintf(c.Err, "  %s was changed since; only what connect wrote was taken out:\n", u.Path)
-	_ = c.Show(u.Diff)
-	if len(u.Kept) > 0 {
-		fmt.Fprintf(c.Err, "  these were changed since, and stay: %s\n", strings.Join(u.Kept, ", "))
+	case u.Diff == "":
+		why := cmp.Or(strings.TrimPrefix(strings.Join(u.Kept, ", "), "all of it: "), "nothing that connect wrote is in it any more")
+		fmt.Fprintf(c.Err, "  %s is left as it is: %s\n", u.Path, why)
+	default:
+		fmt.Fprintf(c.Err, "  %s was changed since; only what connect wrote was taken out:\n", u.Path)
+		_ = c.Show(u.Diff)
+		if len(u.Kept) > 0 {
+			fmt.Fprintf(c.Err, "  these were changed since, and stay: %s\n", strings.Join(u.Kept, ", "))
+		}
 	}
 }

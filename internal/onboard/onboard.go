@@ -61,17 +61,24 @@ func (c *Agents) Run(ctx context.Context, agents []connect.Agent, named bool) er
 	return errors.Join(c.report(), c.releaseDaemon(context.WithoutCancel(ctx)))
 }
 
-// Chosen returns the agents that operands name; all without any.
-func Chosen(args []string) ([]connect.Agent, error) {
+// Chosen returns the agents that operands name; all without any. The word mcp may be before a client's name.
+func Chosen(args []string) (agents []connect.Agent, _ error) {
 	if len(args) == 0 {
 		return connect.Agents(), nil
 	}
-	name := args[len(args)-1]
-	a, ok := connect.Named(name)
-	if !ok || len(args) == 2 && args[0] != "mcp" {
-		return nil, fmt.Errorf("no agent is called %q; there are %s", strings.Join(args, " "), strings.Join(Names(), ", "))
+	for i, name := range args {
+		if name == "mcp" && i+1 < len(args) {
+			continue
+		}
+		a, ok := connect.Named(name)
+		if !ok {
+			return nil, fmt.Errorf("no agent is called %q; there are %s", name, strings.Join(Names(), ", "))
+		}
+		if !slices.ContainsFunc(agents, func(b connect.Agent) bool { return b.Name == a.Name }) {
+			agents = append(agents, a)
+		}
 	}
-	return []connect.Agent{a}, nil
+	return agents, nil
 }
 
 // setup is the connection of an agent. Without a token, Token is a placeholder.
