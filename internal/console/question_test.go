@@ -49,6 +49,32 @@ func TestWhatAYesMayBeRememberedAsIsSaidInPlainWords(t *testing.T) {
 	}
 }
 
+func TestWhatNoPersonAnsweredIsNotSaidToBeDeniedBySomebody(t *testing.T) {
+	t.Parallel()
+	for want, r := range map[string]message.ApprovalResolved{
+		"not answered: the call was cancelled":              {By: "cancelled", Reason: "the call was cancelled"},
+		"not answered: no one answered before the deadline": {By: "deadline", Reason: "no one answered before the deadline"},
+		"denied by ann: no":                                 {By: "ann", Reason: "no"},
+		"approved by policy":                                {By: "policy", Approve: true},
+	} {
+		if got := describe.Resolved(r); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestACallThatWasOnlyJudgedDidNotRun(t *testing.T) {
+	t.Parallel()
+	for want, r := range map[string]message.ToolReturn{
+		"ended, judged, after 0s":  {ToolName: "judge", Status: "success"},
+		"ended, success, after 0s": {ToolName: "read_file", Status: "success"},
+	} {
+		if got := returnText(r); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestAPersonMayWidenTheSandboxAtTheTerminal(t *testing.T) {
 	t.Parallel()
 	may := &message.MayWiden{Network: []string{"proxy", "full"}, Write: []string{"/data"}}

@@ -96,7 +96,7 @@ func (w *watcher) follow(ctx context.Context, c *client.Client) error {
 	return c.Subscribe(ctx, w.subscription, client.SubscriptionEvents{
 		Subscribed: func(after int64) {
 			if w.subscription.After == nil {
-				fmt.Fprintf(w.Err, "toold: waiting for calls in %s; answer questions with: yes NUMBER, or: no NUMBER WHY; help lists more; Ctrl-C ends\n", c.Hello().Workspace)
+				fmt.Fprintln(w.Err, "toold: waiting for calls in all workspaces; answer questions with: yes NUMBER, or: no NUMBER WHY; help lists more; Ctrl-C ends")
 			}
 			w.subscription.After = &after
 			// Ends with its answer or the connection.

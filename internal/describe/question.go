@@ -133,7 +133,10 @@ func Resolved(r message.ApprovalResolved) string {
 	if r.Approve {
 		word = "approved"
 	}
-	if r.By != "" {
+	switch unanswered := r.By == "cancelled" || r.By == "deadline"; {
+	case unanswered && !r.Approve:
+		word = "not answered"
+	case r.By != "":
 		word += " by " + r.By
 	}
 	if r.Widened != nil {

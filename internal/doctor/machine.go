@@ -97,7 +97,7 @@ func warmFinding(ctx context.Context, d reach.Daemon, cfg config.Config) Finding
 	counts, _ := d.Request(ctx, "observer", http.MethodGet, "/metrics") // or no daemon runs
 	if _, n, _ := strings.Cut(string(counts), "\ntoold_sandbox_failures_total "); n != "" && n[0] != '0' {
 		n, _, _ = strings.Cut(n, "\n")
-		f.Is += fmt.Sprintf("; of the running daemon %s failed, of which its log says why (shells, and processes that open files)", n)
+		f.Is += fmt.Sprintf("; the running daemon counts %s failures of warm shells and of processes that open files, which slow calls down; its log has the reasons", n)
 	}
 	return f
 }
