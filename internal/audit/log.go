@@ -15,6 +15,7 @@ import (
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/describe"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
@@ -195,7 +196,7 @@ func ending(rec journal.Record) string {
 	case rec.ExitCode != nil:
 		return fmt.Sprintf("exit %d", *rec.ExitCode)
 	}
-	return cmp.Or(rec.Status, string(rec.State))
+	return cmp.Or(describe.Status(rec.Tool, rec.Status), string(rec.State))
 }
 
 // Age parses days (30d) or a time.ParseDuration.

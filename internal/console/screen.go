@@ -252,5 +252,5 @@ func returnText(r message.ToolReturn) string {
 	case r.Status == "error":
 		return "ended, " + first
 	}
-	return fmt.Sprintf("ended, %s, after %v", r.Status, took)
+	return fmt.Sprintf("ended, %s, after %v", describe.Status(r.ToolName, r.Status), took)
 }

@@ -25,7 +25,15 @@ func CallState(i message.CallInfo) string {
 	case i.ExitCode != nil:
 		return fmt.Sprintf("exit %d", *i.ExitCode) + Denials(i.Denials)
 	}
-	return i.Outcome + Denials(i.Denials)
+	return Status(i.ToolName, i.Outcome) + Denials(i.Denials)
+}
+
+// Status is the status of a return. A call of judge was only decided: whoever asked carries it out, or not.
+func Status(tool, status string) string {
+	if tool == "judge" && status == "success" {
+		return "judged"
+	}
+	return status
 }
 
 // Denial describes what the sandbox refused.
@@ -95,7 +103,7 @@ func Outcome(r message.ToolReturn) string {
 	case r.ExitCode != nil:
 		return fmt.Sprintf("%s, exit code %d", r.Status, *r.ExitCode)
 	}
-	return r.Status
+	return Status(r.ToolName, r.Status)
 }
 
 // Size is a number of bytes in KiB or MiB.
