@@ -45,7 +45,7 @@ type step struct {
 	// unread: the file did not exist when the call was judged, so no rule has judged its read.
 	unread bool
 
-	compute func(file target, before []byte) (made, error) // nil keeps the content
+	compute func(ctx context.Context, file target, before []byte) (made, error) // nil keeps the content
 }
 
 func (p step) paths() []target {
@@ -230,6 +230,9 @@ func (c *change) carryOut(ctx context.Context, io tools.IO) (states []state, err
 	defer release()
 	states, err = c.plan(ctx)
 	defer closeAll(states)
+	if ctx.Err() != nil {
+		return states, ctx.Err()
+	}
 	if c.shown != "" && c.shown != fingerprint(states, err) {
 		changed := fmt.Errorf("%s was not changed: it has changed since it was shown to the person who decided; read it and make the call again", c.names())
 		if err != nil {
@@ -294,7 +297,7 @@ func (c *change) protected(file target, granted []string) error {
 	}
 }
 
-// plan reads the files and computes their new content. The caller closes the states, also on error.
+// plan reads the files and computes their new content, which may take long. The caller closes the states, also on error.
 func (c *change) plan(ctx context.Context) (states []state, err error) {
 	for _, p := range c.steps {
 		s, err := c.planOne(ctx, p)
@@ -321,7 +324,7 @@ func (c *change) planOne(ctx context.Context, p step) (s state, err error) {
 	}
 	switch {
 	case p.compute != nil:
-		s.made, err = p.compute(p.file, s.before)
+		s.made, err = p.compute(ctx, p.file, s.before)
 	case !p.remove:
 		s.after = s.before
 	}

@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -93,12 +94,12 @@ func (b base) edits(path string, edits []edit) (tools.Invocation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.editing(file, func(file target, before []byte) (made, error) {
-		return makeEdits(edits, file, before, b.o.MaxWrite)
+	return b.editing(file, func(ctx context.Context, file target, before []byte) (made, error) {
+		return makeEdits(ctx, edits, file, before, b.o.MaxWrite)
 	}), nil
 }
 
-func (b base) editing(file target, compute func(target, []byte) (made, error)) *change {
+func (b base) editing(file target, compute func(context.Context, target, []byte) (made, error)) *change {
 	return &change{
 		o: b.o, busy: b.busy, verb: "Edit", steps: []step{{file: file, compute: compute}},
 		effects: []policy.Effect{file.effect(policy.Read), file.effect(policy.Write)},
@@ -123,12 +124,15 @@ func numberEdit(err error, i, n int) error {
 	return err
 }
 
-func makeEdits(edits []edit, file target, content []byte, most int64) (made, error) {
+func makeEdits(ctx context.Context, edits []edit, file target, content []byte, most int64) (made, error) {
 	if why := notText(content, true); why != "" {
 		return made{}, problem("file_path", "cannot edit %s: %s", file.name(), why)
 	}
 	m := made{after: content}
 	for i, one := range edits {
+		if ctx.Err() != nil {
+			return made{}, ctx.Err()
+		}
 		after, n, err := one.apply(file, m.after, most)
 		if err != nil {
 			return made{}, numberEdit(err, i, len(edits))

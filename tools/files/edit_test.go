@@ -163,7 +163,7 @@ func FuzzEdit(f *testing.F) {
 		if old == "" {
 			t.Skip()
 		}
-		m, err := makeEdits([]edit{{OldString: old, NewString: new, ReplaceAll: all}}, target{}, []byte(content), 1<<20)
+		m, err := makeEdits(t.Context(), []edit{{OldString: old, NewString: new, ReplaceAll: all}}, target{}, []byte(content), 1<<20)
 		if err != nil {
 			return
 		}

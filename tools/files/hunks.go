@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sort"
@@ -56,12 +57,15 @@ func (h hunk) hasBOM() bool {
 	return strings.Contains(strings.Join(slices.Concat(h.anchors, h.lines), ""), bom)
 }
 
-func applyHunks(hunks []hunk, file target, content []byte) (made, error) {
+func applyHunks(ctx context.Context, hunks []hunk, file target, content []byte) (made, error) {
 	if why := notText(content, true); why != "" {
 		return made{}, problem("input", "cannot patch %s: %s", file.name(), why)
 	}
 	f := newPatched(file, content, hunks)
 	for i, h := range hunks {
+		if ctx.Err() != nil {
+			return made{}, ctx.Err()
+		}
 		start, why := f.find(h)
 		if why != "" {
 			return made{}, problem("input", "nothing changed: hunk %d of %s (line %d of the patch) %s", i+1, file.name(), h.line, why)

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strings"
@@ -223,7 +224,11 @@ type operation struct {
 	Diff *string `json:"diff"`
 }
 
-const mostFiles = 100
+// These bound the time of one patch.
+const (
+	mostFiles = 100
+	mostHunks = 1000 // each searches the rest of its file
+)
 
 func patchDefinition() tools.Definition {
 	return tools.Definition{
@@ -286,7 +291,11 @@ func (b base) patch(a patchArguments) (tools.Invocation, error) {
 		return nil, problem("input", "it changes %d files; at most %d can be changed in one call", len(sections), mostFiles)
 	}
 	c := &change{o: b.o, busy: b.busy, verb: "Patch", done: patchedFiles}
+	hunks := 0
 	for _, s := range sections {
+		if hunks += len(s.hunks); hunks > mostHunks {
+			return nil, problem("input", "it has more than %d hunks, and one call can make no more; send the rest in other calls, or change the files with bash (sed)", mostHunks)
+		}
 		one, err := b.step(s)
 		if err != nil {
 			return nil, err
@@ -310,15 +319,15 @@ func (b base) step(s section) (one step, err error) {
 	case addFile:
 		one.fresh, one.absent = true, true
 		text := strings.Join(append(s.text, ""), "\n")
-		one.compute = func(target, []byte) (made, error) { return made{after: []byte(text)}, nil }
+		one.compute = func(context.Context, target, []byte) (made, error) { return made{after: []byte(text)}, nil }
 	case deleteFile:
 		one.remove = true
 	default:
-		one.compute = func(file target, before []byte) (made, error) {
+		one.compute = func(ctx context.Context, file target, before []byte) (made, error) {
 			if len(s.hunks) == 0 { // only moved
 				return made{after: before}, nil
 			}
-			return applyHunks(s.hunks, file, before)
+			return applyHunks(ctx, s.hunks, file, before)
 		}
 	}
 	return one, nil

@@ -418,7 +418,7 @@ func FuzzPatch(f *testing.F) {
 			if s.path == "" || s.header != updateFile && len(s.hunks) > 0 {
 				t.Fatalf("%+v", s)
 			}
-			m, err := applyHunks(s.hunks, target{asked: "f"}, []byte(content))
+			m, err := applyHunks(t.Context(), s.hunks, target{asked: "f"}, []byte(content))
 			if err != nil {
 				continue
 			}

@@ -3,6 +3,7 @@ package files
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -111,7 +112,7 @@ func (b base) insert(a textEditorArguments) (tools.Invocation, error) {
 	if line < 0 || text == "" {
 		return nil, problem("insert_line", "insert_line must not be negative and insert_text not empty")
 	}
-	return b.editing(file, func(file target, before []byte) (made, error) {
+	return b.editing(file, func(_ context.Context, file target, before []byte) (made, error) {
 		if why := notText(before, true); why != "" {
 			return made{}, problem("path", "cannot edit %s: %s", file.name(), why)
 		}

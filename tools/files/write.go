@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,7 +35,7 @@ func (b base) write(a writeArguments) (tools.Invocation, error) {
 	}
 	p := step{
 		file: file, fresh: true,
-		compute: func(file target, _ []byte) (made, error) {
+		compute: func(_ context.Context, file target, _ []byte) (made, error) {
 			return made{after: []byte(a.Content), done: fmt.Sprintf("Wrote %s to %s", plural(len(a.Content), "byte"), file.name())}, nil
 		},
 	}
