@@ -31,6 +31,8 @@ type change struct {
 	steps   []step // one per file
 	effects []policy.Effect
 	shown   string // fingerprint of the preview
+	size    int64  // see count
+	large   bool
 
 	done func([]state) string // describes a change of several files; may be nil
 }
@@ -44,6 +46,8 @@ type step struct {
 
 	// unread: the file did not exist when the call was judged, so no rule has judged its read.
 	unread bool
+
+	grows bool // compute may make a large file of a small one
 
 	compute func(ctx context.Context, file target, before []byte) (made, error) // nil keeps the content
 }
@@ -130,6 +134,7 @@ func (c *change) Text() string { return display.Visible(c.verb + " " + c.names()
 
 // Preview shows the change. Execute then refuses to make another.
 func (c *change) Preview(ctx context.Context) tools.Preview {
+	defer c.forget()
 	states, err := c.plan(ctx)
 	defer closeAll(states)
 	c.shown = fingerprint(states, err)
@@ -173,6 +178,7 @@ func (c *change) Execute(ctx context.Context, io tools.IO) tools.Result {
 		c.o.Files = new(fileworker.Pool) // closed with the call
 		defer c.o.Files.Close()
 	}
+	defer c.forget()
 	states, err := c.carryOut(ctx, io)
 	result := tools.Result{}
 	if err != nil {
@@ -335,6 +341,9 @@ func (c *change) planOne(ctx context.Context, p step) (s state, err error) {
 		s.done += " (created)"
 	}
 	s.done += "."
+	if err == nil {
+		err = c.count(ctx, int64(len(s.after)), false)
+	}
 	return s, err
 }
 
@@ -351,7 +360,7 @@ func (c *change) load(ctx context.Context, s *state) (err error) {
 		return fmt.Errorf("%s was not written: it appeared after the call was judged; make the call again", s.file.name())
 	}
 	if s.seen, err = s.old.Stat(); err == nil {
-		s.before, err = c.o.content(s.old, s.seen.Size(), s.file)
+		err = c.read(ctx, s)
 	}
 	if err == nil && s.to.canonical != "" {
 		err = c.free(ctx, s.to)

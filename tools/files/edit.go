@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/toold/toold/policy"
@@ -94,9 +95,11 @@ func (b base) edits(path string, edits []edit) (tools.Invocation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.editing(file, func(ctx context.Context, file target, before []byte) (made, error) {
+	c := b.editing(file, func(ctx context.Context, file target, before []byte) (made, error) {
 		return makeEdits(ctx, edits, file, before, b.o.MaxWrite)
-	}), nil
+	})
+	c.steps[0].grows = slices.ContainsFunc(edits, func(e edit) bool { return e.ReplaceAll && len(e.NewString) > len(e.OldString) })
+	return c, nil
 }
 
 func (b base) editing(file target, compute func(context.Context, target, []byte) (made, error)) *change {

@@ -38,7 +38,7 @@ type Options struct {
 
 // New returns the tools, for concurrent use. Changes of one file are serialised.
 func New(o Options) []tools.Tool {
-	b := base{o.filled(), &locks{held: make(map[string]*lock)}}
+	b := base{o.filled(), &locks{held: make(map[string]*lock), large: make(chan struct{}, mostLarge)}}
 	return []tools.Tool{
 		located(b, b.readDefinition(), b.read), located(b, writeDefinition(), b.write), located(b, editDefinition(), b.edit),
 		located(b, multiDefinition(), b.multiEdit), located(b, textEditorDefinition(), b.textEdit),

@@ -1,55 +1,41 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 )
 
+// patched is a file in work. Places are offsets in folded; a million lines cost no more than their bytes.
 type patched struct {
 	file   target
-	lines  []string // without their ends
-	ends   []string // "\n" or "\r\n"; an unterminated last line has that of the one before
-	folded string   // the lines, each between "\n"
-	starts []int    // of lines in folded
-	open   bool     // the last line is unterminated
-	out    strings.Builder
+	folded []byte // the lines, without their ends, each between "\n"
+	at     int    // of the first line not in out
+	rest   []byte // of the content, from that line on
+	ending string // of the line before; of the whole file's last line at its end
+	open   bool   // the last line is unterminated
+	out    bytes.Buffer
 	end    string // of the last line in out; written with another line or if ended
 	ended  bool
-	at     int // first line not in out
 }
 
 // newPatched keeps a byte order mark apart, unless the hunks name it.
 func newPatched(file target, content []byte, hunks []hunk) *patched {
-	f := &patched{file: file}
-	rest := string(content)
-	if text, marked := strings.CutPrefix(rest, bom); marked && !slices.ContainsFunc(hunks, hunk.hasBOM) {
+	f := &patched{file: file, at: 1, rest: content, ending: "\n"}
+	f.out.Grow(len(content) + 64<<10) // most patches add less
+	if text, marked := bytes.CutPrefix(content, []byte(bom)); marked && !slices.ContainsFunc(hunks, hunk.hasBOM) {
 		f.out.WriteString(bom)
-		rest = text
+		f.rest = text
 	}
-	end := "\n"
-	for rest != "" {
-		line, after, ended := strings.Cut(rest, "\n")
-		if f.open = !ended; ended {
-			end = "\n"
-			if text, crlf := strings.CutSuffix(line, "\r"); crlf {
-				line, end = text, "\r\n"
-			}
-		}
-		f.lines, f.ends = append(f.lines, line), append(f.ends, end)
-		rest = after
+	f.folded = append(make([]byte, 0, len(f.rest)+2), '\n')
+	for piece := range bytes.SplitSeq(f.rest, []byte("\r\n")) {
+		f.folded = append(append(f.folded, piece...), '\n')
 	}
-	var b strings.Builder
-	b.Grow(len(content) + 1)
-	b.WriteByte('\n')
-	for _, line := range f.lines {
-		f.starts = append(f.starts, b.Len())
-		b.WriteString(line)
-		b.WriteByte('\n')
+	if f.open = len(f.rest) > 0 && !bytes.HasSuffix(f.rest, []byte("\n")); !f.open {
+		f.folded = f.folded[:len(f.folded)-1]
 	}
-	f.folded = b.String()
 	return f
 }
 
@@ -72,22 +58,44 @@ func applyHunks(ctx context.Context, hunks []hunk, file target, content []byte) 
 		}
 		f.change(h, start)
 	}
-	f.copyTo(len(f.lines))
+	f.copyTo(len(f.folded))
 	if f.ended {
 		f.out.WriteString(f.end)
 	}
-	return made{after: []byte(f.out.String()), replacements: int64(len(hunks))}, nil
+	return made{after: f.out.Bytes(), replacements: int64(len(hunks))}, nil
 }
 
-func (f *patched) copyTo(line int) {
-	for ; f.at < line; f.at++ {
-		f.write(f.lines[f.at], f.ends[f.at], f.at < len(f.lines)-1 || !f.open)
+// next returns the first line that is not in out, and its end; an unterminated one has that of the line before.
+func (f *patched) next() (line []byte, end string, ended bool) {
+	line, _, ended = bytes.Cut(f.rest, []byte("\n"))
+	if !ended {
+		return line, f.ending, false
+	}
+	if text, crlf := bytes.CutSuffix(line, []byte("\r")); crlf {
+		return text, "\r\n", true
+	}
+	return line, "\n", true
+}
+
+// skip leaves out that line.
+func (f *patched) skip(line []byte, end string, ended bool) {
+	f.at, f.ending = f.at+len(line)+1, end
+	if f.rest = f.rest[len(line):]; ended {
+		f.rest = f.rest[len(end):]
 	}
 }
 
-func (f *patched) write(line, end string, ended bool) {
+func (f *patched) copyTo(at int) {
+	for f.at < at {
+		line, end, ended := f.next()
+		f.skip(line, end, ended)
+		f.write(line, end, ended)
+	}
+}
+
+func (f *patched) write(line []byte, end string, ended bool) {
 	f.out.WriteString(f.end)
-	f.out.WriteString(line)
+	f.out.Write(line)
 	f.end, f.ended = end, ended
 }
 
@@ -98,12 +106,12 @@ func (f *patched) change(h hunk, start int) {
 		switch line[0] {
 		case '+':
 			end := "\n"
-			if beside := min(f.at, len(f.lines)-1); beside >= 0 && !strings.HasSuffix(line, "\r") {
-				end = f.ends[beside]
+			if !strings.HasSuffix(line, "\r") {
+				_, end, _ = f.next()
 			}
-			f.write(line[1:], end, !f.open)
+			f.write([]byte(line[1:]), end, !f.open)
 		case '-':
-			f.at++
+			f.skip(f.next())
 		default:
 			f.copyTo(f.at + 1)
 		}
@@ -113,84 +121,95 @@ func (f *patched) change(h hunk, start int) {
 func (f *patched) find(h hunk) (start int, why string) {
 	from := f.at
 	for _, anchor := range h.anchors {
-		line := slices.IndexFunc(f.lines[from:], func(l string) bool { return strings.TrimSpace(l) == anchor })
-		if line < 0 {
-			return 0, fmt.Sprintf("belongs after the line %s, which does not follow line %d; %s", quote([]string{anchor}), from, f.nearest([]string{anchor}))
+		behind := f.behind(anchor, from)
+		if behind < 0 {
+			return 0, fmt.Sprintf("belongs after the line %s, which does not follow line %d; %s", quote([]string{anchor}), f.number(from)-1, f.nearest([]string{anchor}))
 		}
-		from += line + 1
+		from = behind
 	}
 	old := h.without('+')
 	switch {
 	case len(old) > 0 && f.repeats(h, old, from):
-		return from - 1, ""
+		return f.before(from), ""
 	case len(old) > 0:
 		return f.locate(h, old, from)
-	case h.eof || len(f.lines) == 0:
-		return len(f.lines), ""
+	case h.eof || len(f.folded) == 1:
+		return len(f.folded), ""
 	case len(h.anchors) > 0:
 		return from, ""
 	}
 	return 0, fmt.Sprintf("does not say where to add its lines; begin it with lines of the file prefixed by a space, with \"@@ \" and a line, or end it with %q", endOfFile)
 }
 
+// behind returns the place behind the next line that is the anchor, or -1.
+func (f *patched) behind(anchor string, from int) int {
+	for from < len(f.folded) {
+		line, _, _ := bytes.Cut(f.folded[from:], []byte("\n"))
+		if from += len(line) + 1; string(bytes.TrimSpace(line)) == anchor {
+			return from
+		}
+	}
+	return -1
+}
+
+// before returns the place of the line before another.
+func (f *patched) before(at int) int { return bytes.LastIndexByte(f.folded[:at-1], '\n') + 1 }
+
+// number is that of the line at a place, from 1.
+func (f *patched) number(at int) int { return bytes.Count(f.folded[:at], []byte("\n")) }
+
+// between returns lines as they are in folded.
+func between(lines []string) []byte { return []byte("\n" + strings.Join(lines, "\n") + "\n") }
+
 // repeats reports whether a hunk is not below its last anchor, but begins with it as context.
 func (f *patched) repeats(h hunk, old []string, from int) bool {
 	if len(h.anchors) == 0 || h.lines[0][0] != ' ' {
 		return false
 	}
-	at, last := from-1, from-1+len(old)
-	if last > len(f.lines) || !slices.Equal(f.lines[at:last], old) {
+	sought := between(old)
+	at := f.before(from) - 1
+	if !bytes.HasPrefix(f.folded[at:], sought) {
 		return false
 	}
 	if h.eof {
-		return last == len(f.lines)
+		return at+len(sought) == len(f.folded)
 	}
-	return f.indexOne("\n"+strings.Join(old, "\n")+"\n", from) < 0
+	return f.index(sought, from) < 0
 }
 
 func (f *patched) locate(h hunk, old []string, from int) (start int, why string) {
-	sought := "\n" + strings.Join(old, "\n") + "\n"
+	sought := between(old)
 	if h.eof {
-		if start = len(f.lines) - len(old); start >= from && strings.HasSuffix(f.folded, sought) {
+		if start = len(f.folded) - len(sought) + 1; start >= from && bytes.HasSuffix(f.folded, sought) {
 			return start, ""
 		}
 		return 0, "is not at the end of the file; " + f.nearest(old)
 	}
-	start, next := f.index(sought, from)
-	switch {
-	case start < 0 && from > 0:
-		if before, _ := f.index(sought, 0); before >= 0 {
-			return 0, fmt.Sprintf("is on line %d, before the preceding hunk or \"@@\"; put the hunks in the order of the file", before+1)
+	start = f.index(sought, from)
+	if start < 0 {
+		if before := f.index(sought, 1); before >= 0 {
+			return 0, fmt.Sprintf("is on line %d, before the preceding hunk or \"@@\"; put the hunks in the order of the file", f.number(before))
 		}
-		fallthrough
-	case start < 0:
 		return 0, "does not occur in it; " + f.nearest(old)
-	case next >= 0 && len(h.anchors) == 0:
-		return 0, fmt.Sprintf("occurs on line %d and on line %d. Add more lines of context, or \"@@ \" and a line above the right one", start+1, next+1)
+	}
+	if len(h.anchors) > 0 {
+		return start, ""
+	}
+	if next := f.index(sought, start+1); next >= 0 {
+		return 0, fmt.Sprintf("occurs on line %d and on line %d. Add more lines of context, or \"@@ \" and a line above the right one", f.number(start), f.number(next))
 	}
 	return start, ""
 }
 
-// index returns the first two lines from a line on at which sought is, or -1.
-func (f *patched) index(sought string, from int) (first, second int) {
-	if first = f.indexOne(sought, from); first < 0 {
-		return -1, -1
-	}
-	return first, f.indexOne(sought, first+1)
-}
-
-func (f *patched) indexOne(sought string, from int) int {
-	if from >= len(f.lines) {
-		return -1
-	}
-	base := f.starts[from] - 1
-	i := strings.Index(f.folded[base:], sought)
+// index returns the first place from another on at which sought is, or -1.
+func (f *patched) index(sought []byte, from int) int {
+	i := bytes.Index(f.folded[from-1:], sought)
 	if i < 0 {
 		return -1
 	}
-	return sort.SearchInts(f.starts, base+i+1)
+	return from + i
 }
 
 func (f *patched) nearest(old []string) string {
-	return notFound([]byte(f.folded[1:]), strings.Join(old, "\n"))
+	return notFound(f.folded[1:], strings.Join(old, "\n"))
 }
