@@ -52,7 +52,7 @@ func applyHunks(ctx context.Context, hunks []hunk, file target, content []byte) 
 		if ctx.Err() != nil {
 			return made{}, ctx.Err()
 		}
-		start, why := f.find(h)
+		h, start, why := f.place(h)
 		if why != "" {
 			return made{}, problem("input", "nothing changed: hunk %d of %s (line %d of the patch) %s", i+1, file.name(), h.line, why)
 		}
@@ -116,6 +116,19 @@ func (f *patched) change(h hunk, start int) {
 			f.copyTo(f.at + 1)
 		}
 	}
+}
+
+// place finds a hunk with its spare lines or, where it does not fit so, without them.
+func (f *patched) place(h hunk) (fits hunk, start int, why string) {
+	start, why = f.find(h)
+	if why != "" && h.spare > 0 {
+		short := h
+		short.lines = h.lines[:len(h.lines)-h.spare]
+		if at, no := f.find(short); no == "" {
+			return short, at, ""
+		}
+	}
+	return h, start, why
 }
 
 func (f *patched) find(h hunk) (start int, why string) {

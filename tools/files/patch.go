@@ -49,6 +49,7 @@ type hunk struct {
 	line    int      // in the patch, from 1
 	anchors []string // preceding lines of the file
 	lines   []string // each prefixed by "+", "-" or a space
+	spare   int      // of the last lines: sent without a space, so perhaps not of the file
 	eof     bool     // at the end of the file
 }
 
@@ -90,7 +91,7 @@ func parsePatch(field, text string) ([]section, error) {
 	}
 	p.at, p.lines = 1, p.lines[:last]
 	var list []section
-	for !p.ended() {
+	for p.skipEmpty(p.begins); !p.ended(); p.skipEmpty(p.begins) {
 		s, err := p.section()
 		if err != nil {
 			return nil, err
@@ -118,6 +119,19 @@ func (p *patchParser) take(prefix string) (rest string, ok bool) {
 	}
 	p.at++
 	return strings.TrimSpace(rest), true
+}
+
+// skipEmpty skips empty lines, which many put between sections, and returns to where it was if none of those
+// ends follows.
+func (p *patchParser) skipEmpty(ends func() bool) bool {
+	at := p.at
+	for !p.ended() && p.lines[p.at] == "" {
+		p.at++
+	}
+	if p.at > at && !ends() {
+		p.at = at
+	}
+	return p.at > at
 }
 
 func (p *patchParser) section() (s section, err error) {
@@ -149,6 +163,9 @@ func (p *patchParser) begins() bool {
 func (p *patchParser) added() (text []string, err error) {
 	for !p.begins() {
 		line, ok := strings.CutPrefix(p.lines[p.at], "+")
+		if !ok && p.skipEmpty(p.begins) {
+			break
+		}
 		if !ok {
 			return nil, p.fail("%s has no \"+\" before it; every line of a new file needs one", quote(p.lines[p.at:p.at+1]))
 		}
@@ -160,7 +177,8 @@ func (p *patchParser) added() (text []string, err error) {
 
 // hunks parses the changes of one file; none allows zero.
 func (p *patchParser) hunks(none bool) (list []hunk, err error) {
-	for !p.begins() {
+	next := func() bool { return p.begins() || strings.HasPrefix(p.lines[p.at], "@@") }
+	for p.skipEmpty(next); !p.begins(); p.skipEmpty(next) {
 		h, err := p.hunk(len(list) == 0)
 		if err != nil {
 			return nil, err
@@ -198,12 +216,17 @@ func (p *patchParser) hunk(first bool) (h hunk, err error) {
 			h.eof = true
 		case line == "":
 			h.lines = append(h.lines, " ")
+			h.spare++
+			p.at++
+			continue
 		case strings.ContainsRune("+- ", rune(line[0])):
 			h.lines = append(h.lines, line)
 		default:
 			return h, p.fail("%s has neither \"+\", \"-\" nor a space before it", quote(p.lines[p.at:p.at+1]))
 		}
-		p.at++
+		if p.at++; !h.eof {
+			h.spare = 0
+		}
 	}
 	if len(h.without(' ')) == 0 {
 		return h, p.fail("the preceding change only repeats lines of the file; prefix removed lines with \"-\" and added lines with \"+\"")

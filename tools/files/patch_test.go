@@ -449,3 +449,36 @@ func TestTheFilesOfAMovedPatchAreThoseThatItNames(t *testing.T) {
 		}
 	}
 }
+
+// Many put an empty line between the sections and hunks of a patch.
+func TestEmptyLinesMayStandBetweenThePartsOfAPatch(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		sections []string
+		want     string
+	}{
+		"before a section":        {[]string{"*** Update File: f", "@@", " a", "-b", "+B", "", "*** Update File: g", "@@", "-x", "+X"}, "a\nB\nc\nd\n"},
+		"before a hunk":           {[]string{"*** Update File: f", "@@", " a", "-b", "+B", "", "@@", "-d", "+D"}, "a\nB\nc\nD\n"},
+		"at the beginning":        {[]string{"", "*** Update File: f", "@@", "-b", "+B"}, "a\nB\nc\nd\n"},
+		"behind a new file":       {[]string{"*** Add File: new", "+x", "", "*** Update File: f", "@@", "-b", "+B"}, "a\nB\nc\nd\n"},
+		"behind a removed file":   {[]string{"*** Delete File: g", "", "*** Update File: f", "@@", "-b", "+B"}, "a\nB\nc\nd\n"},
+		"at the end":              {[]string{"*** Update File: f", "@@", "-b", "+B", ""}, "a\nB\nc\nd\n"},
+		"before the first hunk":   {[]string{"*** Update File: f", "", "@@", "-b", "+B"}, "a\nB\nc\nd\n"},
+		"behind the end of file":  {[]string{"*** Update File: f", "@@", "-d", "+D", "*** End of File", "", "*** Delete File: g"}, "a\nb\nc\nD\n"},
+		"before the end of file":  {[]string{"*** Update File: f", "@@", "-d", "+D", "", "*** End of File"}, "a\nb\nc\nD\n"},
+		"several before a header": {[]string{"*** Update File: f", "@@", "-b", "+B", "", "", "*** Delete File: g"}, "a\nB\nc\nd\n"},
+	} {
+		w := newWorkspace(t)
+		w.put("f", "a\nb\nc\nd\n")
+		w.put("g", "x\n")
+		if got := w.run("apply_patch", patchOf(tc.sections...)); got.IsError || w.content("f") != tc.want {
+			t.Errorf("%s: %q %s", name, w.content("f"), got.Text)
+		}
+	}
+	// An empty line of the file still tells two places apart.
+	w := newWorkspace(t)
+	w.put("f", "x\ny\nx\n\nz\n")
+	if got := w.run("apply_patch", patchOf("*** Update File: f", "@@", "-x", "+X", "", "*** Add File: new", "+x", "+", "", "")); got.IsError || w.content("f") != "x\ny\nX\n\nz\n" || w.content("new") != "x\n\n" {
+		t.Errorf("%q %s", w.content("f"), got.Text)
+	}
+}
