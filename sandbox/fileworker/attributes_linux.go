@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyAttributes copies owner, mode and extended attributes. Changing the owner clears mode bits.
+// copyAttributes copies owner, mode and extended attributes. Changing the owner clears mode bits. A group that
+// this process cannot give is left out where nobody gains rights by that, and nobody loses more than writing.
 func copyAttributes(to, from *os.File) error {
 	var have, want unix.Stat_t
 	if err := unix.Fstat(int(from.Fd()), &want); err != nil {
@@ -19,14 +20,30 @@ func copyAttributes(to, from *os.File) error {
 		return err
 	}
 	if have.Uid != want.Uid || have.Gid != want.Gid {
-		if err := unix.Fchown(int(to.Fd()), int(want.Uid), int(want.Gid)); err != nil {
-			return fmt.Errorf("cannot keep the file's owner (uid %d, gid %d): %w; ask the owner to change it", want.Uid, want.Gid, err)
+		err := unix.Fchown(int(to.Fd()), int(want.Uid), int(want.Gid))
+		switch {
+		case err == nil:
+		case have.Uid != want.Uid: // not %w, whose remedy is for other causes
+			return fmt.Errorf("cannot keep the file's owner (uid %d, gid %d): %v; ask the owner to change it", want.Uid, want.Gid, err)
+		case !dispensable(int(from.Fd()), want.Mode):
+			return fmt.Errorf("cannot keep the file's group (gid %d), which has other rights than all: %v; write into the file with bash, which keeps its group", want.Gid, err)
+		default:
+			want.Mode &^= 0o020 &^ (want.Mode << 3) // what all may, the group may
 		}
 	}
 	if err := copyXattrs(int(to.Fd()), int(from.Fd())); err != nil {
 		return fmt.Errorf("cannot keep the file's extended attributes: %w", err)
 	}
 	return unix.Fchmod(int(to.Fd()), want.Mode&0o1777)
+}
+
+// dispensable reports whether the group of a file has the rights of all others, writing aside, and no list of
+// rights says more.
+func dispensable(file int, mode uint32) bool {
+	group, others := mode>>3&0o7, mode&0o7
+	_, err := unix.Fgetxattr(file, "system.posix_acl_access", nil)
+	noList := errors.Is(err, unix.ENODATA) || errors.Is(err, unix.ENOTSUP)
+	return noList && group&0o5 == others&0o5 && others&^group == 0
 }
 
 func copyXattrs(to, from int) error {

@@ -90,7 +90,8 @@ var errNoWorker = errors.New("there is no process that opens files for calls")
 type Replacement struct {
 	Data []byte
 	// Old is the replaced file, as Pool.Open returned it. Mode, owner and extended attributes are kept,
-	// except setuid, setgid and file capabilities. Nil: the file must be new.
+	// except setuid, setgid and file capabilities, and a group that the daemon cannot give if that has no more
+	// rights than all others, writing aside. Nil: the file must be new.
 	Old *os.File
 	// Seen is the result of Old.Stat before its content was read: a file changed since is not replaced.
 	// Nil: no check.
