@@ -119,7 +119,7 @@ func TestAcceptGoesOnAfterAnyDamage(t *testing.T) {
 			if code != 0 || !strings.Contains(said, "set aside") {
 				t.Fatalf("accept: code %d, %s", code, said)
 			}
-			if link := strings.TrimSpace(whole[strings.Index(whole, "\n")+1:]); do.keeps {
+			if link := strings.TrimSpace(whole[strings.LastIndex(strings.TrimSpace(whole), "\n")+1:]); do.keeps {
 				if code, said := audited(t, dir, "verify", link); code != 0 {
 					t.Errorf("records are missing: code %d, %s", code, said)
 				}

@@ -144,6 +144,14 @@ func (d Dialect) read(own string, in io.Reader) (event string, c Call, err error
 	return event, c, err
 }
 
+// recent reports whether a decision of this date may be one on the same call, about which two hooks of an agent ask, or
+// toold letta and a hook. Some agents count their ids anew in each session.
+func recent(date string) bool {
+	const longest = time.Minute
+	at, err := time.Parse(time.RFC3339, date)
+	return err == nil && time.Since(at).Abs() < longest
+}
+
 // Decide has the daemon decide a call, which may wait for a person. An error denies it.
 func (j Judge) Decide(ctx context.Context, c Call) error {
 	waiting, cancel := context.WithTimeout(ctx, j.Wait)
@@ -159,6 +167,9 @@ func (j Judge) Decide(ctx context.Context, c Call) error {
 	}
 	ret, err := daemon.Call(waiting, client.Call{ID: id, Tool: "judge", Arguments: Arguments(j.Program, c), AgentID: cmp.Or(c.Agent, j.Program), ConversationID: c.Session}, client.Events{})
 	if err == nil {
+		if ret.Status == "success" && ret.Replayed && !recent(ret.Date) {
+			return fmt.Errorf("the call %s was decided before, and an agent runs a call once, so it is denied; make it again", id)
+		}
 		if ret.Status == "success" && ret.ErrorType == nil {
 			return nil
 		}
