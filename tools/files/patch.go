@@ -45,24 +45,6 @@ type section struct {
 	hunks  []hunk
 }
 
-type hunk struct {
-	line    int      // in the patch, from 1
-	anchors []string // preceding lines of the file
-	lines   []string // each prefixed by "+", "-" or a space
-	spare   int      // of the last lines: sent without a space, so perhaps not of the file
-	eof     bool     // at the end of the file
-}
-
-func (h hunk) without(mark byte) []string {
-	var list []string
-	for _, line := range h.lines {
-		if line[0] != mark {
-			list = append(list, line[1:])
-		}
-	}
-	return list
-}
-
 type patchParser struct {
 	field string // for errors
 	lines []string
