@@ -47,6 +47,7 @@ var layers = []row{
 	{"internal/gitconfig", nil, nil},
 	{"internal/spell", nil, nil},
 	{"internal/strict", nil, nil},
+	{"internal/must", nil, []string{"go-cmp"}},
 	{"internal/race", nil, nil},
 	{"internal/rerun", nil, nil},
 	{"internal/redact", nil, nil},
@@ -147,6 +148,7 @@ var modules = map[string]string{
 	"cobra":         "github.com/spf13/cobra",
 	"doublestar":    "github.com/bmatcuk/doublestar/v4",
 	"fsnotify":      "github.com/fsnotify/fsnotify",
+	"go-cmp":        "github.com/google/go-cmp/cmp",
 	"go-landlock":   "github.com/landlock-lsm/go-landlock/landlock/syscall",
 	"go-sdk":        "github.com/modelcontextprotocol/go-sdk",   // its packages mcp and auth
 	"go-toml":       "github.com/pelletier/go-toml/v2/unstable", // which names the place of each setting

@@ -17,6 +17,7 @@ import (
 	"github.com/gorilla/websocket"
 	"go.uber.org/goleak"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 )
 
@@ -84,10 +85,7 @@ func serve(t *testing.T, script func(*daemon)) (Options, *httptest.Server) {
 func dial(t *testing.T, script func(*daemon)) *Client {
 	t.Helper()
 	options, _ := serve(t, script)
-	c, err := Dial(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Dial(t.Context(), options))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -266,9 +264,7 @@ func TestInputIsSentAsBytes(t *testing.T) {
 		{CallID: "c1", Signal: "INT"},
 		{CallID: "c1", Rows: 1, Cols: 2},
 	} {
-		if err := c.Input(in); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Input(in))
 		frame := []byte(<-got)
 		decoded, errs := (&message.Decoder{}).Decode(frame)
 		if diff := cmp.Diff([]message.Inbound{&in}, decoded); diff != "" || len(errs) > 0 {
@@ -350,10 +346,7 @@ func TestDialTellsWhyItFailed(t *testing.T) {
 func TestAUnixSocketNeedsNoURL(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")
-	listener, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("unix", path))(t)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 		if err != nil || r.URL.Path != "/v1/ws" {
@@ -369,10 +362,7 @@ func TestAUnixSocketNeedsNoURL(t *testing.T) {
 	served := make(chan error)
 	// Ends when the server is closed.
 	go func() { served <- server.Serve(listener) }()
-	c, err := Dial(t.Context(), Options{Socket: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Dial(t.Context(), Options{Socket: path}))(t)
 	c.Close()
 	c.Close()
 	server.Close()

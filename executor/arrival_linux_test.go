@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 )
 
 // gate holds up whoever writes to it first, and so the reader of a command, until it is opened.
@@ -30,10 +31,7 @@ func (g gate) Write(p []byte) (int, error) {
 // While its reader is held up a command makes more reports than the kernel queues.
 func TestReportsThatOverflowCostTheOrderAndNothingElse(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("/proc/sys/fs/inotify/max_queued_events"))(t)
 	queued, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	const pipe = 64 << 10
 	lines := queued/2 + 100
@@ -43,9 +41,7 @@ func TestReportsThatOverflowCostTheOrderAndNothingElse(t *testing.T) {
 	c := in(t, executor.Off, `echo a; read -r _ <begin; for ((i = 1; i < `+strconv.Itoa(lines)+`; i++)); do echo a; echo b >&2; done; : >done`)
 	begin, done := filepath.Join(c.Dir, "begin"), filepath.Join(c.Dir, "done")
 	for _, path := range []string{begin, done} {
-		if err := syscall.Mkfifo(path, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Mkfifo(path, 0o600))
 	}
 	var m merged
 	g := gate{once: new(sync.Once), reached: make(chan struct{}), open: make(chan struct{})}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -46,9 +47,7 @@ func median(d []time.Duration) time.Duration {
 func measure(b *testing.B, f func() error) time.Duration {
 	b.Helper()
 	begin := time.Now()
-	if err := f(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, f())
 	return time.Since(begin)
 }
 
@@ -61,9 +60,7 @@ func BenchmarkOutput(b *testing.B) {
 			c.Stdout = io.Discard
 			b.SetBytes(size)
 			for b.Loop() {
-				if _, err := executor.Run(b.Context(), c); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(executor.Run(b.Context(), c))(b)
 			}
 		})
 	}

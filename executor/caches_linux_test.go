@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/launch"
@@ -23,19 +24,12 @@ type cacheHome struct{ dir, cache, store string }
 
 func newCacheHome(t testing.TB) cacheHome {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	h := cacheHome{dir, filepath.Join(dir, ".cache"), filepath.Join(dir, "state", "caches")}
 	for path, text := range map[string]string{"a/file": "the machine's\n", "a/sub/other": "other\n"} {
 		path = filepath.Join(h.cache, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return h
 }
@@ -46,10 +40,7 @@ func (h cacheHome) open(t testing.TB, list ...caches.Cache) *caches.Set {
 	if list == nil {
 		list = []caches.Cache{{Path: h.cache}}
 	}
-	c, err := caches.Open(t.Context(), launch.Overlays, h.store, list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(caches.Open(t.Context(), launch.Overlays, h.store, list))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -57,17 +48,14 @@ func (h cacheHome) open(t testing.TB, list ...caches.Cache) *caches.Set {
 func filesIn(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		b, err := os.ReadFile(path)
 		files[strings.TrimPrefix(path, dir)] = string(b)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return files
 }
 
@@ -79,12 +67,8 @@ func (h cacheHome) breakOverlay(t testing.TB) {
 	if err != nil || len(works) != 1 {
 		t.Fatal(works, err)
 	}
-	if err := os.RemoveAll(works[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(t.TempDir(), works[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(works[0]))
+	must.Do(t, os.Symlink(t.TempDir(), works[0]))
 }
 
 func requireOverlay(t testing.TB, c *caches.Set) {
@@ -103,9 +87,7 @@ func TestCallsChangeCachesAndTheMachineKeepsIts(t *testing.T) {
 	c := in(t, executor.Off, `cd `+h.cache+`; cat a/file; echo new >a/file; rm a/sub/other; mkdir b; echo b >b/f; mv a/sub a/moved; echo $?`)
 	c.Sandbox.Caches = set
 	got, exit := run(t, c)
-	if diff := cmp.Diff(result{Out: "the machine's\n0\n"}, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, result{Out: "the machine's\n0\n"}, got)
 	if exit.Sandbox.Caches != "overlay" {
 		t.Errorf("the report says %q of the caches", exit.Sandbox.Caches)
 	}
@@ -219,9 +201,7 @@ func TestWaitingShellsHaveCaches(t *testing.T) {
 	for _, want := range []string{"1\n", "2\n", "3\n", "4\n"} {
 		var out bytes.Buffer
 		c.Stdout, c.Stderr = &out, &out
-		if _, err := pool.Run(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(pool.Run(t.Context(), c))(t)
 		if out.String() != want {
 			t.Errorf("got %q, want %q", out.String(), want)
 		}
@@ -240,23 +220,14 @@ func TestAKilledDaemonsCachesAreFoundAgain(t *testing.T) {
 		"PLAY_SCRIPT="+c.Script, "PLAY_CACHE="+h.cache, "PLAY_STORE="+h.store)
 	out := listenFor("ready")
 	daemon.Stdout, daemon.Stderr = out, os.Stderr
-	if err := daemon.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, daemon.Start())
 	<-out.come
-	if err := daemon.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, daemon.Process.Kill())
 	_ = daemon.Wait() // its end is our kill
-	lock, err := os.Open(filepath.Join(h.store, "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := must.Get(os.Open(filepath.Join(h.store, "lock")))(t)
 	defer lock.Close()
 	// Waits for the helper, which holds the lock as well.
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	lock.Close()
 	c.Script, c.Sandbox.Caches = `cat `+h.cache+`/f`, h.open(t)
 	expect(t, c, result{Out: "x\n"})
@@ -296,15 +267,11 @@ func TestCachesThatAreTooLargeBeginAnewForLaterCalls(t *testing.T) {
 	}
 	limit := func() {
 		t.Helper()
-		if err := set.Limit(t.Context(), 1<<20); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, set.Limit(t.Context(), 1<<20))
 	}
 	limit()
 	call("cd "+h.cache+" && echo x >a/file && head -c 2M /dev/zero >big && ls", "a\nbig\n")
-	if err := os.Mkdir(missing.Path, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(missing.Path, 0o700))
 	limit()
 	call("cd "+h.cache+" && ls && cat a/file", "a\nthe machine's\n")
 	if diff := cmp.Diff(env, set.Env()); diff != "" {

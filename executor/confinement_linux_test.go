@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -48,9 +49,7 @@ func TestReadOnlyWritesNothing(t *testing.T) {
 	c := in(t, executor.Off, `cat there; (echo x >new) 2>/dev/null || echo refused; echo y >/tmp/mine && cat /tmp/mine`)
 	c.Sandbox.Mode = sandbox.ReadOnly
 	c.Sandbox.Write = []string{c.Dir} // belongs to workspace-write only
-	if err := os.WriteFile(filepath.Join(c.Dir, "there"), []byte("there\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(c.Dir, "there"), []byte("there\n"), 0o600))
 	expect(t, c, result{Out: "there\nrefused\ny\n"})
 }
 
@@ -72,17 +71,11 @@ func TestHiddenPathsCannotBeRead(t *testing.T) {
 	c := in(t, executor.Off, `cat secret/key file link 2>&1 | grep -c -i -E 'denied|no such'; grep -r SEKRET . 2>/dev/null
 cat /proc/1/environ /proc/1/root/etc/hostname 2>/dev/null; mv secret other 2>/dev/null; rm -rf secret 2>/dev/null; cat other/key 2>/dev/null`)
 	dir := filepath.Join(c.Dir, "secret")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
 	for _, f := range []string{"secret/key", "file"} {
-		if err := os.WriteFile(filepath.Join(c.Dir, f), []byte("SEKRET"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(c.Dir, f), []byte("SEKRET"), 0o600))
 	}
-	if err := os.Symlink("secret/key", filepath.Join(c.Dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("secret/key", filepath.Join(c.Dir, "link")))
 	c.Sandbox.Hide = []string{dir, filepath.Join(c.Dir, "file"), filepath.Join(c.Dir, "missing"), "/nonexistent/a"}
 	got, _ := run(t, c)
 	if strings.Contains(got.Out, "SEKRET") || !strings.HasPrefix(got.Out, "3\n") {
@@ -95,10 +88,7 @@ cat /proc/1/environ /proc/1/root/etc/hostname 2>/dev/null; mv secret other 2>/de
 
 func TestNetworkIsOffUnlessAsked(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	// Ends when the listener is closed.
 	go func() {
@@ -187,18 +177,14 @@ func TestReportTellsWhatHeld(t *testing.T) {
 	}
 	c.Sandbox = sandbox.Profile{Mode: sandbox.FullAccess}
 	_, e = run(t, c)
-	if diff := cmp.Diff(sandbox.Report{Profile: "danger-full-access", Enforced: []string{}, Network: true, Tier: "none"}, e.Sandbox); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, sandbox.Report{Profile: "danger-full-access", Enforced: []string{}, Network: true, Tier: "none"}, e.Sandbox)
 }
 
 func TestWhatCannotBeConfinedDoesNotRun(t *testing.T) {
 	t.Parallel()
 	c := in(t, executor.Off, "touch ran")
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink("/etc", link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("/etc", link))
 	for name, p := range map[string]sandbox.Profile{
 		"everything writable": {Mode: sandbox.WorkspaceWrite, Workspace: "/"},
 		"no workspace":        {Mode: sandbox.WorkspaceWrite},

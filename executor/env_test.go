@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 )
 
 func TestOnlyListedVariablesPass(t *testing.T) {
@@ -31,9 +30,7 @@ func TestOnlyListedVariablesPass(t *testing.T) {
 		"HOME=/home/u", "LANG=fr_FR.UTF-8", "LC_TIME=de_DE.UTF-8", "LOGNAME=u", "MANPAGER=cat", "NO_COLOR=1", "PAGER=cat",
 		"PATH=/usr/bin", "SSH_ASKPASS_REQUIRE=never", "TERM=dumb", "TMPDIR=/tmp", "TZ=UTC", "USER=u", "VISUAL=false",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, got)
 }
 
 func TestScriptsAreReadAsUnicode(t *testing.T) {
@@ -98,9 +95,7 @@ func TestNamesThatNeverPassAreTold(t *testing.T) {
 		Pass: []string{"GOPATH", "LD_PRELOAD", "AWS_*", "AWS_PROFILE", "AWS_SECRET_ACCESS_KEY", "TOOLD_TOKEN"},
 		Set:  map[string]string{"TOOLD_TEST": "x", "IFS": "x"},
 	})
-	if diff := cmp.Diff([]string{"LD_PRELOAD", "AWS_SECRET_ACCESS_KEY", "TOOLD_TOKEN", "IFS"}, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, []string{"LD_PRELOAD", "AWS_SECRET_ACCESS_KEY", "TOOLD_TOKEN", "IFS"}, got)
 }
 
 func TestTheDaemonsOwnVariablesAreNotInherited(t *testing.T) {

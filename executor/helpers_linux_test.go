@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 )
 
 func requireNamespaces(t testing.TB) {
@@ -77,10 +78,7 @@ func stopWhenReady(t *testing.T, c executor.Command) (result, error) {
 
 func running(t testing.TB, mark string) (n int) {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, f := range files {
 		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(mark)) {
 			n++

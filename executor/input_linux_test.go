@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 )
 
 func talk(t *testing.T, c executor.Command, inputs ...executor.Input) result {
@@ -255,9 +256,7 @@ func TestUnknownSignalIsIgnored(t *testing.T) {
 	t.Parallel()
 	c := in(t, executor.Off, `trap 'echo usr1' USR1; echo ready; read x`)
 	got := talk(t, c, executor.Input{Signal: "SIGNOPE"}, executor.Input{Signal: "-9"}, executor.Input{Data: []byte("x\n")})
-	if diff := cmp.Diff(result{Out: "ready\n"}, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, result{Out: "ready\n"}, got)
 }
 
 func TestWindowSize(t *testing.T) {

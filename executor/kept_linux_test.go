@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -36,9 +37,7 @@ func inOneHelper(t *testing.T, command func() executor.Command, change func(c *e
 
 func noError(t *testing.T, errs ...error) {
 	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(errs...))
 }
 
 // moveAndLink gives a file another name, which then gets the old one. The identity of what the path
@@ -118,9 +117,7 @@ cat git/config; echo mine >/tmp/f; ls -A /tmp | grep -v Test; touch here && echo
 			}
 			const want = "kept\nf\nmade\n"
 			got := inOneHelper(t, command, func(c *executor.Command) { change(t, c, home) })
-			if diff := cmp.Diff(want+"-\n"+want, got); diff != "" {
-				t.Error(diff)
-			}
+			must.Match(t, want+"-\n"+want, got)
 		})
 	}
 }

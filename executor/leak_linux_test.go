@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -14,15 +15,9 @@ type holdings struct{ Descriptors, Children int }
 
 func holds(t *testing.T) (h holdings) {
 	t.Helper()
-	fds, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fds := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	h.Descriptors = len(fds)
-	lists, err := filepath.Glob("/proc/self/task/*/children")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lists := must.Get(filepath.Glob("/proc/self/task/*/children"))(t)
 	for _, l := range lists {
 		b, _ := os.ReadFile(l) // a thread may have ended
 		h.Children += len(strings.Fields(string(b)))

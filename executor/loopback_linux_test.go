@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/launch"
 )
 
@@ -133,10 +134,7 @@ func TestNothingButLoopbackOfTheConversationIsReached(t *testing.T) {
 	t.Parallel()
 	var l launch.Loopback
 	port, _ := lend(t, &l, nil)
-	host, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := must.Get(net.Listen("tcp4", "127.0.0.1:0"))(t)
 	defer host.Close()
 	hostPort := strconv.Itoa(host.Addr().(*net.TCPAddr).Port)
 	try := func(to string) string { return `(cat </dev/tcp/` + to + `) 2>/dev/null || echo no; ` }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 )
 
 type merged struct {
@@ -48,10 +49,7 @@ func merge(t testing.TB, pool *executor.Pool, c executor.Command) (*merged, exec
 	t.Helper()
 	var m merged
 	c.Stdout, c.Stderr = mergedStream{&m, 0}, mergedStream{&m, 1}
-	e, err := pool.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(pool.Run(t.Context(), c))(t)
 	return &m, e
 }
 
@@ -60,9 +58,7 @@ func merge(t testing.TB, pool *executor.Pool, c executor.Command) (*merged, exec
 func misordered(t testing.TB, pool *executor.Pool, mode executor.Terminal, script string) (view string, wrong, exact bool) {
 	t.Helper()
 	c := in(t, mode, script)
-	if err := os.WriteFile(filepath.Join(c.Dir, "Makefile"), []byte(makefile), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(c.Dir, "Makefile"), []byte(makefile), 0o600))
 	m, e := merge(t, pool, c)
 	lines := strings.Split(strings.TrimSuffix(m.all.String(), "\n"), "\n")
 	for i, line := range lines {
@@ -178,9 +174,7 @@ func TestAnUnfinishedLineAppearsAndBreaksNoOther(t *testing.T) {
 			case <-t.Context().Done():
 			}
 		})
-		if _, err := executor.Run(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(executor.Run(t.Context(), c))(t)
 		typist.Wait()
 		if got := prompt.String(); got != "Name: hello you\n" {
 			t.Errorf("%v: got %q", mode, got)
@@ -235,14 +229,8 @@ func pieces(t *testing.T, mode executor.Terminal) (broken string, paused bool) {
 		t.Errorf("%v: the streams have %d and %d bytes", mode, m.streams[0].Len(), m.streams[1].Len())
 	}
 	for _, name := range []string{"out", "com"} {
-		text, err := os.ReadFile(filepath.Join(c.Dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		longest, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(c.Dir, name)))(t)
+		longest := must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
 		paused = paused || longest >= wait
 	}
 	for line := range strings.SplitAfterSeq(m.all.String(), "\n") {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 )
 
 // What is hidden is hidden by its path: a folder above it that a call could
@@ -17,12 +18,8 @@ func TestAHiddenPathCannotBeMovedToANameThatIsNotHidden(t *testing.T) {
 	c := in(t, executor.Off, `mv a elsewhere; mv a/b elsewhere; mv a/b/secret elsewhere; rm -rf a/b
 mkdir a/new && echo x > a/b/note && mv a/b/note a/new/ && cat a/new/note && rm -r a/new; ls a/b`)
 	secret := filepath.Join(c.Dir, "a/b/secret")
-	if err := os.MkdirAll(secret, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(secret, "key"), []byte("SEKRET"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(secret, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(secret, "key"), []byte("SEKRET"), 0o600))
 	c.Sandbox.Hide = []string{secret, filepath.Join(c.Dir, "a/c/missing")}
 	got, _ := run(t, c)
 	if got.Out != "x\nsecret\n" {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/launch"
 )
@@ -19,31 +20,30 @@ func TestAPinnedRootIsTheFolderThatWasChosen(t *testing.T) {
 	for name, swap := range map[string]func(t *testing.T, root string){
 		"it is still there": func(*testing.T, string) {},
 		"another folder took its place": func(t *testing.T, root string) {
-			must(t, os.Rename(root, root+"-away"), os.Mkdir(root, 0o700))
+			must.Do(t, os.Rename(root, root+"-away"), os.Mkdir(root, 0o700))
 		},
 		"it was removed and made again": func(t *testing.T, root string) {
-			must(t, os.Remove(root), os.Mkdir(root, 0o700))
+			must.Do(t, os.Remove(root), os.Mkdir(root, 0o700))
 		},
 		"a link leads to it": func(t *testing.T, root string) {
-			must(t, os.Rename(root, root+"-away"), os.Symlink(root+"-away", root))
+			must.Do(t, os.Rename(root, root+"-away"), os.Symlink(root+"-away", root))
 		},
 		"a link is on the way": func(t *testing.T, root string) {
 			above := filepath.Dir(root)
-			must(t, os.Rename(above, above+"-away"), os.Symlink(above+"-away", above))
+			must.Do(t, os.Rename(above, above+"-away"), os.Symlink(above+"-away", above))
 		},
 		"it is a file now": func(t *testing.T, root string) {
-			must(t, os.Remove(root), os.WriteFile(root, nil, 0o600))
+			must.Do(t, os.Remove(root), os.WriteFile(root, nil, 0o600))
 		},
-		"it is gone": func(t *testing.T, root string) { must(t, os.Remove(root)) },
+		"it is gone": func(t *testing.T, root string) { must.Do(t, os.Remove(root)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			base, err := filepath.EvalSymlinks(t.TempDir())
-			must(t, err)
+			base := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 			root := filepath.Join(base, "above", "root")
-			must(t, os.MkdirAll(root, 0o700))
+			must.Do(t, os.MkdirAll(root, 0o700))
 			held, is, err := launch.Pin(root)
-			must(t, err)
+			must.Do(t, err)
 			defer held.Close()
 			swap(t, root)
 			c := in(t, executor.Off, "echo x >"+root+"/f")
@@ -65,12 +65,12 @@ func TestACommandRunsInTheFolderThatWasJudged(t *testing.T) {
 	t.Parallel()
 	for name, swap := range map[string]func(t *testing.T, dir string){
 		"it is still there":      func(*testing.T, string) {},
-		"a link leads elsewhere": func(t *testing.T, dir string) { must(t, os.Remove(dir), os.Symlink("/etc", dir)) },
+		"a link leads elsewhere": func(t *testing.T, dir string) { must.Do(t, os.Remove(dir), os.Symlink("/etc", dir)) },
 		"a link on the way": func(t *testing.T, dir string) {
-			must(t, os.Rename(filepath.Dir(dir), filepath.Dir(dir)+"2"), os.Symlink(filepath.Dir(dir)+"2", filepath.Dir(dir)))
+			must.Do(t, os.Rename(filepath.Dir(dir), filepath.Dir(dir)+"2"), os.Symlink(filepath.Dir(dir)+"2", filepath.Dir(dir)))
 		},
-		"another folder took its place": func(t *testing.T, dir string) { must(t, os.Rename(dir, dir+"2"), os.Mkdir(dir, 0o700)) },
-		"it was removed and made again": func(t *testing.T, dir string) { must(t, os.Remove(dir), os.Mkdir(dir, 0o700)) },
+		"another folder took its place": func(t *testing.T, dir string) { must.Do(t, os.Rename(dir, dir+"2"), os.Mkdir(dir, 0o700)) },
+		"it was removed and made again": func(t *testing.T, dir string) { must.Do(t, os.Remove(dir), os.Mkdir(dir, 0o700)) },
 	} {
 		for _, mode := range []sandbox.Mode{sandbox.WorkspaceWrite, sandbox.ReadOnly, sandbox.FullAccess} {
 			t.Run(name+" "+mode.String(), func(t *testing.T) {
@@ -78,9 +78,9 @@ func TestACommandRunsInTheFolderThatWasJudged(t *testing.T) {
 				c := in(t, executor.Off, "pwd; pwd -P")
 				c.Dir = filepath.Join(c.Dir, "a", "b")
 				c.Sandbox.Mode = mode
-				must(t, os.MkdirAll(c.Dir, 0o700))
+				must.Do(t, os.MkdirAll(c.Dir, 0o700))
 				held, is, err := launch.Pin(c.Dir)
-				must(t, err)
+				must.Do(t, err)
 				defer held.Close()
 				c.DirIs = is
 				swap(t, c.Dir)
@@ -107,30 +107,21 @@ func TestAWaitingShellIsNotUsedInAFolderThatWasReplaced(t *testing.T) {
 	defer pool.Close()
 	c := in(t, executor.Off, "readlink /proc/self/cwd") // the pwd of bash resolves the name anew
 	dir := filepath.Join(c.Dir, "dir")
-	must(t, os.Mkdir(dir, 0o700))
+	must.Do(t, os.Mkdir(dir, 0o700))
 	held, is, err := launch.Pin(dir)
-	must(t, err)
+	must.Do(t, err)
 	defer held.Close()
 	c.Dir, c.DirIs = dir, is
 	for range 3 {
-		if _, err := pool.Run(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(pool.Run(t.Context(), c))(t)
 	}
 	h := pool.Reserve(c)
-	must(t, os.Rename(dir, dir+"2"), os.Symlink("/etc", dir))
+	must.Do(t, os.Rename(dir, dir+"2"), os.Symlink("/etc", dir))
 	var out bytes.Buffer
 	c.Stdout = &out
 	_, err = h.Run(t.Context(), c)
 	refused := err != nil && out.Len() == 0
 	if entered := err == nil && out.String() == dir+"2\n"; !refused && !entered {
 		t.Errorf("got %q, %v", out.String(), err)
-	}
-}
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -44,19 +45,13 @@ func (h *heard) String() string {
 // runPlainly runs a script as on a system without a helper.
 func runPlainly(t *testing.T, ctx context.Context, c Command) (Exit, *heard, *heard) {
 	t.Helper()
-	shell, err := plainShell()
-	if err != nil {
-		t.Fatal(err)
-	}
+	shell := must.Get(plainShell())(t)
 	stdout, stderr := newHeard(), newHeard()
 	if c.Stdout == nil {
 		c.Stdout = stdout
 	}
 	c.Terminal, c.Dir, c.Env, c.Stderr = Off, t.TempDir(), []string{"PATH=/usr/bin:/bin"}, stderr
-	exit, err := runPlain(ctx, c, shell, nil, sandbox.Report{Tier: "none"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exit := must.Get(runPlain(ctx, c, shell, nil, sandbox.Report{Tier: "none"}))(t)
 	return exit, stdout, stderr
 }
 
@@ -87,9 +82,7 @@ func TestAProcessThatGotTheNumberOfAnotherIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	other := exec.CommandContext(t.Context(), "sleep", "1000")
 	other.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.Start())
 	pid := other.Process.Pid
 	for name, j := range map[string]*job{
 		"of a member":  {leader: 1 << 30, reaped: true, seen: map[int]time.Time{pid: time.Now().Add(-24 * time.Hour)}},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -38,9 +39,7 @@ func callPool(t *testing.T, p *Pool, c Command) (out string, waited bool) {
 	var b bytes.Buffer
 	c.Stdout = &b
 	h := p.Reserve(c)
-	if _, err := h.Run(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(h.Run(t.Context(), c))(t)
 	waited = h.waited
 	return b.String(), waited
 }
@@ -72,9 +71,7 @@ func TestAWaitingShellDoesNotShowAReplacedProtectedFile(t *testing.T) {
 	c.Sandbox.Protect = []string{config}
 	c.Script = "cat config; echo x 2>/dev/null >config || echo kept"
 	write := func(content string) {
-		if err := errors.Join(os.WriteFile(config+".new", []byte(content), 0o600), os.Rename(config+".new", config)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.WriteFile(config+".new", []byte(content), 0o600), os.Rename(config+".new", config)))
 	}
 	write("one\n")
 	p := filled(t, 2, c)
@@ -91,9 +88,7 @@ func TestAShellWaitsForOneKindOfCommandOnly(t *testing.T) {
 	t.Parallel()
 	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
 	sub := filepath.Join(c.Dir, "sub")
-	if err := os.Mkdir(sub, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(sub, 0o700))
 	p := filled(t, 1, c)
 	const look = `pwd; echo $A; stty size 2>/dev/null; touch x 2>/dev/null && echo wrote`
 	for name, change := range map[string]func(*Command){
@@ -150,21 +145,13 @@ func TestAShellThatWaitedThroughAChangeIsNotUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := inWorkspace(t, Off, sandbox.WorkspaceWrite)
-			home, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = joined(os.WriteFile(home+"/key", []byte("secret"), 0o644), os.WriteFile(home+"/plain", []byte("secret"), 0o644),
-				os.Mkdir(home+"/keys", 0o755), os.Symlink("key", home+"/link"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			home := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+			must.Do(t, joined(os.WriteFile(home+"/key", []byte("secret"), 0o644), os.WriteFile(home+"/plain", []byte("secret"), 0o644),
+				os.Mkdir(home+"/keys", 0o755), os.Symlink("key", home+"/link")))
 			c.Sandbox.Write = []string{home}
 			c.Sandbox.Hide = []string{home + "/key", home + "/keys", home + "/later", home + "/link"}
 			p := filled(t, 1, c)
-			if err := change(c.Dir, home); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, change(c.Dir, home))
 			c.Script = "cat " + home + "/{key,keys/k,later,link} 2>/dev/null; touch here && echo made"
 			out, waited := callPool(t, p, c)
 			if waited || out != "made\n" {
@@ -205,9 +192,7 @@ func TestAShellThatDiedWhileItWaitedIsNotMissed(t *testing.T) {
 	t.Parallel()
 	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
 	p := filled(t, 1, c)
-	if err := syscall.Kill(p.warm[0].process.PID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(p.warm[0].process.PID(), syscall.SIGKILL))
 	c.Script = "echo ran; exit 3"
 	if out, waited := callPool(t, p, c); waited || out != "ran\n" {
 		t.Errorf("waited: %v, printed %q", waited, out)
@@ -235,9 +220,7 @@ func TestAPoolThatCouldNotMakeItsFirstShellSaysWhyAndTriesAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := os.Mkdir(c.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(c.Dir, 0o700))
 	await(t, func() bool { return len(p.waiting()) == 1 })
 }
 
@@ -374,9 +357,7 @@ func TestFewEmptySandboxesAreKeptAndNoneForLong(t *testing.T) {
 	var helpers []int
 	for range 4 {
 		c.Script, c.Started = "true", func(s Started) { helpers = append(helpers, s.PID) }
-		if _, err := p.Run(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.Run(t.Context(), c))(t)
 		p.mu.Lock()
 		if n := len(p.empty); n > 1 {
 			t.Errorf("%d helpers without a process are kept", n)

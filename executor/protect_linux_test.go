@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 )
 
 // A protected path stays what it is, also when the folders above it are renamed.
@@ -15,13 +16,9 @@ func TestAProtectedPathCannotBeChangedMovedOrReplaced(t *testing.T) {
 mv a z; mv a/b a/z; rm -rf a; touch a/b/hooks/new; rm -r a/b/hooks; } 2>/dev/null
 echo free > a/b/beside && mv a/b/beside a/b/moved && cat a/b/moved a/b/config`)
 	config, hooks := filepath.Join(c.Dir, "a/b/config"), filepath.Join(c.Dir, "a/b/hooks")
-	if err := os.MkdirAll(hooks, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(hooks, 0o700))
 	for _, file := range []string{config, filepath.Join(hooks, "old")} {
-		if err := os.WriteFile(file, []byte("mine\n"), 0o400); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte("mine\n"), 0o400))
 	}
 	c.Sandbox.Protect = []string{config, hooks, filepath.Join(c.Dir, "a/b/missing")}
 	got, _ := run(t, c)

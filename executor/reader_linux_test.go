@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // Writes to both streams are reported without end, and there is nothing to read: who
@@ -24,10 +26,7 @@ func TestReportsWithoutBytesHoldUpNothing(t *testing.T) {
 	}
 	out, _ := pipe()
 	errs, _ := pipe()
-	r, err := newReader([]*stream{{file: out, to: io.Discard}, {file: errs, to: io.Discard}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(newReader([]*stream{{file: out, to: io.Discard}, {file: errs, to: io.Discard}}))(t)
 	defer r.poll.Close()
 	from, to := pipe()
 	var events []byte

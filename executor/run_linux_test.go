@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/launch"
 )
@@ -33,10 +34,7 @@ var (
 func in(t testing.TB, mode executor.Terminal, script string) executor.Command {
 	t.Helper()
 	requireNamespaces(t)
-	ws, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ws := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	return executor.Command{
 		Script: script, Dir: ws, Terminal: mode, Timeout: 5 * time.Minute, Grace: time.Minute,
 		Env:     executor.BaseEnv(executor.EnvOptions{From: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}}),
@@ -160,9 +158,7 @@ func TestQuietHolderEndsTheCallAndIsReported(t *testing.T) {
 			c := in(t, mode, `sleep 1000 & echo started`)
 			c.Sandbox.Mode = profile
 			got, e := run(t, c)
-			if diff := cmp.Diff(result{Out: "started\n"}, got); diff != "" {
-				t.Error(diff)
-			}
+			must.Match(t, result{Out: "started\n"}, got)
 			if len(e.Leftovers) != 1 || e.Leftovers[0].Command != "sleep 1000" {
 				t.Errorf("%s %s: leftovers are %v", mode, profile, e.Leftovers)
 			}
@@ -248,13 +244,9 @@ func TestBadFolderIsNamed(t *testing.T) {
 	t.Parallel()
 	base := in(t, executor.Off, "true")
 	file := filepath.Join(base.Dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	hidden := filepath.Join(base.Dir, "hidden")
-	if err := os.Mkdir(hidden, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(hidden, 0o700))
 	base.Sandbox.Hide = []string{hidden}
 	for dir, want := range map[string]error{
 		base.Dir + "/none": fs.ErrNotExist, file: syscall.ENOTDIR, hidden: fs.ErrPermission,
@@ -326,10 +318,7 @@ func TestChildrenStartClean(t *testing.T) {
 
 func TestFileLimitIsTheUsers(t *testing.T) {
 	t.Parallel()
-	plain, err := shellOutput(t, `ulimit -Sn`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(shellOutput(t, `ulimit -Sn`))(t)
 	c := in(t, executor.Off, `ulimit -Sn`)
 	for _, most := range []uint64{0, 1 << 20} { // above what the user has
 		c.Sandbox.Limits.OpenFiles = most

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/launch"
 )
@@ -22,9 +23,7 @@ func inSlot(t *testing.T, p *executor.Pool, c executor.Command) (printed string,
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
 	c.Started = func(s executor.Started) { helper = s.PID }
-	if _, err := p.Run(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.Run(t.Context(), c))(t)
 	return out.String(), helper
 }
 
@@ -194,10 +193,7 @@ for more in (0, os.O_EXCL):
 func TestACallLeavesNoDescriptorInItsHelper(t *testing.T) {
 	t.Parallel()
 	c := in(t, executor.Off, "true")
-	set, err := caches.Open(t.Context(), launch.Overlays, t.TempDir(), []caches.Cache{{Path: t.TempDir()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(caches.Open(t.Context(), launch.Overlays, t.TempDir(), []caches.Cache{{Path: t.TempDir()}}))(t)
 	defer set.Close()
 	c.Sandbox.Caches = set
 	p := executor.NewPool(0, nil)

@@ -9,9 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -39,10 +38,7 @@ python3 p.py`
 // connected to when the test asks.
 func machineSocket(t *testing.T, path string) (visits func() int) {
 	t.Helper()
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", path))(t)
 	var all sync.WaitGroup
 	heard := 0
 	// Ends when the listener is closed.
@@ -97,9 +93,7 @@ try_("TCP", lambda: (lambda l: socket.create_connection(l.getsockname()).close()
 `))
 	want := "workspace hello\nrelative, through a link hello\npackets hello\ntmp hello\nno path hello\npair ok\nTCP ok\n"
 	got, _ := run(t, c)
-	if diff := cmp.Diff(result{Out: want}, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, result{Out: want}, got)
 }
 
 // What programs learn from a failed connect is what they would learn without a sandbox.
@@ -123,9 +117,7 @@ try_("later", lambda: s.connect(k.getsockname()))
 `))
 	got, _ := run(t, c)
 	want := "stale ECONNREFUSED\nmissing ENOENT\nfile ECONNREFUSED\ntwice EISCONN\nno socket ENOTSOCK\nclosed port ECONNREFUSED\nlater EINPROGRESS\n"
-	if diff := cmp.Diff(result{Out: want}, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, result{Out: want}, got)
 }
 
 // A server that is slow to accept keeps its clients waiting and nobody else.
@@ -149,17 +141,12 @@ print("connected", len(done))
 `))
 	got, _ := run(t, c)
 	want := "impatient EAGAIN\nquick ok\nstill waiting True\nconnected 1\n"
-	if diff := cmp.Diff(result{Out: want}, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, result{Out: want}, got)
 }
 
 func TestSocketsOfTheMachineCannotBeReached(t *testing.T) {
 	t.Parallel()
-	outside, err := filepath.EvalSymlinks(outsideTmp(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	outside := must.Get(filepath.EvalSymlinks(outsideTmp(t)))(t)
 	c := in(t, executor.Off, python(t, `
 where = os.environ["WHERE"]
 try_("elsewhere", lambda: stream(where + "/s"))
@@ -180,9 +167,7 @@ try_("send", lambda: s.send(b"hello"))
 	got, _ := run(t, c)
 	want := "elsewhere EACCES\nin the workspace EACCES\nlink EACCES\ndescriptor ELOOP\n" +
 		strings.Repeat("datagrams EPERM\ndatagram pair EPERM\n", 2) + "without waiting EACCES\nsend ENOTCONN\n"
-	if diff := cmp.Diff(result{Out: want}, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, result{Out: want}, got)
 	if a, b := elsewhere(), inside(); a+b != 0 {
 		t.Errorf("%d and %d messages came", a, b)
 	}
@@ -198,10 +183,7 @@ func TestListedSocketsCanBeReached(t *testing.T) {
 		"hidden by the private folders, with hosts by name": {t.TempDir(), []uint16{443}},
 		"elsewhere": {outsideTmp(t), nil},
 	} {
-		dir, err := filepath.EvalSymlinks(x.dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := must.Get(filepath.EvalSymlinks(x.dir))(t)
 		c := in(t, executor.Off, python(t, `
 s = stream(os.environ["WHERE"] + "/s")
 s.send(b"hello\n")
@@ -227,10 +209,7 @@ func outsideTmp(t *testing.T) string {
 	for _, base := range []string{os.Getenv("HOME"), ".", "/var/lib"} {
 		if dir, err := os.MkdirTemp(base, ".toold-test-"); err == nil {
 			t.Cleanup(func() { os.RemoveAll(dir) })
-			dir, err = filepath.Abs(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			dir = must.Get(filepath.Abs(dir))(t)
 			if !strings.HasPrefix(dir, "/tmp/") {
 				return dir
 			}

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/launch"
@@ -58,9 +59,7 @@ func inFIFO(t *testing.T, mode executor.Terminal, profile sandbox.Mode, script s
 	c := in(t, mode, script)
 	c.Sandbox.Mode = profile
 	c.Grace = 100 * time.Millisecond
-	if err := syscall.Mkfifo(filepath.Join(c.Dir, "life"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(c.Dir, "life"), 0o600))
 	return c
 }
 
@@ -152,15 +151,9 @@ func TestAProcessWithoutItsMainThreadDoesNotSurvive(t *testing.T) {
 // noLife fails if a process still has the FIFO of a call.
 func noLife(t *testing.T, c executor.Command) {
 	t.Helper()
-	life, err := os.OpenFile(filepath.Join(c.Dir, "life"), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	life := must.Get(os.OpenFile(filepath.Join(c.Dir, "life"), os.O_RDONLY|syscall.O_NONBLOCK, 0))(t)
 	defer life.Close()
-	raw, err := life.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(life.SyscallConn())(t)
 	_ = raw.Control(func(fd uintptr) {
 		if n, err := unix.Read(int(fd), make([]byte, 1)); n != 0 || err != nil {
 			t.Errorf("%s: a process survived: read %d, %v", c.Sandbox.Mode, n, err)
@@ -176,12 +169,8 @@ func TestMovingTargetIsHit(t *testing.T) {
 		m := mark(t)
 		c := inFIFO(t, executor.Off, profile, "bash ./hop "+m+"; echo ready; sleep 1000")
 		hop := []byte("setsid bash ./hop \"$1\" &\n")
-		if err := os.WriteFile(filepath.Join(c.Dir, "hop"), hop, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := stopWhenReady(t, c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(c.Dir, "hop"), hop, 0o600))
+		must.Get(stopWhenReady(t, c))(t)
 		if n := running(t, m); n != 0 {
 			t.Errorf("%s: %d processes survived", profile, n)
 		}
@@ -295,18 +284,11 @@ func TestKilledDaemonLeavesNothing(t *testing.T) {
 		daemon.Env = append(os.Environ(), "PLAY_DAEMON="+c.Dir, "PLAY_PROFILE="+profile.String(), "PLAY_SCRIPT="+c.Script)
 		out := listenFor("ready")
 		daemon.Stdout, daemon.Stderr = out, os.Stderr
-		if err := daemon.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, daemon.Start())
 		<-out.come
-		life, err := os.OpenFile(filepath.Join(c.Dir, "life"), os.O_RDONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		life := must.Get(os.OpenFile(filepath.Join(c.Dir, "life"), os.O_RDONLY, 0))(t)
 		defer life.Close()
-		if err := daemon.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, daemon.Process.Kill())
 		_ = daemon.Wait() // its end is our kill
 		// The FIFO is at its end when the last process that holds it is gone.
 		if n, err := life.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {

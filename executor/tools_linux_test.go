@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/launch"
 )
@@ -112,16 +113,13 @@ func usualCaches(t testing.TB) *caches.Set {
 	if err != nil {
 		t.Skipf("no home: %v", err)
 	}
-	c, err := caches.Open(t.Context(), launch.Overlays, filepath.Join(t.TempDir(), "store"), []caches.Cache{
+	c := must.Get(caches.Open(t.Context(), launch.Overlays, filepath.Join(t.TempDir(), "store"), []caches.Cache{
 		{Path: filepath.Join(home, ".cache"), Env: "XDG_CACHE_HOME"},
 		{Path: filepath.Join(home, "go/pkg/mod"), Env: "GOMODCACHE"},
 		{Path: filepath.Join(home, ".npm"), Env: "npm_config_cache"},
 		{Path: filepath.Join(home, ".cargo/registry"), Env: "CARGO_HOME"},
 		{Path: filepath.Join(home, ".gradle"), Env: "GRADLE_USER_HOME"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(c.Close)
 	return c
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -123,9 +124,7 @@ func TestTheEndOfAWaitIsTold(t *testing.T) {
 		}
 	}
 	expect(t, c, result{Out: "xx\n"})
-	if diff := cmp.Diff([]string{"line", "end", "line"}, kinds); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, []string{"line", "end", "line"}, kinds)
 }
 
 func TestSilentWorkIsNoWait(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/launch"
 )
@@ -140,10 +141,7 @@ func inWorkspace(t *testing.T, mode Terminal, profile sandbox.Mode) Command {
 	if why := MissingNamespaces(); why != "" && profile != sandbox.FullAccess {
 		t.Skip("this machine gives no user namespaces with a /proc of their own: " + why)
 	}
-	ws, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ws := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	return Command{
 		Dir: ws, Terminal: mode, Timeout: 5 * time.Minute, Grace: time.Minute,
 		Env:     BaseEnv(EnvOptions{From: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + ws}}),
@@ -153,10 +151,7 @@ func inWorkspace(t *testing.T, mode Terminal, profile sandbox.Mode) Command {
 
 func ready(t *testing.T, c Command) *shell {
 	t.Helper()
-	s, err := startShell(t.Context(), c.shape(), true, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(startShell(t.Context(), c.shape(), true, nil))(t)
 	return s
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -27,13 +28,9 @@ func trace(t *testing.T, h *Reservation) *tracer {
 	if err := unix.PtraceSeize(tr.helper); err != nil {
 		t.Skipf("this machine lets no process trace another: %v", err)
 	}
-	if err := unix.PtraceInterrupt(tr.helper); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.PtraceInterrupt(tr.helper))
 	tr.next(t)
-	if err := unix.PtraceSetOptions(tr.helper, unix.PTRACE_O_TRACEVFORKDONE); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.PtraceSetOptions(tr.helper, unix.PTRACE_O_TRACEVFORKDONE))
 	tr.resume(t, 0)
 	return tr
 }
@@ -55,9 +52,7 @@ func (tr *tracer) next(t *testing.T) unix.WaitStatus {
 
 func (tr *tracer) resume(t *testing.T, signal int) {
 	t.Helper()
-	if err := unix.PtraceCont(tr.helper, signal); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.PtraceCont(tr.helper, signal))
 }
 
 func (tr *tracer) started(t *testing.T) {
@@ -144,9 +139,7 @@ func TestACommandWhoseHelperEndsBeforeItsFirstWordMayHaveRun(t *testing.T) {
 		if cancelled {
 			cancel()
 		}
-		if err := syscall.Kill(tr.helper, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Kill(tr.helper, syscall.SIGKILL))
 		got := <-over
 		if got.err != nil || !got.exit.Lost || out.String() != "begun\n" || !started {
 			t.Errorf("cancelled: %t: got %+v, %v, printed %q, start reported: %t", cancelled, got.exit, got.err, out.String(), started)
@@ -163,9 +156,7 @@ func TestACancelBeforeTheCommandMayStartLeavesNothing(t *testing.T) {
 	if h.err != nil {
 		t.Fatal(h.err)
 	}
-	if err := syscall.Kill(h.process.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(h.process.PID(), syscall.SIGSTOP))
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan outcome, 1)
 	// Ends with the command.
@@ -204,10 +195,7 @@ func TestAShellThatStopsItselfAtOnceStaysStopped(t *testing.T) {
 
 func childOf(t *testing.T, pid int) string {
 	t.Helper()
-	all, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(os.ReadDir("/proc"))(t)
 	for _, e := range all {
 		if f := stat(e.Name()); len(f) > 1 && f[1] == strconv.Itoa(pid) {
 			return e.Name()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 )
 
@@ -138,8 +139,7 @@ func TestAnInputSurvivesTheWire(t *testing.T) {
 		{CallID: "c", Signal: "INT", Leader: true},
 		{CallID: "c", Rows: 1, Cols: 2},
 	} {
-		frame, err := message.Encode(in)
-		must(t, err)
+		frame := must.Get(message.Encode(in))(t)
 		if diff := cmp.Diff(&in, decoded(t, string(frame))); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", frame, diff)
 		}
@@ -165,12 +165,5 @@ func TestArgumentsThatAreNoJSONAreShownAsText(t *testing.T) {
 		if want := `{"tool_call_id":"c","tool_name":"bash","name":"bash","arguments":` + want + `}`; err != nil || string(got) != want {
 			t.Errorf("got %s, %v, want %s", got, err, want)
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

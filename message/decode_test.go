@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func decodeOne(t *testing.T, d *Decoder, frame string) Inbound {
@@ -61,8 +63,7 @@ func TestAnErrorDoesNotRepeatAHostileName(t *testing.T) {
 
 func TestNestingInsideStringsDoesNotCount(t *testing.T) {
 	t.Parallel()
-	text, err := json.Marshal(strings.Repeat("[{\"", 10_000))
-	must(t, err)
+	text := must.Get(json.Marshal(strings.Repeat("[{\"", 10_000)))(t)
 	frame := `{"message_type":"approval_request_message","tool_call":{"tool_call_id":"c","name":"b","arguments":{"x":` + string(text) + `}}}`
 	request := decodeOne(t, &Decoder{}, frame).(*Request)
 	if want := `{"x":` + string(text) + `}`; string(request.Calls[0].Arguments) != want {
@@ -309,10 +310,7 @@ func TestTheFrameOfCollectedFragmentsIsThatOfAWholeRequest(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	names, _ := filepath.Glob("testdata/*.txtar")
 	for _, name := range names {
-		archive, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		archive := must.Get(txtar.ParseFile(name))(f)
 		for _, file := range archive.Files {
 			frames := slices.DeleteFunc(strings.Split(string(file.Data), "\n"), func(s string) bool { return s == "" || s[0] == '>' })
 			f.Add([]byte(strings.Join(frames, "\n")))
@@ -366,12 +364,5 @@ func BenchmarkDecodeSmallCall(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		d.Decode(frame)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func protocolDocument(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/protocol.md")
-	must(t, err)
+	text := must.Get(os.ReadFile("../docs/protocol.md"))(t)
 	return string(text)
 }
 

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestEncodeLeavesShellCharactersAlone(t *testing.T) {
@@ -83,8 +85,7 @@ func TestAReturnTellsTheSameInEveryPlace(t *testing.T) {
 		Date: date(time.Date(2026, 2, 17, 10, 30, 0, 5e6, time.UTC)), Status: "success", Result: "Exit code: 3\nout", Stdout: []string{"o\xff\n"},
 		ExitCode: &code, DurationMS: 12, Terminal: new("split"),
 	}.Complete()
-	got, err := Encode(r)
-	must(t, err)
+	got := must.Get(Encode(r))(t)
 	want := `{"message_type":"tool_return_message","id":"message-1","date":"2026-02-17T10:30:00.005Z","tool_call_id":"c",` +
 		`"tool_name":"Bash","name":"Bash","status":"error","result":"Exit code: 3\nout","tool_return":"Exit code: 3\nout",` +
 		`"stdout":["o` + "\ufffd" + `\n"],"stderr":[],"tool_returns":[{"type":"tool","tool_call_id":"c","status":"error",` +
@@ -182,8 +183,7 @@ func BenchmarkAppendDelta(b *testing.B) {
 // recorded is a return as the journal has it.
 func recorded(t testing.TB, r ToolReturn, seq int64) []byte {
 	t.Helper()
-	record, err := r.Recorder()
-	must(t, err)
+	record := must.Get(r.Recorder())(t)
 	return record(seq)
 }
 
@@ -195,8 +195,7 @@ func FuzzEncodeReturn(f *testing.F) {
 		r := ToolReturn{CallID: strings.ToValidUTF8(id, "?"), ToolName: "t", Status: "success", Result: result, Stdout: []string{stdout}, Stderr: []string{stderr}, SeqID: 3}.Complete()
 		record := recorded(t, r, seq)
 		r.SeqID = seq
-		frame, err := Encode(r)
-		must(t, err)
+		frame := must.Get(Encode(r))(t)
 		if whole := Record(record).Whole(); string(whole) != string(frame) || string(Record(frame).Whole()) != string(frame) {
 			t.Errorf("record %q becomes %q, want %q", record, whole, frame)
 		}
@@ -217,8 +216,7 @@ func TestARecordOfAnEarlierVersionIsRead(t *testing.T) {
 	t.Parallel()
 	r := ToolReturn{CallID: "c", Result: "text", Stdout: []string{"out"}}.Complete()
 	r.SeqID = 7
-	frame, err := Encode(r)
-	must(t, err)
+	frame := must.Get(Encode(r))(t)
 	earlier := `{"message_type":"tool_return_message","id":"` + r.ID + `","date":"` + r.Date + `","tool_call_id":"c","tool_name":"","name":"","status":"error","otid":"` + r.OTID +
 		`","run_id":null,"step_id":null,"exit_code":null,"signal":null,"timed_out":false,"cancelled":false,"duration_ms":0,"truncated":false,"stdout_bytes":0,"stderr_bytes":0,` +
 		`"terminal":null,"sandbox":null,"decision":null,"error_type":null,"diff":null,"tool_return":"text","stdout":["out"],"stderr":[],"seq_id":7}`
@@ -230,10 +228,7 @@ func TestARecordOfAnEarlierVersionIsRead(t *testing.T) {
 // A frame of somebody else is read as it is, whatever it repeats.
 func FuzzDecodeReturn(f *testing.F) {
 	r := ToolReturn{CallID: "c", Result: "text", Stdout: []string{"out"}}.Complete()
-	frame, err := Encode(r)
-	if err != nil {
-		f.Fatal(err)
-	}
+	frame := must.Get(Encode(r))(f)
 	f.Add(frame)
 	f.Add([]byte(strings.Replace(string(frame), `"result":"text"`, `"result":"other"`, 1)))
 	f.Add([]byte(strings.Replace(string(frame), `"seq_id":7`, `"seq_id":7,"result":"other"`, 1)))

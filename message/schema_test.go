@@ -13,25 +13,25 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // frameSchema returns the part of Schema that describes any frame of a side.
 func frameSchema(t *testing.T, side string) *jsonschema.Resolved {
 	t.Helper()
-	text, err := Schema()
-	must(t, err)
+	text := must.Get(Schema())(t)
 	var s jsonschema.Schema
-	must(t, json.Unmarshal(text, &s))
+	must.Do(t, json.Unmarshal(text, &s))
 	s.AnyOf = []*jsonschema.Schema{reference(side)}
-	resolved, err := s.Resolve(nil)
-	must(t, err)
+	resolved := must.Get(s.Resolve(nil))(t)
 	return resolved
 }
 
 func validate(t *testing.T, schema *jsonschema.Resolved, frame []byte) error {
 	t.Helper()
 	var v any
-	must(t, json.Unmarshal(frame, &v))
+	must.Do(t, json.Unmarshal(frame, &v))
 	return schema.Validate(v)
 }
 
@@ -43,8 +43,7 @@ func TestTheSchemaAcceptsWhatTheDecoderAccepts(t *testing.T) {
 	names, _ := filepath.Glob("testdata/*.txtar")
 	checked := 0
 	for _, name := range names {
-		archive, err := txtar.ParseFile(name)
-		must(t, err)
+		archive := must.Get(txtar.ParseFile(name))(t)
 		for _, file := range archive.Files {
 			for line := range strings.Lines(string(file.Data)) {
 				if line[0] != '{' || !strings.Contains(line, `"message_type":"`) && !strings.Contains(line, `"role":`) {
@@ -137,8 +136,7 @@ func TestWhatTooldSendsFitsTheSchema(t *testing.T) {
 		Messages{MessageType: "messages", Messages: []json.RawMessage{json.RawMessage(`{}`)}},
 	}
 	for _, frame := range frames {
-		text, err := Encode(frame)
-		must(t, err)
+		text := must.Get(Encode(frame))(t)
 		if err := validate(t, schema, text); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -154,8 +152,7 @@ func TestWhatTooldSendsFitsTheSchema(t *testing.T) {
 
 func TestEveryErrorTypeIsInTheTable(t *testing.T) {
 	t.Parallel()
-	file, err := parser.ParseFile(token.NewFileSet(), "error.go", nil, 0)
-	must(t, err)
+	file := must.Get(parser.ParseFile(token.NewFileSet(), "error.go", nil, 0))(t)
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok {

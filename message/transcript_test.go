@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/toold/toold/internal/must"
 )
 
 var update = flag.Bool("update", false, "write the decoded frames into testdata")
@@ -26,8 +28,7 @@ func TestFramesOfEveryDialectDecodeAsWritten(t *testing.T) {
 		t.Fatalf("no transcripts: %v", err)
 	}
 	for _, name := range names {
-		archive, err := txtar.ParseFile(name)
-		must(t, err)
+		archive := must.Get(txtar.ParseFile(name))(t)
 		for i, file := range archive.Files {
 			got := transcript(file.Data)
 			if diff := cmp.Diff(string(file.Data), got); diff != "" && !*update {
@@ -36,7 +37,7 @@ func TestFramesOfEveryDialectDecodeAsWritten(t *testing.T) {
 			archive.Files[i].Data = []byte(got)
 		}
 		if *update {
-			must(t, os.WriteFile(name, txtar.Format(archive), 0o644))
+			must.Do(t, os.WriteFile(name, txtar.Format(archive), 0o644))
 		}
 	}
 }

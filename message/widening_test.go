@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/toold/toold/internal/must"
 )
 
 func TestAWideningIsSaidInWords(t *testing.T) {
@@ -37,7 +37,5 @@ func TestARecordHoldsNoEmptyWidening(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	want := Widening{Host: "h"}
-	if diff := cmp.Diff(&want, want.Recorded()); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, &want, want.Recorded())
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/shlex"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // bounded is the confinement under which defaults.confined holds.
@@ -95,10 +97,7 @@ func TestACallThatDoesNothingIsNotSaidToRunSomething(t *testing.T) {
 // shellWords is a command that is written with quotes.
 func shellWords(t *testing.T, command string) Effect {
 	t.Helper()
-	text, err := shlex.Split(command)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(shlex.Split(command))(t)
 	e := Effect{Kind: Exec, Dirs: []string{"/w"}}
 	for _, w := range text {
 		e.Argv = append(e.Argv, Word{Text: w})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/shell/programs"
 )
 
@@ -42,10 +43,7 @@ func asking() Defaults { return Defaults{Ask, Ask, Ask, Ask, Ask, Ask, Ask, Ask,
 // compile compiles a file that must be right.
 func compile(t testing.TB, f File, further ...File) *Policy {
 	t.Helper()
-	p, err := Compile(place(), f, further...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Compile(place(), f, further...))(t)
 	return p
 }
 
@@ -90,10 +88,7 @@ func lines(text string) []string { return strings.Split(strings.TrimSpace(text),
 // cases reads a file of testdata with lines of the form "command => want  # comment".
 func cases(t *testing.T, name string) iter.Seq2[string, string] {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
 	return func(yield func(string, string) bool) {
 		for _, line := range lines(string(text)) {
 			line, _, _ = strings.Cut(line, "  # ")

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestTheAdministratorsRulesHoldBesideTheUsers(t *testing.T) {
@@ -18,13 +20,10 @@ func TestTheAdministratorsRulesHoldBesideTheUsers(t *testing.T) {
 			{ID: "admin-tests", Action: Allow, Run: []string{"run-tests"}},
 		},
 	}
-	p, err := Compile(o, File{
+	p := must.Get(Compile(o, File{
 		Name: "user", Defaults: Defaults{Bash: Ask, Net: Allow, Unanalysable: Ask},
 		Commands: []Rule{{ID: "all-git", Action: Allow, Run: []string{"git **"}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for _, c := range []struct {
 		effect Effect
 		want   Action
@@ -166,10 +165,7 @@ func TestKeysWithoutMeaningAreRefused(t *testing.T) {
 
 func TestAnUnknownHomeLeavesTheOtherBuiltInRules(t *testing.T) {
 	t.Parallel()
-	p, err := Compile(Options{Workspace: "/w"}, File{Name: "p", Defaults: asking()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Compile(Options{Workspace: "/w"}, File{Name: "p", Defaults: asking()}))(t)
 	if d := p.Decide([]Effect{read("/w/id_rsa")}); d.Rule != "builtin:secrets" {
 		t.Errorf("%+v", d)
 	}

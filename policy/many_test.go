@@ -1,6 +1,10 @@
 package policy
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/toold/toold/internal/must"
+)
 
 // many is a word that may be any number of words, the first of which begins so.
 func many(begins string) Word { return Word{Text: begins, Dynamic: true, Many: true} }
@@ -39,10 +43,7 @@ func TestARuleHoldsForAnyNumberOfWords(t *testing.T) {
 		if c.action == Allow {
 			defaults.Bash = Ask
 		}
-		p, err := Compile(Options{Workspace: "/w"}, File{Name: "f", Defaults: defaults, Commands: []Rule{{ID: "r", Action: c.action, Run: []string{c.rule}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(Compile(Options{Workspace: "/w"}, File{Name: "f", Defaults: defaults, Commands: []Rule{{ID: "r", Action: c.action, Run: []string{c.rule}}}}))(t)
 		e := Effect{Kind: Exec, Argv: c.argv, Dirs: []string{"/w"}}
 		if d := p.Decide([]Effect{e}); (d.Rule == "r") != c.want {
 			t.Errorf("%v %q, %s: %v by %s", c.action, c.rule, e, d.Action, d.Rule)

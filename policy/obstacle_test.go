@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // layers are the files of a policy, in which a change can be made.
@@ -21,10 +23,7 @@ func (l layers) compile(t testing.TB) *Policy {
 	if l.managed {
 		o.Administrator = &l.administrator
 	}
-	p, err := Compile(o, l.user, l.further...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Compile(o, l.user, l.further...))(t)
 	return p
 }
 

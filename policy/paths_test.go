@@ -1,6 +1,10 @@
 package policy
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/toold/toold/internal/must"
+)
 
 func TestGlobs(t *testing.T) {
 	t.Parallel()
@@ -20,10 +24,7 @@ func TestGlobs(t *testing.T) {
 		{"/", []string{"/"}, []string{"/a"}},
 		{"/**", []string{"/", "/a", "/a/b"}, nil},
 	} {
-		g, err := compileGlob(c.pattern, place(), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := must.Get(compileGlob(c.pattern, place(), false))(t)
 		for _, path := range c.yes {
 			if !g.match(path) {
 				t.Errorf("%s does not match %s", c.pattern, path)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/shell/programs"
 )
 
@@ -16,10 +17,7 @@ func (p *pattern) loose(argv []Word) bool {
 // mustPattern compiles a pattern that must be right.
 func mustPattern(t testing.TB, text string) pattern {
 	t.Helper()
-	p, err := compilePattern(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(compilePattern(text))(t)
 	return p
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/shlex"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestAWildcardNamesNoCode(t *testing.T) {
@@ -22,10 +24,7 @@ func TestAWildcardNamesNoCode(t *testing.T) {
 		"git config core.pager x": Ask, "git config set core.pager x": Ask, "git config --add alias.x !y": Ask, "git config -e": Ask, "git config -f x a.b c": Ask, "git config merge.x.driver y": Ask,
 		"git config init.templateDir x": Ask, "git config user.name": Allow, "git archive -o x HEAD": Ask, "git push -o ci.skip": Allow, "git ls-files -o": Allow, "git grep -o x": Allow,
 	} {
-		fields, err := shlex.Split(command)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fields := must.Get(shlex.Split(command))(t)
 		e := run("")
 		for _, f := range fields {
 			text, dynamic := strings.CutSuffix(f, "…")

@@ -9,16 +9,15 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestAReleaseIsBuiltTwiceTheSameAndItsPackageWorks(t *testing.T) {
 	if os.Getenv("TOOLD_RELEASE") == "" {
 		t.Skip("a release is built only with TOOLD_RELEASE=1, as .ci/nightly has it")
 	}
-	build, err := filepath.Abs("build")
-	if err != nil {
-		t.Fatal(err)
-	}
+	build := must.Get(filepath.Abs("build"))(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata", RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {

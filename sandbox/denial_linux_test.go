@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/internal/helper"
 )
@@ -14,10 +15,7 @@ func TestToolCachesMayBeChanged(t *testing.T) {
 	none := func(_ context.Context, list []helper.Overlay) ([]*os.File, []error, error) {
 		return make([]*os.File, len(list)), make([]error, len(list)), nil
 	}
-	set, err := caches.Open(t.Context(), none, t.TempDir(), []caches.Cache{{Path: "/usr/share"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(caches.Open(t.Context(), none, t.TempDir(), []caches.Cache{{Path: "/usr/share"}}))(t)
 	defer set.Close()
 	p := Profile{Mode: WorkspaceWrite, Workspace: t.TempDir(), Caches: set}
 	if d := p.Denied("/usr/share/x", true); d != nil {

@@ -4,11 +4,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestADenialIsConfirmedByTheProfile(t *testing.T) {
 	t.Parallel()
-	root := tree(t, map[string]string{"ws/a": "", "ws/link": "-> ../home/.ssh", "ws/.git/config": "", "home/.ssh/id": "", "ws/out": "-> /etc"})
+	root := must.Tree(t, map[string]string{"ws/a": "", "ws/link": "-> ../home/.ssh", "ws/.git/config": "", "home/.ssh/id": "", "ws/out": "-> /etc"})
 	ws, home := filepath.Join(root, "ws"), filepath.Join(root, "home")
 	p := Profile{
 		Mode: WorkspaceWrite, Workspace: ws, Hide: []string{filepath.Join(home, ".ssh")},
@@ -68,7 +70,7 @@ func TestATargetOfSeveralWordsIsQuoted(t *testing.T) {
 
 func TestADenialTellsNothingOfWhatIsHidden(t *testing.T) {
 	t.Parallel()
-	root := tree(t, map[string]string{"ws/": "", "hidden/link": "-> /etc/shadow.d/target", "hidden/file": ""})
+	root := must.Tree(t, map[string]string{"ws/": "", "hidden/link": "-> /etc/shadow.d/target", "hidden/file": ""})
 	p := Profile{Mode: WorkspaceWrite, Workspace: filepath.Join(root, "ws"), Hide: []string{filepath.Join(root, "hidden")}}
 	texts := map[string]bool{}
 	for _, name := range []string{"link", "file", "none", "link/below"} {

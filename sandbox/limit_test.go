@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestALimitOnlyTakes(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, ".git"), 0o755))
 	part, outside := filepath.Join(dir, "part"), filepath.Dir(dir)
 	p := Profile{Mode: WorkspaceWrite, Workspace: dir, Write: []string{"/opt/a"}, Network: true, Ports: []uint16{443}}
 	full := Profile{Mode: FullAccess, Workspace: dir}

@@ -1,8 +1,6 @@
 package sandbox
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -51,30 +49,4 @@ func TestProfileTellsWhatCallsMaySeeAndChange(t *testing.T) {
 		check("read", tc.profile.CanRead(tc.path), tc.read)
 		check("write", tc.profile.CanWrite(tc.path), tc.write)
 	}
-}
-
-// tree makes files ("name": content), directories ("name/") and links
-// ("name": "-> target") and returns the canonical root.
-func tree(t *testing.T, entries map[string]string) string {
-	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range entries {
-		path := filepath.Join(root, name)
-		os.MkdirAll(filepath.Dir(path), 0o755)
-		var err error
-		if target, ok := strings.CutPrefix(content, "-> "); ok {
-			err = os.Symlink(target, path)
-		} else if strings.HasSuffix(name, "/") {
-			err = os.MkdirAll(path, 0o755)
-		} else {
-			err = os.WriteFile(path, []byte(content), 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell"
 )
@@ -14,20 +15,13 @@ import (
 // strict decides scripts in a workspace of its own by the policy of "policy init --strict".
 func strict(t *testing.T) func(script string) policy.Decision {
 	t.Helper()
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	ws := filepath.Join(base, "ws")
 	for name, text := range map[string]string{
 		".git/HEAD": "ref: refs/heads/main\n", ".git/objects/x": "", ".git/hooks/x": "", ".env": "KEY=1\n", "a.txt": "a\n", "b.txt": "b\n", "payload": "x\n", "evil": "#!/bin/sh\n", "sub/c.txt": "c\n",
 	} {
-		if err := os.MkdirAll(filepath.Dir(ws+"/"+name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(ws+"/"+name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(ws+"/"+name), 0o755))
+		must.Do(t, os.WriteFile(ws+"/"+name, []byte(text), 0o644))
 	}
 	p := strictRules(t, ws)
 	a := shell.New(shell.Options{Workspace: ws, Env: map[string]string{"HOME": base + "/home", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}})
@@ -43,18 +37,10 @@ func strictRules(t testing.TB, workspace string) *policy.Policy {
 // starterRules is a policy that comes with toold.
 func starterRules(t testing.TB, name, workspace string) *policy.Policy {
 	t.Helper()
-	text, err := config.StarterPolicy(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(config.StarterPolicy(name))(t)
 	file := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, err := config.LoadPolicy(file, policy.Options{Workspace: workspace, Home: filepath.Dir(workspace) + "/home", Tmp: "/tmp"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, text, 0o600))
+	p := must.Get(config.LoadPolicy(file, policy.Options{Workspace: workspace, Home: filepath.Dir(workspace) + "/home", Tmp: "/tmp"}))(t)
 	return p
 }
 
@@ -63,10 +49,7 @@ func starterRules(t testing.TB, name, workspace string) *policy.Policy {
 func TestNoScriptThatRunsAnothersProgramIsAllowed(t *testing.T) {
 	t.Parallel()
 	decide := strict(t)
-	data, err := os.ReadFile("testdata/attacks.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/attacks.txt"))(t)
 	n := 0
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSuffix(line, "\n")

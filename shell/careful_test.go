@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
 
@@ -24,17 +25,10 @@ func confined(t *testing.T, f policy.File) (in, out func(script string) policy.D
 	t.Helper()
 	ws, _ := workspace(t)
 	for _, dir := range []string{"/template/sub", "/brought/.git"} {
-		if err := os.MkdirAll(ws+dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(ws+dir, 0o755))
 	}
-	if err := os.WriteFile(ws+"/v1.0", nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	p, err := policy.Compile(policy.Options{Workspace: ws, Home: "/home/u", Tmp: "/tmp"}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(ws+"/v1.0", nil, 0o644))
+	p := must.Get(policy.Compile(policy.Options{Workspace: ws, Home: "/home/u", Tmp: "/tmp"}, f))(t)
 	a := newAnalyser(ws)
 	by := func(p *policy.Policy) func(string) policy.Decision {
 		return func(script string) policy.Decision { return p.Decide(a.Effects(script, ws)) }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // canary is the machine code of a program for amd64 that writes to descriptor 250,
@@ -102,21 +104,15 @@ func programs(t testing.TB, bin string) {
 	if runtime.GOARCH == "amd64" {
 		content = elf(canary)
 	}
-	if err := os.WriteFile(bin+"/canary", content, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(bin+"/canary", content, 0o755))
 	for _, name := range []string{"p", "q", "r", "o", "evil", "npm", "helm", "cargo", "pip", "go", "gh"} {
-		if err := os.Symlink("canary", filepath.Join(bin, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink("canary", filepath.Join(bin, name)))
 	}
 	for _, name := range []string{"bash", "sh", "cat", "env", "find", "ls", "nice", "nohup", "setsid", "sort", "stdbuf", "timeout", "xargs", "mkdir", "sed", "awk", "git", "make", "touch", "tee", "ln", "cp", "mv", "chmod", "grep", "tar", "python3", "mktemp", "echo", "true", "rmdir"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			continue // the scripts that need it find none
 		}
-		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(path, filepath.Join(bin, name)))
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // grammar is described in testdata/differential.grammar.
@@ -33,10 +35,7 @@ const (
 
 func readGrammar(t testing.TB) grammar {
 	t.Helper()
-	text, err := os.ReadFile("testdata/differential.grammar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/differential.grammar"))(t)
 	g := grammar{rules: make(map[string]*rule)}
 	var current *rule
 	for line := range strings.Lines(string(text)) {

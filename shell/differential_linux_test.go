@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell"
 )
@@ -134,10 +135,7 @@ func TestShDoesNothingThatWasNotPredicted(t *testing.T) {
 // TestScriptsThatOnceHidSomething plays earlier findings.
 func TestScriptsThatOnceHidSomething(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("testdata/differential.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/differential.txt"))(t)
 	m := newMachine(t, fixture())
 	c := comparison{m, predict, strictRules(t, m.base+"/w")}
 	script := ""
@@ -148,10 +146,7 @@ func TestScriptsThatOnceHidSomething(t *testing.T) {
 			}
 			continue
 		}
-		v, err := c.compare(strings.TrimSuffix(script, "\n"), true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(c.compare(strings.TrimSuffix(script, "\n"), true))(t)
 		if v.missed != "" {
 			t.Errorf("bash %s, which was not predicted, by\n%s\npredicted %v", v.missed, script, v.effects)
 		}

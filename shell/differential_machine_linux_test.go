@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/launch"
 )
@@ -66,15 +67,11 @@ func newMachine(t testing.TB, files map[string]string) *machine {
 	bin := filepath.Join(base, "bin")
 	m := &machine{base: base}
 	for _, dir := range []string{bin, base + "/ctl", base + "/w"} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o755))
 	}
 	programs(t, bin)
 	for _, fifo := range []string{"scripts", "log"} {
-		if err := syscall.Mkfifo(m.base+"/ctl/"+fifo, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Mkfifo(m.base+"/ctl/"+fifo, 0o600))
 	}
 	m.env = []string{"PATH=" + bin, "HOME=" + m.base + "/home", "LC_ALL=C"}
 	m.watch = newWatcher(t, m.base, files)

@@ -8,6 +8,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
 
@@ -28,10 +29,7 @@ func TestBashReadsScriptsAsTheyAreAnalysed(t *testing.T) {
 			}
 			list = append(list, script)
 		}
-		bodies, err := m.bodies(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bodies := must.Get(m.bodies(list))(t)
 		for i, script := range list {
 			if len(bodies) != len(list) || bodies[i] == "" {
 				continue // bash refuses it

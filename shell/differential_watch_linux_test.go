@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // watcher records which files are opened and changed, and restores them.
@@ -28,25 +30,17 @@ const watched = unix.IN_OPEN | unix.IN_CLOSE | unix.IN_MODIFY | unix.IN_ATTRIB |
 // newWatcher makes files by path below base: directories end in a slash, "-> " is a link.
 func newWatcher(t testing.TB, base string, files map[string]string) *watcher {
 	t.Helper()
-	queue, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		t.Fatal(err)
-	}
+	queue := must.Get(unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK))(t)
 	w := &watcher{base: base, want: files, queue: queue, dirs: make(map[int32]string), changed: make(map[string]bool)}
 	for _, name := range slices.Sorted(maps.Keys(w.want)) { // directories come before what is in them
-		if err := w.put(name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.put(name))
 	}
 	for name := range w.want {
 		dir, is := strings.CutSuffix(name, "/")
 		if !is {
 			continue
 		}
-		watch, err := unix.InotifyAddWatch(queue, filepath.Join(base, dir), watched)
-		if err != nil {
-			t.Fatal(err)
-		}
+		watch := must.Get(unix.InotifyAddWatch(queue, filepath.Join(base, dir), watched))(t)
 		w.dirs[int32(watch)] = filepath.Join(base, dir)
 	}
 	return w

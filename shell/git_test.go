@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell"
 )
@@ -28,22 +29,17 @@ func TestAliasesOfGitAreJudgedAsWhatTheyStandFor(t *testing.T) {
 	clear = !rm -rf out
 `
 	for path, text := range map[string]string{home + "/.gitconfig": configuration, ws + "/local": "[alias]\n\there = push\n"} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	for _, argv := range [][]string{{"git", "init", "-q", ws}, {"git", "-C", ws, "config", "include.path", "../local"}} {
 		if out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%q: %v: %s", argv, err, out)
 		}
 	}
-	p, err := policy.Compile(policy.Options{Workspace: ws, Home: home, Tmp: "/tmp"}, policy.File{
+	p := must.Get(policy.Compile(policy.Options{Workspace: ws, Home: home, Tmp: "/tmp"}, policy.File{
 		Defaults: policy.Defaults{Bash: policy.Allow, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, Unanalysable: policy.Ask, UnknownRead: policy.Allow, UnknownWrite: policy.Allow, UnknownEnv: policy.Allow},
 		Commands: []policy.Rule{{ID: "push", Action: policy.Deny, Run: []string{"git push **"}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	a := shell.New(shell.Options{Workspace: ws, Env: env})
 	top := func(e policy.Effect) bool { return e.Kind == policy.Write && e.Path == ws+"/out" }
 	if effects := a.Effects("mkdir sub && cd sub && git clear", ws); !slices.ContainsFunc(effects, top) {
@@ -76,9 +72,7 @@ func TestAliasesOfGitAreJudgedAsWhatTheyStandFor(t *testing.T) {
 // TestAGitOfTheWorkspaceReadsNoAlias puts a program before git in PATH, as a call may.
 func TestAGitOfTheWorkspaceReadsNoAlias(t *testing.T) {
 	ws := t.TempDir()
-	if err := os.WriteFile(ws+"/git", []byte("#!/bin/sh\n>"+ws+"/ran\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(ws+"/git", []byte("#!/bin/sh\n>"+ws+"/ran\n"), 0o755))
 	t.Setenv("PATH", ws+":"+os.Getenv("PATH"))
 	a := shell.New(shell.Options{Workspace: ws, Env: map[string]string{"HOME": ws, "PATH": os.Getenv("PATH")}})
 	a.Effects("git nothing-known", ws)

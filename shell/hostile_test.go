@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/texts"
 )
@@ -30,10 +31,7 @@ func judging(t testing.TB, ws string, n int) *policy.Policy {
 		{ID: "workspace", Action: policy.Allow, Paths: []string{"${workspace}/**"}},
 		{ID: "secrets", Action: policy.Deny, Paths: []string{"${workspace}/**/.env", "**/*.pem"}},
 	}
-	p, err := policy.Compile(policy.Options{Workspace: ws, Home: "/home/agent"}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.Compile(policy.Options{Workspace: ws, Home: "/home/agent"}, f))(t)
 	return p
 }
 

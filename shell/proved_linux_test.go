@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
 
@@ -20,10 +21,7 @@ type attack struct {
 
 func readAttacks(t testing.TB) (list []attack) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/proved.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/proved.txt"))(t)
 	var a attack
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSuffix(line, "\n")
@@ -67,13 +65,10 @@ func secrets() policy.Rule {
 func blocklist(t testing.TB, workspace string) *policy.Policy {
 	t.Helper()
 	allow := policy.Defaults{Bash: policy.Allow, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, Unanalysable: policy.Ask}
-	p, err := policy.Compile(policy.Options{Workspace: workspace, Home: "/home"}, policy.File{
+	p := must.Get(policy.Compile(policy.Options{Workspace: workspace, Home: "/home"}, policy.File{
 		Defaults: allow, Commands: []policy.Rule{{ID: "evil", Action: policy.Deny, Run: []string{"evil **"}}, {ID: "evil-ls", Action: policy.Deny, Run: []string{"ls"}, Except: []string{"ls **"}}},
 		Paths: []policy.Rule{secrets()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return p
 }
 
@@ -84,22 +79,12 @@ func TestNoAttackIsAllowed(t *testing.T) {
 	workspace := m.base + "/w"
 	policies := map[string]*policy.Policy{"the strict policy": strictRules(t, workspace), "a blocklist": blocklist(t, workspace)}
 	for _, a := range readAttacks(t) {
-		if err := m.watch.reset(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.watch.reset())
 		if a.setup != "" {
-			if _, err := m.run(a.setup, true); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(m.run(a.setup, true))(t)
 		}
-		effects, err := predict(a.script, workspace, m.env)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := m.run(a.script, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		effects := must.Get(predict(a.script, workspace, m.env))(t)
+		o := must.Get(m.run(a.script, true))(t)
 		if !o.did(a.proof, workspace) {
 			t.Errorf("%s: bash has not %s, but %+v, by\n%s", a.class, a.proof, o, a.script)
 			continue

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
 
@@ -16,10 +17,7 @@ func TestWhatBashRefusesIsNotAsked(t *testing.T) {
 	m := newMachine(t, provedFiles())
 	workspace := m.base + "/w"
 	careful := starterRules(t, "careful", workspace).Within(policy.Confinement{View: true, Offline: true, Masked: true})
-	text, err := os.ReadFile("testdata/refused.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/refused.txt"))(t)
 	section := ""
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSuffix(line, "\n")
@@ -30,17 +28,9 @@ func TestWhatBashRefusesIsNotAsked(t *testing.T) {
 			continue
 		}
 		script := strings.ReplaceAll(line, `\n`, "\n")
-		effects, err := predict(script, workspace, m.env)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.watch.reset(); err != nil {
-			t.Fatal(err)
-		}
-		o, err := m.run(script, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		effects := must.Get(predict(script, workspace, m.env))(t)
+		must.Do(t, m.watch.reset())
+		o := must.Get(m.run(script, true))(t)
 		isEvil := func(argv []string) bool { return filepath.Base(argv[0]) == "evil" }
 		ran := slices.ContainsFunc(o.ran, isEvil)
 		if refused := strings.HasPrefix(section, "bash refuses"); ran == refused {

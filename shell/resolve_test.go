@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestPathsAreResolvedAsTheKernelDoes(t *testing.T) {
@@ -33,10 +35,7 @@ func TestPathsAreResolvedAsTheKernelDoes(t *testing.T) {
 	}
 	// The kernel agrees wherever it has an answer.
 	for _, path := range []string{ws + "/link/../secret", ws + "/inside/../a.txt", ws + "/file", ws + "/inside/main.go"} {
-		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Open(path))(t)
 		real, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
 		f.Close()
 		if err == nil && real != r.Canonical(path) {
@@ -67,9 +66,7 @@ func TestPatternsMatchWhatBashMatches(t *testing.T) {
 func TestALinkBehindAMissingFolderIsResolved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.Symlink("/etc", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("/etc", filepath.Join(dir, "link")))
 	if got := (hostResolver{}).Canonical(dir + "/missing/../link/passwd"); got != "/etc/passwd" {
 		t.Errorf("resolved to %q, want /etc/passwd", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
 
@@ -13,10 +14,7 @@ import (
 func judge(t *testing.T, f policy.File) func(script string) policy.Decision {
 	t.Helper()
 	ws, out := workspace(t)
-	p, err := policy.Compile(policy.Options{Workspace: ws, Home: "/home/u", Tmp: "/tmp"}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.Compile(policy.Options{Workspace: ws, Home: "/home/u", Tmp: "/tmp"}, f))(t)
 	a := newAnalyser(ws)
 	return func(script string) policy.Decision {
 		return p.Decide(a.Effects(strings.ReplaceAll(script, "OUT", out), ws))
@@ -132,9 +130,7 @@ func TestALinkIntoProcIsResolvedForTheScript(t *testing.T) {
 	t.Parallel()
 	ws, _ := workspace(t)
 	for name, target := range map[string]string{"own": "/proc/self/cwd", "other": "/proc/1/cwd", "top": "/proc", "input": "/dev/stdin", "again": "/proc/self/cwd/again"} {
-		if err := os.Symlink(target, filepath.Join(ws, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, filepath.Join(ws, name)))
 	}
 	for script, want := range map[string]string{
 		"cat own/a.txt":          "r a.txt; run cat own/a.txt",
@@ -187,12 +183,9 @@ func TestCodeThatIsReadFromInputIsNotKnown(t *testing.T) {
 func TestAVersionOfRustIsNotAskedOfAProgramOfTheProject(t *testing.T) {
 	t.Parallel()
 	ws, _ := workspace(t)
-	p, err := policy.Compile(policy.Options{Workspace: ws, Home: "/home/u", Tmp: "/tmp"}, policy.File{
+	p := must.Get(policy.Compile(policy.Options{Workspace: ws, Home: "/home/u", Tmp: "/tmp"}, policy.File{
 		Defaults: policy.Defaults{Bash: policy.Ask, Read: policy.Allow, Write: policy.Allow, Unanalysable: policy.Ask}, Presets: []string{"shell-readonly", "shell-workspace"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	want := func(script string, action policy.Action) {
 		t.Helper()
 		if d := p.Decide(newAnalyser(ws).Effects(script, ws)); d.Action != action {
@@ -203,9 +196,7 @@ func TestAVersionOfRustIsNotAskedOfAProgramOfTheProject(t *testing.T) {
 		want(command, policy.Allow)
 		want("echo x >rust-toolchain; "+command, policy.Ask)
 	}
-	if err := os.WriteFile(filepath.Join(ws, "rust-toolchain.toml"), []byte("[toolchain]\npath = \"x\"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(ws, "rust-toolchain.toml"), []byte("[toolchain]\npath = \"x\"\n"), 0o644))
 	for _, command := range []string{"cargo --version", "cd src/deep && rustc -V", "rustup --version", "rustfmt --version"} {
 		want(command, policy.Ask)
 	}
@@ -259,10 +250,7 @@ func TestNothingHidesInWhatLooksHarmless(t *testing.T) {
 		Paths:    []policy.Rule{{ID: "workspace", Action: policy.Allow, Paths: []string{"${workspace}/**"}}},
 		Net:      []policy.Rule{{ID: "known", Action: policy.Allow, Hosts: []string{"a.test"}}},
 	})
-	hiding, err := os.ReadFile("testdata/hiding.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	hiding := must.Get(os.ReadFile("testdata/hiding.txt"))(t)
 	for line := range strings.Lines(string(hiding)) {
 		script := strings.ReplaceAll(strings.TrimSuffix(line, "\n"), `\n`, "\n")
 		if d := decide(script); d.Action == policy.Allow {

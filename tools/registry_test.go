@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/tools/argument"
 )
 
@@ -19,10 +18,7 @@ func (named) Build(json.RawMessage) (Invocation, error) { return nil, &argument.
 
 func TestLookupKnowsTheNamesOfOtherToolSets(t *testing.T) {
 	t.Parallel()
-	r, err := NewRegistry(named("bash"), named("read_file"), named("edit_file"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRegistry(named("bash"), named("read_file"), named("edit_file")))(t)
 	for asked, want := range map[string]string{
 		"bash": "bash", "Bash": "bash", "shell_command": "bash", "run_shell_command": "bash", "exec_command": "bash",
 		"Read": "read_file", "ReadFile": "read_file", "Edit": "edit_file", "replace": "edit_file",
@@ -35,9 +31,7 @@ func TestLookupKnowsTheNamesOfOtherToolSets(t *testing.T) {
 		}
 	}
 	want := []Definition{{Name: "bash"}, {Name: "read_file"}, {Name: "edit_file"}}
-	if diff := cmp.Diff(want, r.Definitions()); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, r.Definitions())
 }
 
 func TestRegistryRefusesNamesThatCouldBeConfused(t *testing.T) {
@@ -57,10 +51,7 @@ func TestRegistryRefusesNamesThatCouldBeConfused(t *testing.T) {
 
 func TestTheContractListsEveryNameOfATool(t *testing.T) {
 	t.Parallel()
-	contract, err := os.ReadFile("../docs/protocol.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	contract := must.Get(os.ReadFile("../docs/protocol.md"))(t)
 	rows := map[string]string{} // of the table, by the tool's own name
 	for line := range strings.Lines(string(contract)) {
 		if name, rest, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "`"); ok && strings.HasPrefix(line, "| `") {
@@ -92,10 +83,7 @@ func (echo) Location(args json.RawMessage) ([]string, bool) { return []string{st
 func TestArgumentsOfOtherToolSetsAreAdapted(t *testing.T) {
 	t.Parallel()
 	var got string
-	r, err := NewRegistry(echo{"bash", &got}, echo{"read_file", &got}, echo{"grep", &got}, echo{"glob", &got})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRegistry(echo{"bash", &got}, echo{"read_file", &got}, echo{"grep", &got}, echo{"glob", &got}))(t)
 	for _, tc := range []struct{ name, args, want string }{
 		{"shell", `{"command":["bash","-lc","cd x && ls"],"workdir":"/w","timeout_ms":5}`, `{"command":"cd x \u0026\u0026 ls","workdir":"/w","timeout_ms":5}`},
 		{"shell", `{"command":["ls","-la","a b","it's","$HOME",""]}`, `{"command":"ls -la 'a b' 'it'\\''s' '$HOME' ''"}`},
@@ -138,10 +126,7 @@ func TestArgumentsOfOtherToolSetsAreAdapted(t *testing.T) {
 
 func TestAnUnknownToolIsAnsweredWithANearName(t *testing.T) {
 	t.Parallel()
-	r, err := NewRegistry(named("bash"), named("read_file"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRegistry(named("bash"), named("read_file")))(t)
 	for asked, want := range map[string]string{
 		"BASH":      `unknown tool "BASH"; did you mean "Bash"? the tools are bash, read_file`,
 		"readfile":  `did you mean "ReadFile"?`,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 )
 
 // printed runs toold on a state directory and returns its exit code and what it prints.
@@ -78,9 +79,7 @@ func TestAcceptGoesOnAfterAnyDamage(t *testing.T) {
 	}
 	noError(t, j.Close())
 	log := func(dir string, n int) string { return filepath.Join(dir, "journal", fmt.Sprintf("%08d.log", n)) }
-	if _, err := os.Stat(log(original, 3)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(os.Stat(log(original, 3)))(t)
 	flip := func(path string, at int) error {
 		text, err := os.ReadFile(path)
 		if err == nil {

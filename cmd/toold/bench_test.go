@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 )
 
@@ -31,9 +32,7 @@ func BenchmarkCall(b *testing.B) {
 				begin := time.Now()
 				mustCall(b, c, args, client.Events{})
 				middle := time.Now()
-				if _, err := exec.Command("bash", "-c", "true").Output(); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(exec.Command("bash", "-c", "true").Output())(b)
 				calls += middle.Sub(begin)
 				plain += time.Since(middle)
 			}

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/toold/toold/internal/describe"
+	"github.com/toold/toold/internal/must"
 )
 
 func TestAShellReadsTheWordsAsTheyWere(t *testing.T) {
@@ -22,11 +21,6 @@ func TestAShellReadsTheWordsAsTheyWere(t *testing.T) {
 		}
 		words = append(words, string(word))
 	}
-	out, err := exec.Command("bash", "--norc", "-c", `printf '%s\0' `+describe.Quote(words, true)).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(words, strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")); diff != "" {
-		t.Error(diff)
-	}
+	out := must.Get(exec.Command("bash", "--norc", "-c", `printf '%s\0' `+describe.Quote(words, true)).Output())(t)
+	must.Match(t, words, strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/must"
 )
 
 // BenchmarkFileTools compares calls of the file tools, from the client's frame
@@ -20,9 +21,7 @@ func BenchmarkFileTools(b *testing.B) {
 	text := bytes.Repeat([]byte("some words of a line in a file that is edited, and more\n"), 1<<20/56)
 	text = append(text, "the last line, once\n"...)
 	for name, content := range map[string][]byte{"small": text[:1<<10], "big": text, "edited": text} {
-		if err := os.WriteFile(filepath.Join(root, name), content, 0o644); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, os.WriteFile(filepath.Join(root, name), content, 0o644))
 	}
 	read := func(name string) func() error {
 		return func() error { _, err := os.ReadFile(filepath.Join(root, name)); return err }
@@ -54,9 +53,7 @@ func BenchmarkFileTools(b *testing.B) {
 				if err != nil || ret.Status != "success" {
 					b.Fatalf("%v %.200s", err, ret.Result)
 				}
-				if err := tc.direct(); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, tc.direct())
 				calls += middle.Sub(begin)
 				direct += time.Since(middle)
 				i++

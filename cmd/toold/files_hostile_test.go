@@ -14,6 +14,7 @@ import (
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/must"
 )
 
 // hostileSite is a daemon whose policy allows everything, so that only the tools
@@ -43,41 +44,26 @@ func newHostileSite(t *testing.T) hostileSite {
 		"config.yaml": "version: 1\npolicy: policy.yaml\nsandbox:\n  hide: [ws/hidden]\n",
 	} {
 		path := filepath.Join(base, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	for name, to := range map[string]string{
 		"out": "../outside", "out-file": "../outside/key", "in": "hidden", "loop": "loop", "deep": "d/../../outside/key",
 		"new-out": "../outside/new", "root": "/", "self": ".", "fd": "/proc/self/fd", "input": "/dev/stdin", "sneaky": "hidden/../hidden/key",
 	} {
-		if err := os.Symlink(to, filepath.Join(ws, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, filepath.Join(ws, name)))
 	}
-	cfg, err := config.Load(config.Options{
+	cfg := must.Get(config.Load(config.Options{
 		Path: filepath.Join(base, "config.yaml"), Dir: base, Workspace: ws, StateDir: filepath.Join(base, "state"), Listen: "127.0.0.1:0",
 		Getenv: func(string) string { return "" },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	secrets, issue := daemon.FreshTokens(cfg)
-	d, err := daemon.New(t.Context(), daemon.Options{Config: cfg, Tokens: issue, Log: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(daemon.New(t.Context(), daemon.Options{Config: cfg, Tokens: issue, Log: zap.NewNop()}))(t)
 	served := make(chan error, 1)
 	// Ends when the test's context does; Cleanup waits.
 	go func() { served <- d.Serve(t.Context()) }()
 	t.Cleanup(func() { <-served })
-	c, err := client.Dial(t.Context(), client.Options{URL: d.URL(), Token: secrets[0].Secret})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.Dial(t.Context(), client.Options{URL: d.URL(), Token: secrets[0].Secret}))(t)
 	t.Cleanup(func() { c.Close() })
 	return hostileSite{t, base, c}
 }
@@ -149,10 +135,7 @@ func TestHostileArgumentsOfFileToolsReachNothing(t *testing.T) {
 	s := newHostileSite(t)
 	before := s.outside()
 	for _, path := range hostilePaths(s.base) {
-		p, err := json.Marshal(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(json.Marshal(path))(t)
 		for tool, rest := range map[string]string{"read_file": `"encoding":"base64","limit":1`, "edit_file": `"old_string":"E","new_string":"owned"`} {
 			if text, ok := s.call(tool, fmt.Appendf(nil, `{"file_path":%s,%s}`, p, rest)); ok {
 				t.Errorf("%s of %.200q: %.200s", tool, path, text)

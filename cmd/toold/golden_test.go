@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/console"
+	"github.com/toold/toold/internal/must"
 )
 
 var (
@@ -25,14 +26,9 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join(testdata, name)
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(file))(t)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got; go test ./cmd/toold -run Golden -update writes it):\n%s", file, diff)
 	}
@@ -61,14 +57,8 @@ func TestGoldenHelp(t *testing.T) {
 
 // TestGoldenErrors runs the lines of testdata/commands.txt on a machine without a daemon and without files of toold.
 func TestGoldenErrors(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	commands, err := os.ReadFile("testdata/commands.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+	commands := must.Get(os.ReadFile("testdata/commands.txt"))(t)
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "TOOLD_") || strings.HasPrefix(name, "XDG_") {
 			t.Setenv(name, "")
@@ -95,16 +85,10 @@ func played(t *testing.T, dir string, args []string) (said string, code int) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	in, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(os.Open(os.DevNull))(t)
 	defer in.Close()
 	t.Chdir(workspace)
 	code = run(context.Background(), args, console.Console{In: in, Out: out, Err: out})
-	text, err := os.ReadFile(out.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(out.Name()))(t)
 	return string(text), code
 }

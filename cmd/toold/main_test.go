@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/race"
 	"github.com/toold/toold/internal/service"
 	"github.com/toold/toold/sandbox"
@@ -113,18 +114,10 @@ func TestScripts(t *testing.T) {
 func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs("../.."))(t)
+	readme := must.Get(os.ReadFile(filepath.Join(root, "README.md")))(t)
 	script := filepath.Join(t.TempDir(), "readme.txtar")
-	if err := os.WriteFile(script, []byte(readmeScript(t, string(readme), root)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(script, []byte(readmeScript(t, string(readme), root)), 0o600))
 	testscript.Run(t, testscript.Params{Files: []string{script}, Setup: func(e *testscript.Env) error {
 		e.Setenv("GOBIN", filepath.Join(e.WorkDir, "bin"))
 		e.Setenv("GOCACHE", goEnv("GOCACHE", filepath.Join(os.Getenv("HOME"), ".cache", "go-build")))
@@ -170,10 +163,7 @@ func readmeScript(t *testing.T, readme, root string) string {
 
 func requireInCI(t *testing.T, root, command string) {
 	t.Helper()
-	ci, err := os.ReadFile(filepath.Join(root, ".ci", "run"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ci := must.Get(os.ReadFile(filepath.Join(root, ".ci", "run")))(t)
 	if !strings.Contains(string(ci), command) {
 		t.Errorf(".ci/run does not run the README's test command %q", command)
 	}

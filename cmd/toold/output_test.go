@@ -11,6 +11,7 @@ import (
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 )
 
@@ -19,18 +20,12 @@ import (
 func startDaemon(tb testing.TB) (url, secret string) {
 	tb.Helper()
 	needsSandbox(tb)
-	cfg, err := config.Load(config.Options{
+	cfg := must.Get(config.Load(config.Options{
 		Workspace: tb.TempDir(), StateDir: filepath.Join(tb.TempDir(), "state"), Listen: "127.0.0.1:0",
 		Getenv: func(string) string { return "" },
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}))(tb)
 	secrets, issue := daemon.FreshTokens(cfg)
-	d, err := daemon.New(tb.Context(), daemon.Options{Config: cfg, Tokens: issue, Log: zap.NewNop()})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	d := must.Get(daemon.New(tb.Context(), daemon.Options{Config: cfg, Tokens: issue, Log: zap.NewNop()}))(tb)
 	served := make(chan error, 1)
 	// Ends when the test's context does; Cleanup waits.
 	go func() { served <- d.Serve(tb.Context()) }()
@@ -41,10 +36,7 @@ func startDaemon(tb testing.TB) (url, secret string) {
 func dialDaemon(tb testing.TB, o client.Options) *client.Client {
 	tb.Helper()
 	o.URL, o.Token = startDaemon(tb)
-	c, err := client.Dial(tb.Context(), o)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	c := must.Get(client.Dial(tb.Context(), o))(tb)
 	tb.Cleanup(func() { c.Close() })
 	return c
 }
@@ -92,12 +84,9 @@ func TestLiveOutputComesInTheOrderOfTheWrites(t *testing.T) {
 			for i := range 600 {
 				fmt.Fprintln(&want, i)
 			}
-			ret, err := c.Call(t.Context(), client.Call{ID: "call-1", Tool: "bash", Arguments: map[string]any{
+			ret := must.Get(c.Call(t.Context(), client.Call{ID: "call-1", Tool: "bash", Arguments: map[string]any{
 				"command": `for ((i = 0; i < 600; i += 2)); do echo $i; echo $((i + 1)) >&2; done`,
-			}}, client.Events{Output: func(_ message.OutputDelta, data []byte) { live.Write(data) }})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}}, client.Events{Output: func(_ message.OutputDelta, data []byte) { live.Write(data) }}))(t)
 			_, both, err := c.GetOutput(t.Context(), message.GetOutput{CallID: "call-1", Stream: "combined"})
 			if err != nil {
 				t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/postgres"
 )
 
@@ -32,9 +33,7 @@ func startPostgres(tb testing.TB) *postgresServer {
 	}
 	tb.Cleanup(func() { os.RemoveAll(dir) })
 	if os.Getuid() == 0 { // it refuses to run as root
-		if err := os.Chown(dir, 65534, 65534); err != nil {
-			tb.Fatal(err)
-		}
+		must.Do(tb, os.Chown(dir, 65534, 65534))
 	}
 	s := &postgresServer{tb, dir, filepath.Dir(programs[len(programs)-1])}
 	if out, err := s.run("initdb", "-D", s.data(), "-E", "UTF8", "-U", "toold", "-A", "trust", "--no-sync").CombinedOutput(); err != nil {

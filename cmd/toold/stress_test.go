@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/must"
 )
 
 // TestStressLoadLeavesNoGoroutine makes calls, many at once, to a daemon in this
@@ -20,10 +21,7 @@ func TestStressLoadLeavesNoGoroutine(t *testing.T) {
 	}
 	url, token := startDaemon(t)
 	connect := func() *client.Client {
-		c, err := client.Dial(t.Context(), client.Options{URL: url, Token: token})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(client.Dial(t.Context(), client.Options{URL: url, Token: token}))(t)
 		return c
 	}
 	load := func(n int) {

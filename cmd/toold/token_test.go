@@ -13,6 +13,7 @@ import (
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/tokens"
 )
 
@@ -52,17 +53,11 @@ func callSameID(ts *testscript.TestScript, _ bool, args []string) {
 func TestARevokedTokenMakesNoCall(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)
-	cfg, err := config.Load(config.Options{
+	cfg := must.Get(config.Load(config.Options{
 		Workspace: t.TempDir(), StateDir: filepath.Join(t.TempDir(), "state"), Listen: "127.0.0.1:0",
 		Getenv: func(string) string { return "" },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := daemon.New(t.Context(), daemon.Options{Config: cfg, Tokens: daemon.IssueTokens(cfg, zap.NewNop()), Log: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	d := must.Get(daemon.New(t.Context(), daemon.Options{Config: cfg, Tokens: daemon.IssueTokens(cfg, zap.NewNop()), Log: zap.NewNop()}))(t)
 	served := make(chan error, 1)
 	// Ends when the test's context does; Cleanup waits.
 	go func() { served <- d.Serve(t.Context()) }()
@@ -72,14 +67,8 @@ func TestARevokedTokenMakesNoCall(t *testing.T) {
 		"revoked": tokens.Revoke,
 		"rotated": func(file string) error { _, err := tokens.Rotate(file); return err },
 	} {
-		token, err := tokens.Make(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := client.Dial(t.Context(), client.Options{URL: d.URL(), Token: token.Secret})
-		if err != nil {
-			t.Fatal(err)
-		}
+		token := must.Get(tokens.Make(file))(t)
+		c := must.Get(client.Dial(t.Context(), client.Options{URL: d.URL(), Token: token.Secret}))(t)
 		call := func() error {
 			_, err := c.Call(t.Context(), client.Call{Tool: "bash", Arguments: map[string]any{"command": "true"}}, client.Events{})
 			return err
@@ -87,9 +76,7 @@ func TestARevokedTokenMakesNoCall(t *testing.T) {
 		if err := call(); err != nil {
 			t.Errorf("%s: a call before: %v", name, err)
 		}
-		if err := end(file); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, end(file))
 		if err := call(); err == nil {
 			t.Errorf("%s: a call was made with a token that is not in force", name)
 		}

@@ -8,35 +8,25 @@ import (
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/must"
 )
 
 // A process that writes for long holds up the journal, but no one who follows it.
 func TestWhoFollowsTheJournalWaitsForItsWriter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	record, err := journal.Open(t.Context(), dir, journal.Self())
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := must.Get(journal.Open(t.Context(), dir, journal.Self()))(t)
 	defer record.Close()
 	f := follower{Log: &Log{}, record: record}
-	if err := f.begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.begin(t.Context()))
 	call := journal.Call{Client: "agent", ID: "call_1", Message: []byte(`{}`)}
 	rec, _, err := record.Answer(t.Context(), call, false, journal.Outcome{Status: "success"}, func(int64) (string, []byte, error) { return "message-1", []byte(`{}`), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer, err := chain.Directory(filepath.Join(dir, "journal"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	writer := must.Get(chain.Directory(filepath.Join(dir, "journal")))(t)
 	defer writer.Close()
-	release, err := writer.Lock(time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := must.Get(writer.Lock(time.Minute))(t)
 	if _, err := record.OpenCalls(); !errors.Is(err, journal.ErrBusy) {
 		t.Fatalf("the journal is not busy: %v", err)
 	}

@@ -10,16 +10,14 @@ import (
 
 	"github.com/toold/toold/internal/console"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 )
 
 // A text is found however the client has written it in JSON, among arguments and in results.
 func TestATextIsFoundInWhateverFormJSONHasIt(t *testing.T) {
 	t.Parallel()
-	record, err := journal.Open(t.Context(), t.TempDir(), journal.Self())
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := must.Get(journal.Open(t.Context(), t.TempDir(), journal.Self()))(t)
 	defer record.Close()
 	answered := func(id, arguments, result string) {
 		t.Helper()
@@ -37,18 +35,10 @@ func TestATextIsFoundInWhateverFormJSONHasIt(t *testing.T) {
 	answered("result", `{}`, "say \"<b>\" & \\n für 😀\n\tend/")
 	answered("none", `{"content":"\u00zz \ud83d \\"}`, "")
 	for _, text := range []string{`"<b>"`, `say "`, `<b>`, `>" & `, `" & \n`, "für", "r 😀", "😀\n\tend", "end/", "say \"<b>\" & \\n für 😀\n\tend/"} {
-		out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(os.Create(filepath.Join(t.TempDir(), "out")))(t)
 		l := Log{Console: console.Console{Out: out, Err: out, JSON: true}, Since: "1d", Most: 10, Text: text}
-		if err := l.Run(t.Context(), record); err != nil {
-			t.Fatal(err)
-		}
-		shown, err := os.ReadFile(out.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Run(t.Context(), record))
+		shown := must.Get(os.ReadFile(out.Name()))(t)
 		for id, want := range map[string]int{"plain": 1, "escaped": 1, "result": 1, "none": 0} {
 			if n := strings.Count(string(shown), `{"tool_call_id":"`+id+`"`); n != want {
 				t.Errorf("--grep %q: call %q is listed %d times", text, id, n)

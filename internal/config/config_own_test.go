@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
 
@@ -18,10 +19,7 @@ func TestNothingOfTheDaemonMayLieWhereCallsWrite(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	shared := filepath.Join(m.home, "shared")
-	err := errors.Join(os.Mkdir(shared, 0o700), os.Symlink(m.project, filepath.Join(m.home, "way")), os.Symlink(filepath.Join(m.home, "real.yaml"), filepath.Join(m.project, "link.yaml")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(shared, 0o700), os.Symlink(m.project, filepath.Join(m.home, "way")), os.Symlink(filepath.Join(m.home, "real.yaml"), filepath.Join(m.project, "link.yaml"))))
 	for _, dir := range []string{m.project, shared, m.home} {
 		m.write(t, filepath.Join(dir, "real.yaml"), "version: 1\n")
 		m.write(t, filepath.Join(dir, "key.pem"), "x")
@@ -84,10 +82,7 @@ func TestAMountShowsWhatLiesElsewhere(t *testing.T) {
 
 func TestTheDocumentsListTheProtectedNames(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile("../../docs/policy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("../../docs/policy.md"))(t)
 	_, list, _ := strings.Cut(string(b), "## Names that the sandbox protects")
 	for _, name := range policy.Autorun() {
 		if !strings.Contains(list, "`"+name+"`") {
@@ -111,10 +106,7 @@ func TestProtectedNames(t *testing.T) {
 		"{protect: [.env, .git/hooks, .env]}": {".env", ".git/hooks"},
 		"{protect: [.cargo/config.toml]}":     {".cargo/config.toml"},
 	} {
-		got, err := m.loadText(t, "version: 1\nsandbox: "+setting+"\n")
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(m.loadText(t, "version: 1\nsandbox: "+setting+"\n"))(t)
 		if diff := cmp.Diff(want, got.Protect); diff != "" {
 			t.Errorf("%s: %s", setting, diff)
 		}
@@ -144,9 +136,7 @@ func TestWhatIsHiddenIsHiddenAtEveryMount(t *testing.T) {
 `)
 	got := otherPaths(mounts, "/home/ada/.ssh")
 	slices.Sort(got)
-	if diff := cmp.Diff([]string{"/host/home/ada/.ssh", "/mnt/homes/ada/.ssh", "/srv/keys"}, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, []string{"/host/home/ada/.ssh", "/mnt/homes/ada/.ssh", "/srv/keys"}, got)
 	if got := otherPaths(mounts, "/proc/1"); len(got) > 0 {
 		t.Errorf("a path that is mounted once is also at %q", got)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/escalation"
@@ -54,13 +55,8 @@ func TestFoldersToReadAreNamed(t *testing.T) {
 	if diff := cmp.Diff([]string{filepath.Join(m.home, ".gitconfig")}, got.Sandbox.Read); err != nil || diff != "" {
 		t.Error(err, diff)
 	}
-	got, err = m.loadText(t, "version: 1\nsandbox: {read: [~/go, ~/none]}\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{filepath.Join(m.home, "go")}, got.Sandbox.Read); diff != "" {
-		t.Error(diff)
-	}
+	got = must.Get(m.loadText(t, "version: 1\nsandbox: {read: [~/go, ~/none]}\n"))(t)
+	must.Match(t, []string{filepath.Join(m.home, "go")}, got.Sandbox.Read)
 	if !strings.Contains(strings.Join(got.Warnings, "\n"), "none does not exist") {
 		t.Errorf("no word about the missing one: %q", got.Warnings)
 	}
@@ -73,20 +69,12 @@ func TestSocketsThatCallsMayReachAreNamed(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	for _, name := range []string{"agent.sock", "own.sock"} {
-		l, err := net.Listen("unix", filepath.Join(m.home, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("unix", filepath.Join(m.home, name)))(t)
 		t.Cleanup(func() { l.Close() })
 	}
-	got, err := m.loadText(t, "version: 1\nsandbox: {unix_sockets: [~/agent.sock, ~/agent.sock, ~/none.sock]}\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(m.loadText(t, "version: 1\nsandbox: {unix_sockets: [~/agent.sock, ~/agent.sock, ~/none.sock]}\n"))(t)
 	want := []string{filepath.Join(m.home, "agent.sock"), filepath.Join(m.home, "none.sock")}
-	if diff := cmp.Diff(want, got.Sandbox.Sockets); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, got.Sandbox.Sockets)
 	if !strings.Contains(strings.Join(got.Warnings, "\n"), "none.sock does not exist") {
 		t.Errorf("no word about the missing one: %q", got.Warnings)
 	}
@@ -105,9 +93,7 @@ func TestApproversMayAddWhatIsNamedAndNothingElse(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	data := filepath.Join(filepath.Dir(m.home), "data")
-	if err := os.Mkdir(data, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(data, 0o700))
 	protect := policy.Autorun()
 	for text, want := range map[string]escalation.Limits{
 		"":                      {Ports: []uint16{80, 443}, Protect: protect},
@@ -141,9 +127,7 @@ func TestApproversMayAddWhatIsNamedAndNothingElse(t *testing.T) {
 func TestWhatApproversMustNotAddIsRefused(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	if err := os.MkdirAll(filepath.Join(m.home, ".ssh", "sub"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(m.home, ".ssh", "sub"), 0o700))
 	for text, want := range map[string]string{
 		"{profile: danger-full-access}": "i_understand_full_access: true under sandbox",
 		"{profile: read-only}":          "expected none, workspace-write or danger-full-access",
@@ -177,10 +161,7 @@ func TestEgressHasAMeaningWhereAPersonMayOpenTheNetwork(t *testing.T) {
 	for text, warns := range map[string]bool{
 		"": true, "approval: {widen: {network: proxy}}": false, "approval: {widen: {hosts: [x.org]}}": false,
 	} {
-		got, err := m.loadText(t, "version: 1\nsandbox: {egress: {allow: [pypi.org]}}\n"+text+"\n")
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(m.loadText(t, "version: 1\nsandbox: {egress: {allow: [pypi.org]}}\n"+text+"\n"))(t)
 		if told := strings.Contains(strings.Join(got.Warnings, "\n"), "sandbox.egress has no effect"); told != warns {
 			t.Errorf("%q: warned %v", text, told)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -26,9 +27,7 @@ func newMachine(t *testing.T) machine {
 	m := machine{filepath.Join(base, "home"), filepath.Join(base, "project"), map[string]string{}}
 	m.env["HOME"] = m.home
 	for _, dir := range []string{m.home, m.project} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o700))
 	}
 	return m
 }
@@ -36,12 +35,8 @@ func newMachine(t *testing.T) machine {
 // write puts a file at a path below the machine's folders.
 func (m machine) write(t *testing.T, path, content string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -60,10 +55,7 @@ func (m machine) loadText(t *testing.T, content string) (Config, error) {
 func TestNoConfigurationIsNeeded(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	got, err := Load(m.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Load(m.options()))(t)
 	if got.Listen != "127.0.0.1:7717" || got.Workspace != m.project || got.Policy != "" || got.File != "" {
 		t.Errorf("got %+v", got)
 	}
@@ -91,10 +83,7 @@ func TestTheCommandLineWinsOverTheEnvironmentOverTheFile(t *testing.T) {
 	m.env["TOOLD_SOMETHING_ELSE"] = "ignored"
 	o := m.options()
 	o.Listen = "127.0.0.1:3"
-	got, err := Load(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Load(o))(t)
 	if got.Listen != "127.0.0.1:3" || got.LogLevel != "warn" || got.StateDir != filepath.Join(m.home, "fromfile") {
 		t.Errorf("got %+v", got)
 	}
@@ -110,10 +99,7 @@ func TestOnlyTheDefaultFileMayBeMissing(t *testing.T) {
 	}
 	m.write(t, filepath.Join(m.home, ".config/toold/config.yaml"), "version: 1\nterminal: off\n")
 	m.write(t, filepath.Join(m.home, ".config/toold/policy.yaml"), "version: 1\n")
-	got, err := Load(m.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Load(m.options()))(t)
 	if got.Terminal != "off" || got.Policy != filepath.Join(m.home, ".config/toold/policy.yaml") {
 		t.Errorf("the default files were not read: %+v", got)
 	}
@@ -124,7 +110,7 @@ func TestSettingsAreRead(t *testing.T) {
 	m := newMachine(t)
 	m.write(t, filepath.Join(m.home, "cache", "x"), "")
 	m.write(t, filepath.Join(m.home, "private", "x"), "")
-	got, err := m.loadText(t, `version: 1
+	got := must.Get(m.loadText(t, `version: 1
 allowed_hosts: [box.example]
 allowed_origins: ["https://box.example:8443"]
 tokens: [{name: all, roles: [agent, approver, admin]}]
@@ -139,10 +125,7 @@ sandbox:
 limits: {max_frame_bytes: 1048576, linger: 0s, timeout: 5s, ping: 500ms, idle: 1500ms}
 env: {pass: [CI, APP_*], set: {A: "", B: two, C: ~/cache, D: "a~/b"}}
 redact: [s3cret]
-`)
-	if err != nil {
-		t.Fatal(err)
-	}
+`))(t)
 	check := func(name string, got, want any) {
 		t.Helper()
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -178,10 +161,7 @@ func TestSecretsAreHiddenWhereVariablesMoveThem(t *testing.T) {
 		"CODEX_HOME": "environments.toml", "CLAUDE_CONFIG_DIR": ".credentials.json", "XDG_CONFIG_HOME": "gh", "GNUPGHOME": "", "PGPASSFILE": "", "PGSERVICEFILE": "", "PGSSLKEY": "",
 	} {
 		m.env[variable] = filepath.Join(elsewhere, variable)
-		got, err := Load(m.options())
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(Load(m.options()))(t)
 		if !slices.Contains(got.Sandbox.Hide, filepath.Join(elsewhere, variable, secret)) || !slices.Contains(got.Sandbox.Hide, filepath.Join(m.home, ".codex/auth.json")) {
 			t.Errorf("%s: hidden are %q", variable, got.Sandbox.Hide)
 		}
@@ -193,10 +173,7 @@ func TestWhatCannotBeHiddenIsToldOf(t *testing.T) {
 	m := newMachine(t)
 	m.write(t, filepath.Join(m.project, ".env"), "")
 	m.write(t, filepath.Join(m.project, "[id].ts"), "")
-	got, err := m.loadText(t, "version: 1\nsandbox:\n  hide: [.env, ~/none, here/none, \""+filepath.Join(m.project, "[id].ts")+"\"]\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(m.loadText(t, "version: 1\nsandbox:\n  hide: [.env, ~/none, here/none, \""+filepath.Join(m.project, "[id].ts")+"\"]\n"))(t)
 	folder := filepath.Join(m.home, "etc")
 	want := []string{
 		"sandbox.hide: " + folder + "/.env does not exist: nothing is hidden there; \".env\" counts from the folder of the configuration file: write " + m.project + "/.env",
@@ -220,10 +197,7 @@ func TestAnUnsafeStateDirectoryHindersOnlyWhatRuns(t *testing.T) {
 		t.Errorf("to run calls: %v", err)
 	}
 	o.For = JudgeCalls
-	got, err := Load(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Load(o))(t)
 	if !slices.ContainsFunc(got.Warnings, func(w string) bool { return strings.HasPrefix(w, "no call could run so: the state directory") }) {
 		t.Errorf("warnings are %q", got.Warnings)
 	}
@@ -357,9 +331,7 @@ func TestTheStateDirectoryStaysOutOfReachOfCalls(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	link := filepath.Join(m.home, "link")
-	if err := os.Symlink(m.project, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(m.project, link))
 	for _, dir := range []string{m.project, filepath.Join(m.project, "a/b"), filepath.Join(link, "a")} {
 		o := m.options()
 		o.StateDir = dir
@@ -386,9 +358,7 @@ func TestTheStateDirectoryStaysOutOfReachOfCalls(t *testing.T) {
 func TestTheWorkspaceIsCanonical(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	if err := os.Symlink(m.project, filepath.Join(m.home, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(m.project, filepath.Join(m.home, "link")))
 	o := m.options()
 	o.Workspace = "../home/link/."
 	got, err := Load(o)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
 
@@ -54,18 +55,12 @@ func TestAFoldingDiskIsFoundByAskingForAnotherSpelling(t *testing.T) {
 
 func TestPathCaseAutoGoesByTheWorkspace(t *testing.T) {
 	t.Parallel()
-	user, err := parsePolicy("p.yaml", []byte("version: 1\npaths:\n  - {id: env, decision: deny, match: [\"${workspace}/.env\"]}\n"), policy.Ask, caseAuto)
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := must.Get(parsePolicy("p.yaml", []byte("version: 1\npaths:\n  - {id: env, decision: deny, match: [\"${workspace}/.env\"]}\n"), policy.Ask, caseAuto))(t)
 	s := administered(t, "version: 1\n")
 	for _, folds := range []bool{true, false} {
 		s.folds = func(string) bool { return folds }
 		o := options(t)
-		p, err := s.compile(user, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(s.compile(user, o))(t)
 		path := filepath.Join(o.Workspace, ".ENV")
 		d := p.Decide([]policy.Effect{{Kind: policy.Read, Path: path, Canonical: path}})
 		if denied := d.Rule == "env"; denied != folds {
@@ -82,15 +77,11 @@ func TestARealFoldingFileSystemIsFound(t *testing.T) {
 	}
 	defer exec.Command("umount", dir).Run()
 	ws := filepath.Join(dir, "Ws")
-	if err := os.Mkdir(ws, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(ws, 0o700))
 	if out, err := exec.Command("chattr", "+F", ws).CombinedOutput(); err != nil {
 		t.Skipf("cannot make a folder fold case: %v %s", err, out)
 	}
-	if err := os.WriteFile(filepath.Join(ws, "File"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(ws, "File"), nil, 0o600))
 	if !foldsCase(ws) {
 		t.Error("a folder that folds case is not found")
 	}

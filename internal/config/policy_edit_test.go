@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
 
@@ -118,10 +119,7 @@ func FuzzAnEditAddsWhatItSaysAndNothingElse(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			before, err := parsePolicy("p.yaml", []byte(src), policy.Ask, caseAuto)
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := must.Get(parsePolicy("p.yaml", []byte(src), policy.Ask, caseAuto))(t)
 			after, err := parsePolicy("p.yaml", out, policy.Ask, caseAuto)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
 
@@ -13,33 +14,23 @@ import (
 func administered(t *testing.T, src string) system {
 	t.Helper()
 	s := system{filepath.Join(t.TempDir(), "policy.yaml"), uint32(os.Getuid()), foldsCase}
-	if err := os.WriteFile(s.administrator, []byte(src), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(s.administrator, []byte(src), 0o600))
 	// The folder of a test may be writable by a group; that is not the matter.
-	if err := os.Chmod(filepath.Dir(s.administrator), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(filepath.Dir(s.administrator), 0o755))
 	return s
 }
 
 // builtInUser is the layer of a user without a policy of their own.
 func builtInUser(t *testing.T) layer {
 	t.Helper()
-	user, err := readUser("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := must.Get(readUser(""))(t)
 	return user
 }
 
 func TestTheAdministratorsFileIsALayer(t *testing.T) {
 	t.Parallel()
 	s := administered(t, "version: 1\ndefaults: {net: deny}\ncommands:\n  - {id: no-push, decision: deny, run: [\"git push **\"]}\n")
-	p, err := s.compile(builtInUser(t), options(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(s.compile(builtInUser(t), options(t)))(t)
 	d := p.Decide([]policy.Effect{{Kind: policy.Exec, Argv: []policy.Word{{Text: "git"}, {Text: "push"}}}})
 	if d.Action != policy.Deny || d.Source != s.administrator+":4" {
 		t.Errorf("git push: %+v", d)
@@ -76,17 +67,13 @@ func TestAnAdministratorsFileThatOthersCanChangeIsRefused(t *testing.T) {
 
 func chmod(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(path, mode))
 }
 
 func TestAHardLinkIsNoOtherSpelling(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "Name"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "Name"), nil, 0o600))
 	before := foldsCase(dir)
 	if before {
 		t.Skip("this file system takes names that differ in case for one")

@@ -8,37 +8,26 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // validator is the schema of policy files, ready for use.
 func validator(t *testing.T) *jsonschema.Resolved {
 	t.Helper()
-	text, err := PolicySchema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(PolicySchema())(t)
 	var schema jsonschema.Schema
-	if err := json.Unmarshal(text, &schema); err != nil {
-		t.Fatal(err)
-	}
-	resolved, err := schema.Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &schema))
+	resolved := must.Get(schema.Resolve(nil))(t)
 	return resolved
 }
 
 // plainValue is a YAML text as a schema sees it.
 func plainValue(t *testing.T, src []byte) any {
 	t.Helper()
-	text, err := yaml.YAMLToJSON(src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(yaml.YAMLToJSON(src))(t)
 	var value any
-	if err := json.Unmarshal(text, &value); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &value))
 	return value
 }
 
@@ -51,10 +40,7 @@ func TestShippedPoliciesFollowTheSchema(t *testing.T) {
 		t.Fatalf("no policies were found: %v", err)
 	}
 	for _, path := range append(starters, others...) {
-		src, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := must.Get(os.ReadFile(path))(t)
 		if err := v.Validate(plainValue(t, src)); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}

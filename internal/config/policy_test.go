@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
 
@@ -21,10 +22,7 @@ func options(t *testing.T) policy.Options {
 
 func TestTheBuiltInPolicyCompiles(t *testing.T) {
 	t.Parallel()
-	p, err := LoadPolicy("", options(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(LoadPolicy("", options(t)))(t)
 	d := p.Decide([]policy.Effect{{Kind: policy.Exec, Argv: []policy.Word{{Text: "curl"}, {Text: "example.org"}}}})
 	if d.Action != policy.Ask || d.Rule != "defaults.bash" || d.Source != "careful.yaml (built-in):15" {
 		t.Errorf("an unknown program: %+v", d)
@@ -35,13 +33,8 @@ func TestARuleIsNamedWithItsFileAndLine(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	src := "version: 1\ndefaults: {bash: allow}\ncommands:\n  - id: no-push\n    decision: deny\n    run: [\"git push **\"]\n    reason: releases are made by people\n"
-	if err := os.WriteFile(path, []byte(src), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, err := LoadPolicy(path, options(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(src), 0o600))
+	p := must.Get(LoadPolicy(path, options(t)))(t)
 	d := p.Decide([]policy.Effect{{Kind: policy.Exec, Argv: []policy.Word{{Text: "git"}, {Text: "push"}}}})
 	if d.Action != policy.Deny || d.Source != path+":4" || !strings.Contains(d.Reason, "releases are made by people") {
 		t.Errorf("%+v", d)
@@ -51,22 +44,15 @@ func TestARuleIsNamedWithItsFileAndLine(t *testing.T) {
 func TestAWorkspaceFileCanOnlyTighten(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	if err := os.Mkdir(filepath.Join(o.Workspace, ".toold"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(o.Workspace, ".toold"), 0o700))
 	src := `version: 1
 defaults: {bash: allow}
 commands:
   - {id: open, decision: allow, run: ["**"]}
   - {id: closed, decision: deny, run: ["git log **"]}
 `
-	if err := os.WriteFile(filepath.Join(o.Workspace, WorkspacePolicy), []byte(src), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, err := LoadPolicy("", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(o.Workspace, WorkspacePolicy), []byte(src), 0o600))
+	p := must.Get(LoadPolicy("", o))(t)
 	for _, c := range []struct {
 		program string
 		want    policy.Action
@@ -84,18 +70,13 @@ commands:
 // The archive holds wrong files, each followed by what is said of it.
 func TestBadPoliciesAreRefused(t *testing.T) {
 	t.Parallel()
-	archive, err := txtar.ParseFile("testdata/bad-policies.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile("testdata/bad-policies.txtar"))(t)
 	o := policy.Options{Workspace: t.TempDir(), Home: "/h", Tmp: "/tmp"}
 	for i := 0; i+1 < len(archive.Files); i += 2 {
 		file, want := archive.Files[i], archive.Files[i+1]
 		t.Run(file.Name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "p.yaml")
-			if err := os.WriteFile(path, file.Data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, file.Data, 0o600))
 			_, err := LoadPolicy(path, o)
 			if err == nil {
 				t.Fatal("it was accepted")
@@ -134,9 +115,7 @@ func writePolicies(t *testing.T, texts ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for i, text := range texts {
-		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i))+".yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, string(rune('a'+i))+".yaml"), []byte(text), 0o600))
 	}
 	return filepath.Join(dir, "a.yaml")
 }
@@ -145,10 +124,7 @@ func TestAPolicyNamesFilesForClients(t *testing.T) {
 	t.Parallel()
 	path := writePolicies(t, "version: 1\nclients:\n  - match: {client: cloud}\n    policy: b.yaml\n",
 		"version: 1\ncommands:\n  - {id: no-push, decision: deny, run: [\"git push **\"]}\n")
-	p, err := LoadPolicy(path, options(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(LoadPolicy(path, options(t)))(t)
 	push := []policy.Effect{{Kind: policy.Exec, Argv: []policy.Word{{Text: "git"}, {Text: "push"}}}}
 	second := filepath.Join(filepath.Dir(path), "b.yaml")
 	if d := p.For("cloud", "").Decide(push); d.Action != policy.Deny || d.Source != second+":3" {
@@ -187,12 +163,8 @@ func TestTheWorkspaceCannotTellClientsApart(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	path := filepath.Join(o.Workspace, WorkspacePolicy)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("version: 1\nclients:\n  - {match: {client: a}, policy: b.yaml}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, []byte("version: 1\nclients:\n  - {match: {client: a}, policy: b.yaml}\n"), 0o600))
 	if _, err := LoadPolicy("", o); err == nil || !strings.Contains(err.Error(), "holds for every client") {
 		t.Errorf("%v", err)
 	}
@@ -202,12 +174,8 @@ func TestAPolicyThatIsAPipeIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	pipe := filepath.Join(o.Workspace, WorkspacePolicy)
-	if err := os.MkdirAll(filepath.Dir(pipe), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(pipe), 0o700))
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	for _, user := range []string{"", pipe} {
 		if _, err := LoadPolicy(user, o); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 			t.Errorf("policy %q: got %v", user, err)
@@ -219,10 +187,7 @@ func TestAPolicyThatNeverEndsIsRefused(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	path := filepath.Join(o.Workspace, "huge.yaml")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(path))(t)
 	if err := f.Truncate(1 << 40); err != nil {
 		t.Skipf("no sparse files here: %v", err)
 	}

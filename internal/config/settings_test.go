@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/internal/must"
 )
 
 const exampleFile = "../../config.example.yaml"
@@ -85,26 +87,15 @@ func wrapped(b *strings.Builder, mark, text string) {
 func TestTheExampleIsTheTableOfSettings(t *testing.T) {
 	t.Parallel()
 	if *update {
-		if err := os.WriteFile(exampleFile, []byte(example()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(exampleFile, []byte(example()), 0o644))
 	}
-	text, err := os.ReadFile(exampleFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(exampleFile))(t)
 	if diff := cmp.Diff(string(text), example()); diff != "" {
 		t.Errorf("go test ./internal/config -update writes config.example.yaml anew (-file +table):\n%s", diff)
 	}
 	m := newMachine(t)
-	want, err := Load(m.options())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := m.loadText(t, example())
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(Load(m.options()))(t)
+	got := must.Get(m.loadText(t, example()))(t)
 	got.Sandbox.Hide = slices.DeleteFunc(got.Sandbox.Hide, func(p string) bool { return p == got.File })
 	got.File, got.Text, got.NamesFile = "", nil, want.NamesFile
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/internal/must"
 )
 
 type sample struct {
@@ -55,18 +57,14 @@ nested:
     text
 `
 	var got sample
-	if err := decodeSample([]byte(src), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, decodeSample([]byte(src), &got))
 	want := sample{
 		At: position{2, 1}, Name: "x: y", Count: -3, Size: 32767, On: true,
 		Words: []string{"a", "b c", "d"}, Set: map[string]string{"A": "1", "B": "two"},
 		Items:  []sampleItem{{position{9, 5}, "first"}, {position{10, 5}, "second"}},
 		Nested: sampleItem{position{12, 3}, "text\n"},
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(position{})); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, got, cmp.AllowUnexported(position{}))
 }
 
 func TestValuesThatAreNotWrittenStayAsTheyAre(t *testing.T) {

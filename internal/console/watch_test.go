@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 )
 
@@ -76,18 +77,10 @@ func TestALineThatIsTooLongIsRefusedAndTheNextOneTaken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	typed, said := filepath.Join(dir, "in"), filepath.Join(dir, "err")
-	if err := os.WriteFile(typed, []byte("no 1 "+strings.Repeat("x", 200<<10)+"\nyes 7\n\nno 8"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	in, err := os.Open(typed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(typed, []byte("no 1 "+strings.Repeat("x", 200<<10)+"\nyes 7\n\nno 8"), 0o600))
+	in := must.Get(os.Open(typed))(t)
 	defer in.Close()
-	out, err := os.Create(said)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(os.Create(said))(t)
 	defer out.Close()
 	(&watcher{Console: Console{In: in, Err: out}}).readAnswers(t.Context())
 	text, err := os.ReadFile(said)
@@ -101,10 +94,7 @@ func TestALineThatIsTooLongIsRefusedAndTheNextOneTaken(t *testing.T) {
 // it has asked it again, which may be after it was asked what waits.
 func TestAQuestionThatIsAskedAgainKeepsItsNumber(t *testing.T) {
 	t.Parallel()
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(os.Create(filepath.Join(t.TempDir(), "out")))(t)
 	defer out.Close()
 	w := &watcher{
 		Console: Console{Out: out},

@@ -9,30 +9,21 @@ import (
 
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 )
 
 func partsAfterPrune(t *testing.T, cfg config.Config, j *journal.Journal) int {
 	t.Helper()
-	if err := newPruner(cfg, j).prune(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	parts, err := j.Parts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, newPruner(cfg, j).prune(t.Context()))
+	parts := must.Get(j.Parts())(t)
 	return len(parts)
 }
 
 func filled(t *testing.T, cfg config.Config, client string) {
 	t.Helper()
-	j, err := journal.Open(t.Context(), cfg.StateDir, journal.Self())
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(journal.Open(t.Context(), cfg.StateDir, journal.Self()))(t)
 	fillPart(t, j, client)
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, j.Close())
 }
 
 // A machine without a clock of its own may record in the year 2000, until it has asked others for the time.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/launch"
 )
@@ -23,23 +24,15 @@ func keptCaches(t *testing.T, names ...string) (cfg config.Config, store func(na
 	cfg = config.Config{StateDir: dir, Limits: config.Limits{CachesKeep: 24 * time.Hour, SpoolKeep: time.Hour, RecordKeep: time.Hour, QuarantineKeep: time.Hour, StateBytes: 1 << 30}}
 	store = func(name string) string { return filepath.Join(dir, "caches", name+"-0123456789ab") }
 	for _, name := range names {
-		if err := os.MkdirAll(filepath.Join(store(name), "go-1/changed"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(store(name), "go-1/changed"), 0o700))
 		for file, text := range map[string]string{
 			store(name) + "/lock": "", store(name) + "/go-1/changed/file": strings.Repeat("x", 2*rest), store(name) + ".of": dir + "/" + name,
 		} {
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		}
 		used := time.Now().Add(-time.Duration(len(name)) * time.Hour)
-		if err := os.Chtimes(store(name)+"/lock", used, used); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chtimes(store(name)+"/lock", used, used))
+		must.Do(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 	}
 	return cfg, store
 }
@@ -61,20 +54,14 @@ func left(t *testing.T, store func(string) string, names ...string) string {
 // keptJournal is the journal of a state directory.
 func keptJournal(t *testing.T, cfg config.Config) *journal.Journal {
 	t.Helper()
-	j, err := journal.Open(t.Context(), cfg.StateDir, journal.Self())
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(journal.Open(t.Context(), cfg.StateDir, journal.Self()))(t)
 	t.Cleanup(func() { j.Close() })
 	return j
 }
 
 func keptBytes(t *testing.T, cfg config.Config) int64 {
 	t.Helper()
-	n, err := KeptBytes(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(KeptBytes(cfg))(t)
 	return n
 }
 
@@ -87,20 +74,15 @@ func began(t *testing.T, cfg config.Config, j *journal.Journal, id string, hours
 	}
 	output = filepath.Join(spoolDir(cfg), fmt.Sprint(rec.Key))
 	then := time.Now().Add(-time.Duration(hours) * time.Hour)
-	err = errors.Join(os.MkdirAll(output, 0o700), os.WriteFile(output+"/stdout", make([]byte, 2*rest), 0o600), os.Chtimes(output+"/stdout", then, then))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(output, 0o700), os.WriteFile(output+"/stdout", make([]byte, 2*rest), 0o600), os.Chtimes(output+"/stdout", then, then)))
 	return rec.Key, output
 }
 
 func ended(t *testing.T, j *journal.Journal, k journal.Key) {
 	t.Helper()
-	if _, err := j.Finish(t.Context(), k, journal.Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
+	must.Get(j.Finish(t.Context(), k, journal.Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
 		return fmt.Sprint("message-", seq), []byte(`{}`), nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 }
 
 func exists(path string) bool {
@@ -117,9 +99,7 @@ func TestOldOutputIsRemovedAndThatOfRunningCallsIsNot(t *testing.T) {
 	k, young := began(t, cfg, j, "young", 0)
 	ended(t, j, k)
 	_, running := began(t, cfg, j, "running", 2)
-	if err := newPruner(cfg, j).prune(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, newPruner(cfg, j).prune(t.Context()))
 	if exists(old) || !exists(young) || !exists(running) {
 		t.Errorf("of the old, the young and the running call are left: %v %v %v", exists(old), exists(young), exists(running))
 	}
@@ -151,10 +131,7 @@ func TestTheOldestGoesBeyondTheLimit(t *testing.T) {
 // fillPart records calls until there is a part of the journal that may go.
 func fillPart(t *testing.T, j *journal.Journal, client string) {
 	t.Helper()
-	before, err := j.Parts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(j.Parts())(t)
 	text := []byte(`{"text":"` + strings.Repeat("x ", 30<<10) + `"}`)
 	for i := 0; ; i++ {
 		rec, _, err := j.Begin(t.Context(), journal.Call{Client: client, ID: fmt.Sprint(i), Message: text}, journal.Decision{Action: "allow"})
@@ -186,9 +163,7 @@ func TestTheGrowthOfTheRecordAloneIsBounded(t *testing.T) {
 		ended(t, j, rec.Key)
 		select {
 		case <-k.wake:
-			if err := k.prune(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, k.prune(t.Context()))
 		default:
 		}
 	}
@@ -204,13 +179,9 @@ func TestTheRecordGoesLast(t *testing.T) {
 	j := keptJournal(t, cfg)
 	fillPart(t, j, "agent")
 	now := time.Now().Add(time.Hour)
-	if err := os.Chtimes(store("a")+"/lock", now, now); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(store("a")+"/lock", now, now))
 	cfg.Limits.StateBytes = keptBytes(t, cfg) - 10
-	if err := newPruner(cfg, j).prune(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, newPruner(cfg, j).prune(t.Context()))
 	if parts, err := j.Parts(); err != nil || len(parts) != 1 || exists(store("a")) {
 		t.Errorf("%d parts of the record are left, %v, and the cache: %v", len(parts), err, exists(store("a")))
 	}
@@ -296,18 +267,11 @@ func TestACacheInUseIsNotPruned(t *testing.T) {
 	t.Parallel()
 	cfg, _ := keptCaches(t)
 	cfg.Workspace, cfg.Limits.StateBytes = t.TempDir(), 1000
-	if err := recordOwner(cfg); err != nil {
-		t.Fatal(err)
-	}
-	open, err := caches.Open(t.Context(), launch.Overlays, cfg.CacheStore(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, recordOwner(cfg))
+	open := must.Get(caches.Open(t.Context(), launch.Overlays, cfg.CacheStore(), nil))(t)
 	defer open.Close()
 	big := filepath.Join(cfg.CacheStore(), "file")
-	if err := os.WriteFile(big, make([]byte, 8<<10), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(big, make([]byte, 8<<10), 0o600))
 	_ = newPruner(cfg, keptJournal(t, cfg)).prune(t.Context()) // it is too much
 	if _, err := os.Lstat(big); err != nil {
 		t.Fatalf("what is in use was removed: %v", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 )
@@ -226,8 +227,7 @@ func TestAnUnansweredHostIsAskedAgain(t *testing.T) {
 func TestNobodyIsLetThroughByADecisionThatIsNotJournalled(t *testing.T) {
 	t.Parallel()
 	b, n := contacting(t)
-	other, err := journal.Open(t.Context(), b.dir, journal.Self())
-	must(t, err)
+	other := must.Get(journal.Open(t.Context(), b.dir, journal.Self()))(t)
 	defer other.Close()
 	// Another daemon writes: what this one has to write waits.
 	busy, release := make(chan struct{}), make(chan struct{})
@@ -271,7 +271,7 @@ func TestAnAnswerThatCannotBeJournalledLetsNobodyThrough(t *testing.T) {
 	// Ends with the answer.
 	go func() { failing <- n.decide(t.Context(), "h.example", []uint16{443}) }()
 	r := <-person.asked
-	must(t, b.journal.Close())
+	must.Do(t, b.journal.Close())
 	b.resolve(t, r.ID, approval.Verdict{Approve: true, By: "ann"})
 	for _, err := range []error{<-failing, n.decide(t.Context(), "h.example", []uint16{443})} {
 		if err == nil || !strings.Contains(err.Error(), "cannot be journalled") {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -78,7 +79,7 @@ func TestABackgroundCallNeedsNoWatcher(t *testing.T) {
 	if c.leaving != nil {
 		t.Error("it is stopped when its watchers leave")
 	}
-	must(t, b.Shutdown(t.Context()))
+	must.Do(t, b.Shutdown(t.Context()))
 	rec, err := b.journal.FindAs(t.Context(), "agent", "", c.ID)
 	if err != nil || rec.ErrorType != "shutdown" {
 		t.Errorf("after the shutdown the journal has %+v, %v", rec, err)
@@ -94,7 +95,7 @@ func TestBackgroundCallsAreLimited(t *testing.T) {
 	b.begin(t, "d")
 	b.opt.Limits.Background = 0
 	wantError(t, b.call(t, "e", `{}`), message.InvalidArguments, "toold serve")
-	must(t, b.Shutdown(t.Context()))
+	must.Do(t, b.Shutdown(t.Context()))
 }
 
 func TestWhatCannotStartIsNoBackgroundCall(t *testing.T) {
@@ -131,7 +132,7 @@ func TestTheJoinedHearOfEveryBackgroundCall(t *testing.T) {
 	if len(heard) != 2 || heard[0] != first || heard[1] != second {
 		t.Errorf("heard of %v", heard)
 	}
-	must(t, b.Shutdown(t.Context()))
+	must.Do(t, b.Shutdown(t.Context()))
 }
 
 func TestWhoComesBackHearsOfTheEndsThatNobodyWasTold(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -82,9 +83,7 @@ func TestACallIsPreparedBeforeItsIntentIsDurableAndRunsAfter(t *testing.T) {
 		return tools.Result{}
 	}
 	b.call(t, "call_1", `{}`)
-	if diff := cmp.Diff([]string{"prepared", "ran", "dropped"}, tool.steps); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, []string{"prepared", "ran", "dropped"}, tool.steps)
 }
 
 func TestWhatWasPreparedIsDroppedWhenTheIntentCannotBeJournalled(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -36,8 +37,7 @@ func TestFewCallsAreParsedAtOnceAndAWaitingOneCanBeCancelled(t *testing.T) {
 	most := runtime.GOMAXPROCS(0)
 	slow := &slowBuild{entered: make(chan struct{}, most+8), release: make(chan struct{})}
 	b := newBench(t, policy.Allow, &slow.probe)
-	registry, err := tools.NewRegistry(slow)
-	must(t, err)
+	registry := must.Get(tools.NewRegistry(slow))(t)
 	b.workspace.opt.Registry, b.opt.Limits.Waiting = registry, most+8
 
 	type sent struct {

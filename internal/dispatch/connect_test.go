@@ -6,10 +6,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -65,9 +64,7 @@ func TestEachConnectionIsJudgedToldAndJournalled(t *testing.T) {
 		"listed.example allow policy sandbox.egress.allow", "judged.example allow policy good",
 		"ask.example deny policy careful", "other.example deny policy defaults.net",
 	}
-	if diff := cmp.Diff(want, decisions(w.Call())); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, decisions(w.Call()))
 	for host, text := range map[string]string{
 		"a.good.example": "", "listed.example": "", "judged.example": "",
 		"x.bad.example": "denied by rule bad", "ask.example": "no approver is connected", "other.example": "no approver is connected",
@@ -76,8 +73,7 @@ func TestEachConnectionIsJudgedToldAndJournalled(t *testing.T) {
 			t.Errorf("%s: %q, want %q", host, answers[host], text)
 		}
 	}
-	page, err := b.journal.List(t.Context(), journal.Query{})
-	must(t, err)
+	page := must.Get(b.journal.List(t.Context(), journal.Query{}))(t)
 	n := 0
 	for _, m := range page.Messages {
 		if m.Type == "connection_decision" && m.CallID == "c1" {
@@ -118,9 +114,7 @@ func TestAPersonDecidesOnAHostOnce(t *testing.T) {
 	final(t, w, wake)
 	answering.Wait()
 	want := []string{"new.example allow person defaults.net", "no.example deny person defaults.net"}
-	if diff := cmp.Diff(want, decisions(w.Call())); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, decisions(w.Call()))
 	if answers["new.example"] != "" || !strings.Contains(answers["no.example"], "denied by a person (ann)") {
 		t.Errorf("got %q", answers)
 	}
@@ -146,7 +140,7 @@ func TestAQuestionAboutAHostEndsWithTheCall(t *testing.T) {
 func TestAPolicyThatDeniesAHostRevokesItsConnections(t *testing.T) {
 	t.Parallel()
 	b, n := contacting(t)
-	must(t, n.decide(t.Context(), "a.good.example", []uint16{443}))
+	must.Do(t, n.decide(t.Context(), "a.good.example", []uint16{443}))
 	ended := make(chan error)
 	// Ends with the last policy.
 	go func() { ended <- n.revoked(t.Context(), "a.good.example", 443) }()
@@ -160,7 +154,5 @@ func TestAPolicyThatDeniesAHostRevokesItsConnections(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	want := []string{"a.good.example allow policy good", "a.good.example deny policy later"}
-	if diff := cmp.Diff(want, decisions(n.call)); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, decisions(n.call))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
@@ -120,8 +121,7 @@ func (b *bench) SetPolicy(p *policy.Policy) { b.workspace.SetPolicy(p) }
 func newBench(t *testing.T, action policy.Action, tool *probe) *bench {
 	t.Helper()
 	dir := t.TempDir()
-	j, err := journal.Open(t.Context(), dir, journal.Self())
-	must(t, err)
+	j := must.Get(journal.Open(t.Context(), dir, journal.Self()))(t)
 	t.Cleanup(func() { j.Close() })
 	b := newBenchOn(t, j, action, tool)
 	b.dir = dir
@@ -131,8 +131,7 @@ func newBench(t *testing.T, action policy.Action, tool *probe) *bench {
 func newBenchOn(t *testing.T, j *journal.Journal, action policy.Action, tool *probe) *bench {
 	t.Helper()
 	tool.does = policy.Effect{Kind: policy.Read, Path: "/nowhere/x", Canonical: "/nowhere/x"}
-	registry, err := tools.NewRegistry(tool)
-	must(t, err)
+	registry := must.Get(tools.NewRegistry(tool))(t)
 	rules := compiled(t, policy.File{
 		Name: "test", Defaults: policy.Defaults{Read: action, Unanalysable: policy.Ask},
 	})
@@ -151,20 +150,12 @@ func newBenchOn(t *testing.T, j *journal.Journal, action policy.Action, tool *pr
 // stop ends the dispatcher, and waits for what calls do after they are answered.
 func (b *bench) stop(t *testing.T) {
 	t.Helper()
-	must(t, b.Shutdown(t.Context()))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Shutdown(t.Context()))
 }
 
 func compiled(t *testing.T, file policy.File) *policy.Policy {
 	t.Helper()
-	p, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, file)
-	must(t, err)
+	p := must.Get(policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, file))(t)
 	return p
 }
 
@@ -197,8 +188,7 @@ func (b *bench) ask(h hesitant, id string) (*Watcher, <-chan struct{}, approval.
 
 func (b *bench) resolve(t *testing.T, id string, v approval.Verdict) {
 	t.Helper()
-	_, err := b.approvals.Resolve(id, v)
-	must(t, err)
+	must.Get(b.approvals.Resolve(id, v))(t)
 }
 
 // holding is a tool that reports each run and lasts until end is closed.
@@ -389,7 +379,7 @@ func TestShutdownAnswersWhatRunsAndWhatComes(t *testing.T) {
 	b := newBench(t, policy.Allow, tool)
 	w, wake := b.submit("call_1", `{}`)
 	<-begun
-	must(t, b.Shutdown(t.Context()))
+	must.Do(t, b.Shutdown(t.Context()))
 	f := final(t, w, wake)
 	if f.Return.ErrorType == nil || *f.Return.ErrorType != message.Shutdown {
 		t.Errorf("the running call got %+v", f.Return)
@@ -409,7 +399,7 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 	}
 	wantError(t, b.call(t, "m", `{}`), message.TooManyCalls, "8 calls wait already")
 	close(end)
-	must(t, b.Shutdown(t.Context()))
+	must.Do(t, b.Shutdown(t.Context()))
 }
 
 func TestTheLogHoldsNoArguments(t *testing.T) {
@@ -423,8 +413,7 @@ func TestTheLogHoldsNoArguments(t *testing.T) {
 		t.Fatal("a finished call is not logged")
 	}
 	for _, line := range b.logged.All() {
-		text, err := json.Marshal(line.ContextMap())
-		must(t, err)
+		text := must.Get(json.Marshal(line.ContextMap()))(t)
 		for _, secret := range []string{"argument-content", "output-content"} {
 			if strings.Contains(line.Message+string(text), secret) {
 				t.Errorf("the log holds %q: %s %s", secret, line.Message, text)
@@ -440,8 +429,7 @@ func TestSecretsLeaveNoCall(t *testing.T) {
 		return tools.Result{Diff: "+s3cret"}
 	}})
 	f := b.call(t, "call_1", `{}`)
-	body, err := json.Marshal(f.Return)
-	must(t, err)
+	body := must.Get(json.Marshal(f.Return))(t)
 	if strings.Contains(string(body), "s3cret") || !strings.Contains(string(body), "[redacted]") {
 		t.Errorf("the return is %s", body)
 	}
@@ -489,10 +477,8 @@ func TestSecretsLeaveNoCallInNamesOfProcessesAndHosts(t *testing.T) {
 			told = append(told, e)
 		}
 	}
-	page, err := b.journal.List(t.Context(), journal.Query{})
-	must(t, err)
-	rec, err := b.journal.FindAny(t.Context(), "call_1")
-	must(t, err)
+	page := must.Get(b.journal.List(t.Context(), journal.Query{}))(t)
+	rec := must.Get(b.journal.FindAny(t.Context(), "call_1"))(t)
 	told = append(told, page, rec.Sandbox)
 	for _, m := range page.Messages {
 		told = append(told, json.RawMessage(m.Body))
@@ -501,8 +487,7 @@ func TestSecretsLeaveNoCallInNamesOfProcessesAndHosts(t *testing.T) {
 		t.Errorf("the return is %+v", ret)
 	}
 	for _, e := range told {
-		text, err := json.Marshal(e)
-		must(t, err)
+		text := must.Get(json.Marshal(e))(t)
 		if strings.Contains(string(text), "s3cret") || strings.Contains(string(text), token) {
 			t.Errorf("told is %T %s", e, text)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
@@ -55,15 +56,11 @@ func TestAYesWidensItsOwnCallAlone(t *testing.T) {
 		return tools.Result{Text: "probed", Sandbox: &sandbox.Report{Profile: "workspace-write"}}
 	}})
 	w, wake, question := b.ask(h, "call_1")
-	if diff := cmp.Diff(&message.MayWiden{Network: []string{"proxy", "full"}, Host: []string{"*"}}, question.Show.MayWiden); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, &message.MayWiden{Network: []string{"proxy", "full"}, Host: []string{"*"}}, question.Show.MayWiden)
 	b.resolve(t, question.ID, yes("full"))
 	ret := final(t, w, wake).Return
 	full := &message.Widening{Network: "full"}
-	if diff := cmp.Diff(full, ret.Sandbox.Widened); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, full, ret.Sandbox.Widened)
 	if d := ret.Decision; d.By != "person" || d.Person != "ada" || !cmp.Equal(full, d.Widened) {
 		t.Errorf("the decision is %+v", d)
 	}
@@ -83,9 +80,7 @@ func TestAYesWidensItsOwnCallAlone(t *testing.T) {
 	if ret := final(t, w, wake).Return; ret.Sandbox.Widened != nil || ret.Decision.Widened != nil || ret.Result != "probed" {
 		t.Errorf("the next call got %+v", ret)
 	}
-	if diff := cmp.Diff([]escalation.Words{{Network: "full"}, {}}, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, []escalation.Words{{Network: "full"}, {}}, got)
 }
 
 func TestAnAnswerThatAddsTooMuchDoesNotCount(t *testing.T) {
@@ -173,15 +168,14 @@ func TestTheBackgroundCallHasWhatWasAdded(t *testing.T) {
 	if err != nil || rec.Decision.Person != "ada" || rec.Decision.Widened != `{"network":"full"}` {
 		t.Errorf("the journal has %+v, %v", rec, err)
 	}
-	must(t, b.Shutdown(t.Context()))
+	must.Do(t, b.Shutdown(t.Context()))
 }
 
 // A yes that cannot be kept any more lets nothing run.
 func TestNothingRunsWhenWhatWasAddedHasGone(t *testing.T) {
 	t.Parallel()
 	b, _ := widening(t, &probe{confined: true})
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
+	base := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	gone := filepath.Join(base, "gone")
 	b.workspace.opt.Escalation.Write = []string{base}
 	c, _ := b.newCall(Submission{Client: "agent", Request: &message.Request{}, Call: message.ToolCall{ID: "call_1", Name: "probe"}})
@@ -192,7 +186,7 @@ func TestNothingRunsWhenWhatWasAddedHasGone(t *testing.T) {
 	if refused == nil || refused.kind != message.SandboxUnavailable || said.Action != "deny" || said.Widened != nil || c.escalation != nil {
 		t.Errorf("got %+v, %+v", said, refused)
 	}
-	must(t, os.Mkdir(gone, 0o700))
+	must.Do(t, os.Mkdir(gone, 0o700))
 	said, refused = b.approved(q, approval.Verdict{Approve: true, By: "ada", Escalation: approval.Escalation{Write: gone}})
 	defer c.escalation.Close()
 	if refused != nil || said.Action != "allow" || said.Widened == nil || said.Widened.Write != gone {
@@ -216,9 +210,7 @@ func TestAHostThatAPersonHasAddedIsReachedAndNoOther(t *testing.T) {
 		"new.example allow person defaults.net", "x.bad.example deny policy bad", "a.good.example deny policy sandbox.network",
 		"listed.example deny policy sandbox.network", "other.example deny policy sandbox.network", "ask.example deny policy sandbox.network",
 	}
-	if diff := cmp.Diff(want, decisions(w.Call())); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, decisions(w.Call()))
 	if answers["new.example"] != "" || !strings.Contains(answers["other.example"], "opened it for new.example alone, in this call. No rule opens it further") {
 		t.Errorf("got %q", answers)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
 
@@ -32,8 +33,7 @@ func TestTheHistoryHasTheLatestCalls(t *testing.T) {
 		{time.Time{}, 2, []string{"probe ls 2: true true true", `probe a\u{001b}b: false false false`}},
 		{time.Now(), 0, nil},
 	} {
-		h, err := History(t.Context(), b.journal, row.since, row.most, func(string, json.RawMessage) ([]policy.Effect, error) { return nil, nil })
-		must(t, err)
+		h := must.Get(History(t.Context(), b.journal, row.since, row.most, func(string, json.RawMessage) ([]policy.Effect, error) { return nil, nil }))(t)
 		var got []string
 		for _, c := range h.Calls {
 			got = append(got, fmt.Sprint(c.Text, ": ", c.ByPerson, " ", c.Allowed, " ", c.Worked))
@@ -56,8 +56,7 @@ func TestAnEditedCallIsNotApprovedInTheHistory(t *testing.T) {
 		b.call(t, fmt.Sprint("call_", i), fmt.Sprintf(`{"command": "rm %d"}`, i))
 		leave()
 	}
-	h, err := History(t.Context(), b.journal, time.Time{}, 0, func(string, json.RawMessage) ([]policy.Effect, error) { return nil, nil })
-	must(t, err)
+	h := must.Get(History(t.Context(), b.journal, time.Time{}, 0, func(string, json.RawMessage) ([]policy.Effect, error) { return nil, nil }))(t)
 	if len(h.Calls) != 3 || h.Calls[0].Approved != 1 || h.Calls[1].Approved+h.Calls[2].Approved != 0 {
 		t.Errorf("got %+v", h.Calls)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
@@ -36,15 +37,11 @@ func TestInputReachesARunningCallAndIsAcknowledged(t *testing.T) {
 	<-begun
 	taken := make(chan bool, 200)
 	send := func(in tools.Input) *message.Error { return w.Call().Input(in, func(was bool) { taken <- was }) }
-	if e := send(tools.Input{Data: []byte("y\n")}); e != nil {
-		t.Fatal(e)
-	}
+	must.Do(t, send(tools.Input{Data: []byte("y\n")}))
 	if in := <-read; string(in.Data) != "y\n" || !<-taken {
 		t.Errorf("the command read %q", in.Data)
 	}
-	if e := send(tools.Input{EOF: true}); e != nil {
-		t.Fatal(e)
-	}
+	must.Do(t, send(tools.Input{EOF: true}))
 	if in := <-read; !in.EOF || !<-taken {
 		t.Errorf("the command read %+v", in)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -24,8 +25,7 @@ func TestASeriesOfReadsIsRecordedAsOneCall(t *testing.T) {
 	t.Parallel()
 	tool := &probe{reads: true}
 	b := newBench(t, policy.Allow, tool)
-	l, err := b.Look(reading("look_1", `{}`))
-	must(t, err)
+	l := must.Get(b.Look(reading("look_1", `{}`)))(t)
 	for _, step := range []struct {
 		action policy.Action
 		args   string

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -20,8 +21,7 @@ func modelBench(t *testing.T, tool *probe, denied ...string) *bench {
 	t.Helper()
 	b := newBench(t, policy.Allow, tool)
 	opt := b.opt
-	registry, err := tools.NewRegistry(append(calls.New(), tool)...)
-	must(t, err)
+	registry := must.Get(tools.NewRegistry(append(calls.New(), tool)...))(t)
 	file := policy.File{Name: "test", Defaults: policy.Defaults{Read: policy.Allow, Unanalysable: policy.Ask}}
 	if denied != nil {
 		file.Commands = append(file.Commands, policy.Rule{ID: "no-kill", Action: policy.Deny, Run: denied})

@@ -3,9 +3,8 @@ package dispatch
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 )
@@ -35,9 +34,7 @@ func TestPlacesGoToOwnersInTurn(t *testing.T) {
 		places[name] = q.position(ticket)
 	}
 	want := map[string]int{"busy 1": 1, "calm 1": 2, "late 1": 3, "busy 2": 4, "calm 2": 5, "busy 3": 6}
-	if diff := cmp.Diff(want, places); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, places)
 	var served []string
 	for current := first; len(served) < len(waiting); {
 		q.leave(current)
@@ -49,9 +46,7 @@ func TestPlacesGoToOwnersInTurn(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff([]string{"busy 1", "calm 1", "late 1", "busy 2", "calm 2", "busy 3"}, served); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, []string{"busy 1", "calm 1", "late 1", "busy 2", "calm 2", "busy 3"}, served)
 }
 
 func TestOneOwnerHasNotAllPlaces(t *testing.T) {
@@ -107,5 +102,5 @@ func TestACallThatWaitsForAPersonTakesNoPlace(t *testing.T) {
 	if f := b.call(t, "quick", `{}`); f.Return.Status != "success" {
 		t.Errorf("got %+v", f.Return)
 	}
-	must(t, b.Shutdown(t.Context()))
+	must.Do(t, b.Shutdown(t.Context()))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -31,8 +32,7 @@ func (l *lives) open(t *testing.T) *journal.Journal {
 	t.Helper()
 	l.pid++
 	_, boot, _ := strings.Cut(journal.Self(), " ")
-	j, err := journal.Open(t.Context(), l.dir, fmt.Sprint(l.pid, " ", boot))
-	must(t, err)
+	j := must.Get(journal.Open(t.Context(), l.dir, fmt.Sprint(l.pid, " ", boot)))(t)
 	t.Cleanup(func() { j.Close() })
 	return j
 }
@@ -52,7 +52,7 @@ func (l *lives) next(t *testing.T, action policy.Action, change func(*Options)) 
 	if o, ok := b.opt.Workspaces.(opening); ok { // nothing can be asked
 		go func() { <-o.begun; cancel() }()
 	}
-	must(t, b.Recover(ctx))
+	must.Do(t, b.Recover(ctx))
 	return b
 }
 
@@ -66,7 +66,7 @@ func (l *lives) ran() (n int32) {
 // kill leaves everything as a SIGKILL would, but for what the journal writes late.
 func kill(t *testing.T, b *bench) {
 	t.Helper()
-	must(t, b.journal.Close())
+	must.Do(t, b.journal.Close())
 }
 
 func halt(t *testing.T, b *bench) { b.stop(t); kill(t, b) }
@@ -110,7 +110,7 @@ func TestCallsOfACrashedDaemonAreAnswered(t *testing.T) {
 		if err == nil && id == "started" {
 			err = before.Start(rec.Key, "1 2 3", "")
 		}
-		must(t, err)
+		must.Do(t, err)
 	}
 	before.Close()
 
@@ -151,7 +151,7 @@ func TestWhatMayLiveOfACallIsSaidInItsReturn(t *testing.T) {
 	if err == nil {
 		err = before.Start(rec.Key, "1 2 3", "")
 	}
-	must(t, err)
+	must.Do(t, err)
 	before.Close()
 	b := l.next(t, policy.Allow, func(o *Options) {
 		o.Kill = func(string) (bool, error) { return false, errors.New("no process may be killed") }
@@ -375,15 +375,13 @@ func TestWhatCannotBeRecordedAsStartedDoesNotRun(t *testing.T) {
 	} {
 		tool := &probe{reads: name == "plain"} // else it announces itself
 		b := newBench(t, policy.Allow, tool)
-		registry, err := tools.NewRegistry(wrap(tool))
-		must(t, err)
-		inv, err := wrap(tool).Build(json.RawMessage(`{}`))
-		must(t, err)
+		registry := must.Get(tools.NewRegistry(wrap(tool)))(t)
+		inv := must.Get(wrap(tool).Build(json.RawMessage(`{}`)))(t)
 		b.opt.Registry = registry
 		c, _ := b.newCall(Submission{Client: "agent", Request: &message.Request{}, Call: message.ToolCall{ID: "call_1", Name: "probe", Arguments: json.RawMessage(`{}`)}})
 		c.workspace = b.workspace
 		rec, _, err := b.journal.Begin(t.Context(), b.journalled(c), journal.Decision{})
-		must(t, err)
+		must.Do(t, err)
 		c.rec = rec.Key
 		if _, err := b.journal.Finish(t.Context(), c.rec, journal.Outcome{}, building(message.ToolReturn{})); err != nil { // so it may not start
 			t.Fatal(err)

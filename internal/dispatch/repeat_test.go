@@ -12,6 +12,7 @@ import (
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -29,22 +30,20 @@ type broken struct {
 func ways() []broken {
 	file := func(dir string) string { return filepath.Join(dir, "journal", "00000001.log") }
 	all := []broken{
-		{"moved", func(t *testing.T, dir string) { must(t, os.Rename(file(dir), file(dir)+".away")) }, true},
-		{"deleted", func(t *testing.T, dir string) { must(t, os.Remove(file(dir))) }, true},
+		{"moved", func(t *testing.T, dir string) { must.Do(t, os.Rename(file(dir), file(dir)+".away")) }, true},
+		{"deleted", func(t *testing.T, dir string) { must.Do(t, os.Remove(file(dir))) }, true},
 		{"replaced", func(t *testing.T, dir string) {
-			must(t, os.Rename(file(dir), file(dir)+".away"))
-			must(t, os.WriteFile(file(dir), nil, 0o600))
+			must.Do(t, os.Rename(file(dir), file(dir)+".away"))
+			must.Do(t, os.WriteFile(file(dir), nil, 0o600))
 		}, true},
 		{"locked", func(t *testing.T, dir string) {
-			log, err := chain.Directory(filepath.Join(dir, "journal"))
-			must(t, err)
-			_, err = log.Lock(time.Minute)
-			must(t, err)
+			log := must.Get(chain.Directory(filepath.Join(dir, "journal")))(t)
+			must.Get(log.Lock(time.Minute))(t)
 			t.Cleanup(func() { log.Close() })
 		}, false},
 		{"without permission", func(t *testing.T, dir string) {
-			must(t, os.Chmod(dir, 0))
-			t.Cleanup(func() { must(t, os.Chmod(dir, 0o700)) })
+			must.Do(t, os.Chmod(dir, 0))
+			t.Cleanup(func() { must.Do(t, os.Chmod(dir, 0o700)) })
 		}, true},
 	}
 	if os.Getuid() == 0 {
@@ -119,12 +118,11 @@ func TestACallThatRanInTheLastDaemonIsFound(t *testing.T) {
 	old := newBench(t, policy.Allow, &probe{})
 	first := old.call(t, "call_1", `{}`)
 	old.stop(t)
-	must(t, old.journal.Close())
-	j, err := journal.Open(t.Context(), old.dir, journal.Self())
-	must(t, err)
+	must.Do(t, old.journal.Close())
+	j := must.Get(journal.Open(t.Context(), old.dir, journal.Self()))(t)
 	t.Cleanup(func() { j.Close() })
 	b := newBenchOn(t, j, policy.Allow, &probe{})
-	must(t, os.Rename(filepath.Join(old.dir, "journal", "00000001.log"), filepath.Join(old.dir, "away")))
+	must.Do(t, os.Rename(filepath.Join(old.dir, "journal", "00000001.log"), filepath.Join(old.dir, "away")))
 	if again := b.call(t, "call_1", `{}`); again.Return == nil || again.Return.ID != first.Return.ID {
 		t.Errorf("got %+v, want a replay of %+v", again.Return, first.Return)
 	}
@@ -146,7 +144,7 @@ func TestARepeatWhoseReturnIsLostSaysSo(t *testing.T) {
 	if err != nil || len(blobs) != 1 {
 		t.Fatalf("%q, %v", blobs, err)
 	}
-	must(t, os.Remove(blobs[0]))
+	must.Do(t, os.Remove(blobs[0]))
 
 	b = l.next(t, policy.Allow, nil)
 	again := b.call(t, "call_1", `{}`)
@@ -156,8 +154,7 @@ func TestARepeatWhoseReturnIsLostSaysSo(t *testing.T) {
 	if n := l.ran(); n != 1 {
 		t.Errorf("the tool ran %d times", n)
 	}
-	rec, err := b.journal.FindAny(t.Context(), "call_1")
-	must(t, err)
+	rec := must.Get(b.journal.FindAny(t.Context(), "call_1"))(t)
 	if s := newEndedCall(rec).Status(); s.End != "no return that can be read" {
 		t.Errorf("it is listed as %+v", s)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -41,8 +42,7 @@ func TestAnEarlyCancelStopsACallThatIsBeingJudged(t *testing.T) {
 	t.Parallel()
 	slow := &slowBuild{entered: make(chan struct{}, 1), release: make(chan struct{})}
 	b := newBench(t, policy.Allow, &slow.probe)
-	registry, err := tools.NewRegistry(slow)
-	must(t, err)
+	registry := must.Get(tools.NewRegistry(slow))(t)
 	b.workspace.opt.Registry = registry
 	w, wake := b.submit("call_1", `{}`)
 	<-slow.entered
@@ -71,13 +71,12 @@ func TestACallThatIsCancelledBeforeItStartsDoesNotRun(t *testing.T) {
 // again is another daemon on the journal of a bench, after the first one died.
 func (b *bench) again(t *testing.T) *bench {
 	t.Helper()
-	must(t, b.journal.Close())
-	j, err := journal.Open(t.Context(), b.dir, journal.Self())
-	must(t, err)
+	must.Do(t, b.journal.Close())
+	j := must.Get(journal.Open(t.Context(), b.dir, journal.Self()))(t)
 	t.Cleanup(func() { j.Close() })
 	next := newBenchOn(t, j, policy.Allow, &probe{})
 	next.dir = b.dir
-	must(t, next.Recover(t.Context()))
+	must.Do(t, next.Recover(t.Context()))
 	return next
 }
 
@@ -106,7 +105,7 @@ func TestACallWhoseCancelCannotBeRecordedStaysFenced(t *testing.T) {
 	if !b.CancelEarly(t.Context(), "agent", new(string), "call_1") {
 		t.Fatal("an unknown id was not fenced")
 	}
-	must(t, b.journal.Close())
+	must.Do(t, b.journal.Close())
 	for range 2 {
 		wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "cannot journal")
 	}
@@ -202,7 +201,7 @@ func TestAQueuedCallThatIsCancelledNeverStarts(t *testing.T) {
 	w.Call().Cancel("not needed")
 	wantError(t, final(t, w, wake), message.Cancelled, "not needed")
 	close(end)
-	must(t, b.Shutdown(t.Context()))
+	must.Do(t, b.Shutdown(t.Context()))
 	if n := b.tool.ran.Load(); n != 4 {
 		t.Errorf("the tool ran %d times", n)
 	}

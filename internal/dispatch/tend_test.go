@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -25,7 +26,7 @@ func TestAReturnThatCouldNotBeJournalledIsGivenAgain(t *testing.T) {
 	if first.Return == nil || first.Return.Result != "probed" {
 		t.Fatalf("got %+v", first)
 	}
-	must(t, os.Rename(away, file))
+	must.Do(t, os.Rename(away, file))
 	wake := make(chan struct{}, 1)
 	back := final(t, b.Rejoin(Key{Client: "agent", ID: "call_1"}, func() { wake <- struct{}{} }), wake)
 	if back.Return == nil || back.Return.ID != first.Return.ID || !back.Return.Replayed {
@@ -59,12 +60,12 @@ func TestUnsavedReturnsAreRecordedWhenTooldStops(t *testing.T) {
 		calls[id], wakes[id] = b.submit(id, `{}`)
 		<-begun
 	}
-	must(t, os.Rename(file, away))
+	must.Do(t, os.Rename(file, away))
 	close(end)
 	for id, w := range calls {
 		firsts[id] = final(t, w, wakes[id])
 	}
-	must(t, os.Rename(away, file))
+	must.Do(t, os.Rename(away, file))
 	halt(t, b)
 	next := l.next(t, policy.Allow, nil)
 	for id, first := range firsts {
@@ -107,7 +108,7 @@ func TestNothingRunsWhenTheJournalWasDeleted(t *testing.T) {
 		t.Fatal(err, list)
 	}
 	for _, path := range list {
-		must(t, os.Remove(path))
+		must.Do(t, os.Remove(path))
 	}
 	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "Restart toold")
 	if n := b.tool.ran.Load(); n != 0 {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func screened(t testing.TB, pieces ...string) string {
@@ -17,9 +19,7 @@ func screened(t testing.TB, pieces ...string) string {
 			t.Fatalf("Write = %d, %v", n, err)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	return to.String()
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestVisibleHidesNothingFromThePersonWhoDecides(t *testing.T) {
@@ -55,10 +57,7 @@ func TestQuoteBoundsWhatIsShownAndSaysWhatItLeavesOut(t *testing.T) {
 func FuzzJSON(f *testing.F) {
 	f.Add("a\u202e\x7f\u009b\U000e0041é😀\u0085\u3164")
 	f.Fuzz(func(t *testing.T, in string) {
-		plain, err := json.Marshal(map[string]string{in: in})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plain := must.Get(json.Marshal(map[string]string{in: in}))(t)
 		shown := JSON(string(plain) + "\n")
 		var want, got map[string]string
 		if json.Unmarshal(plain, &want) != nil || json.Unmarshal([]byte(shown), &got) != nil {

@@ -11,16 +11,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 )
 
 // dead records in the name of a daemon, and closes the journal.
 func dead(t *testing.T, dir string, daemon string, do func(*journal.Journal)) {
 	t.Helper()
-	j, err := journal.Open(t.Context(), dir, daemon)
-	must(t, err)
+	j := must.Get(journal.Open(t.Context(), dir, daemon))(t)
 	do(j)
-	must(t, j.Close())
+	must.Do(t, j.Close())
 }
 
 // daemon is one of this boot of the machine.
@@ -54,17 +54,16 @@ func TestWhatStartedIsToldFromWhatDidNot(t *testing.T) {
 			receive(t, j, call("received"))
 			for _, id := range []string{"intended", "started"} {
 				rec, _, err := j.Begin(t.Context(), call(id), allow)
-				must(t, err)
+				must.Do(t, err)
 				if id == "started" {
-					must(t, j.Start(rec.Key, "77 1 boot", ""))
+					must.Do(t, j.Start(rec.Key, "77 1 boot", ""))
 				}
 			}
 		})
 		want := map[string]journal.State{"received": journal.Received, "intended": c.want, "started": journal.Running}
 		for pid := range 2 { // the second takes up what the first has not answered
 			dead(t, dir, daemon(1<<30+pid), func(j *journal.Journal) {
-				list, err := j.Unfinished(nil)
-				must(t, err)
+				list := must.Get(j.Unfinished(nil))(t)
 				if diff := cmp.Diff(want, states(list)); diff != "" {
 					t.Errorf("%s, daemon %d: %s", name, pid, diff)
 				}
@@ -79,12 +78,11 @@ func TestACallThatDidNotStartIsRecordedAnew(t *testing.T) {
 	var first, second journal.Key
 	dead(t, dir, daemon(1<<29), func(j *journal.Journal) {
 		rec, _, err := j.Begin(t.Context(), call("c1"), allow)
-		must(t, err)
+		must.Do(t, err)
 		first = rec.Key
 	})
 	dead(t, dir, daemon(1<<30), func(j *journal.Journal) {
-		_, err := finish(t.Context(), j, first, notStarted)
-		must(t, err)
+		must.Get(finish(t.Context(), j, first, notStarted))(t)
 		other := call("c1")
 		other.ArgsHash = "of other arguments"
 		if rec, fresh, err := j.Begin(t.Context(), other, allow); err != nil || fresh || rec.Key != first {
@@ -98,22 +96,20 @@ func TestACallThatDidNotStartIsRecordedAnew(t *testing.T) {
 		if rec, fresh, err := j.Begin(t.Context(), call("c1"), allow); err != nil || fresh || rec.Key != second {
 			t.Errorf("the repeat of the repeat: fresh %v, %+v, %v", fresh, rec, err)
 		}
-		must(t, j.Start(second, "", ""))
-		_, err = finish(t.Context(), j, second, journal.Outcome{Status: "success"})
-		must(t, err)
+		must.Do(t, j.Start(second, "", ""))
+		must.Get(finish(t.Context(), j, second, journal.Outcome{Status: "success"}))(t)
 	})
 	again := func(made string, j *journal.Journal) {
 		if rec, fresh, err := j.Receive(t.Context(), call("c1")); err != nil || fresh || rec.Key != second || rec.Status != "success" {
 			t.Errorf("index %s: the third time: fresh %v, %+v, %v", made, fresh, rec, err)
 		}
-		list, err := j.Calls(t.Context(), 0, 10)
-		must(t, err)
+		list := must.Get(j.Calls(t.Context(), 0, 10))(t)
 		if len(list) != 2 || list[0].ErrorType != notStarted.ErrorType || list[1].Status != "success" {
 			t.Errorf("index %s: the log has %+v", made, list)
 		}
 	}
 	dead(t, dir, daemon(2), func(j *journal.Journal) { again("kept", j) })
-	must(t, os.RemoveAll(filepath.Join(dir, "journal", "index")))
+	must.Do(t, os.RemoveAll(filepath.Join(dir, "journal", "index")))
 	dead(t, dir, daemon(3), func(j *journal.Journal) { again("made anew", j) })
 	verify(t, dir)
 }
@@ -124,7 +120,7 @@ func TestAQuestionThatIsAskedAgainKeepsItsTime(t *testing.T) {
 	c := call("c1")
 	c.Kept = `{"program":{"name":"x"}}`
 	dead(t, dir, daemon(1<<29), func(j *journal.Journal) {
-		must(t, j.Decide(t.Context(), receive(t, j, c), journal.Waiting, journal.Decision{Action: "ask", Rule: "first"}))
+		must.Do(t, j.Decide(t.Context(), receive(t, j, c), journal.Waiting, journal.Decision{Action: "ask", Rule: "first"}))
 	})
 	var asked journal.Record
 	dead(t, dir, daemon(1<<30), func(j *journal.Journal) {
@@ -132,14 +128,12 @@ func TestAQuestionThatIsAskedAgainKeepsItsTime(t *testing.T) {
 		if err != nil || len(none) != 0 {
 			t.Errorf("calls were taken that were not wanted: %+v, %v", none, err)
 		}
-		list, err := j.Unfinished(nil)
-		must(t, err)
+		list := must.Get(j.Unfinished(nil))(t)
 		asked = list[0]
-		must(t, j.Decide(t.Context(), asked.Key, journal.Waiting, journal.Decision{Action: "ask", Rule: "second"}))
+		must.Do(t, j.Decide(t.Context(), asked.Key, journal.Waiting, journal.Decision{Action: "ask", Rule: "second"}))
 	})
 	j := open(t, dir)
-	list, err := j.Unfinished(nil)
-	must(t, err)
+	list := must.Get(j.Unfinished(nil))(t)
 	got := list[0]
 	if got.State != journal.Waiting || got.Decision.Rule != "second" || !got.DecidedAt.Equal(asked.DecidedAt) || got.Kept != c.Kept {
 		t.Errorf("it is %+v, first asked at %v", got, asked.DecidedAt)
@@ -157,9 +151,9 @@ func TestACallTakesLittleRoom(t *testing.T) {
 	j := open(t, dir)
 	const calls = 400
 	for i := range calls {
-		must(t, cycle(t.Context(), j, call(fmt.Sprint(i))))
+		must.Do(t, cycle(t.Context(), j, call(fmt.Sprint(i))))
 	}
-	must(t, os.Remove(filepath.Join(dir, "journal", "ballast")))
+	must.Do(t, os.Remove(filepath.Join(dir, "journal", "ballast")))
 	if log, index := j.Bytes(); (log+index)/calls > 4<<10 {
 		t.Errorf("a call takes %d bytes of the log and %d of the index", log/calls, index/calls)
 	}

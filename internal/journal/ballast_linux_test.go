@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // Returns that fail together, of which one releases the ballast, are all recorded, also beyond a quota.
@@ -20,8 +22,7 @@ func TestReturnsThatFailTogetherHaveTheRoomOfTheBallast(t *testing.T) {
 		j, disk := openFaulty(t, dir)
 		var running []Key
 		for i := range 3 {
-			rec, err := begin(t, j, fmt.Sprint(i))
-			must(t, err)
+			rec := must.Get(begin(t, j, fmt.Sprint(i)))(t)
 			running = append(running, rec.Key)
 		}
 		noRoom := func() error {
@@ -57,8 +58,7 @@ func TestAReturnKeepsTheRoomThatItMadeForItself(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, disk := openFaulty(t, dir)
-	rec, err := begin(t, j, "running")
-	must(t, err)
+	rec := must.Get(begin(t, j, "running"))(t)
 	var once sync.Once
 	var all sync.WaitGroup
 	noRoom := func() error {
@@ -96,11 +96,10 @@ func TestTheBallastIsMadeAgain(t *testing.T) {
 			t.Errorf("%s: the ballast is %+v, %v", when, info, err)
 		}
 	}
-	must(t, os.Remove(path)) // by another process
-	_, err := begin(t, j, "a")
-	must(t, err)
+	must.Do(t, os.Remove(path)) // by another process
+	must.Get(begin(t, j, "a"))(t)
 	is("after a call")
-	must(t, errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o700))) // it cannot be made
+	must.Do(t, errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o700))) // it cannot be made
 	if _, err := begin(t, j, "b"); err == nil {
 		t.Error("a call began without a ballast")
 	}
@@ -111,10 +110,10 @@ func TestTheBallastIsMadeAgain(t *testing.T) {
 	if err := ready(); err == nil {
 		t.Error("it is ready for calls that it refuses")
 	}
-	must(t, os.RemoveAll(path))
-	must(t, ready())
+	must.Do(t, os.RemoveAll(path))
+	must.Do(t, ready())
 	is("when it can be made")
-	must(t, errors.Join(os.Truncate(path, 0), os.Truncate(path, ballastBytes)))
+	must.Do(t, errors.Join(os.Truncate(path, 0), os.Truncate(path, ballastBytes)))
 	openFaulty(t, dir)
 	is("after a start")
 }

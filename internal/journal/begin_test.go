@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 )
 
 func TestACallIsBegunOnce(t *testing.T) {
@@ -65,8 +66,7 @@ func TestAFailingRecordSpoilsNoOther(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir)
 	ended := receive(t, j, call("ended"))
-	_, err := finish(t.Context(), j, ended, journal.Outcome{Status: "success"})
-	must(t, err)
+	must.Get(finish(t.Context(), j, ended, journal.Outcome{Status: "success"}))(t)
 	var wg sync.WaitGroup
 	for g := range 16 {
 		wg.Go(func() {
@@ -94,15 +94,13 @@ func TestWhatNobodyWaitsForIsWrittenSoon(t *testing.T) {
 	dir := t.TempDir()
 	j, other := open(t, dir), open(t, dir)
 	rec, _, err := j.Begin(t.Context(), call("c1"), allow)
-	must(t, err)
-	_, err = finish(t.Context(), j, rec.Key, journal.Outcome{Status: "success"})
-	must(t, err)
+	must.Do(t, err)
+	must.Get(finish(t.Context(), j, rec.Key, journal.Outcome{Status: "success"}))(t)
 	j.Delivered(rec.Key, fails(t))
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		seen, err := other.FindAny(t.Context(), "c1")
-		must(t, err)
+		seen := must.Get(other.FindAny(t.Context(), "c1"))(t)
 		if seen.State == journal.Delivered {
 			break
 		}
@@ -124,10 +122,9 @@ func TestTheStampOfARequestIsTheJournalsOwn(t *testing.T) {
 		c := call(fmt.Sprint(i))
 		c.Message = []byte(body)
 		receive(t, j, c)
-		page, err := j.List(t.Context(), journal.Query{CallID: c.ID})
-		must(t, err)
+		page := must.Get(j.List(t.Context(), journal.Query{CallID: c.ID}))(t)
 		got := map[string]any{}
-		must(t, json.Unmarshal(page.Messages[0].Body, &got))
+		must.Do(t, json.Unmarshal(page.Messages[0].Body, &got))
 		m := page.Messages[0]
 		if got["id"] != m.ID || got["seq_id"] != float64(m.Seq) || got["message_type"] != c.MessageType || strings.Count(string(m.Body), `"id"`)+strings.Count(string(m.Body), "theirs") > 2 {
 			t.Errorf("%s was recorded as %s", body, m.Body)

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // BenchmarkCallCycleProcessor is the processor time of the life of a call in the journal, all
@@ -17,20 +19,19 @@ func BenchmarkCallCycleProcessor(b *testing.B) {
 	n := 0
 	used := func(who int) time.Duration {
 		var u syscall.Rusage
-		must(b, syscall.Getrusage(who, &u))
+		must.Do(b, syscall.Getrusage(who, &u))
 		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
 	begun := used(syscall.RUSAGE_SELF)
 	for b.Loop() {
 		n++
-		must(b, cycle(ctx, j, call(fmt.Sprint(n))))
+		must.Do(b, cycle(ctx, j, call(fmt.Sprint(n))))
 	}
-	_, err := j.Calls(ctx, 0, 1)
-	must(b, err)
+	must.Get(j.Calls(ctx, 0, 1))(b)
 	ours := used(syscall.RUSAGE_SELF) - begun
 	before := used(syscall.RUSAGE_SELF) + used(syscall.RUSAGE_CHILDREN)
 	for range 200 {
-		must(b, exec.Command("bash", "-c", "true").Run())
+		must.Do(b, exec.Command("bash", "-c", "true").Run())
 	}
 	start := (used(syscall.RUSAGE_SELF) + used(syscall.RUSAGE_CHILDREN) - before) / 200
 	each := ours / time.Duration(n)

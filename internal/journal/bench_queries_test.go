@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 )
 
 // BenchmarkQueries prints how long listings take in a journal of many calls, how fast its
@@ -34,45 +35,43 @@ func BenchmarkQueries(b *testing.B) {
 		fmt.Printf("%-40s %8.2f ms\n", name, float64(median(all).Microseconds())/1000)
 	}
 	reopen := func() *journal.Journal {
-		j, err := journal.Open(b.Context(), dir, journal.Self())
-		must(b, err)
+		j := must.Get(journal.Open(b.Context(), dir, journal.Self()))(b)
 		return j
 	}
-	must(b, reopen().Close())
-	timed("open with a current index", 5, func() { must(b, reopen().Close()) })
+	must.Do(b, reopen().Close())
+	timed("open with a current index", 5, func() { must.Do(b, reopen().Close()) })
 	if os.Getenv("TOOLD_REBUILD") != "" {
-		must(b, os.RemoveAll(filepath.Join(dir, "journal", "index")))
+		must.Do(b, os.RemoveAll(filepath.Join(dir, "journal", "index")))
 		begun := time.Now()
 		j := reopen()
 		took := time.Since(begun)
-		link, err := j.Checkpoint()
-		must(b, err)
+		link := must.Get(j.Checkpoint())(b)
 		fmt.Printf("rebuild: %d records in %v, %.0f a second\n", link.Number, took, float64(link.Number)/took.Seconds())
-		must(b, j.Close())
+		must.Do(b, j.Close())
 	}
 	j := reopen()
 	defer j.Close()
 	ctx := context.WithoutCancel(b.Context())
 	for _, name := range queryNames {
 		q := queries(calls)[name]
-		timed(name, 5, func() { _, err := j.List(ctx, q); must(b, err) })
+		timed(name, 5, func() { must.Get(j.List(ctx, q))(b) })
 	}
 	for name, q := range map[string]journal.CallQuery{
 		"log": {}, "log --agent": {Agent: "agent-3"}, "log --agent nosuch": {Agent: "none"}, "log --workspace": {Workspace: "/work/1"}, "log --workspace nosuch": {Workspace: "none"}, "log --decision deny": {Action: "deny"}, "log --decision asked": {Asked: true},
 		"log --tool nosuch": {Tool: "none"}, "log --grep frequent": {Text: "package-3"}, "log --grep rare": {Text: "no such text"}, "log --since 1h": {Since: time.Now().Add(-time.Hour)},
 	} {
-		timed(name, 3, func() { _, err := j.Select(ctx, q); must(b, err) })
+		timed(name, 3, func() { must.Get(j.Select(ctx, q))(b) })
 	}
-	timed("Latest 100", 5, func() { _, err := j.Latest(ctx, 0, 100); must(b, err) })
-	timed("Latest 100 in the middle", 5, func() { _, err := j.Latest(ctx, journal.Key(calls/2), 100); must(b, err) })
-	timed("Calls 500", 5, func() { _, err := j.Calls(ctx, journal.Key(calls/2), 500); must(b, err) })
-	timed("Ended 20 of a client", 5, func() { _, err := j.Ended(ctx, "client", 20); must(b, err) })
-	timed("Ended 20 of a client without calls", 5, func() { _, err := j.Ended(ctx, "none", 20); must(b, err) })
-	timed("Ran 20 of a conversation", 5, func() { _, err := j.Ran(ctx, "client", "agent-3", "conversation-33", 20); must(b, err) })
-	timed("Ran 20 of none", 5, func() { _, err := j.Ran(ctx, "client", "agent-3", "conversation-none", 20); must(b, err) })
-	timed("Untold", 5, func() { _, err := j.Untold(ctx, "client", 20); must(b, err) })
-	timed("OpenCalls", 5, func() { _, err := j.OpenCalls(); must(b, err) })
-	timed("FindAny", 5, func() { _, err := j.FindAny(ctx, fmt.Sprint("call_", calls/2)); must(b, err) })
+	timed("Latest 100", 5, func() { must.Get(j.Latest(ctx, 0, 100))(b) })
+	timed("Latest 100 in the middle", 5, func() { must.Get(j.Latest(ctx, journal.Key(calls/2), 100))(b) })
+	timed("Calls 500", 5, func() { must.Get(j.Calls(ctx, journal.Key(calls/2), 500))(b) })
+	timed("Ended 20 of a client", 5, func() { must.Get(j.Ended(ctx, "client", 20))(b) })
+	timed("Ended 20 of a client without calls", 5, func() { must.Get(j.Ended(ctx, "none", 20))(b) })
+	timed("Ran 20 of a conversation", 5, func() { must.Get(j.Ran(ctx, "client", "agent-3", "conversation-33", 20))(b) })
+	timed("Ran 20 of none", 5, func() { must.Get(j.Ran(ctx, "client", "agent-3", "conversation-none", 20))(b) })
+	timed("Untold", 5, func() { must.Get(j.Untold(ctx, "client", 20))(b) })
+	timed("OpenCalls", 5, func() { must.Get(j.OpenCalls())(b) })
+	timed("FindAny", 5, func() { must.Get(j.FindAny(ctx, fmt.Sprint("call_", calls/2)))(b) })
 	b.ReportMetric(0, "ns/op")
 }
 
@@ -94,8 +93,7 @@ func queries(calls int) map[string]journal.Query {
 // fillJournal records calls of ten agents.
 func fillJournal(b *testing.B, dir string, calls int) {
 	b.Helper()
-	j, err := journal.Open(b.Context(), dir, journal.Self())
-	must(b, err)
+	j := must.Get(journal.Open(b.Context(), dir, journal.Self()))(b)
 	j.Bound(16<<30, func(int64) {}) // as a daemon that is not configured has it
 	ctx := context.WithoutCancel(b.Context())
 	begun := time.Now()
@@ -103,13 +101,15 @@ func fillJournal(b *testing.B, dir string, calls int) {
 	for g := range 64 {
 		all.Go(func() {
 			for n := g; n < calls; n += 64 {
-				must(b, oneOfMany(ctx, j, n))
+				if err := oneOfMany(ctx, j, n); err != nil {
+					b.Error(err)
+				}
 			}
 		})
 	}
 	all.Wait()
 	b.Logf("%d calls recorded in %v", calls, time.Since(begun))
-	must(b, j.Close())
+	must.Do(b, j.Close())
 }
 
 func oneOfMany(ctx context.Context, j *journal.Journal, n int) error {

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // BenchmarkCallCycle is the whole life of a call in the journal, laid beside two appends with
@@ -25,27 +27,22 @@ func benchmarkCycle(b *testing.B, pause time.Duration) {
 	j := open(b, b.TempDir())
 	var syncs, syncing atomic.Int64
 	j.Measure(func(took time.Duration, _ error) { syncs.Add(1); syncing.Add(int64(took)) })
-	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
-	must(b, err)
+	f := must.Get(os.Create(filepath.Join(b.TempDir(), "log")))(b)
 	defer f.Close()
 	line := make([]byte, 600)
 	ctx := context.WithoutCancel(b.Context()) // as the daemon has it; one that can end costs a goroutine a statement
 	var took [3][]time.Duration
 	for n := 0; b.Loop(); n++ {
 		for i, do := range []func(){
-			func() { must(b, cycle(ctx, j, call(fmt.Sprint(n)))) },
+			func() { must.Do(b, cycle(ctx, j, call(fmt.Sprint(n)))) },
 			func() {
 				for range 2 {
-					if _, err := f.Write(line); err != nil {
-						b.Fatal(err)
-					}
-					must(b, f.Sync())
+					must.Get(f.Write(line))(b)
+					must.Do(b, f.Sync())
 				}
 			},
 			func() {
-				if _, err := exec.Command("bash", "-c", "true").Output(); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(exec.Command("bash", "-c", "true").Output())(b)
 			},
 		} {
 			<-time.After(pause) // what is measured
@@ -73,7 +70,9 @@ func BenchmarkWriters(b *testing.B) {
 	for range 64 {
 		all.Go(func() {
 			for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
-				must(b, cycle(ctx, j, call(fmt.Sprint(n))))
+				if err := cycle(ctx, j, call(fmt.Sprint(n))); err != nil {
+					b.Error(err)
+				}
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal/seal"
+	"github.com/toold/toold/internal/must"
 )
 
 // segments opens files with segments of a size.
@@ -23,16 +24,13 @@ func smallSegments(size int64) func(string) (files, error) {
 func note(t *testing.T, j *Journal, n int) {
 	t.Helper()
 	for range n {
-		if _, err := j.Append(t.Context(), Message{Type: "user_message", Direction: In, Body: []byte("{}")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(j.Append(t.Context(), Message{Type: "user_message", Direction: In, Body: []byte("{}")}))(t)
 	}
 }
 
 func verified(t *testing.T, dir string) Report {
 	t.Helper()
-	c, err := Verify(t.Context(), dir, seal.Checks{}, nil)
-	must(t, err)
+	c := must.Get(Verify(t.Context(), dir, seal.Checks{}, nil))(t)
 	return c
 }
 
@@ -42,7 +40,7 @@ func TestCheckpointsComeByThemselves(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, err := open(t.Context(), dir, Self(), smallSegments(64<<10))
-	must(t, err)
+	must.Do(t, err)
 	note(t, j, 10)
 	j.checkpointWhenDue()
 	if c := verified(t, dir); c.Count != 0 {
@@ -58,7 +56,7 @@ func TestCheckpointsComeByThemselves(t *testing.T) {
 		t.Errorf("in the second segment: %+v", c)
 	}
 	note(t, j, 3)
-	must(t, j.Close())
+	must.Do(t, j.Close())
 	end := verified(t, dir)
 	if end.Signed != end.Number-1 || end.Number != c.Number+4 {
 		t.Errorf("at the end: %+v", end)
@@ -66,7 +64,7 @@ func TestCheckpointsComeByThemselves(t *testing.T) {
 	if j, err = open(t.Context(), dir, Self(), openFiles); err != nil {
 		t.Fatal(err)
 	}
-	must(t, j.Close())
+	must.Do(t, j.Close())
 	if now := verified(t, dir); now.Number != end.Number {
 		t.Errorf("a reader: %+v", now)
 	}
@@ -83,7 +81,7 @@ func TestAForgedCheckpointIsFound(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		j, err := open(t.Context(), dir, Self(), openFiles)
-		must(t, err)
+		must.Do(t, err)
 		note(t, j, 3)
 		err = j.write.record(synced, func(b *batch) error {
 			c := j.key.Checkpoint("", b.log.Last().Number, b.log.Last().Hash, b.log.Time())
@@ -91,7 +89,7 @@ func TestAForgedCheckpointIsFound(t *testing.T) {
 			forge(e)
 			return b.append(kindCheckpoint, e)
 		})
-		must(t, errors.Join(err, j.Close()))
+		must.Do(t, errors.Join(err, j.Close()))
 		if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); !errors.Is(err, ErrTampered) || !strings.Contains(fmt.Sprint(err), "was not signed by the key") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -100,23 +98,16 @@ func TestAForgedCheckpointIsFound(t *testing.T) {
 
 // BenchmarkCheckpoint is what one costs beside the record of a message.
 func BenchmarkCheckpoint(b *testing.B) {
-	j, err := open(b.Context(), b.TempDir(), Self(), openFiles)
-	if err != nil {
-		b.Fatal(err)
-	}
+	j := must.Get(open(b.Context(), b.TempDir(), Self(), openFiles))(b)
 	defer j.Close()
 	b.Run("message", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := j.Append(b.Context(), Message{Type: "user_message", Direction: In, Body: []byte("{}")}); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(j.Append(b.Context(), Message{Type: "user_message", Direction: In, Body: []byte("{}")}))(b)
 		}
 	})
 	b.Run("checkpoint", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := j.checkpoint(soon); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(j.checkpoint(soon))(b)
 		}
 	})
 }
@@ -124,12 +115,11 @@ func BenchmarkCheckpoint(b *testing.B) {
 func TestALinkToNothingIsNoNote(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	j, err := open(t.Context(), dir, Self(), smallSegments(64<<10))
-	must(t, err)
+	j := must.Get(open(t.Context(), dir, Self(), smallSegments(64<<10)))(t)
 	note(t, j, 10)
-	must(t, j.Close())
+	must.Do(t, j.Close())
 	name := filepath.Join(notesDir(dir), noteName)
-	must(t, errors.Join(os.Rename(name, name+".moved"), os.Symlink(name+".elsewhere", name)))
+	must.Do(t, errors.Join(os.Rename(name, name+".moved"), os.Symlink(name+".elsewhere", name)))
 	if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); !errors.Is(err, ErrTampered) {
 		t.Errorf("the note is a link to nothing: %v", err)
 	}
@@ -140,14 +130,13 @@ func TestALinkToNothingIsNoSegment(t *testing.T) {
 	t.Parallel()
 	for _, segment := range []string{"00000001.log", "00000002.log", "00000003.log"} {
 		dir := t.TempDir()
-		j, err := open(t.Context(), dir, Self(), smallSegments(64<<10))
-		must(t, err)
+		j := must.Get(open(t.Context(), dir, Self(), smallSegments(64<<10)))(t)
 		for j.write.end().Segment < 3 {
 			note(t, j, 10)
 		}
-		must(t, j.Close())
+		must.Do(t, j.Close())
 		name := filepath.Join(logDir(dir), segment)
-		must(t, errors.Join(os.Rename(name, name+".moved"), os.Symlink(name+".elsewhere", name)))
+		must.Do(t, errors.Join(os.Rename(name, name+".moved"), os.Symlink(name+".elsewhere", name)))
 		if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), "link") {
 			t.Errorf("%s is a link to nothing: %v", segment, err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/journal/seal"
+	"github.com/toold/toold/internal/must"
 )
 
 // copies is a store in memory.
@@ -39,7 +40,7 @@ func (c *copies) take(t *testing.T, j *Journal) {
 func (c *copies) some(t *testing.T, j *Journal) (left uint64) {
 	t.Helper()
 	list, left, err := j.Copy(c.at, 3, 10_000)
-	must(t, err)
+	must.Do(t, err)
 	for _, r := range list {
 		if begins := int64(len(c.parts[r.Segment])); begins != r.Offset {
 			t.Fatalf("record %d is copied to %d and is at %d", r.Number, begins, r.Offset)
@@ -76,13 +77,13 @@ func TestACopyIsWholeAndVerifies(t *testing.T) {
 	}
 	lived(t, j, "second", 40)
 	c.take(t, j)
-	must(t, c.verify(t))
+	must.Do(t, c.verify(t))
 	if _, _, err := j.Copy(early, 3, 10_000); !errors.Is(err, chain.ErrNoMark) {
 		t.Errorf("behind a record that was removed: %v", err)
 	}
 	late := &copies{parts: map[uint32][]byte{}, texts: map[chain.Hash][]byte{}}
 	late.take(t, j)
-	must(t, late.verify(t))
+	must.Do(t, late.verify(t))
 	if _, left, err := j.Copy(c.at, 3, 10_000); err != nil || left != 0 {
 		t.Errorf("%d are left: %v", left, err)
 	}

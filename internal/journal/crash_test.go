@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 )
 
 // childDir names the journal's directory for this binary when it plays a
@@ -64,9 +65,8 @@ func startChild(t *testing.T, dir string, lines int, wrap ...string) (kill func(
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), childDir+"="+dir)
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	var ids []string
 	in := bufio.NewScanner(out)
@@ -74,7 +74,7 @@ func startChild(t *testing.T, dir string, lines int, wrap ...string) (kill func(
 		ids = append(ids, in.Text())
 	}
 	return func() []string {
-		must(t, cmd.Process.Kill())
+		must.Do(t, cmd.Process.Kill())
 		for in.Scan() {
 			ids = append(ids, in.Text())
 		}
@@ -97,15 +97,13 @@ func TestWhatWasRecordedOutlivesAKilledDaemon(t *testing.T) {
 	if len(ids) < 30 {
 		t.Fatalf("the child recorded only %d calls", len(ids))
 	}
-	left, err := j.Unfinished(nil)
-	must(t, err)
+	left := must.Get(j.Unfinished(nil))(t)
 	open := map[string]journal.Record{}
 	for _, r := range left {
 		open[r.ID] = r
 	}
 	for _, id := range ids {
-		rec, err := j.FindAny(t.Context(), id)
-		must(t, err)
+		rec := must.Get(j.FindAny(t.Context(), id))(t)
 		kind, _, _ := strings.Cut(id, "-")
 		_, unfinished := open[id]
 		var ok bool
@@ -139,7 +137,7 @@ func TestTwoDaemonsShareAJournal(t *testing.T) {
 	kill := startChild(t, dir, 1)
 	j := open(t, dir)
 	for i := range 50 {
-		must(t, cycle(t.Context(), j, call(fmt.Sprintf("ours-%d", i))))
+		must.Do(t, cycle(t.Context(), j, call(fmt.Sprintf("ours-%d", i))))
 	}
 	kill()
 	verify(t, dir)

@@ -9,14 +9,15 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal/seal"
+	"github.com/toold/toold/internal/must"
 )
 
 // What is left of a damaged journal is not given for all of it.
 func TestNoListingOfADamagedJournalIsGivenForAllOfIt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	must(t, long(t, dir).Close())
-	must(t, os.Remove(filepath.Join(notesDir(dir), noteName)))
+	must.Do(t, long(t, dir).Close())
+	must.Do(t, os.Remove(filepath.Join(notesDir(dir), noteName)))
 	j := openLong(t, dir)
 	defer j.Close()
 	ctx, rows := t.Context(), map[string]int{}
@@ -63,7 +64,7 @@ func TestEverythingThatWasChangedIsReported(t *testing.T) {
 	lived(t, j, "other", 3)
 	dumped(t, j)
 	for _, path := range blobs(t, dir) {
-		must(t, os.Remove(path))
+		must.Do(t, os.Remove(path))
 	}
 	lost := []string{`of the tool call "one"`, `of the tool call "two"`}
 	reported := func(what string, want ...string) {
@@ -82,12 +83,11 @@ func TestEverythingThatWasChangedIsReported(t *testing.T) {
 	if err != nil || len(index) == 0 {
 		t.Fatal(index, err)
 	}
-	must(t, os.WriteFile(index[0], nil, 0o600))
+	must.Do(t, os.WriteFile(index[0], nil, 0o600))
 	reported("the index", "the index differs")
 	path := filepath.Join(dir, "journal", "00000001.log")
-	text, err := os.ReadFile(path)
-	must(t, err)
+	text := must.Get(os.ReadFile(path))(t)
 	text[strings.LastIndex(string(text), "other-1")] ^= 1
-	must(t, os.WriteFile(path, text, 0o600))
+	must.Do(t, os.WriteFile(path, text, 0o600))
 	reported("the log", "the log is damaged", "the index differs")
 }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func begin(t *testing.T, j *Journal, id string) (Record, error) {
@@ -25,12 +27,11 @@ func finished(t *testing.T, j *Journal, k Key) error {
 func TestAnIntentIsOnTheDiskAtOnceAndAReturnSoon(t *testing.T) {
 	t.Parallel()
 	j, disk := openFaulty(t, t.TempDir())
-	rec, err := begin(t, j, "c1")
-	must(t, err)
+	rec := must.Get(begin(t, j, "c1"))(t)
 	if synced, writes := disk.synced.Load(), disk.writes.Load(); synced != writes {
 		t.Errorf("%d of %d writes are on the disk", synced, writes)
 	}
-	must(t, finished(t, j, rec.Key))
+	must.Do(t, finished(t, j, rec.Key))
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for disk.synced.Load() != disk.writes.Load() {
@@ -66,8 +67,7 @@ func TestIntentsOfManyAreAllOnTheDisk(t *testing.T) {
 func TestNothingIsBegunOnADiskThatHasFailed(t *testing.T) {
 	t.Parallel()
 	j, disk := openFaulty(t, t.TempDir())
-	ran, err := begin(t, j, "ran")
-	must(t, err)
+	ran := must.Get(begin(t, j, "ran"))(t)
 	disk.broken.Store(true)
 	if _, err := begin(t, j, "lost"); err == nil {
 		t.Error("what could not be synced was begun")
@@ -87,9 +87,7 @@ func TestWhatCannotBeWrittenHasNotHappened(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, disk := openFaulty(t, dir)
-	if _, err := begin(t, j, "first"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(begin(t, j, "first"))(t)
 	disk.full.Store(true)
 	for range 3 {
 		if _, err := begin(t, j, "second"); !errors.Is(err, syscall.ENOSPC) {
@@ -153,8 +151,7 @@ func TestReturnsThatFailTogetherOnAFullDiskAreAllRecorded(t *testing.T) {
 	j, disk := openFaulty(t, dir)
 	var keys []Key
 	for i := range 3 {
-		rec, err := begin(t, j, fmt.Sprint(i))
-		must(t, err)
+		rec := must.Get(begin(t, j, fmt.Sprint(i)))(t)
 		keys = append(keys, rec.Key)
 	}
 	j.write.turn <- struct{}{} // so that they wait for one write

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // events has one of each kind, empty.
@@ -109,7 +111,7 @@ func FuzzEvent(f *testing.F) {
 		if decode(body, e, nil) != nil {
 			return
 		}
-		must(t, decode(encoded(e), again, nil))
+		must.Do(t, decode(encoded(e), again, nil))
 		if diff := cmp.Diff(e, again, compare); diff != "" {
 			t.Fatal(diff)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/must"
 )
 
 // faultyDir is the directory of a log on a disk that can be full, or fail, and that knows
@@ -99,13 +100,12 @@ func (f faultyFile) Sync() error {
 func openFaulty(t *testing.T, dir string) (*Journal, *faultyDir) {
 	t.Helper()
 	var disk faultyDir
-	j, err := open(t.Context(), dir, Self(), func(dir string) (files, error) {
+	j := must.Get(open(t.Context(), dir, Self(), func(dir string) (files, error) {
 		f, err := openFiles(dir)
 		disk.Dir = f.log
 		f.log, f.segment, f.chunk = &disk, 4000, 16
 		return f, err
-	})
-	must(t, err)
+	}))(t)
 	t.Cleanup(func() {
 		if err := j.Close(); err != nil && !disk.broken.Load() && !errors.Is(err, syscall.EIO) {
 			t.Error(err)

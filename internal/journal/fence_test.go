@@ -4,20 +4,19 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 )
 
 func TestFencesOutliveTheDaemon(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, err := journal.Open(t.Context(), dir, journal.Self())
-	must(t, err)
+	must.Do(t, err)
 	fence := func(client string, agent *string, id string) bool {
 		t.Helper()
 		fenced, err := j.Fence(t.Context(), client, agent, id, 3)
-		must(t, err)
+		must.Do(t, err)
 		return fenced
 	}
 	receive(t, j, call("used"))
@@ -40,7 +39,7 @@ func TestFencesOutliveTheDaemon(t *testing.T) {
 	for _, name := range []string{"4", j.FenceName(&other, "4")} { // these are others
 		j.Unfence("agent", name, fails(t))
 	}
-	must(t, j.Close())
+	must.Do(t, j.Close())
 	j = open(t, dir)
 	want := map[string][]string{"somebody": {"used", j.FenceName(&own, "used")}, "agent": {j.FenceName(&own, "2"), j.FenceName(&own, "4")}}
 	if diff := cmp.Diff(want, j.Fences()); diff != "" {
@@ -62,20 +61,16 @@ func TestBackgroundCallsAreUntoldUntilTheyAreDelivered(t *testing.T) {
 			continue
 		}
 		keys = append(keys, receive(t, j, c))
-		_, err := finish(t.Context(), j, keys[len(keys)-1], journal.Outcome{})
-		must(t, err)
+		must.Get(finish(t.Context(), j, keys[len(keys)-1], journal.Outcome{}))(t)
 	}
 	j.Delivered(keys[2], fails(t))
 	untold := func(client string, limit int) (ids []string) {
 		t.Helper()
-		list, err := j.Untold(t.Context(), client, limit)
-		must(t, err)
+		list := must.Get(j.Untold(t.Context(), client, limit))(t)
 		for _, r := range list {
 			ids = append(ids, r.ID)
 		}
 		return ids
 	}
-	if diff := cmp.Diff([][]string{{"b1", "b3"}, {"b1"}, nil}, [][]string{untold("agent", 10), untold("agent", 1), untold("somebody", 10)}); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, [][]string{{"b1", "b3"}, {"b1"}, nil}, [][]string{untold("agent", 10), untold("agent", 1), untold("somebody", 10)})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/statedir"
 )
 
@@ -31,8 +32,7 @@ func smallDisk(t *testing.T, size string) (dir string) {
 func TestAFullDiskIsAnErrorAndNotALoss(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, "2m")
-	j, err := journal.Open(t.Context(), dir, journal.Self())
-	must(t, err)
+	j := must.Get(journal.Open(t.Context(), dir, journal.Self()))(t)
 	defer j.Close()
 	k := receive(t, j, call("intended"))
 
@@ -55,8 +55,8 @@ func TestAFullDiskIsAnErrorAndNotALoss(t *testing.T) {
 		t.Errorf("a full disk went unnoticed: intend %v, %d calls refused", err, refused)
 	}
 
-	must(t, os.Remove(ballast))
-	must(t, j.Intend(t.Context(), k, allow))
+	must.Do(t, os.Remove(ballast))
+	must.Do(t, j.Intend(t.Context(), k, allow))
 	verify(t, dir)
 	if rec, err := j.FindAny(t.Context(), "intended"); err != nil || rec.State != journal.Intended {
 		t.Errorf("record is %+v, %v", rec, err)
@@ -69,12 +69,12 @@ func TestAReturnHasRoomOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, "4m")
 	j, err := journal.Open(t.Context(), dir, journal.Self())
-	must(t, err)
+	must.Do(t, err)
 	defer j.Close()
 	var running []journal.Key
 	for i := range 3 {
 		rec, _, err := j.Begin(t.Context(), call(fmt.Sprint("running-", i)), allow)
-		must(t, err)
+		must.Do(t, err)
 		running = append(running, rec.Key)
 	}
 	fill := filepath.Join(dir, "fill")
@@ -95,9 +95,9 @@ func TestAReturnHasRoomOnAFullDisk(t *testing.T) {
 			t.Errorf("a new call took its room: %v", err)
 		}
 	}
-	must(t, os.Remove(fill))
+	must.Do(t, os.Remove(fill))
 	_, _, err = j.Begin(t.Context(), call("later"), allow)
-	must(t, err)
+	must.Do(t, err)
 	if info, err := os.Stat(filepath.Join(dir, "journal", "ballast")); err != nil || info.Size() != 1<<20 {
 		t.Errorf("the ballast is %v, %v", info, err)
 	}
@@ -110,10 +110,10 @@ func TestCallsOfADeadDaemonAreTakenOverOnAFullDisk(t *testing.T) {
 	for _, started := range []bool{false, true} {
 		dir := smallDisk(t, "4m")
 		j, err := journal.Open(t.Context(), dir, "1 0 before")
-		must(t, err)
+		must.Do(t, err)
 		_, _, err = j.Begin(t.Context(), call("open"), allow)
-		must(t, err)
-		must(t, j.Close())
+		must.Do(t, err)
+		must.Do(t, j.Close())
 		if started { // before the disk is full
 			j = open(t, dir)
 		}
@@ -140,35 +140,32 @@ func takesOver(t *testing.T, j *journal.Journal) {
 	if _, _, err := j.Begin(t.Context(), call("new"), allow); err == nil {
 		t.Error("a new call took their room")
 	}
-	_, err = j.Finish(t.Context(), list[0].Key, journal.Outcome{Status: "error"}, func(seq int64) (string, []byte, error) {
+	must.Get(j.Finish(t.Context(), list[0].Key, journal.Outcome{Status: "error"}, func(seq int64) (string, []byte, error) {
 		return fmt.Sprint("message-", seq), []byte(`{}`), nil
-	})
-	must(t, err)
+	}))(t)
 }
 
 // The state directory may be on a read-only file system, and the journal is read nevertheless.
 func TestAReadOnlyJournalIsRead(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(smallDisk(t, "8m"), "state") // the note is beside it
-	j, err := journal.Open(t.Context(), state, journal.Self())
-	must(t, err)
+	j := must.Get(journal.Open(t.Context(), state, journal.Self()))(t)
 	receive(t, j, call("recorded"))
-	must(t, j.Close())
+	must.Do(t, j.Close())
 
-	must(t, syscall.Mount("", filepath.Dir(state), "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	must.Do(t, syscall.Mount("", filepath.Dir(state), "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 	if _, done, err := journal.Import(t.Context(), state, false); err != nil || done {
 		t.Errorf("Import: %v, %v", done, err)
 	}
 	verify(t, state)
-	j, err = journal.Open(t.Context(), state, journal.Self())
-	must(t, err)
+	j = must.Get(journal.Open(t.Context(), state, journal.Self()))(t)
 	if rec, err := j.FindAny(t.Context(), "recorded"); err != nil || rec.ID != "recorded" {
 		t.Errorf("record is %+v, %v", rec, err)
 	}
 	if _, _, err := j.Receive(t.Context(), call("new")); !errors.Is(err, syscall.EROFS) {
 		t.Errorf("a call on a read-only file system: %v", err)
 	}
-	must(t, j.Close())
+	must.Do(t, j.Close())
 	if _, err := statedir.Serve(state); !errors.Is(err, syscall.EROFS) {
 		t.Errorf("a daemon on a read-only file system: %v", err)
 	}

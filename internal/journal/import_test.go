@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/toold/toold/internal/journal/legacy"
+	"github.com/toold/toold/internal/must"
 
 	"github.com/toold/toold/internal/journal/seal"
 )
@@ -23,12 +24,11 @@ import (
 func oldJournal(t *testing.T) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "state")
-	text, err := os.ReadFile("testdata/journal-7.sql")
-	must(t, err)
+	text := must.Get(os.ReadFile("testdata/journal-7.sql"))(t)
 	_, head, _ := strings.Cut(strings.Split(string(text), "\n")[0], "was: ")
-	must(t, os.Mkdir(dir, 0o700))
-	must(t, os.WriteFile(filepath.Join(dir, "head"), []byte(head+"\n"), 0o600))
-	must(t, os.WriteFile(oldPath(dir), nil, 0o600))
+	must.Do(t, os.Mkdir(dir, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "head"), []byte(head+"\n"), 0o600))
+	must.Do(t, os.WriteFile(oldPath(dir), nil, 0o600))
 	edit(t, dir, "PRAGMA journal_mode = wal; "+string(text))
 	return dir
 }
@@ -37,9 +37,9 @@ func oldJournal(t *testing.T) (dir string) {
 func edit(t *testing.T, dir, statements string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", oldPath(dir))
-	must(t, err)
+	must.Do(t, err)
 	_, err = db.ExecContext(t.Context(), statements)
-	must(t, errors.Join(err, db.Close()))
+	must.Do(t, errors.Join(err, db.Close()))
 }
 
 // sound checks that a journal verifies.
@@ -50,20 +50,12 @@ func sound(t *testing.T, dir string) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // oldContents is what an old journal has.
 func oldContents(t *testing.T, path string) (c contents) {
 	t.Helper()
-	db, err := legacy.Open(t.Context(), path)
-	must(t, err)
+	db := must.Get(legacy.Open(t.Context(), path))(t)
 	defer db.Close()
-	must(t, db.Messages(t.Context(), func(row legacy.Row) error {
+	must.Do(t, db.Messages(t.Context(), func(row legacy.Row) error {
 		m, err := oldMessage(row)
 		c.Messages = append(c.Messages, m)
 		if err == nil && m.Direction == In && m.CallID != "" {
@@ -77,7 +69,7 @@ func oldContents(t *testing.T, path string) (c contents) {
 		return err
 	}))
 	c.Fences = map[string][]string{}
-	must(t, db.Fences(t.Context(), func(row legacy.Row) error {
+	must.Do(t, db.Fences(t.Context(), func(row legacy.Row) error {
 		var client, id string
 		err := row.Scan(&client, &id)
 		c.Fences[client] = append(c.Fences[client], id)
@@ -115,8 +107,7 @@ func TestAnOldJournalIsImportedWhole(t *testing.T) {
 		t.Errorf("again: %d calls, %v, %v", calls, done, err)
 	}
 	sound(t, dir)
-	j, err := Open(t.Context(), dir, "1 0 x")
-	must(t, err)
+	j := must.Get(Open(t.Context(), dir, "1 0 x"))(t)
 	is := dump(t, j)
 	for i := range is.Calls { // these were in the message only, or are in it now
 		is.Calls[i].Result, is.Calls[i].ReturnedAt, want.Calls[i].ReturnedAt = nil, time.Time{}, time.Time{}
@@ -124,24 +115,20 @@ func TestAnOldJournalIsImportedWhole(t *testing.T) {
 	if diff := cmp.Diff(want, is, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-old +new):\n%s", diff)
 	}
-	open, err := j.Unfinished(nil)
-	must(t, err)
+	open := must.Get(j.Unfinished(nil))(t)
 	if len(open) != 2 || open[0].ID != "runs" || open[0].IntendedAt.IsZero() || open[1].ID != "waits" || open[1].State != Waiting {
 		t.Errorf("open are %+v", open)
 	}
 	if rec, err := begin(t, j, "new"); err != nil || rec.Key != 7 || j.Last() != 12 {
 		t.Errorf("the next call is %+v, %v", rec, err)
 	}
-	must(t, j.Close())
+	must.Do(t, j.Close())
 	sound(t, dir)
-	names, err := filepath.Glob(filepath.Join(dir, "*"))
-	must(t, err)
+	names := must.Get(filepath.Glob(filepath.Join(dir, "*")))(t)
 	for i := range names {
 		names[i] = filepath.Base(names[i])
 	}
-	if diff := cmp.Diff([]string{"journal", "journal.db.imported", "lock"}, names); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, []string{"journal", "journal.db.imported", "lock"}, names)
 }
 
 func TestAnOldJournalThatWasChangedIsImportedWhenAPersonSaysSo(t *testing.T) {
@@ -163,9 +150,8 @@ func TestAnOldJournalThatWasChangedIsImportedWhenAPersonSaysSo(t *testing.T) {
 		if _, done, err := Import(t.Context(), dir, true); err != nil || !done {
 			t.Errorf("%s, accepted: %v", statement, err)
 		}
-		j, err := Open(t.Context(), dir, Self())
-		must(t, err)
-		must(t, j.Close())
+		j := must.Get(Open(t.Context(), dir, Self()))(t)
+		must.Do(t, j.Close())
 	}
 }
 
@@ -180,7 +166,7 @@ func TestSecretsInAnOldJournalAreMasked(t *testing.T) {
 	if err != nil || !done {
 		t.Fatal(err)
 	}
-	must(t, filepath.WalkDir(logDir(dir), func(path string, d os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(logDir(dir), func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -190,8 +176,7 @@ func TestSecretsInAnOldJournalAreMasked(t *testing.T) {
 		}
 		return err
 	}))
-	j, err := Open(t.Context(), dir, Self())
-	must(t, err)
+	j := must.Get(Open(t.Context(), dir, Self()))(t)
 	defer j.Close()
 	if text, err := j.Arguments(t.Context(), 1); err != nil || !strings.Contains(string(text), "TOKEN=[redacted]") {
 		t.Errorf("the arguments are %s, %v", text, err)
@@ -206,16 +191,16 @@ func TestAnImportThatIsCutOffIsDoneAgain(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			stop()
 			_, _ = copyOld(ctx, dir, logDir(dir)+".new", false)
-			must(t, os.MkdirAll(logDir(dir)+".new", 0o700))
-			must(t, os.WriteFile(filepath.Join(logDir(dir)+".new", "00000001.log"), []byte("half"), 0o600))
+			must.Do(t, os.MkdirAll(logDir(dir)+".new", 0o700))
+			must.Do(t, os.WriteFile(filepath.Join(logDir(dir)+".new", "00000001.log"), []byte("half"), 0o600))
 		},
 		"before the new one takes its place": func(t *testing.T, dir string) {
 			_, err := copyOld(t.Context(), dir, logDir(dir)+".new", false)
-			must(t, errors.Join(err, os.Rename(oldPath(dir), oldPath(dir)+importing)))
+			must.Do(t, errors.Join(err, os.Rename(oldPath(dir), oldPath(dir)+importing)))
 		},
 		"after it did": func(t *testing.T, dir string) {
 			_, err := importOld(t.Context(), dir, false)
-			must(t, errors.Join(err, os.Rename(oldPath(dir)+imported, oldPath(dir)+importing)))
+			must.Do(t, errors.Join(err, os.Rename(oldPath(dir)+imported, oldPath(dir)+importing)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -225,11 +210,9 @@ func TestAnImportThatIsCutOffIsDoneAgain(t *testing.T) {
 			if _, _, err := Import(t.Context(), dir, false); err != nil {
 				t.Fatal(err)
 			}
-			j, err := Open(t.Context(), dir, Self())
-			must(t, err)
+			j := must.Get(Open(t.Context(), dir, Self()))(t)
 			defer j.Close()
-			calls, err := j.Calls(t.Context(), 0, 100)
-			must(t, err)
+			calls := must.Get(j.Calls(t.Context(), 0, 100))(t)
 			var ids []string
 			for _, c := range calls {
 				ids = append(ids, c.ID)

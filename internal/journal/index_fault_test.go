@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/must"
 )
 
 // indexDisk is the directory of a log on a disk on which the index fails from some call on.
@@ -151,12 +152,11 @@ func TestAFullDiskIsNotTriedAtEachPause(t *testing.T) {
 	t.Parallel()
 	disk := &indexDisk{fails: syscall.ENOSPC}
 	disk.left.Store(1000)
-	j, err := open(t.Context(), t.TempDir(), Self(), func(dir string) (files, error) {
+	j := must.Get(open(t.Context(), t.TempDir(), Self(), func(dir string) (files, error) {
 		f, err := openFiles(dir)
 		disk.Dir, f.log, f.chunk = f.log, disk, 64
 		return f, err
-	})
-	must(t, err)
+	}))(t)
 	defer j.Close()
 	disk.left.Store(0)
 	lived(t, j, "a", 40)

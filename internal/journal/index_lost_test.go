@@ -14,6 +14,7 @@ import (
 
 	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/journal/columns"
+	"github.com/toold/toold/internal/must"
 )
 
 // long opens a journal of many segments and chunks, whose calls are old-0 to old-99.
@@ -28,12 +29,11 @@ func long(t *testing.T, dir string) *Journal {
 
 func openLong(t *testing.T, dir string) *Journal {
 	t.Helper()
-	j, err := open(t.Context(), dir, Self(), func(dir string) (files, error) {
+	j := must.Get(open(t.Context(), dir, Self(), func(dir string) (files, error) {
 		f, err := openFiles(dir)
 		f.segment, f.chunk = 8<<10, 16
 		return f, err
-	})
-	must(t, err)
+	}))(t)
 	return j
 }
 
@@ -65,11 +65,9 @@ func TestACallThatCannotBeReadIsNotNew(t *testing.T) {
 	defer j.Close()
 	segment := func(n int) string { return filepath.Join(dir, "journal", fmt.Sprintf("%08d.log", n)) }
 	for _, n := range []int{1, 2} {
-		text, err := os.ReadFile(segment(n))
-		must(t, err)
+		text := must.Get(os.ReadFile(segment(n)))(t)
 		id := map[int]string{1: "old-0", 2: "old-20"}[n]
-		other, err := os.ReadFile(segment(3))
-		must(t, err)
+		other := must.Get(os.ReadFile(segment(3)))(t)
 		for what, change := range map[string]func() error{
 			"away":       func() error { return os.Remove(segment(n)) },
 			"empty":      func() error { return os.Truncate(segment(n), 0) },
@@ -80,12 +78,12 @@ func TestACallThatCannotBeReadIsNotNew(t *testing.T) {
 			"not itself": func() error { return os.WriteFile(segment(n), bytes.Repeat([]byte{0xff}, len(text)), 0o600) },
 		} {
 			what = fmt.Sprintf("segment %d %s", n, what)
-			must(t, change())
+			must.Do(t, change())
 			unknown(t, what, j, id)
 			index := filepath.Join(dir, "journal", indexName)
-			must(t, os.Rename(index, index+"-away"))
+			must.Do(t, os.Rename(index, index+"-away"))
 			unknown(t, what+" and the index away", j, id)
-			must(t, errors.Join(os.Rename(index+"-away", index), os.RemoveAll(segment(n)), os.WriteFile(segment(n), text, 0o600)))
+			must.Do(t, errors.Join(os.Rename(index+"-away", index), os.RemoveAll(segment(n)), os.WriteFile(segment(n), text, 0o600)))
 			if rec, fresh, err := j.Begin(t.Context(), Call{Client: "agent", ID: id, Message: []byte(`{}`)}, Decision{}); fresh || err != nil || rec.State != Returned {
 				t.Errorf("%s and put back: %v, %v", what, fresh, err)
 			}
@@ -100,7 +98,7 @@ func TestWhatWasRemovedMeanwhileIsLeftOut(t *testing.T) {
 	j := long(t, dir)
 	defer j.Close()
 	other, err := Open(t.Context(), dir, Self())
-	must(t, err)
+	must.Do(t, err)
 	defer other.Close()
 	if n := removeAll(t, j); n < 2 {
 		t.Fatalf("%d parts were removed", n)
@@ -139,7 +137,7 @@ func (d *beginning) Names() ([]string, error) {
 func TestACallOfWhoeverMadeTheJournalMeanwhileIsNotNew(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	j, err := open(t.Context(), dir, Self(), func(dir string) (files, error) {
+	j := must.Get(open(t.Context(), dir, Self(), func(dir string) (files, error) {
 		f, err := openFiles(dir)
 		f.log = &beginning{Dir: f.log, then: func() {
 			other, err := Open(t.Context(), dir, Self())
@@ -153,8 +151,7 @@ func TestACallOfWhoeverMadeTheJournalMeanwhileIsNotNew(t *testing.T) {
 			}
 		}}
 		return f, err
-	})
-	must(t, err)
+	}))(t)
 	defer j.Close()
 	j.settle()
 	j.settle() // drops the calls from the table
@@ -173,7 +170,7 @@ func TestTheIndexKeepsLongIDs(t *testing.T) {
 	}
 	lived(t, j, "a", 10)
 	j.settle()
-	must(t, j.Close())
+	must.Do(t, j.Close())
 	j = small(t, dir)
 	defer j.Close()
 	if f := j.Fences()["agent"]; !slices.Equal(f, []string{id}) {
@@ -188,10 +185,9 @@ func TestAHostileIndexEndsNothing(t *testing.T) {
 	dir := t.TempDir()
 	_, files := indexed(t, dir)
 	for n, path := range files {
-		text, err := os.ReadFile(path)
-		must(t, err)
+		text := must.Get(os.ReadFile(path))(t)
 		s, f, err := parseChunk(bytes.NewReader(text), int64(len(text)))
-		must(t, err)
+		must.Do(t, err)
 		for what, forge := range map[string]func(*tail){
 			"a foreign row":      func(f *tail) { f.foreign = append(f.foreign, foreign{key: 1, row: 1 << 40}) },
 			"a negative row":     func(f *tail) { f.foreign = append(f.foreign, foreign{key: 1, row: -1}) },
@@ -207,29 +203,28 @@ func TestAHostileIndexEndsNothing(t *testing.T) {
 			"many rows":          func(f *tail) { f.flat = columns.Table{Numbers: [][]uint64{make([]uint64, 1<<22)}} },
 		} {
 			what = fmt.Sprintf("chunk %d, %s", n, what)
-			forged, err := resume(hasher{id: s.id}, s, f, bytes.NewReader(text))
-			must(t, err)
+			forged := must.Get(resume(hasher{id: s.id}, s, f, bytes.NewReader(text)))(t)
 			forged = forged.freeze()
 			forge(forged)
 			p, err := forged.encode()
 			if err == nil {
 				err = os.WriteFile(path, p, 0o600)
 			}
-			must(t, err)
+			must.Do(t, err)
 			survived(t, what, dir)
 		}
 		for what, head := range map[string][]byte{
 			"a text beside the log": {chunkForm << 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f},
 			"a list of all":         append(bytes.Repeat([]byte{2}, 200), 0xff, 0xff, 0xff, 0x0f),
 		} {
-			must(t, os.WriteFile(path, columns.Encode(head, forgedTables()...), 0o600))
+			must.Do(t, os.WriteFile(path, columns.Encode(head, forgedTables()...), 0o600))
 			survived(t, fmt.Sprintf("chunk %d, %s", n, what), dir)
 		}
 		sparse := bytes.Clone(text[:len(text)/2])
 		copy(sparse[len("toold-index\x01")+4:], []byte{0xff, 0xff, 0xff, 0xff})
-		must(t, errors.Join(os.WriteFile(path, sparse, 0o600), os.Truncate(path, 1<<40)))
+		must.Do(t, errors.Join(os.WriteFile(path, sparse, 0o600), os.Truncate(path, 1<<40)))
 		survived(t, fmt.Sprintf("chunk %d, large", n), dir)
-		must(t, os.WriteFile(path, text, 0o600))
+		must.Do(t, os.WriteFile(path, text, 0o600))
 	}
 }
 
@@ -239,18 +234,16 @@ func TestAForgedNumberTakesNoMemory(t *testing.T) {
 	dir := t.TempDir()
 	_, files := indexed(t, dir)
 	path := files[len(files)-1]
-	text, err := os.ReadFile(path)
-	must(t, err)
+	text := must.Get(os.ReadFile(path))(t)
 	s, f, err := parseChunk(bytes.NewReader(text), int64(len(text)))
-	must(t, err)
-	forged, err := resume(hasher{id: s.id}, s, f, bytes.NewReader(text))
-	must(t, err)
+	must.Do(t, err)
+	forged := must.Get(resume(hasher{id: s.id}, s, f, bytes.NewReader(text)))(t)
 	forged.lastKey = 1 << 50
 	text, err = forged.freeze().encode()
 	if err == nil {
 		err = os.WriteFile(path, text, 0o600)
 	}
-	must(t, err)
+	must.Do(t, err)
 	j := small(t, dir)
 	defer j.Close()
 	lived(t, j, "new", filterAfter+1)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal/seal"
+	"github.com/toold/toold/internal/must"
 )
 
 // contents is all that queries give.
@@ -28,8 +29,7 @@ func dump(t *testing.T, j *Journal) (c contents) {
 		t.Fatal(err)
 	}
 	for q := (Query{Ascending: true, Limit: 1000}); ; {
-		p, err := j.List(t.Context(), q)
-		must(t, err)
+		p := must.Get(j.List(t.Context(), q))(t)
 		c.Messages = append(c.Messages, p.Messages...)
 		if q.After = p.NextAfter; !p.HasMore {
 			break
@@ -44,8 +44,7 @@ func dump(t *testing.T, j *Journal) (c contents) {
 // small opens a journal whose chunks have few records.
 func small(t *testing.T, dir string) *Journal {
 	t.Helper()
-	j, err := open(t.Context(), dir, Self(), smallChunks)
-	must(t, err)
+	j := must.Get(open(t.Context(), dir, Self(), smallChunks))(t)
 	return j
 }
 
@@ -60,15 +59,13 @@ func indexed(t *testing.T, dir string) (all contents, files []string) {
 	t.Helper()
 	j := small(t, dir)
 	lived(t, j, "a", 12)
-	if _, err := begin(t, j, "open"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(begin(t, j, "open"))(t)
 	lived(t, j, "b", 3)
 	if fenced, err := j.Fence(t.Context(), "agent", nil, "fenced", 5); err != nil || !fenced {
 		t.Fatal(fenced, err)
 	}
 	all = dump(t, j)
-	must(t, j.Close())
+	must.Do(t, j.Close())
 	files, err := filepath.Glob(filepath.Join(dir, "journal", indexName, "*"))
 	if err != nil || len(files) != 3 {
 		t.Fatalf("the index is %q, %v", files, err)
@@ -103,8 +100,7 @@ func TestAnIndexThatIsDamagedIsMadeAgain(t *testing.T) {
 	dir := t.TempDir()
 	want, files := indexed(t, dir)
 	for n, path := range files {
-		text, err := os.ReadFile(path)
-		must(t, err)
+		text := must.Get(os.ReadFile(path))(t)
 		step := 1
 		if n > 0 {
 			step = 97
@@ -113,7 +109,7 @@ func TestAnIndexThatIsDamagedIsMadeAgain(t *testing.T) {
 			flipped := bytes.Clone(text)
 			flipped[at] ^= 0x10
 			for what, edited := range map[string][]byte{"cut off": text[:at], "changed": flipped} {
-				must(t, os.WriteFile(path, edited, 0o600))
+				must.Do(t, os.WriteFile(path, edited, 0o600))
 				if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); !errors.Is(err, ErrTampered) {
 					t.Fatalf("chunk %d %s at %d: verify: %v", n, what, at, err)
 				}
@@ -122,7 +118,7 @@ func TestAnIndexThatIsDamagedIsMadeAgain(t *testing.T) {
 				}
 			}
 		}
-		must(t, os.WriteFile(path, text, 0o600))
+		must.Do(t, os.WriteFile(path, text, 0o600))
 	}
 	usable(t, "as it was", dir, want)
 	sound(t, dir)
@@ -134,24 +130,22 @@ func TestAnIndexThatSaysSomethingElseIsFound(t *testing.T) {
 	dir := t.TempDir()
 	_, files := indexed(t, dir)
 	for _, path := range files {
-		text, err := os.ReadFile(path)
-		must(t, err)
+		text := must.Get(os.ReadFile(path))(t)
 		s, f, err := parseChunk(bytes.NewReader(text), int64(len(text)))
-		must(t, err)
+		must.Do(t, err)
 		for column := range messageHashes {
-			forged, err := resume(hasher{id: s.id}, s, f, bytes.NewReader(text))
-			must(t, err)
+			forged := must.Get(resume(hasher{id: s.id}, s, f, bytes.NewReader(text)))(t)
 			forged.messages.Hashes[column][0]++
 			p, err := forged.freeze().encode()
 			if err == nil {
 				err = os.WriteFile(path, p, 0o600)
 			}
-			must(t, err)
+			must.Do(t, err)
 			if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); !errors.Is(err, ErrTampered) {
 				t.Errorf("column %d: %v", column, err)
 			}
 		}
-		must(t, os.WriteFile(path, text, 0o600))
+		must.Do(t, os.WriteFile(path, text, 0o600))
 	}
 }
 
@@ -166,7 +160,7 @@ func TestAChunkOfAnotherJournalIsNotUsed(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(files[i], text, 0o600)
 		}
-		must(t, err)
+		must.Do(t, err)
 	}
 	if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); !errors.Is(err, ErrTampered) {
 		t.Errorf("verify: %v", err)
@@ -180,8 +174,8 @@ func TestAJournalWithoutRoomForItsIndexIsWhole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	want, _ := indexed(t, dir)
-	must(t, removeIndex(filepath.Join(dir, "journal")))
-	must(t, os.WriteFile(filepath.Join(dir, "journal", indexName), nil, 0o600))
+	must.Do(t, removeIndex(filepath.Join(dir, "journal")))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "journal", indexName), nil, 0o600))
 	usable(t, "with a file in its place", dir, want)
 }
 
@@ -191,7 +185,7 @@ func TestAnIndexOfAnOlderTooldGoesAway(t *testing.T) {
 	dir := t.TempDir()
 	want, _ := indexed(t, dir)
 	for _, name := range []string{"index.db", "index.db-wal", "index.db-shm"} {
-		must(t, os.WriteFile(filepath.Join(dir, "journal", name), []byte("SQLite"), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "journal", name), []byte("SQLite"), 0o600))
 	}
 	usable(t, "beside an old one", dir, want)
 	if left, _ := filepath.Glob(filepath.Join(dir, "journal", "index.db*")); len(left) > 0 {
@@ -208,15 +202,14 @@ func TestSeveralMakeTheSameIndex(t *testing.T) {
 		all := map[string]string{}
 		files, _ := filepath.Glob(filepath.Join(dir, "journal", indexName, "*"))
 		for _, path := range files {
-			text, err := os.ReadFile(path)
-			must(t, err)
+			text := must.Get(os.ReadFile(path))(t)
 			all[path] = string(text)
 		}
 		return all
 	}
 	want := read()
 	for range 5 {
-		must(t, removeIndex(filepath.Join(dir, "journal")))
+		must.Do(t, removeIndex(filepath.Join(dir, "journal")))
 		var makers sync.WaitGroup
 		for range 3 {
 			makers.Go(func() {
@@ -241,21 +234,18 @@ func TestACallWithoutItsColumnAndItsRecordIsNotNew(t *testing.T) {
 	t.Parallel()
 	made := t.TempDir()
 	_, files := indexed(t, filepath.Join(made, "state"))
-	log, err := os.ReadFile(filepath.Join(made, "state", "journal", "00000001.log"))
-	must(t, err)
+	log := must.Get(os.ReadFile(filepath.Join(made, "state", "journal", "00000001.log")))(t)
 	log[bytes.Index(log, []byte("a-1"))] ^= 1 // the index is not made again from it
-	text, err := os.ReadFile(files[0])
-	must(t, err)
+	text := must.Get(os.ReadFile(files[0]))(t)
 	for at := 0; at < len(text); at += 5 {
 		dir := filepath.Join(t.TempDir(), "state")
-		must(t, os.CopyFS(filepath.Dir(dir), os.DirFS(made)))
-		must(t, os.Chmod(keyPath(dir), 0o600))
+		must.Do(t, os.CopyFS(filepath.Dir(dir), os.DirFS(made)))
+		must.Do(t, os.Chmod(keyPath(dir), 0o600))
 		edited := bytes.Clone(text)
 		edited[at] ^= 0x10
-		must(t, os.WriteFile(filepath.Join(dir, "journal", "00000001.log"), log, 0o600))
-		must(t, os.WriteFile(filepath.Join(dir, "journal", indexName, filepath.Base(files[0])), edited, 0o600))
-		j, err := open(t.Context(), dir, Self(), smallChunks)
-		must(t, err)
+		must.Do(t, os.WriteFile(filepath.Join(dir, "journal", "00000001.log"), log, 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "journal", indexName, filepath.Base(files[0])), edited, 0o600))
+		j := must.Get(open(t.Context(), dir, Self(), smallChunks))(t)
 		if _, fresh, err := j.Begin(t.Context(), Call{Client: "agent", ID: "a-0", Message: []byte(`{}`)}, Decision{}); fresh {
 			t.Errorf("byte %d of %d: a recorded call is new, %v", at, len(text), err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/journal/seal"
+	"github.com/toold/toold/internal/must"
 )
 
 var allow = journal.Decision{
@@ -25,8 +26,7 @@ var allow = journal.Decision{
 
 func open(t testing.TB, dir string) *journal.Journal {
 	t.Helper()
-	j, err := journal.Open(t.Context(), dir, journal.Self())
-	must(t, err)
+	j := must.Get(journal.Open(t.Context(), dir, journal.Self()))(t)
 	t.Cleanup(func() {
 		if err := j.Close(); err != nil {
 			t.Error(err)
@@ -65,13 +65,6 @@ func fails(t testing.TB) func(error) {
 	return func(err error) { t.Error(err) }
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func wantErr(t *testing.T, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -82,23 +75,20 @@ func wantErr(t *testing.T, what string, err, want error) {
 func TestACallIsRecordedFromRequestToDelivery(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	j, err := journal.Open(t.Context(), dir, journal.Self())
-	must(t, err)
+	j := must.Get(journal.Open(t.Context(), dir, journal.Self()))(t)
 	ctx := t.Context()
 	k := receive(t, j, call("c1"))
-	must(t, j.Decide(ctx, k, journal.Waiting, journal.Decision{Action: "ask", By: "policy"}))
-	must(t, j.Intend(ctx, k, allow))
-	must(t, j.Start(k, "77 1 boot", "/spool/c1"))
+	must.Do(t, j.Decide(ctx, k, journal.Waiting, journal.Decision{Action: "ask", By: "policy"}))
+	must.Do(t, j.Intend(ctx, k, allow))
+	must.Do(t, j.Start(k, "77 1 boot", "/spool/c1"))
 	code := 3
-	seq, err := finish(ctx, j, k, journal.Outcome{Status: "error", ExitCode: &code, Signal: "SIGTERM", Sandbox: "{}", OTID: "otid-2"})
-	must(t, err)
+	seq := must.Get(finish(ctx, j, k, journal.Outcome{Status: "error", ExitCode: &code, Signal: "SIGTERM", Sandbox: "{}", OTID: "otid-2"}))(t)
 	j.Delivered(k, fails(t))
 	j.Delivered(k, fails(t))
-	must(t, j.Close())
+	must.Do(t, j.Close())
 
 	j = open(t, dir)
-	got, err := j.FindAny(ctx, "c1")
-	must(t, err)
+	got := must.Get(j.FindAny(ctx, "c1"))(t)
 	asked := call("c1")
 	asked.MessageType, asked.Message, asked.Arguments = "", nil, nil
 	want := journal.Record{
@@ -122,7 +112,7 @@ func TestARepeatedCallIsFoundAsItStands(t *testing.T) {
 	t.Parallel()
 	j := open(t, t.TempDir())
 	k := receive(t, j, call("c1"))
-	must(t, j.Intend(t.Context(), k, allow))
+	must.Do(t, j.Intend(t.Context(), k, allow))
 
 	again := call("c1")
 	again.ArgsHash, again.Tool = "other", "other"
@@ -160,11 +150,11 @@ func TestACallIsIntendedAndReturnedOnce(t *testing.T) {
 	j.Delivered(k, func(err error) { early <- err })
 	wantErr(t, "delivery before the return", <-early, journal.ErrState)
 	wantErr(t, "a start before the intent", j.Start(k, "1", ""), journal.ErrState)
-	must(t, j.Intend(ctx, k, allow))
+	must.Do(t, j.Intend(ctx, k, allow))
 	wantErr(t, "second intent", j.Intend(ctx, k, allow), journal.ErrState)
 	wantErr(t, "decision after the intent", j.Decide(ctx, k, journal.Decided, allow), journal.ErrState)
 	_, err := finish(ctx, j, k, journal.Outcome{Status: "success"})
-	must(t, err)
+	must.Do(t, err)
 	_, err = finish(ctx, j, k, journal.Outcome{Status: "error"})
 	wantErr(t, "second return", err, journal.ErrState)
 	wantErr(t, "intent after the return", j.Intend(ctx, k, allow), journal.ErrState)
@@ -182,8 +172,7 @@ func TestARefusedCallKeepsItsDecision(t *testing.T) {
 	c.Canonical = ""
 	k := receive(t, j, c)
 	deny := journal.Decision{Action: "deny", By: "policy", Rule: "r"}
-	_, err := finish(t.Context(), j, k, journal.Outcome{Status: "error", ErrorType: "denied", Canonical: "bash", Decision: deny})
-	must(t, err)
+	must.Get(finish(t.Context(), j, k, journal.Outcome{Status: "error", ErrorType: "denied", Canonical: "bash", Decision: deny}))(t)
 	rec, err := j.FindAny(t.Context(), "c1")
 	if err != nil || rec.Decision != deny || rec.ErrorType != "denied" || rec.Canonical != "bash" || !rec.IntendedAt.IsZero() || rec.ExitCode != nil {
 		t.Errorf("record is %+v, %v", rec, err)
@@ -212,15 +201,14 @@ func TestOthersCannotReadTheJournal(t *testing.T) {
 	for name, want := range map[string]os.FileMode{
 		".": 0o700, "journal": 0o700, "journal/00000001.log": 0o600, "journal/index": 0o700, "../toold.head": 0o700, "../toold.head/head": 0o600,
 	} {
-		info, err := os.Stat(filepath.Join(dir, name))
-		must(t, err)
+		info := must.Get(os.Stat(filepath.Join(dir, name)))(t)
 		if got := info.Mode().Perm(); got != want {
 			t.Errorf("%s has mode %o, want %o", name, got, want)
 		}
 	}
 	public := filepath.Join(t.TempDir(), "public")
-	must(t, os.Mkdir(public, 0o700))
-	must(t, os.Chmod(public, 0o777))
+	must.Do(t, os.Mkdir(public, 0o700))
+	must.Do(t, os.Chmod(public, 0o777))
 	if _, err := journal.Open(t.Context(), public, journal.Self()); err == nil {
 		t.Error("a directory that everybody may write to was accepted")
 	}
@@ -238,19 +226,18 @@ func TestStrangePathsAreOpenedAsTheyAre(t *testing.T) {
 // verify checks that nothing of a journal was changed.
 func verify(t *testing.T, dir string) {
 	t.Helper()
-	_, err := journal.Verify(t.Context(), dir, seal.Checks{}, nil)
-	must(t, err)
+	must.Get(journal.Verify(t.Context(), dir, seal.Checks{}, nil))(t)
 }
 
 func TestARecordOfANewerTooldIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, err := journal.Open(t.Context(), dir, journal.Self())
-	must(t, err)
-	must(t, j.Close())
+	must.Do(t, err)
+	must.Do(t, j.Close())
 	log := openLog(t, dir)
-	must(t, log.Update(func(b *chain.Batch) error { _, err := b.Append(200, nil); return err }))
-	must(t, log.Close())
+	must.Do(t, log.Update(func(b *chain.Batch) error { _, err := b.Append(200, nil); return err }))
+	must.Do(t, log.Close())
 	_, err = journal.Open(t.Context(), dir, journal.Self())
 	if err == nil || !strings.Contains(err.Error(), "newer toold") {
 		t.Errorf("Open: error is %v", err)
@@ -260,13 +247,10 @@ func TestARecordOfANewerTooldIsRefused(t *testing.T) {
 // openLog opens the log of a journal as another program that appends to it does.
 func openLog(t *testing.T, dir string) *chain.Log {
 	t.Helper()
-	files, err := chain.Directory(filepath.Join(dir, "journal"))
-	must(t, err)
-	notes, err := chain.Directory(dir + ".head")
-	must(t, err)
-	t.Cleanup(func() { must(t, errors.Join(files.Close(), notes.Close())) })
-	log, err := chain.Open(chain.Options{Dir: files, Notes: notes, Note: "head", SegmentBytes: 1 << 20, Seen: func(chain.Record) error { return nil }})
-	must(t, err)
+	files := must.Get(chain.Directory(filepath.Join(dir, "journal")))(t)
+	notes := must.Get(chain.Directory(dir + ".head"))(t)
+	t.Cleanup(func() { must.Do(t, errors.Join(files.Close(), notes.Close())) })
+	log := must.Get(chain.Open(chain.Options{Dir: files, Notes: notes, Note: "head", SegmentBytes: 1 << 20, Seen: func(chain.Record) error { return nil }}))(t)
 	return log
 }
 
@@ -295,7 +279,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 	wg.Wait()
 	verify(t, dir)
 	_, err := handles[0].Calls(t.Context(), 0, 1) // what this one has still to write is written then
-	must(t, err)
+	must.Do(t, err)
 	calls, err := handles[1].Calls(t.Context(), 0, 1000)
 	if err != nil || len(calls) != 8*each {
 		t.Errorf("%d calls are recorded, want %d (%v)", len(calls), 8*each, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 )
 
 // oneOf draws from a few values, the empty one included.
@@ -55,8 +56,7 @@ func TestPagesTogetherAreTheWholeList(t *testing.T) {
 			AgentID: oneOf(r, "agent"), ConversationID: oneOf(r, "conv"), RunID: oneOf(r, "run"), StepID: oneOf(r, "step"),
 			OTID: oneOf(r, "otid"), CallID: oneOf(r, "call"), Status: oneOf(r, "status"), Body: []byte("{}"),
 		}
-		seq, err := j.Append(t.Context(), m)
-		must(t, err)
+		seq := must.Get(j.Append(t.Context(), m))(t)
 		m.Seq = seq
 		all, seqs[m.ID] = append(all, m), seq
 	}
@@ -113,8 +113,7 @@ func randomQuery(r *rand.Rand) journal.Query {
 func walk(t *testing.T, j *journal.Journal, q journal.Query) (ids []string) {
 	t.Helper()
 	for {
-		p, err := j.List(t.Context(), q)
-		must(t, err)
+		p := must.Get(j.List(t.Context(), q))(t)
 		for _, m := range p.Messages {
 			ids = append(ids, m.ID)
 		}
@@ -143,11 +142,10 @@ func TestTheNewestHundredComeFirstUnlessAskedOtherwise(t *testing.T) {
 	t.Parallel()
 	j := open(t, t.TempDir())
 	for range 101 {
-		_, err := j.Append(t.Context(), journal.Message{Direction: journal.In, Body: []byte("{}")})
-		must(t, err)
+		must.Get(j.Append(t.Context(), journal.Message{Direction: journal.In, Body: []byte("{}")}))(t)
 	}
 	p, err := j.List(t.Context(), journal.Query{})
-	must(t, err)
+	must.Do(t, err)
 	if len(p.Messages) != 100 || !p.HasMore || p.Messages[0].Seq != 101 {
 		t.Errorf("got %d messages from number %d on, more %v", len(p.Messages), p.Messages[0].Seq, p.HasMore)
 	}
@@ -163,10 +161,8 @@ func TestAListedMessageCarriesTheJournalsID(t *testing.T) {
 	c := call("c1")
 	c.Message = []byte(`{"id":"chosen by the client","seq_id":99,"text":"<&>"}`)
 	k := receive(t, j, c)
-	_, err := finish(t.Context(), j, k, journal.Outcome{Status: "success"})
-	must(t, err)
-	p, err := j.List(t.Context(), journal.Query{Ascending: true})
-	must(t, err)
+	must.Get(finish(t.Context(), j, k, journal.Outcome{Status: "success"}))(t)
+	p := must.Get(j.List(t.Context(), journal.Query{Ascending: true}))(t)
 	for i, m := range p.Messages {
 		var frame struct {
 			ID          string `json:"id"`
@@ -174,7 +170,7 @@ func TestAListedMessageCarriesTheJournalsID(t *testing.T) {
 			MessageType string `json:"message_type"`
 			Date        string `json:"date"`
 		}
-		must(t, json.Unmarshal(m.Body, &frame))
+		must.Do(t, json.Unmarshal(m.Body, &frame))
 		if frame.ID != m.ID || frame.Seq != int64(i+1) {
 			t.Errorf("message is %s", m.Body)
 		}
@@ -190,14 +186,11 @@ func TestAPageOfLargeMessagesIsCutAndSaysSo(t *testing.T) {
 	body := []byte(`{"x":"` + strings.Repeat("x", 5<<20) + `"}`)
 	var all []string
 	for range 5 {
-		if _, err := j.Append(t.Context(), journal.Message{Type: "note", Direction: journal.In, Body: body}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(j.Append(t.Context(), journal.Message{Type: "note", Direction: journal.In, Body: body}))(t)
 	}
 	q := journal.Query{Ascending: true}
 	for {
-		p, err := j.List(t.Context(), q)
-		must(t, err)
+		p := must.Get(j.List(t.Context(), q))(t)
 		if len(p.Messages) == 0 || len(p.Messages) > 2 {
 			t.Fatalf("a page has %d messages", len(p.Messages))
 		}

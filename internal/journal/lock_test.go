@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/must"
 )
 
 // Calls that wait for the lock of another process wait for it together.
@@ -47,10 +48,8 @@ func TestAllWritesWaitOnceForALock(t *testing.T) {
 // lock takes the lock of a journal as another process would.
 func lock(t *testing.T, j *Journal) (release func()) {
 	t.Helper()
-	dir, err := chain.Directory(j.files.path)
-	must(t, err)
-	unlock, err := dir.Lock(time.Minute)
-	must(t, err)
+	dir := must.Get(chain.Directory(j.files.path))(t)
+	unlock := must.Get(dir.Lock(time.Minute))(t)
 	return func() { unlock(); dir.Close() }
 }
 

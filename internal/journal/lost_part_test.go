@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // A part that cannot be read hides nothing of the others, and is named.
@@ -23,7 +25,7 @@ func TestWhatIsAroundALostPartIsListed(t *testing.T) {
 			j := long(t, dir)
 			defer j.Close()
 			before := listed(t, j, Query{Client: "agent"}, nil)
-			must(t, lose(filepath.Join(dir, "journal", "00000002.log"), filepath.Join(dir, "journal", indexName)))
+			must.Do(t, lose(filepath.Join(dir, "journal", "00000002.log"), filepath.Join(dir, "journal", indexName)))
 			callsAround(t, j)
 			for _, q := range []Query{{Client: "agent", Limit: 7}, {Client: "agent", Limit: 7, Ascending: true}} {
 				lost := 0

@@ -7,11 +7,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/journal/seal"
+	"github.com/toold/toold/internal/must"
 )
 
 func TestADeletedJournalTakesNothingMore(t *testing.T) {
@@ -19,14 +18,14 @@ func TestADeletedJournalTakesNothingMore(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir)
 	k := receive(t, j, call("before"))
-	must(t, os.Remove(filepath.Join(dir, "journal", "00000001.log")))
+	must.Do(t, os.Remove(filepath.Join(dir, "journal", "00000001.log")))
 	if _, _, err := j.Receive(t.Context(), call("after")); !errors.Is(err, chain.ErrGone) {
 		t.Errorf("a call was taken: %v", err)
 	}
 	if err := j.Intend(t.Context(), k, allow); !errors.Is(err, chain.ErrGone) {
 		t.Errorf("an intent was taken: %v", err)
 	}
-	must(t, os.WriteFile(filepath.Join(dir, "journal", "00000001.log"), nil, 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "journal", "00000001.log"), nil, 0o600))
 	if err := j.Intend(t.Context(), k, allow); !errors.Is(err, chain.ErrGone) {
 		t.Errorf("an intent was taken beside a new file: %v", err)
 	}
@@ -36,31 +35,23 @@ func TestEndedAndOpenCallsAreListedApart(t *testing.T) {
 	t.Parallel()
 	j := open(t, t.TempDir())
 	ctx := t.Context()
-	must(t, cycle(ctx, j, call("first")))
+	must.Do(t, cycle(ctx, j, call("first")))
 	waiting := receive(t, j, call("waiting"))
 	other := call("second")
 	other.Client, other.BackgroundOf = "somebody", "first"
-	must(t, cycle(ctx, j, other))
+	must.Do(t, cycle(ctx, j, other))
 	ids := func(client string) (list []string) {
 		t.Helper()
-		ended, err := j.Ended(ctx, client, 10)
-		must(t, err)
+		ended := must.Get(j.Ended(ctx, client, 10))(t)
 		for _, r := range ended {
 			list = append(list, r.ID+" "+r.BackgroundOf)
 		}
 		return list
 	}
-	if diff := cmp.Diff([]string{"second first", "first "}, ids("")); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"first "}, ids("agent")); diff != "" {
-		t.Error(diff)
-	}
-	still, err := j.OpenCalls()
-	must(t, err)
-	if diff := cmp.Diff(map[journal.Key]bool{waiting: true}, still); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, []string{"second first", "first "}, ids(""))
+	must.Match(t, []string{"first "}, ids("agent"))
+	still := must.Get(j.OpenCalls())(t)
+	must.Match(t, map[journal.Key]bool{waiting: true}, still)
 }
 
 func TestTheJournalIsReadBackwardsAndByItsLinks(t *testing.T) {
@@ -69,12 +60,11 @@ func TestTheJournalIsReadBackwardsAndByItsLinks(t *testing.T) {
 	j := open(t, dir)
 	ctx := t.Context()
 	for _, id := range []string{"first", "second", "third"} {
-		must(t, cycle(ctx, j, call(id)))
+		must.Do(t, cycle(ctx, j, call(id)))
 	}
 	var ids []string
 	for before := journal.Key(0); ; {
-		page, err := j.Latest(ctx, before, 2)
-		must(t, err)
+		page := must.Get(j.Latest(ctx, before, 2))(t)
 		for _, rec := range page {
 			ids, before = append(ids, rec.ID), rec.Key
 		}
@@ -82,12 +72,9 @@ func TestTheJournalIsReadBackwardsAndByItsLinks(t *testing.T) {
 			break
 		}
 	}
-	if diff := cmp.Diff([]string{"third", "second", "first"}, ids); diff != "" {
-		t.Error(diff)
-	}
-	link, err := journal.Verify(ctx, dir, seal.Checks{}, nil)
-	must(t, err)
-	must(t, cycle(ctx, j, call("fourth")))
+	must.Match(t, []string{"third", "second", "first"}, ids)
+	link := must.Get(journal.Verify(ctx, dir, seal.Checks{}, nil))(t)
+	must.Do(t, cycle(ctx, j, call("fourth")))
 	if later, err := journal.Verify(ctx, dir, seal.Checks{Kept: link.Link}, nil); err != nil || later.Number <= link.Number {
 		t.Errorf("it has link %d, %v", later.Number, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/must"
 )
 
 // naive is a journal as it is read from its log, record after record, without an index.
@@ -25,7 +26,7 @@ func readNaive(t *testing.T, j *Journal) (n naive) {
 	tab := newTable()
 	arguments := map[Key][]byte{}
 	dir := texts{dir: j.files.log}
-	err := chain.Read(j.files.log, chain.Mark{}, j.write.end(), func(rec chain.Record) error {
+	must.Do(t, chain.Read(j.files.log, chain.Mark{}, j.write.end(), func(rec chain.Record) error {
 		e, err := decodeRecord(rec, dir)
 		if err != nil {
 			return err
@@ -48,8 +49,7 @@ func readNaive(t *testing.T, j *Journal) (n naive) {
 			n.messages = append(n.messages, p)
 		}
 		return nil
-	})
-	must(t, err)
+	}))
 	for _, k := range slices.Sorted(maps.Keys(tab.calls)) {
 		r := tab.calls[k].Record
 		r.Arguments = arguments[k]
@@ -121,15 +121,14 @@ func TestQueriesGiveWhatTheLogHas(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 7))
 			dir := t.TempDir()
 			handle := func() *Journal {
-				j, err := open(t.Context(), dir, Self(), func(dir string) (files, error) {
+				j := must.Get(open(t.Context(), dir, Self(), func(dir string) (files, error) {
 					f, err := openFiles(dir)
 					f.segment, f.chunk = 20_000, 16
 					if seed%2 == 1 {
 						f.hashMask = 0x7
 					}
 					return f, err
-				})
-				must(t, err)
+				}))(t)
 				t.Cleanup(func() { _ = j.Close() }) // it may be closed
 				return j
 			}
@@ -143,12 +142,12 @@ func TestQueriesGiveWhatTheLogHas(t *testing.T) {
 						removeAll(t, handles[n])
 					}
 					for _, j := range append(handles[:], handles[:]...) { // what each has still to write is written first
-						must(t, j.write.look())
+						must.Do(t, j.write.look())
 					}
 					for _, j := range handles {
 						compareQueries(t, r, j)
 					}
-					must(t, handles[n].Close())
+					must.Do(t, handles[n].Close())
 					handles[n] = handle()
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/internal/journal/seal"
+	"github.com/toold/toold/internal/must"
 )
 
 // lived has some calls begin and end, in a journal of many parts.
@@ -22,18 +23,16 @@ func lived(t *testing.T, j *Journal, name string, n int) {
 		if err == nil {
 			err = finished(t, j, rec.Key)
 		}
-		must(t, err)
+		must.Do(t, err)
 	}
 }
 
 // removeAll removes all parts that can be.
 func removeAll(t *testing.T, j *Journal) (removed int) {
 	t.Helper()
-	list, err := j.Parts()
-	must(t, err)
+	list := must.Get(j.Parts())(t)
 	for _, p := range list {
-		done, err := j.Remove(t.Context(), p)
-		must(t, err)
+		done := must.Get(j.Remove(t.Context(), p))(t)
 		if done {
 			removed++
 		}
@@ -58,12 +57,10 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 		t.Fatal(fenced, err)
 	}
 	lived(t, j, "first", 40)
-	open, err := begin(t, j, "open")
-	must(t, err)
+	open := must.Get(begin(t, j, "open"))(t)
 	lived(t, j, "second", 40)
 	last := j.Last()
-	before, err := Verify(t.Context(), dir, seal.Checks{}, nil)
-	must(t, err)
+	before := must.Get(Verify(t.Context(), dir, seal.Checks{}, nil))(t)
 	if n := removeAll(t, j); n == 0 {
 		t.Fatal("nothing was removed")
 	}
@@ -71,7 +68,7 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 	if err != nil || len(calls) < 41 || calls[0].Key > open.Key {
 		t.Errorf("%d calls from %d on are left, %v; %d is open", len(calls), calls[0].Key, err, open.Key)
 	}
-	must(t, finished(t, j, open.Key))
+	must.Do(t, finished(t, j, open.Key))
 	if n := removeAll(t, j); n == 0 {
 		t.Error("nothing was removed when the call had ended")
 	}
@@ -86,7 +83,7 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 		t.Errorf("a link from before: %v", err)
 	}
 	is := dumped(t, j)
-	must(t, removeIndex(filepath.Join(dir, "journal")))
+	must.Do(t, removeIndex(filepath.Join(dir, "journal")))
 	j, _ = openFaulty(t, dir)
 	if diff := cmp.Diff(is, dumped(t, j)); diff != "" {
 		t.Errorf("an index that is made anew (-old +new):\n%s", diff)
@@ -113,7 +110,7 @@ func TestNumbersAreNotUsedAgain(t *testing.T) {
 	if n := removeAll(t, j); n == 0 {
 		t.Fatal("nothing was removed")
 	}
-	must(t, removeIndex(filepath.Join(dir, "journal")))
+	must.Do(t, removeIndex(filepath.Join(dir, "journal")))
 	next, _ := openFaulty(t, dir)
 	if rec, err := begin(t, next, "next"); err != nil || rec.Key != 6 || next.Last() != 11 {
 		t.Errorf("call %d, message %d, %v", rec.Key, next.Last(), err)
@@ -127,7 +124,7 @@ func TestAPartThatSomebodyRemovedIsMissed(t *testing.T) {
 	j, _ := openFaulty(t, dir)
 	lived(t, j, "a", 40)
 	dumped(t, j) // a start reads only what the index does not have
-	must(t, os.Remove(filepath.Join(dir, "journal", "00000001.log")))
+	must.Do(t, os.Remove(filepath.Join(dir, "journal", "00000001.log")))
 	if _, err := Verify(t.Context(), dir, seal.Checks{}, nil); !errors.Is(err, ErrTampered) {
 		t.Errorf("verify: %v", err)
 	}
@@ -151,14 +148,13 @@ func large(t *testing.T, j *Journal, id string) Record {
 			return fmt.Sprint("message-", seq), fmt.Appendf(nil, `{"result":"%s"}`, strings.Repeat("y", largeText)), nil
 		})
 	}
-	must(t, err)
+	must.Do(t, err)
 	return rec
 }
 
 func blobs(t *testing.T, dir string) []string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "journal", "blobs", "*", "*"))
-	must(t, err)
+	found := must.Get(filepath.Glob(filepath.Join(dir, "journal", "blobs", "*", "*")))(t)
 	return found
 }
 
@@ -202,13 +198,13 @@ func TestALostTextIsNamedWithItsCall(t *testing.T) {
 		if err == nil && strings.Contains(string(text[:100]), "two") {
 			err = os.Remove(path)
 		}
-		must(t, err)
+		must.Do(t, err)
 	}
 	_, err := Verify(t.Context(), dir, seal.Checks{}, nil)
 	if !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), `of the tool call "two" of 2`) || strings.Contains(err.Error(), "other") {
 		t.Errorf("verify: %v", err)
 	}
-	must(t, removeIndex(filepath.Join(dir, "journal")))
+	must.Do(t, removeIndex(filepath.Join(dir, "journal")))
 	j, _ = openFaulty(t, dir)
 	for key, want := range map[Key]string{1: `{"command":"one x`, 2: `{"lost":`, 3: ``} {
 		if text, err := j.Arguments(t.Context(), key); err != nil || !strings.HasPrefix(string(text), want) {
@@ -223,8 +219,7 @@ func TestADamagedRecordIsNamedWithItsCallAndThoseAfterIt(t *testing.T) {
 	j, _ := openFaulty(t, dir)
 	lived(t, j, "call", 3) // which is in no random id
 	path := filepath.Join(dir, "journal", "00000001.log")
-	text, err := os.ReadFile(path)
-	must(t, err)
+	text := must.Get(os.ReadFile(path))(t)
 	for what, want := range map[string]string{
 		`call-1`:    `tool call "call-1" of 2`,
 		`message-4`: `tool call "call-1" of 2`, // its return
@@ -232,7 +227,7 @@ func TestADamagedRecordIsNamedWithItsCallAndThoseAfterIt(t *testing.T) {
 		edited := []byte(string(text))
 		at := strings.Index(string(text), what)
 		edited[at+len(what)] ^= 1
-		must(t, os.WriteFile(path, edited, 0o600))
+		must.Do(t, os.WriteFile(path, edited, 0o600))
 		_, err := Verify(t.Context(), dir, seal.Checks{}, nil)
 		if !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `cannot be trusted: "call-2" of 2`) {
 			t.Errorf("%s: %v", what, err)
@@ -252,7 +247,7 @@ func TestWhatWasCutOffIsReported(t *testing.T) {
 		_, err = f.WriteString("half of a record")
 		err = errors.Join(err, f.Close())
 	}
-	must(t, err)
+	must.Do(t, err)
 	j, _ = openFaulty(t, dir)
 	lived(t, j, "b", 1)
 	r, err := Verify(t.Context(), dir, seal.Checks{}, nil)
@@ -265,8 +260,7 @@ func TestWhatWasCutOffIsReported(t *testing.T) {
 func TestAJournalThatRefusesLetsCallsEnd(t *testing.T) {
 	t.Parallel()
 	j, _ := openFaulty(t, t.TempDir())
-	rec, err := begin(t, j, "running")
-	must(t, err)
+	rec := must.Get(begin(t, j, "running"))(t)
 	why := errors.New("no room is left")
 	j.Refuse(why)
 	if _, err := begin(t, j, "new"); !errors.Is(err, why) {
@@ -321,7 +315,7 @@ func TestPartsAreRemovedWhileCallsAreMade(t *testing.T) {
 		}
 	}
 	is := dumped(t, j)
-	must(t, removeIndex(filepath.Join(dir, "journal")))
+	must.Do(t, removeIndex(filepath.Join(dir, "journal")))
 	next, _ := openFaulty(t, dir)
 	if diff := cmp.Diff(is, dumped(t, next)); diff != "" {
 		t.Errorf("an index that is made anew (-old +new):\n%s", diff)
@@ -337,8 +331,7 @@ func TestARemovalThatFailsIsDoneAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	lived(t, j, "a", 40)
-	list, err := j.Parts()
-	must(t, err)
+	list := must.Get(j.Parts())(t)
 	disk.stuck.Store(true)
 	if done, err := j.Remove(t.Context(), list[len(list)-1]); err == nil {
 		t.Errorf("removed: %v", done)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // course is events as a journal makes them: at random, but each may follow what came before.
@@ -84,7 +86,7 @@ func TestATableThatIsTakenBackIsAsBefore(t *testing.T) {
 		at := 0
 		for _, e := range kept {
 			read := fresh(e)
-			must(t, decode(encoded(e), read, nil))
+			must.Do(t, decode(encoded(e), read, nil))
 			other.apply(read, uint64(at), clock(at))
 		}
 		ignoreTimes(one)

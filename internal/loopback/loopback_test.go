@@ -3,6 +3,8 @@ package loopback
 import (
 	"net"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestNamesOfThisMachine(t *testing.T) {
@@ -20,20 +22,14 @@ func TestNamesOfThisMachine(t *testing.T) {
 func TestNamesOfThisMachineAreLoopback(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"localhost", "toold.localhost", "LOCALHOST."} {
-		l, err := Listen("tcp", net.JoinHostPort(name, "0"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(Listen("tcp", net.JoinHostPort(name, "0")))(t)
 		defer l.Close()
 		at := l.Addr().(*net.TCPAddr)
 		if !at.IP.IsLoopback() {
 			t.Errorf("%s listens on %s", name, at)
 		}
 		_, port, _ := net.SplitHostPort(at.String())
-		c, err := Dial(t.Context(), "tcp", net.JoinHostPort(name, port))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Dial(t.Context(), "tcp", net.JoinHostPort(name, port)))(t)
 		defer c.Close()
 		if c.RemoteAddr().String() != at.String() {
 			t.Errorf("%s is %s, want %s", name, c.RemoteAddr(), at)
@@ -44,10 +40,7 @@ func TestNamesOfThisMachineAreLoopback(t *testing.T) {
 // An address that is taken is no reason to listen on another.
 func TestATakenPortIsAnError(t *testing.T) {
 	t.Parallel()
-	l, err := Listen("tcp", "localhost:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Listen("tcp", "localhost:0"))(t)
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	if other, err := Listen("tcp", "localhost:"+port); err == nil {

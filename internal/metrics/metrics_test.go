@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 )
 
@@ -37,10 +38,7 @@ func exported(t *testing.T) string {
 func TestTheDashboardQueriesWhatIsExported(t *testing.T) {
 	t.Parallel()
 	all := exported(t)
-	dashboard, err := os.ReadFile("../../docs/grafana.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dashboard := must.Get(os.ReadFile("../../docs/grafana.json"))(t)
 	names := regexp.MustCompile(`\b(toold|go|process)_[a-z_]+\b`).FindAllString(string(dashboard), -1)
 	if len(names) < 20 {
 		t.Errorf("the dashboard names %d metrics", len(names))
@@ -56,10 +54,7 @@ func TestEachMetricIsDocumentedAndShown(t *testing.T) {
 	t.Parallel()
 	all := exported(t)
 	for _, file := range []string{"../../docs/operations.md", "../../docs/grafana.json"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		for _, m := range regexp.MustCompile(`(?m)^# TYPE (toold_\w+)`).FindAllStringSubmatch(all, -1) {
 			if !strings.Contains(string(text), m[1]) {
 				t.Errorf("%s lacks %s", file, m[1])

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/paths"
 )
 
@@ -27,10 +28,8 @@ func TestResolveAgreesWithTheKernelOnRandomTrees(t *testing.T) {
 	}
 	agreed := 0
 	for range 40 {
-		root := filepath.Join(tree(t, nil), "x/y")
-		if err := os.MkdirAll(root, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		root := filepath.Join(must.Tree(t, nil), "x/y")
+		must.Do(t, os.MkdirAll(root, 0o755))
 		for range 12 { // where there is something already, nothing is made
 			at := filepath.Join(root, filepath.Join("/", path(3)))
 			if random.IntN(2) == 0 {

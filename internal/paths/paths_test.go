@@ -1,11 +1,10 @@
 package paths_test
 
 import (
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/paths"
 )
 
@@ -35,7 +34,7 @@ func TestWithinComparesComponents(t *testing.T) {
 
 func TestResolveMeansWhatTheKernelMeans(t *testing.T) {
 	t.Parallel()
-	root := tree(t, map[string]string{
+	root := must.Tree(t, map[string]string{
 		"d/e/f": "x", "up": "-> d/e", "abs": "-> /etc", "chain": "-> up/f", "dangling": "-> nowhere/x",
 		"a": "-> b", "b": "-> a", "dots": "-> ./d/../d/./e//",
 	})
@@ -69,30 +68,4 @@ func TestResolveMeansWhatTheKernelMeans(t *testing.T) {
 	if got, err := paths.Resolve("/../../etc"); got != "/etc" || err != nil {
 		t.Errorf("above the root: %q, %v", got, err)
 	}
-}
-
-// tree makes files ("name": content), directories ("name/") and links
-// ("name": "-> target") and returns the canonical root.
-func tree(t *testing.T, entries map[string]string) string {
-	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range entries {
-		path := filepath.Join(root, name)
-		os.MkdirAll(filepath.Dir(path), 0o755)
-		var err error
-		if target, ok := strings.CutPrefix(content, "-> "); ok {
-			err = os.Symlink(target, path)
-		} else if strings.HasSuffix(name, "/") {
-			err = os.MkdirAll(path, 0o755)
-		} else {
-			err = os.WriteFile(path, []byte(content), 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root
 }

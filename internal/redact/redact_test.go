@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // letters is a text of some length that no service gave out.
@@ -88,27 +90,18 @@ func TestEachShapeIsMaskedWhereverPiecesCutIt(t *testing.T) {
 
 func TestPrivateKeysAreMaskedWhereverPiecesCutThem(t *testing.T) {
 	t.Parallel()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	_, small, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(small)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.MarshalPKCS8PrivateKey(small))(t)
 	aws := "[default]\naws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\n"
 	for name, text := range map[string]string{
 		"rsa": string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})), "pkcs8": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
 		"aws": aws, "aws in a variable": "AWS_SECRET_ACCESS_KEY=" + strings.Fields(aws)[3] + "\n", "aws in JSON": `{"SecretAccessKey": "` + strings.Fields(aws)[3] + `"}`,
 	} {
-		quoted, err := json.Marshal("x\n" + text + "y")
-		if err != nil {
-			t.Fatal(err)
-		}
+		quoted := must.Get(json.Marshal("x\n" + text + "y"))(t)
 		for _, text := range []string{"a file\n" + text + "the end of internal/journal/chain/record.go\n", string(quoted)} {
 			for _, size := range []int{1, 2, 3, 7, 13, 40, 64, 65, 100, 1000, len(text)} {
 				got := pieces(text, size)
@@ -201,10 +194,7 @@ func FuzzFinder(f *testing.F) {
 			}
 		}
 		for _, replace := range []func(string) string{nil, func(s string) string { return s }} {
-			quoted, err := json.Marshal(map[string]string{"a": text, before: after})
-			if err != nil {
-				t.Fatal(err)
-			}
+			quoted := must.Get(json.Marshal(map[string]string{"a": text, before: after}))(t)
 			if out := JSON(quoted, replace); !json.Valid(out) || bytes.Contains(out, []byte(secret[8:])) {
 				t.Fatalf("%s became %s", quoted, out)
 			}

@@ -30,18 +30,15 @@ func (s short) Accept() (net.Conn, error) {
 func TestTheServerSurvivesALackOfKernelResources(t *testing.T) {
 	t.Parallel()
 	s, _ := newTestServer(t, nil)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	left := &atomic.Int32{}
 	left.Store(3)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(short{l, left}) }() // ends with the listener
 	t.Cleanup(func() { l.Close(); <-served })
-	conn, err := net.Dial("tcp", l.Addr().String())
-	must(t, err)
+	conn := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 	defer conn.Close()
-	_, err = conn.Write([]byte("GET /healthz HTTP/1.0\r\n\r\n"))
-	must(t, err)
+	must.Get(conn.Write([]byte("GET /healthz HTTP/1.0\r\n\r\n")))(t)
 	if _, err := conn.Read(make([]byte, 1)); err != nil {
 		t.Errorf("no answer: %v", err)
 	}
@@ -52,16 +49,16 @@ func TestConnectionsWithoutATokenAreBounded(t *testing.T) {
 	t.Parallel()
 	s, _ := newTestServer(t, nil)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }() // ends with Shutdown
-	t.Cleanup(func() { must(t, s.Shutdown(context.Background())); <-served })
+	t.Cleanup(func() { must.Do(t, s.Shutdown(context.Background())); <-served })
 	send := func(request string) net.Conn {
 		conn, err := net.Dial("tcp", l.Addr().String())
-		must(t, err)
+		must.Do(t, err)
 		t.Cleanup(func() { conn.Close() })
 		_, err = conn.Write([]byte(request + "\r\nHost: 127.0.0.1\r\n"))
-		must(t, err)
+		must.Do(t, err)
 		return conn
 	}
 	session := dial(t, &httptest.Server{URL: "http://" + l.Addr().String()})
@@ -69,13 +66,13 @@ func TestConnectionsWithoutATokenAreBounded(t *testing.T) {
 	for range 300 {
 		all = append(all, send("GET /healthz HTTP/1.1"))
 	}
-	must(t, all[0].SetReadDeadline(time.Now().Add(time.Minute)))
+	must.Do(t, all[0].SetReadDeadline(time.Now().Add(time.Minute)))
 	if _, err := all[0].Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the first connection without a request was answered with %v; want its end", err)
 	}
 	last := all[len(all)-1]
 	_, err = last.Write([]byte("\r\n"))
-	must(t, err)
+	must.Do(t, err)
 	if _, err := last.Read(make([]byte, 1)); err != nil {
 		t.Errorf("the last one got no answer: %v", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/message"
 )
@@ -47,8 +48,7 @@ func newTestServer(t testing.TB, change func(*Options), later ...func(*Options))
 		change(&opt)
 	}
 	if opt.Dispatch == nil {
-		j, err := journal.Open(t.Context(), t.TempDir(), journal.Self())
-		must(t, err)
+		j := must.Get(journal.Open(t.Context(), t.TempDir(), journal.Self()))(t)
 		t.Cleanup(func() { j.Close() })
 		opt.Dispatch = dispatch.New(dispatch.Options{Journal: j})
 	}
@@ -77,16 +77,14 @@ func get(t *testing.T, url string, header map[string]string) *http.Response {
 
 func request(t *testing.T, method, url string, header map[string]string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	must(t, err)
+	req := must.Get(http.NewRequestWithContext(t.Context(), method, url, nil))(t)
 	for name, value := range header {
 		if name == "Host" {
 			req.Host = value
 		}
 		req.Header.Set(name, value)
 	}
-	res, err := http.DefaultClient.Do(req)
-	must(t, err)
+	res := must.Get(http.DefaultClient.Do(req))(t)
 	t.Cleanup(func() { res.Body.Close() })
 	return res
 }
@@ -184,7 +182,7 @@ func TestEveryBadFrameIsAnswered(t *testing.T) {
 		{websocket.TextMessage, `{"message_type":"subscribe","request_id":"r1","topics":["calls"]}`, `"invalid_arguments"`},
 		{websocket.TextMessage, `{"message_type":"ping","nonce":"n"}`, `"pong"`},
 	} {
-		must(t, conn.WriteMessage(c.kind, []byte(c.frame)))
+		must.Do(t, conn.WriteMessage(c.kind, []byte(c.frame)))
 		if got := read(t, conn); !strings.Contains(got, c.want) {
 			t.Errorf("%q was answered by %s, want %s", c.frame, got, c.want)
 		}
@@ -196,7 +194,7 @@ func TestHelloIsAnsweredWithRoles(t *testing.T) {
 	_, ts := newTestServer(t, nil)
 	conn := dial(t, ts)
 	for range 2 { // the greeting is not changed by being sent
-		must(t, conn.WriteMessage(websocket.TextMessage, []byte(`{"message_type":"hello","protocol":1}`)))
+		must.Do(t, conn.WriteMessage(websocket.TextMessage, []byte(`{"message_type":"hello","protocol":1}`)))
 		if got := read(t, conn); !strings.Contains(got, `"roles":["agent"]`) {
 			t.Errorf("got %s", got)
 		}
@@ -251,7 +249,7 @@ func TestASilentPeerIsGivenUp(t *testing.T) {
 		conn := dial(t, ts)
 		conn.SetPingHandler(func(string) error { return nil }) // answers no ping
 		_, _, err = conn.ReadMessage()
-		must(t, s.Shutdown(t.Context()))
+		must.Do(t, s.Shutdown(t.Context()))
 		var closed *websocket.CloseError
 		if errors.As(err, &closed) && strings.Contains(closed.Text, "limits.idle") {
 			return
@@ -273,12 +271,5 @@ func TestShutdownSaysGoodbye(t *testing.T) {
 	}
 	if err := <-stopped; err != nil {
 		t.Error(err)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -9,13 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // announce begins a request whose body never comes, and returns when it is awaited.
 func announce(t *testing.T, addr, path string, bytes int64) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	must(t, err)
+	conn := must.Get(net.Dial("tcp", addr))(t)
 	t.Cleanup(func() { conn.Close() })
 	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", path, agentSecret, bytes)
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
@@ -38,8 +39,7 @@ func TestABodyThatIsOnlyAnnouncedTakesNothingFromOthers(t *testing.T) {
 func TestABodyThatDoesNotComeIsGivenUp(t *testing.T) {
 	t.Parallel()
 	s, _ := newTestServer(t, func(o *Options) { o.Idle = 50 * time.Millisecond })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }() // ends with the listener
 	t.Cleanup(func() { l.Close(); <-served })

@@ -9,6 +9,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -75,7 +76,7 @@ func TestABackgroundCallIsFollowedAndItsEndIsToldToItsClient(t *testing.T) {
 	write(t, asking, `{"message_type":"cancel","tool_call_id":"`+handle+`","reason":"enough"}`)
 	ended, _ := until(t, asking, "background_ended")
 	var fields map[string]any
-	must(t, json.Unmarshal([]byte(ended), &fields))
+	must.Do(t, json.Unmarshal([]byte(ended), &fields))
 	for _, name := range []string{"status", "tool_call", "role"} {
 		if _, there := fields[name]; there {
 			t.Errorf("readers of the family take it for a return: %s", ended)
@@ -163,7 +164,7 @@ func TestNoConnectionTakesAllPlacesOfBackgroundCalls(t *testing.T) {
 // more.
 func goodbyeTo(t *testing.T, conn *websocket.Conn) {
 	t.Helper()
-	must(t, conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")))
+	must.Do(t, conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")))
 	for {
 		if _, _, err := conn.ReadMessage(); err != nil {
 			return

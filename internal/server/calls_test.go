@@ -18,6 +18,7 @@ import (
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
@@ -89,7 +90,7 @@ func newLimitedServer(t testing.TB, action policy.Action, run func(context.Conte
 	})
 	does := policy.Effect{Kind: policy.Read, Path: "/nowhere/x", Canonical: "/nowhere/x"}
 	registry, err3 := tools.NewRegistry(&shout{run: run, does: does}, &shout{name: "bash", run: run, does: does})
-	must(t, errors.Join(err, err2, err3))
+	must.Do(t, errors.Join(err, err2, err3))
 	t.Cleanup(func() { j.Close() })
 	approvals := approval.New[message.ApprovalRequest]()
 	limits := dispatch.Limits{
@@ -128,7 +129,7 @@ func dialAs(t testing.TB, ts *httptest.Server, secret string) *websocket.Conn {
 	t.Helper()
 	conn, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(ts.URL, "http")+"/v1/ws",
 		http.Header{"Authorization": {"Bearer " + secret}})
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { conn.Close() })
 	conn.SetReadDeadline(time.Now().Add(5 * time.Minute)) // a guard against a frame that never comes
 	return conn
@@ -137,7 +138,7 @@ func dialAs(t testing.TB, ts *httptest.Server, secret string) *websocket.Conn {
 func write(t testing.TB, conn *websocket.Conn, frames ...string) {
 	t.Helper()
 	for _, f := range frames {
-		must(t, conn.WriteMessage(websocket.TextMessage, []byte(f)))
+		must.Do(t, conn.WriteMessage(websocket.TextMessage, []byte(f)))
 	}
 }
 

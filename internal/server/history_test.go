@@ -8,8 +8,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
 
@@ -50,9 +49,7 @@ func TestTheHistoryHasTheShapesOfLetta(t *testing.T) {
 		"message_type": "approval_request_message", "id": asked["id"], "date": asked["date"], "otid": "o", "run_id": "run-1", "seq_id": asked["seq_id"],
 		"name": nil, "sender_id": nil, "step_id": nil, "is_err": nil, "tool_call": one, "tool_calls": []any{one},
 	}
-	if diff := cmp.Diff(want, asked); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, asked)
 	want = map[string]any{
 		"message_type": "tool_return_message", "id": answered["id"], "date": answered["date"], "otid": answered["otid"], "run_id": "run-1", "seq_id": answered["seq_id"],
 		"name": "shout", "sender_id": nil, "step_id": nil, "is_err": nil, "tool_call_id": "call_0", "status": "success", "tool_return": "hello\n",
@@ -60,9 +57,7 @@ func TestTheHistoryHasTheShapesOfLetta(t *testing.T) {
 			"type": "tool", "tool_call_id": "call_0", "status": "success", "tool_return": "hello\n", "stdout": []any{"hello\n"}, "stderr": []any{},
 		}},
 	}
-	if diff := cmp.Diff(want, answered); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, answered)
 	for _, m := range run {
 		if !regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`).MatchString(m["date"].(string)) {
 			t.Errorf("date %v", m["date"])
@@ -82,9 +77,7 @@ func TestTheHistoryHasTheShapesOfLetta(t *testing.T) {
 		walked = append(walked, ids(page)...)
 		before = page[len(page)-1]["id"].(string)
 	}
-	if diff := cmp.Diff(ids(agent), walked); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, ids(agent), walked)
 	id := run[2]["id"].(string)
 	if got := list("/v1/runs/run-1/messages?order=desc&after="+id+"&include_return_message_types=tool_return_message", http.StatusOK); len(got) != 2 || got[0]["id"] != run[5]["id"] {
 		t.Errorf("%v", ids(got))

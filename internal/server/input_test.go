@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -85,9 +86,7 @@ func TestInputIsAnsweredWhenItIsTaken(t *testing.T) {
 	if frame, _ := until(t, conn, `"q4"`); !strings.Contains(frame, `"not_running"`) {
 		t.Errorf("got %s", frame)
 	}
-	if diff := cmp.Diff([]string{"INT", "one"}, r.got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, []string{"INT", "one"}, r.got)
 }
 
 func TestInputThatNamesAnAgentReachesItsCallAlone(t *testing.T) {
@@ -164,7 +163,5 @@ func TestAWaitIsTold(t *testing.T) {
 		`{"message_type":"waiting_for_input","tool_call_id":"c1","waiting":true` + rest,
 		`{"message_type":"waiting_for_input","tool_call_id":"c1","waiting":false` + rest,
 	}
-	if diff := cmp.Diff(want, waits); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, waits)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -27,14 +28,11 @@ func shellCall(id string, commands ...string) string {
 // ask sends an agent's HTTP request, and returns its answer.
 func ask(t *testing.T, ts *httptest.Server, method, path, body string) (status int, answer string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, ts.URL+path, strings.NewReader(body))
-	must(t, err)
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, ts.URL+path, strings.NewReader(body)))(t)
 	r.Header.Set("Authorization", "Bearer "+agentSecret)
-	res, err := http.DefaultClient.Do(r)
-	must(t, err)
+	res := must.Get(http.DefaultClient.Do(r))(t)
 	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	must(t, err)
+	text := must.Get(io.ReadAll(res.Body))(t)
 	return res.StatusCode, string(text)
 }
 
@@ -470,8 +468,8 @@ func TestACallNamedLikeAPartIsAnswered(t *testing.T) {
 			var first, second struct {
 				ID string `json:"call_id"`
 			}
-			must(t, json.Unmarshal([]byte(frames[0]), &first))
-			must(t, json.Unmarshal([]byte(frames[1]), &second))
+			must.Do(t, json.Unmarshal([]byte(frames[0]), &first))
+			must.Do(t, json.Unmarshal([]byte(frames[1]), &second))
 			if !strings.Contains(refused, `"tool_call_id":"`+second.ID+`"`) || !strings.Contains(answer, `"call_id":"`+first.ID+`"`) {
 				t.Errorf("got %s and %s", refused, answer)
 			}
@@ -509,8 +507,9 @@ func TestARepeatIsAnsweredInItsOwnDialect(t *testing.T) {
 				until(t, conn, "tool_started")
 				write(t, other, frame)
 				write(t, conn, frame)
-				overHTTP := make(chan string)
+				overHTTP := make(chan string, 1)
 				go func() {
+					defer close(overHTTP) // also where ask ends the test
 					_, body := ask(t, ts, "POST", "/v1/calls", frame)
 					overHTTP <- body
 				}()
@@ -540,7 +539,7 @@ func TestAFaultyCallOfABatchOverHTTPHidesNoneOfTheOthers(t *testing.T) {
 		Type  string `json:"error_type"`
 		State string `json:"status"`
 	}
-	must(t, json.Unmarshal([]byte(body), &list))
+	must.Do(t, json.Unmarshal([]byte(body), &list))
 	if status != http.StatusOK || len(list) != 3 || list[0].ID != "a1" || list[1].ID != "a2" || list[1].State != "success" || list[2].Type != "missing_tool_call_id" {
 		t.Errorf("it was answered by %d %s", status, body)
 	}

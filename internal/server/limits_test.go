@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -109,13 +110,13 @@ func TestPlacesAreKeptForThoseWhoDecide(t *testing.T) {
 func sendHalf(t *testing.T, conn *websocket.Conn, text string) {
 	t.Helper()
 	half, err := conn.NextWriter(websocket.TextMessage)
-	must(t, err)
+	must.Do(t, err)
 	pong := make(chan string, 1)
 	conn.SetPongHandler(func(data string) error { pong <- data; return nil })
 	// Ends when the connection does.
 	go conn.ReadMessage()
 	_, err = half.Write([]byte(text))
-	must(t, errors.Join(err, conn.WriteControl(websocket.PingMessage, nil, time.Time{})))
+	must.Do(t, errors.Join(err, conn.WriteControl(websocket.PingMessage, nil, time.Time{})))
 	<-pong // it came in the middle of the frame
 }
 
@@ -156,12 +157,10 @@ func TestRequestsTakeTheirTurnByToken(t *testing.T) {
 	})
 	ask := func(method, secret, path, body string) int {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, ts.URL+path, strings.NewReader(body))
-		must(t, err)
+		r := must.Get(http.NewRequestWithContext(t.Context(), method, ts.URL+path, strings.NewReader(body)))(t)
 		r.Header.Set("Authorization", "Bearer "+secret)
 		r.Header.Set("Content-Type", "application/json")
-		res, err := http.DefaultClient.Do(r)
-		must(t, err)
+		res := must.Get(http.DefaultClient.Do(r))(t)
 		res.Body.Close()
 		return res.StatusCode
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // An answer may take long, but a client that does not read it is given up.
@@ -23,12 +25,9 @@ func TestAnAnswerThatIsNotReadIsGivenUp(t *testing.T) {
 			ended <- err
 		}
 	})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(ts.URL, "http://"))
-	must(t, err)
+	conn := must.Get(net.Dial("tcp", strings.TrimPrefix(ts.URL, "http://")))(t)
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+agentSecret+"\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+agentSecret+"\r\nContent-Length: 2\r\n\r\n{}"))(t)
 	if err := <-ended; err == nil {
 		t.Error("all of an answer was written to a client that does not read")
 	}

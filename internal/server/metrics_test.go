@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/metrics"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/trace"
 	"github.com/toold/toold/policy"
 )
@@ -137,8 +138,7 @@ func TestACollectorThatHangsHoldsUpNothing(t *testing.T) {
 	defer collector.Close()
 	defer close(release)
 	failures := make(chan error, n)
-	e, err := trace.New(collector.URL+"/v1/traces", "test", func(err error) { failures <- err })
-	must(t, err)
+	e := must.Get(trace.New(collector.URL+"/v1/traces", "test", func(err error) { failures <- err }))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan struct{})
@@ -166,10 +166,7 @@ func BenchmarkObserving(b *testing.B) {
 		States: func() map[string]int { return nil }, Journal: func() (log, index int64) { return 0, 0 }, Clients: func() int { return 0 }, Masks: func() int { return 0 },
 		Warm: none, Hits: none, Started: none, Ahead: none, Failed: none, Dropped: none,
 	})
-	e, err := trace.New("http://127.0.0.1:9/v1/traces", "test", func(error) {})
-	if err != nil {
-		b.Fatal(err)
-	}
+	e := must.Get(trace.New("http://127.0.0.1:9/v1/traces", "test", func(error) {}))(b)
 	for name, seen := range map[string]func(*dispatch.Call, any){"metrics": m.Observe, "traces": e.Observe} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

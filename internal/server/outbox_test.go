@@ -14,6 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -29,7 +30,7 @@ func sendUntilRefused(t *testing.T, conn *websocket.Conn, frame string) {
 		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
 			return
 		}
-		must(t, err)
+		must.Do(t, err)
 	}
 	t.Fatal("the server reads on though none of its answers is read")
 }
@@ -45,7 +46,7 @@ func TestAClientThatReadsNoAnswersHoldsUpNothingWhenItLeaves(t *testing.T) {
 	conn := dial(t, ts)
 	sendUntilRefused(t, conn, `{"message_type":"hello","protocol":1}`)
 	conn.Close()
-	must(t, s.Shutdown(t.Context()))
+	must.Do(t, s.Shutdown(t.Context()))
 }
 
 func TestAClientThatReadsNothingDoesNotMakeShutdownFail(t *testing.T) {
@@ -114,7 +115,7 @@ func TestAClientThatReadsNoReturnsIsNotReadForever(t *testing.T) {
 		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
 			return
 		}
-		must(t, err)
+		must.Do(t, err)
 	}
 	t.Error("the server reads on though none of its answers is read")
 }

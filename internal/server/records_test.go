@@ -13,6 +13,7 @@ import (
 
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 )
@@ -162,27 +163,24 @@ func TestAnswersOfPeopleAreRecordedInTheirOrder(t *testing.T) {
 func TestAPageSaysWhatIsLost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	record, err := journal.Open(t.Context(), dir, journal.Self())
-	must(t, err)
+	record := must.Get(journal.Open(t.Context(), dir, journal.Self()))(t)
 	defer record.Close()
 	for _, text := range []string{"one", "two", "three"} {
-		_, err = record.Append(t.Context(), journal.Message{Client: "agent", AgentID: "a", Type: "note", Direction: journal.In, Body: []byte(`{"text":"` + text + `"}`)})
-		must(t, err)
+		must.Get(record.Append(t.Context(), journal.Message{Client: "agent", AgentID: "a", Type: "note", Direction: journal.In, Body: []byte(`{"text":"` + text + `"}`)}))(t)
 	}
 	part := filepath.Join(dir, "journal", "00000001.log")
-	log, err := os.ReadFile(part)
-	must(t, err)
+	log := must.Get(os.ReadFile(part))(t)
 	log[bytes.Index(log, []byte(`"two"`))] ^= 1
-	must(t, os.WriteFile(part, log, 0o600))
+	must.Do(t, os.WriteFile(part, log, 0o600))
 	ts := newLimitedServer(t, policy.Allow, hello, func(*dispatch.Limits, *Options) {}, func(o *Options) { o.Journal = record })
 	token := map[string]string{"Authorization": "Bearer " + agentSecret}
 	for query, want := range map[string]string{"": "three one", "?order=asc": "one three", "?limit=1": "three"} {
 		var page message.Messages
-		must(t, json.NewDecoder(get(t, ts.URL+"/v1/messages"+query, token).Body).Decode(&page))
+		must.Do(t, json.NewDecoder(get(t, ts.URL+"/v1/messages"+query, token).Body).Decode(&page))
 		var texts []string
 		for _, m := range page.Messages {
 			var note struct{ Text string }
-			must(t, json.Unmarshal(m, &note))
+			must.Do(t, json.Unmarshal(m, &note))
 			texts = append(texts, note.Text)
 		}
 		if got := strings.Join(texts, " "); got != want || query != "?limit=1" && !strings.Contains(page.Lost, "of 00000001.log") {

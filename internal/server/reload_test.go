@@ -7,14 +7,15 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // post asks for a reload with a token.
 func post(t *testing.T, ts *httptest.Server, secret string) (status int, body string) {
 	t.Helper()
 	res := request(t, http.MethodPost, ts.URL+"/v1/reload", map[string]string{"Authorization": "Bearer " + secret})
-	text, err := io.ReadAll(res.Body)
-	must(t, err)
+	text := must.Get(io.ReadAll(res.Body))(t)
 	return res.StatusCode, string(text)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -41,7 +42,7 @@ func greeted(t *testing.T, conn *websocket.Conn, hello string) (ack message.Hell
 	t.Helper()
 	write(t, conn, hello)
 	frame, _ := until(t, conn, "hello_ack")
-	must(t, json.Unmarshal([]byte(frame), &ack))
+	must.Do(t, json.Unmarshal([]byte(frame), &ack))
 	return ack
 }
 
@@ -57,10 +58,8 @@ func delta(t *testing.T, conn *websocket.Conn) (d message.OutputDelta, text stri
 	t.Helper()
 	frame, _ := until(t, conn, "tool_output_delta")
 	var data struct{ Data string }
-	must(t, json.Unmarshal([]byte(frame), &d))
-	if err := json.Unmarshal([]byte(frame), &data); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(frame), &d))
+	must.Do(t, json.Unmarshal([]byte(frame), &data))
 	return d, data.Data
 }
 

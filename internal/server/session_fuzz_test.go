@@ -18,6 +18,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -83,10 +84,7 @@ func fuzzSeeds(f *testing.F) []string {
 		f.Fatalf("no transcripts: %v", err)
 	}
 	for _, name := range names {
-		archive, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		archive := must.Get(txtar.ParseFile(name))(f)
 		for _, file := range archive.Files {
 			frames := slices.DeleteFunc(strings.Split(string(file.Data), "\n"), func(s string) bool { return s == "" || s[0] == '>' })
 			seeds = append(seeds, strings.Join(frames, "\n"))

@@ -13,6 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -38,13 +39,13 @@ func nextEvent(t *testing.T, conn *websocket.Conn) (e message.SubscriptionEvent,
 	t.Helper()
 	for {
 		frame := []byte(read(t, conn))
-		must(t, json.Unmarshal(frame, &e))
+		must.Do(t, json.Unmarshal(frame, &e))
 		switch e.MessageType {
 		case "subscription_event":
 			return e, gap
 		case "subscription_gap":
 			gap = &message.SubscriptionGap{}
-			must(t, json.Unmarshal(frame, gap))
+			must.Do(t, json.Unmarshal(frame, gap))
 		}
 	}
 }
@@ -148,7 +149,7 @@ func TestFiltersChooseWhatASubscriberSees(t *testing.T) {
 		var events []message.SubscriptionEvent
 		for _, frame := range slices.Concat(before, between, rest) {
 			var e message.SubscriptionEvent
-			must(t, json.Unmarshal([]byte(frame), &e))
+			must.Do(t, json.Unmarshal([]byte(frame), &e))
 			events = append(events, e)
 		}
 		if got := topicsOf(events); got != c.want {
@@ -312,7 +313,7 @@ func TestASlowSubscriberIsToldWhatOutputItMissed(t *testing.T) {
 			continue
 		}
 		var d message.OutputDelta
-		must(t, json.Unmarshal(e.Event, &d))
+		must.Do(t, json.Unmarshal(e.Event, &d))
 		if d.Gap != nil {
 			if d.Gap.From != at || d.Gap.To != d.Offset {
 				t.Errorf("at %d the gap is %+v of %d", at, *d.Gap, d.Offset)

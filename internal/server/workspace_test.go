@@ -29,10 +29,10 @@ func TestAConnectionWorksInTheWorkspaceItNamesOrInNone(t *testing.T) {
 		{`{"message_type":"hello","workspace":"/src/app/link"}`, "toold workspaces add /unregistered"}, // where it leads
 		{`{"message_type":"approval_request_message","tool_call":{"tool_call_id":"c2","tool_name":"shout","arguments":"{}"}}`, "toold workspaces add /unregistered"},
 	} {
-		must(t, conn.WriteMessage(1, []byte(step.send)))
+		must.Do(t, conn.WriteMessage(1, []byte(step.send)))
 		for found := false; !found; {
 			_, frame, err := conn.ReadMessage()
-			must(t, err)
+			must.Do(t, err)
 			found = strings.Contains(string(frame), step.want)
 			if !found && !strings.Contains(string(frame), `"message_type":"tool_`) {
 				t.Fatalf("%s: %s, want %s", step.send, frame, step.want)

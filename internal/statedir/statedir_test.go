@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/statedir"
 )
 
@@ -46,12 +47,9 @@ func child(t *testing.T, dir string, wrap ...string) (kill func()) {
 	args := append(wrap, os.Args[0])
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), childDir+"="+dir)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	if _, err := cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	must(t, cmd.Start())
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Get(cmd.StdinPipe())(t)
+	must.Do(t, cmd.Start())
 	kill = func() { _ = cmd.Process.Kill(); _, _ = cmd.Process.Wait() }
 	t.Cleanup(kill)
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "served <nil>\n" {
@@ -79,8 +77,7 @@ func TestOneDaemonServesADirectory(t *testing.T) {
 	if d, ok, err := statedir.Running(dir); ok || err != nil {
 		t.Errorf("a killed daemon is running: %+v, %v", d, err)
 	}
-	l, err := statedir.Serve(dir)
-	must(t, err)
+	l := must.Get(statedir.Serve(dir))(t)
 	if err := l.Publish(statedir.Daemon{PID: 1}); err != nil {
 		t.Error(err)
 	}
@@ -126,20 +123,11 @@ func TestANameIsHeldUntilItsLastHolderIsGone(t *testing.T) {
 		}
 	}
 	is(false)
-	first, err := statedir.Hold(dir, "a")
-	must(t, err)
-	second, err := statedir.Hold(dir, "a")
-	must(t, err)
+	first := must.Get(statedir.Hold(dir, "a"))(t)
+	second := must.Get(statedir.Hold(dir, "a"))(t)
 	is(true)
 	first.Close()
 	is(true)
 	second.Close()
 	is(false)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -6,14 +6,13 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestAnObjectIsSplitWithItsDuplicates(t *testing.T) {
 	t.Parallel()
-	members, err := Object([]byte(` {"a" : [1, {"b":"]"}] ,"\u0061":"x\"}", "c":null}`), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	members := must.Get(Object([]byte(` {"a" : [1, {"b":"]"}] ,"\u0061":"x\"}", "c":null}`), 3))(t)
 	var got []string
 	for _, m := range members {
 		got = append(got, m.Name+" "+string(m.Quoted)+" "+string(m.Value))

@@ -11,15 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/workspaces"
 )
 
 func paths(t *testing.T, r workspaces.Registry) []string {
 	t.Helper()
-	list, err := r.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(r.List())(t)
 	return workspaces.Paths(list)
 }
 
@@ -71,9 +69,7 @@ func TestOnlyAnAbsolutePathIsAWorkspace(t *testing.T) {
 func TestNoWorkspaceLiesInAnother(t *testing.T) {
 	t.Parallel()
 	r := workspaces.In(t.TempDir())
-	if _, err := r.Add(t.Context(), "/src/app"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Add(t.Context(), "/src/app"))(t)
 	for _, path := range []string{"/src", "/src/app/sub"} {
 		var nested *workspaces.NestedError
 		if _, err := r.Add(t.Context(), path); !errors.As(err, &nested) || !strings.Contains(err.Error(), "toold workspaces remove /src/app") {
@@ -118,9 +114,7 @@ func TestARegistryThatCannotBeReadIsNoEmptyOne(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "workspaces.json")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		if _, err := workspaces.In(dir).Add(t.Context(), "/src"); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), file) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -132,18 +126,11 @@ func TestARegistryThatCannotBeReadIsNoEmptyOne(t *testing.T) {
 
 func TestAWorkspaceIsDiscovered(t *testing.T) {
 	t.Parallel()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	for _, dir := range []string{"home/.git", "home/app/.git", "home/app/sub/deep", "home/plain/sub", "home/mono/.git", "home/mono/part/sub", "home/mono/other", "tree"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
-	if err := os.WriteFile(filepath.Join(root, "tree/.git"), []byte("gitdir: elsewhere\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(root, "tree/.git"), []byte("gitdir: elsewhere\n"), 0o600))
 	registered := []string{root + "/home/mono/part"}
 	for dir, want := range map[string]string{
 		"home/app/sub/deep":  "home/app",

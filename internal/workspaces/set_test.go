@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/workspaces"
 )
 
@@ -25,10 +26,7 @@ type bench struct {
 
 func newBench(t *testing.T, names ...string) *bench {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	b := &bench{registry: workspaces.In(t.TempDir()), root: root}
 	for _, name := range names {
 		b.add(t, name)
@@ -54,12 +52,8 @@ func newBench(t *testing.T, names ...string) *bench {
 func (b *bench) add(t *testing.T, name string) {
 	t.Helper()
 	path := filepath.Join(b.root, name)
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.registry.Add(t.Context(), path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(path, 0o700))
+	must.Get(b.registry.Add(t.Context(), path))(t)
 }
 
 func (b *bench) remove(t *testing.T, name string) {
@@ -175,18 +169,14 @@ func TestADirectoryThatTookThePlaceOfAnotherIsOpenedAnew(t *testing.T) {
 	b := newBench(t, "home")
 	_, release := b.use(t, "")
 	old := filepath.Join(b.root, "home")
-	if err := errors.Join(os.Rename(old, old+"-before"), os.Mkdir(old, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Rename(old, old+"-before"), os.Mkdir(old, 0o700)))
 	_, again := b.use(t, "")
 	if len(b.opened) != 2 {
 		t.Errorf("opened %v", b.opened)
 	}
 	release()
 	again()
-	if err := os.RemoveAll(old); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(old))
 	if _, _, err := b.Use(t.Context(), ""); err == nil {
 		t.Error("a directory that is gone was used")
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // person is a user with a home, who has agents.
@@ -167,9 +169,7 @@ func TestTokensStayInTheStateDirectory(t *testing.T) {
 		}
 		p.write("dotfiles/environments.toml", own)
 		at := filepath.Join(p.Home, "else where", "environments.toml")
-		if err := errors.Join(os.Mkdir(filepath.Dir(at), 0o700), os.Symlink("../dotfiles/environments.toml", at)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.Mkdir(filepath.Dir(at), 0o700), os.Symlink("../dotfiles/environments.toml", at)))
 		p.connect(a.Name)
 		if list := p.withToken(); list != nil {
 			t.Errorf("%s: the token is in %v", a.Name, list)
@@ -180,9 +180,7 @@ func TestTokensStayInTheStateDirectory(t *testing.T) {
 				t.Errorf("Codex reads %q", text)
 			}
 			// An editor may put a file in the place of the link.
-			if err := os.Remove(filepath.Join(p.Home, "dotfiles/environments.toml")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(filepath.Join(p.Home, "dotfiles/environments.toml")))
 			p.write("dotfiles/environments.toml", text)
 			p.connect(a.Name)
 			if list := p.withToken(); list != nil {
@@ -224,9 +222,7 @@ func TestUndoLeavesAFileThatWasRemovedSince(t *testing.T) {
 	p := newPerson(t)
 	path := p.write(".codex/config.toml", "model = \"a\"\n")
 	p.connect("codex")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
 	for _, u := range p.undo("codex") {
 		if u.Restored == (u.Path == path) {
 			t.Errorf("%+v", u)
@@ -333,9 +329,7 @@ func TestALinkedFileIsChangedWhereItLies(t *testing.T) {
 	p.write("dotfiles/codex.toml", "model = \"a\"\n")
 	p.write(".codex/x", "")
 	link := filepath.Join(p.Home, ".codex/config.toml")
-	if err := os.Symlink("../dotfiles/codex.toml", link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("../dotfiles/codex.toml", link))
 	p.connect("codex")
 	if to, err := os.Readlink(link); to != "../dotfiles/codex.toml" || err != nil {
 		t.Errorf("the link is %q, %v", to, err)
@@ -362,9 +356,7 @@ func TestWhatCannotBeChangedSafelyIsRefused(t *testing.T) {
 	} {
 		p := newPerson(t)
 		path := p.write(c.file, c.text)
-		if err := os.Chmod(path, c.mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, c.mode))
 		_, err := p.plan(c.agent)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, want %q and the file in it", name, err, c.want)
@@ -376,10 +368,7 @@ func TestAFileThatChangedMeanwhileIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	p.write(".codex/config.toml", "model = \"a\"\n")
-	plan, err := p.plan("codex")
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(p.plan("codex"))(t)
 	p.write(".codex/config.toml", "model = \"b\"\n")
 	if err := plan.Apply(); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
 		t.Errorf("it was applied: %v", err)

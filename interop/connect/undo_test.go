@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/edit"
+	"github.com/toold/toold/internal/must"
 )
 
 // own is a file of the user before an agent is connected.
@@ -87,13 +88,8 @@ func TestUndoRestoresWhatTheStateDirectoryLost(t *testing.T) {
 	at := p.write(".codex/environments.toml", mine)
 	for _, again := range []bool{false, true} {
 		p.connect("codex")
-		kept, err := os.Readlink(at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Remove(kept); err != nil {
-			t.Fatal(err)
-		}
+		kept := must.Get(os.Readlink(at))(t)
+		must.Do(t, os.Remove(kept))
 		if again {
 			p.connect("codex")
 		}
@@ -192,12 +188,8 @@ func TestUndoFollowsALinkThatWasMadeSince(t *testing.T) {
 	at := p.write(".gemini/settings.json", "{}\n")
 	p.connect("gemini")
 	p.write("dotfiles/gemini.json", p.read(".gemini/settings.json"))
-	if err := os.Remove(at); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../dotfiles/gemini.json", at); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(at))
+	must.Do(t, os.Symlink("../dotfiles/gemini.json", at))
 	p.undo("gemini")
 	p.expect("dotfiles/gemini.json", "{}\n")
 	if to, err := os.Readlink(at); to != "../dotfiles/gemini.json" || err != nil {
@@ -210,9 +202,7 @@ func TestUndoRemovesAFileThatWasMadeAgain(t *testing.T) {
 	p := newPerson(t)
 	at := p.write(".gemini/settings.json", "{}\n")
 	p.connect("gemini")
-	if err := os.Remove(at); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(at))
 	p.connect("gemini")
 	p.undo("gemini")
 	p.expectNo(".gemini/settings.json")
@@ -223,17 +213,13 @@ func TestAHookWhoseProgramIsMissingIsNamed(t *testing.T) {
 	for _, agent := range []string{"claude", "letta"} {
 		p := newPerson(t)
 		p.Program = p.write("it's here/toold", "")
-		if err := os.Chmod(p.Program, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(p.Program, 0o700))
 		p.connect(agent)
 		a, _ := Named(agent)
 		if list := a.DeadHooks(p.Setup); len(list) > 0 {
 			t.Errorf("%s: %v", agent, list)
 		}
-		if err := os.Remove(p.Program); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(p.Program))
 		if list := a.Warnings(p.Setup); len(list) != 1 || !strings.Contains(list[0], p.Program+", which is missing") {
 			t.Errorf("%s: %v", agent, list)
 		}
@@ -244,15 +230,10 @@ func TestUndoKeepsTheModeThatTheUserHasSetSince(t *testing.T) {
 	t.Parallel()
 	for _, a := range Agents() {
 		p := newPerson(t)
-		list, err := a.files(p.Setup)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(a.files(p.Setup))(t)
 		p.files(a)
 		for _, f := range list {
-			if err := os.Chmod(f.Path, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(f.Path, 0o644))
 		}
 		p.connect(a.Name)
 		want := map[string]os.FileMode{}

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/must"
 )
 
 // Each file of testdata has what an agent sends before a call, how it is read, and what is
@@ -20,10 +21,7 @@ import (
 func TestEachDialectIsReadAndAnswered(t *testing.T) {
 	for _, d := range Dialects() {
 		t.Run(d.Name, func(t *testing.T) {
-			a, err := txtar.ParseFile(filepath.Join("testdata", d.Name+".txtar"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(txtar.ParseFile(filepath.Join("testdata", d.Name+".txtar")))(t)
 			part := map[string]string{}
 			for _, f := range a.Files {
 				part[f.Name] = string(f.Data)
@@ -32,12 +30,9 @@ func TestEachDialectIsReadAndAnswered(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, err := json.Marshal(map[string]any{
+			text := must.Get(json.Marshal(map[string]any{
 				"id": c.ID, "tool": c.Tool, "dir": c.Dir, "session": c.Session, "input": c.Input,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			yes, no := d.write(event, nil), d.write(event, errors.New("denied by rule x"))
 			for name, got := range map[string]string{"call": string(text) + "\n", "allow": string(yes.Stdout), "deny": string(no.Stdout)} {
 				if diff := cmp.Diff(part[name], got); diff != "" {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/interop/link"
 	"github.com/toold/toold/message"
 )
@@ -64,9 +65,7 @@ func TestAnswersThatTheServerExpectsOtherwiseAreSentAgainWithPauses(t *testing.T
 		})
 		began := time.Now()
 		calls := []message.ToolCall{{ID: "a", Name: "bash", Arguments: json.RawMessage("{}")}, {ID: "b", Name: "bash", Arguments: json.RawMessage("{}")}}
-		if _, err := h.answer(t.Context(), calls); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(h.answer(t.Context(), calls))(t)
 		if took, want := time.Since(began), 15*firstPause; took != want {
 			t.Errorf("4 refused attempts took %v, want %v", took, want)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/policy/check"
 )
@@ -27,10 +28,7 @@ func asking() policy.Defaults {
 
 func judge(t testing.TB, o policy.Options, user policy.File, further ...policy.File) *check.Judge {
 	t.Helper()
-	p, err := policy.Compile(o, user, further...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.Compile(o, user, further...))(t)
 	return &check.Judge{Policy: p, Effects: func(_ string, arguments json.RawMessage) ([]policy.Effect, error) {
 		var a struct{ Command string }
 		if json.Unmarshal(arguments, &a) != nil || a.Command == "" {
@@ -170,10 +168,7 @@ func TestNothingIsProposedForAPartOfACall(t *testing.T) {
 func TestAnotherPolicyIsComparedOnTheHistory(t *testing.T) {
 	t.Parallel()
 	j := judge(t, place(), policy.File{Name: "p.yaml", Defaults: asking()})
-	next, err := j.With(policy.Change{File: "p.yaml", Section: "commands", Rule: policy.Rule{ID: "new", Action: policy.Allow, Run: []string{"tool *"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := must.Get(j.With(policy.Change{File: "p.yaml", Section: "commands", Rule: policy.Rule{ID: "new", Action: policy.Allow, Run: []string{"tool *"}}}))(t)
 	got := j.Compare(recorded("+ tool a", "  tool a", "  other a"), next)
 	if len(got) != 1 || got[0].Text != "tool a" || got[0].Before != policy.Ask || got[0].After != policy.Allow || got[0].Rule != "new" {
 		t.Errorf("%+v", got)
@@ -190,10 +185,7 @@ func TestACaseSaysHowItFailed(t *testing.T) {
 		`{"tool": "bash", "arguments": {}, "expect": "deny"}`:                    "",
 		`{"tool": "bash", "arguments": {"commando": "x"}, "must_not": ["deny"]}`: "refused before the policy sees it: no command",
 	} {
-		c, err := check.ReadCase([]byte(line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(check.ReadCase([]byte(line)))(t)
 		if got := c.Failure(j); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q", line, got)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
 )
@@ -47,13 +48,10 @@ func TestARuleIsTriedOnOtherSpellings(t *testing.T) {
 func TestSpellingsThatPassARuleAreNamed(t *testing.T) {
 	t.Parallel()
 	open := policy.Defaults{Bash: policy.Allow, Unanalysable: policy.Ask}
-	p, err := policy.Compile(policy.Options{Workspace: "/w"}, policy.File{Name: "p.yaml", Defaults: open, Commands: []policy.Rule{
+	p := must.Get(policy.Compile(policy.Options{Workspace: "/w"}, policy.File{Name: "p.yaml", Defaults: open, Commands: []policy.Rule{
 		{ID: "wipe", Action: policy.Deny, Run: []string{"rm -rf **"}},
 		{ID: "path", Action: policy.Deny, Run: []string{"./tool wipe **"}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	j := &Judge{Policy: p, Effects: func(_ string, arguments json.RawMessage) ([]policy.Effect, error) {
 		var a struct{ Command string }
 		if err := json.Unmarshal(arguments, &a); err != nil {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func openRoot(t *testing.T) *Root {
@@ -27,24 +29,13 @@ func openRoot(t *testing.T) *Root {
 
 func begin(t *testing.T, r *Root, l Limits, script string) (*Group, *exec.Cmd, string) {
 	t.Helper()
-	g, err := r.New(l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(r.New(l))(t)
 	t.Cleanup(func() { _ = g.End() })
 	cmd := exec.CommandContext(t.Context(), "/bin/bash", "-c", script)
 	cmd.Env = append(os.Environ(), "GROUP="+g.dir)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, g.Start(cmd))
+	line := must.Get(bufio.NewReader(out).ReadString('\n'))(t)
 	t.Cleanup(func() { _ = cmd.Wait() }) // after End, which comes first
 	t.Cleanup(func() { _ = g.End() })
 	return g, cmd, strings.TrimSpace(line)
@@ -75,9 +66,7 @@ func TestTheEndFindsWhatHidesFromEverybodyElse(t *testing.T) {
 	t.Parallel()
 	r := openRoot(t)
 	g, cmd, hidden := begin(t, r, Limits{}, `(exec setsid env -i bash -c 'echo $$; exec sleep 600') & wait $!`)
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Kill())
 	if _, err := os.Stat("/proc/" + hidden); err != nil {
 		t.Fatalf("the process has ended already: %v", err)
 	}
@@ -128,13 +117,8 @@ func TestOnlyWhatAKilledDaemonLeftIsRemoved(t *testing.T) {
 	living := openRoot(t)
 	daemon := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$")
 	daemon.Env = append(os.Environ(), "TOOLD_TEST_DAEMON=1")
-	out, err := daemon.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := daemon.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(daemon.StdoutPipe())(t)
+	must.Do(t, daemon.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	root, pid, ok := strings.Cut(strings.TrimSpace(line), " ")
 	if root == "none:" {
@@ -143,9 +127,7 @@ func TestOnlyWhatAKilledDaemonLeftIsRemoved(t *testing.T) {
 	if err != nil || !ok {
 		t.Fatalf("the daemon told %q, %v", line, err)
 	}
-	if err := daemon.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, daemon.Process.Kill())
 	_ = daemon.Wait()
 	if gone(root) {
 		t.Fatal("nothing was left, so nothing is tested")
@@ -230,9 +212,7 @@ func TestTheOwnGroupIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, find(c.mounts, c.own), cmp.AllowUnexported(location{})); diff != "" {
-				t.Error(diff)
-			}
+			must.Match(t, c.want, find(c.mounts, c.own), cmp.AllowUnexported(location{}))
 		})
 	}
 }
@@ -262,17 +242,10 @@ func BenchmarkGroup(b *testing.B) {
 	}{{"without", nil}, {"with", r}} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				g, err := c.root.New(Limits{Processes: 100})
-				if err != nil {
-					b.Fatal(err)
-				}
+				g := must.Get(c.root.New(Limits{Processes: 100}))(b)
 				cmd := exec.CommandContext(b.Context(), "/bin/true")
-				if err := g.Start(cmd); err != nil {
-					b.Fatal(err)
-				}
-				if err := errors.Join(cmd.Wait(), g.End()); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, g.Start(cmd))
+				must.Do(b, errors.Join(cmd.Wait(), g.End()))
 			}
 		})
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestNamesAreOneFormOnly(t *testing.T) {
@@ -97,18 +99,9 @@ func TestOnlyPublicAddressesAreFit(t *testing.T) {
 
 func serve(t *testing.T, o Options) (*Server, net.Conn) {
 	t.Helper()
-	dns, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	asker, err := net.Dial("udp", dns.LocalAddr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dns := must.Get(net.ListenPacket("udp", "127.0.0.1:0"))(t)
+	asker := must.Get(net.Dial("udp", dns.LocalAddr().String()))(t)
+	tcp := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s := New(o)
 	ctx, stop := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
@@ -120,35 +113,22 @@ func serve(t *testing.T, o Options) (*Server, net.Conn) {
 
 func question(t *testing.T, name string, kind dnsmessage.Type) []byte {
 	t.Helper()
-	n, err := dnsmessage.NewName(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(dnsmessage.NewName(name))(t)
 	m := dnsmessage.Message{
 		Header:    dnsmessage.Header{ID: 7, RecursionDesired: true},
 		Questions: []dnsmessage.Question{{Name: n, Type: kind, Class: dnsmessage.ClassINET}},
 	}
-	b, err := m.Pack()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(m.Pack())(t)
 	return b
 }
 
 func ask(t *testing.T, to net.Conn, packet []byte) dnsmessage.Message {
 	t.Helper()
-	if _, err := to.Write(packet); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(to.Write(packet))(t)
 	buf := make([]byte, 4<<10)
-	n, err := to.Read(buf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(to.Read(buf))(t)
 	var m dnsmessage.Message
-	if err := m.Unpack(buf[:n]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Unpack(buf[:n]))
 	return m
 }
 
@@ -204,9 +184,7 @@ func TestGarbageIsNotAnswered(t *testing.T) {
 	response := append([]byte(nil), good...)
 	response[2] |= 0x80
 	for _, packet := range [][]byte{{}, {1}, good[:len(good)-3], response} {
-		if _, err := asker.Write(packet); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(asker.Write(packet))(t)
 	}
 	good[1] = 9
 	if m := ask(t, asker, good); m.ID != 9 || len(m.Answers) != 1 {
@@ -269,10 +247,7 @@ func TestLocalhostIsNotLookedUp(t *testing.T) {
 	t.Parallel()
 	s := New(Options{Allow: func(context.Context, string, []uint16) error { return nil }})
 	for _, host := range []string{"localhost", "box.localhost"} {
-		n, err := s.recordOf(host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(s.recordOf(host))(t)
 		if found, err := s.addresses(t.Context(), n, 80); err == nil || !strings.Contains(err.Error(), "127.0.0.1") {
 			t.Errorf("%s is %v, %v", host, found, err)
 		}

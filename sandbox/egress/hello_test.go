@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func record(piece []byte) []byte {
@@ -32,13 +34,9 @@ func greeting(t testing.TB, name string) []byte {
 		_ = tls.Client(client, &tls.Config{ServerName: name, InsecureSkipVerify: true}).HandshakeContext(t.Context())
 	}()
 	head := make([]byte, 5)
-	if _, err := io.ReadFull(server, head); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(server, head))(t)
 	body := make([]byte, binary.BigEndian.Uint16(head[3:]))
-	if _, err := io.ReadFull(server, body); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(server, body))(t)
 	server.Close()
 	<-done
 	return append(head, body...)
@@ -190,15 +188,9 @@ func TestNoRecordVersionHidesTheName(t *testing.T) {
 
 func certificate(t *testing.T) *tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 

@@ -10,27 +10,20 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // doors is a Server with one listener, whose address stands for pkg.example.
 func doors(t *testing.T, o Options) (*Server, net.Listener, net.PacketConn) {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dns, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp4", "127.0.0.1:0"))(t)
+	dns := must.Get(net.ListenPacket("udp4", "127.0.0.1:0"))(t)
 	if o.Allow == nil {
 		o.Allow = func(context.Context, string, []uint16) error { return nil }
 	}
 	s := New(o)
-	n, err := s.recordOf("pkg.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(s.recordOf("pkg.example"))(t)
 	s.byAddr[netip.MustParseAddr("127.0.0.1")] = n
 	return s, l, dns
 }
@@ -89,17 +82,11 @@ func TestPlacesAreSharedFairly(t *testing.T) {
 	// Ends with stop.
 	serving.Go(func() { s2.Serve(ctx, dns2, []net.Listener{l2}) })
 	for range tried {
-		c, err := net.Dial("tcp4", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp4", l.Addr().String()))(t)
 		defer c.Close()
 	}
 	<-h.full
-	c, err := net.Dial("tcp4", l2.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp4", l2.Addr().String()))(t)
 	defer c.Close()
 	<-other.full // though the first call wants more than all
 	stop()
@@ -127,10 +114,7 @@ func TestAListenerThatWaitsTakesNoPlace(t *testing.T) {
 	s, l, dns := doors(t, Options{Lookup: publicly, Dial: h.dial, Slots: places})
 	// Ends with stop.
 	serving.Go(func() { s.Serve(ctx, dns, []net.Listener{l}) })
-	c, err := net.Dial("tcp4", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp4", l.Addr().String()))(t)
 	defer c.Close()
 	<-h.full
 	stop()
@@ -145,10 +129,7 @@ func TestAConnectionAtTheLastMomentIsToldOf(t *testing.T) {
 	}
 	s, l, dns := doors(t, Options{})
 	delete(s.byAddr, netip.MustParseAddr("127.0.0.1"))
-	c, err := net.Dial("tcp4", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp4", l.Addr().String()))(t)
 	defer c.Close()
 	ended, stop := context.WithCancel(t.Context())
 	stop()
@@ -175,10 +156,7 @@ func TestANameThatTurnsPrivateIsRefused(t *testing.T) {
 			return []netip.Addr{a}, nil
 		},
 	})
-	n, err := s.recordOf("turns.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(s.recordOf("turns.example"))(t)
 	for range 2 {
 		if got, err := s.addresses(t.Context(), n, 80); err != nil || len(got) != 1 || got[0].String() != "93.184.216.34" {
 			t.Fatalf("got %v, %v", got, err)
@@ -194,10 +172,7 @@ func TestWhatStandsForANameInOneCallIsNothingToAnother(t *testing.T) {
 	t.Parallel()
 	o := Options{Allow: func(context.Context, string, []uint16) error { return nil }, Lookup: publicly}
 	one, other := New(o), New(o)
-	n, err := one.recordOf("pkg.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(one.recordOf("pkg.example"))(t)
 	at := netip.AddrPortFrom(n.address, 80)
 	if to, err := one.meant(t.Context(), at); err != nil || to.name != "pkg.example" {
 		t.Fatalf("in its own call it is %+v, %v", to, err)
@@ -231,10 +206,7 @@ func TestAConnectionThatWaitsWhenTheCallEndsIsToldOf(t *testing.T) {
 	var all sync.WaitGroup
 	// Ends with ctx.
 	all.Go(func() { s.Serve(ctx, dns, []net.Listener{telling{l, given}}) })
-	c, err := net.Dial("tcp4", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp4", l.Addr().String()))(t)
 	defer c.Close()
 	<-given
 	cancel()
@@ -298,10 +270,7 @@ func TestAConnectionEndsWhenItsHostIsRevoked(t *testing.T) {
 
 func dialTo(t *testing.T, l net.Listener) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp4", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp4", l.Addr().String()))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }

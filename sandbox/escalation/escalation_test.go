@@ -8,26 +8,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
 func place(t *testing.T) (base string, p sandbox.Profile, b Limits) {
 	t.Helper()
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	base = must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	for _, dir := range []string{"ws/in", "data/out", "data/hidden/x", "data/repo/.git/hooks", "databank", "else"} {
-		if err := os.MkdirAll(filepath.Join(base, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(base, dir), 0o700))
 	}
-	if err := os.WriteFile(filepath.Join(base, "data/file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../else", filepath.Join(base, "data/link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(base, "data/file"), nil, 0o600))
+	must.Do(t, os.Symlink("../else", filepath.Join(base, "data/link")))
 	p = sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: base + "/ws", Hide: []string{base + "/data/hidden"}}
 	b = Limits{
 		Mode: sandbox.FullAccess, Network: Full, Write: []string{base + "/data"}, Ports: []uint16{80, 443},
@@ -167,9 +159,7 @@ func TestAGrantAddsWhatWasSaidAndNothingElse(t *testing.T) {
 		}
 		g.Close()
 	}
-	if diff := cmp.Diff(p, (*Escalation)(nil).Escalate(p)); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, p, (*Escalation)(nil).Escalate(p))
 }
 
 // What holds for other calls must not change with this one.
@@ -177,10 +167,7 @@ func TestAGrantLeavesTheProfileOfOtherCallsAlone(t *testing.T) {
 	t.Parallel()
 	base, p, b := place(t)
 	p.Write = append(make([]string, 0, 4), base+"/databank")
-	g, err := b.Check(p, Words{Write: base + "/data/out"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(b.Check(p, Words{Write: base + "/data/out"}))(t)
 	defer g.Close()
 	g.Escalate(p)
 	if more := p.Write[:2:2]; more[1] != "" || len(p.Pinned) > 0 {
@@ -214,10 +201,7 @@ func TestOneHostIsAllThatAHostOpens(t *testing.T) {
 	}
 	// Where hosts can be contacted by name anyhow, the one is added to them.
 	p.Ports = b.Ports
-	g, err := b.Check(p, Words{Host: "a.good.example"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(b.Check(p, Words{Host: "a.good.example"}))(t)
 	if lets, alone := g.Lets("a.good.example", 80); !lets || alone {
 		t.Errorf("lets %v, alone %v", lets, alone)
 	}

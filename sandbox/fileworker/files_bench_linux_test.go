@@ -8,27 +8,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
 // BenchmarkOpen opens a file of the workspace and closes it, in turn with the
 // daemon's own rights and through a worker, and prints the medians.
 func BenchmarkOpen(b *testing.B) {
-	root, err := filepath.EvalSymlinks(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
+	root := must.Get(filepath.EvalSymlinks(b.TempDir()))(b)
 	path := filepath.Join(root, "f")
-	if err := os.WriteFile(path, []byte("content"), 0o644); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.WriteFile(path, []byte("content"), 0o644))
 	var files Pool
 	defer files.Close()
 	p := sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: root}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		b.Fatal(err)
-	}
+	home := must.Get(os.UserHomeDir())(b)
 	for i := range 30 { // as many as the default configuration hides, and where
 		p.Hide = append(p.Hide, filepath.Join(home, fmt.Sprintf(".hidden-%d", i)))
 	}

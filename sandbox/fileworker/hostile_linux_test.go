@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/internal/fileops"
 )
 
@@ -22,17 +23,12 @@ func TestAFileThatWasChangedInPlaceIsNotReplaced(t *testing.T) {
 		root := a.tree(map[string]string{"f": "old"})
 		path := filepath.Join(root, "f")
 		old := a.must(path)
-		seen, err := old.Stat()
-		if err != nil {
-			t.Fatal(err)
-		}
+		seen := must.Get(old.Stat())(t)
 		for _, change := range []func() error{
 			func() error { return os.WriteFile(path, []byte("longer than it was"), 0o644) },
 			func() error { return os.Chmod(path, 0o600) },
 		} {
-			if err := change(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, change())
 			err := a.replace(path, Replacement{Data: []byte("new"), Old: old, Seen: seen})
 			if !errors.Is(err, fileops.ErrChanged) || content(t, path) != "longer than it was" {
 				t.Errorf("got %v, the file holds %q", err, content(t, path))
@@ -69,9 +65,7 @@ func TestAPipeIsNotEvenOpened(t *testing.T) {
 	t.Parallel()
 	inEveryWay(t, func(t *testing.T, a *access) {
 		pipe := filepath.Join(a.tree(nil), "pipe")
-		if err := unix.Mkfifo(pipe, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Mkfifo(pipe, 0o600))
 		for range 100 {
 			if _, err := a.open(pipe); err == nil {
 				t.Fatal("opened")
@@ -96,9 +90,7 @@ func TestAccessListsAreKept(t *testing.T) {
 		if err := unix.Setxattr(path, "system.posix_acl_access", []byte(list), 0); err != nil {
 			t.Skipf("no access lists here: %v", err)
 		}
-		if err := a.rewrite(path, "new"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.rewrite(path, "new"))
 		value := make([]byte, 100)
 		n, err := unix.Getxattr(path, "system.posix_acl_access", value)
 		if err != nil || string(value[:n]) != list {
@@ -133,9 +125,7 @@ func TestWhatCannotBeWrittenIsLeftAndExplained(t *testing.T) {
 		refused("long path", a.replace(deep, Replacement{Data: []byte("x")}), root, "255 bytes", "f")
 
 		if os.Geteuid() != 0 {
-			if err := os.Chmod(root, 0o555); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(root, 0o555))
 			t.Cleanup(func() { os.Chmod(root, 0o755) })
 			refused("folder", a.rewrite(filepath.Join(root, "f"), "new"), root, "its directory is not writable", "f")
 			return
@@ -178,7 +168,7 @@ func TestFileSystemsThatFillUpOrCannotBeWritten(t *testing.T) {
 	}
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestFileSystemsThatFillUpOrCannotBeWritten$", "-test.v")
-	cmd.Env = append(os.Environ(), inNamespace+"="+tree(t, map[string]string{"own/small/": "", "own/fixed/": "", "worker/small/": "", "worker/fixed/": ""}))
+	cmd.Env = append(os.Environ(), inNamespace+"="+must.Tree(t, map[string]string{"own/small/": "", "own/fixed/": "", "worker/small/": "", "worker/fixed/": ""}))
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
@@ -197,12 +187,8 @@ func mounts(t *testing.T, a *access, root string) {
 	a.p.Workspace = root
 	small, fixed := filepath.Join(root, "small"), filepath.Join(root, "fixed")
 	for _, dir := range []string{small, fixed} {
-		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "f"), []byte("old"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "f"), []byte("old"), 0o644))
 	}
 	still := func(name string, err error, dir, want string) {
 		t.Helper()
@@ -217,16 +203,12 @@ func mounts(t *testing.T, a *access, root string) {
 	big := strings.Repeat("x", 1<<20)
 	still("full", a.rewrite(filepath.Join(small, "f"), big), small, "no space left on device; the old file, if there was one, is as it was")
 	still("full, new", a.replace(filepath.Join(small, "new"), Replacement{Data: []byte(big)}), small, "df -h")
-	if err := unix.Mount("", fixed, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Mount("", fixed, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	still("read-only", a.rewrite(filepath.Join(fixed, "f"), "new"), fixed, "read-only file system; write somewhere else")
 	still("read-only, new", a.replace(filepath.Join(fixed, "a/b"), Replacement{Data: []byte("x"), Parents: true}), fixed, "read-only file system")
 
 	file := filepath.Join(small, "f")
-	if err := unix.Mount(file, file, "", unix.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Mount(file, file, "", unix.MS_BIND, ""))
 	still("a mount", a.rewrite(file, "new"), small, "is a mount of its own")
 }
 
@@ -237,18 +219,12 @@ func TestAFileThatChangesWhileItIsReadEnds(t *testing.T) {
 		root := a.tree(map[string]string{"f": strings.Repeat("x", 1<<20)})
 		path := filepath.Join(root, "f")
 		f := a.must(path)
-		if _, err := io.CopyN(io.Discard, f, 1000); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(path, 10); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.CopyN(io.Discard, f, 1000))(t)
+		must.Do(t, os.Truncate(path, 10))
 		if n, err := io.Copy(io.Discard, f); n != 0 || err != nil {
 			t.Errorf("%d bytes, %v", n, err)
 		}
-		if err := os.WriteFile(path, []byte(fmt.Sprintf("%01010d", 1)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(fmt.Sprintf("%01010d", 1)), 0o644))
 		if n, err := io.Copy(io.Discard, f); n != 10 || err != nil {
 			t.Errorf("%d bytes came after it grew, %v", n, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -15,9 +16,7 @@ func TestADirectoryIsListedAndNoLinkFollowed(t *testing.T) {
 	t.Parallel()
 	inEveryWay(t, func(t *testing.T, a *access) {
 		root := a.tree(map[string]string{"d/f": "x", "d/sub/g": "y"})
-		if err := os.Symlink("d", filepath.Join(root, "link")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink("d", filepath.Join(root, "link")))
 		open := func(name string) (*os.File, error) {
 			if a.files == nil {
 				return openDir(filepath.Join(root, name))
@@ -25,15 +24,9 @@ func TestADirectoryIsListedAndNoLinkFollowed(t *testing.T) {
 			f, _, err := a.files.OpenDir(t.Context(), a.p, filepath.Join(root, name))
 			return f, err
 		}
-		dir, err := open("d")
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := must.Get(open("d"))(t)
 		defer dir.Close()
-		entries, err := dir.ReadDir(-1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		entries := must.Get(dir.ReadDir(-1))(t)
 		var names []string
 		for _, e := range entries {
 			names = append(names, e.Name())
@@ -55,7 +48,7 @@ func TestADirectoryIsListedAndNoLinkFollowed(t *testing.T) {
 
 func TestAHiddenDirectoryIsNotListed(t *testing.T) {
 	t.Parallel()
-	root := tree(t, map[string]string{"d/f": "x"})
+	root := must.Tree(t, map[string]string{"d/f": "x"})
 	files := new(Pool)
 	t.Cleanup(files.Close)
 	p := sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: root, Hide: []string{filepath.Join(root, "d")}}

@@ -12,23 +12,19 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/paths"
 )
 
 func portableFolder(t *testing.T) string {
 	t.Helper()
-	dir, err := paths.Resolve(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(paths.Resolve(t.TempDir()))(t)
 	return dir
 }
 
 func put(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(content), 0o640))
 }
 
 func TestPortableOpenFollowsNoLinkAndWaitsForNothing(t *testing.T) {
@@ -45,10 +41,7 @@ func TestPortableOpenFollowsNoLinkAndWaitsForNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := openPortable(filepath.Join(dir, "real", "inner"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(openPortable(filepath.Join(dir, "real", "inner")))(t)
 	defer f.Close()
 	if b, err := io.ReadAll(f); err != nil || string(b) != "inner" {
 		t.Errorf("read %q, %v", b, err)
@@ -70,27 +63,15 @@ func TestPortableReplaceKeepsTheOldFileOrGivesTheNewOne(t *testing.T) {
 	t.Parallel()
 	dir := portableFolder(t)
 	path := filepath.Join(dir, "new", "folder", "file")
-	if err := replacePortable(path, Replacement{Data: []byte("one"), Parents: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, replacePortable(path, Replacement{Data: []byte("one"), Parents: true}))
 	if err := replacePortable(path, Replacement{Data: []byte("again")}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a new file replaced one: %v", err)
 	}
-	if err := errors.Join(os.Chmod(path, 0o750), os.Link(path, filepath.Join(dir, "other"))); err != nil {
-		t.Fatal(err)
-	}
-	old, err := openPortable(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Chmod(path, 0o750), os.Link(path, filepath.Join(dir, "other"))))
+	old := must.Get(openPortable(path))(t)
 	defer old.Close()
-	seen, err := old.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := replacePortable(path, Replacement{Data: []byte("two"), Old: old, Seen: seen}); err != nil {
-		t.Fatal(err)
-	}
+	seen := must.Get(old.Stat())(t)
+	must.Do(t, replacePortable(path, Replacement{Data: []byte("two"), Old: old, Seen: seen}))
 	got, err := os.ReadFile(path)
 	other, err2 := os.ReadFile(filepath.Join(dir, "other"))
 	info, err3 := os.Stat(path)
@@ -107,10 +88,7 @@ func TestPortableReplaceKeepsTheOldFileOrGivesTheNewOne(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("besides the file there is %v, %v", left, err)
 	}
-	now, err := openPortable(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := must.Get(openPortable(path))(t)
 	defer now.Close()
 	err = replacePortable(path, Replacement{Old: now, Remove: true})
 	if left, err2 := os.ReadDir(filepath.Dir(path)); err != nil || err2 != nil || len(left) != 0 {
@@ -124,9 +102,7 @@ func TestPortableOpenLosesNoRace(t *testing.T) {
 	dir := portableFolder(t)
 	at := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
 	for _, name := range []string{"a", "secret"} {
-		if err := os.Mkdir(at(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(at(name), 0o700))
 		put(t, at(name, "f"), name)
 	}
 	done := make(chan error, 1)

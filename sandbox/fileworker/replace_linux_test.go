@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
@@ -38,13 +40,9 @@ func TestReplaceFileKeepsWhatIsNotContent(t *testing.T) {
 	inEveryWay(t, func(t *testing.T, a *access) {
 		root := a.tree(map[string]string{"script": "old"})
 		path := filepath.Join(root, "script")
-		if err := os.Chmod(path, 0o751); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, 0o751))
 		old := a.must(path)
-		if err := a.replace(path, Replacement{Data: []byte("new content"), Old: old}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.replace(path, Replacement{Data: []byte("new content"), Old: old}))
 		info, err := os.Stat(path)
 		if err != nil || info.Mode() != 0o751 || content(t, path) != "new content" {
 			t.Errorf("%v %v %q", err, info.Mode(), content(t, path))
@@ -79,9 +77,7 @@ func TestAFileIsRemovedAsItWasSeenOnly(t *testing.T) {
 			}
 		}
 		like := a.must(filepath.Join(root, "changed"))
-		if err := errors.Join(like.Chmod(0o751), a.replace(filepath.Join(root, "new"), Replacement{Data: []byte("x"), Like: like})); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(like.Chmod(0o751), a.replace(filepath.Join(root, "new"), Replacement{Data: []byte("x"), Like: like})))
 		if info, err := os.Stat(filepath.Join(root, "new")); err != nil || info.Mode() != 0o751 {
 			t.Errorf("%v %v", info, err)
 		}
@@ -93,9 +89,7 @@ func TestReplaceFileMakesNewFilesAndNeverReplacesByAccident(t *testing.T) {
 	t.Parallel()
 	inEveryWay(t, func(t *testing.T, a *access) {
 		root := a.tree(map[string]string{"there": "old", "folder-link": "-> .", "dangling": "-> nowhere"})
-		if err := a.replace(filepath.Join(root, "a/b/c"), Replacement{Data: []byte("x"), Parents: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.replace(filepath.Join(root, "a/b/c"), Replacement{Data: []byte("x"), Parents: true}))
 		if got := content(t, filepath.Join(root, "a/b/c")); got != "x" {
 			t.Errorf("got %q", got)
 		}
@@ -123,18 +117,12 @@ func TestReplaceFileRefusesAFileThatIsNotTheOneThatWasOpened(t *testing.T) {
 		root := a.tree(map[string]string{"f": "old", "other": "other"})
 		path := filepath.Join(root, "f")
 		old := a.must(path)
-		if err := os.Rename(filepath.Join(root, "other"), path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(filepath.Join(root, "other"), path))
 		if err := a.replace(path, Replacement{Data: []byte("new"), Old: old}); err == nil {
 			t.Error("replaced")
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink("other", path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(path))
+		must.Do(t, os.Symlink("other", path))
 		if err := a.replace(path, Replacement{Data: []byte("new"), Old: old}); err == nil {
 			t.Error("a link replaced")
 		}
@@ -144,30 +132,21 @@ func TestReplaceFileRefusesAFileThatIsNotTheOneThatWasOpened(t *testing.T) {
 
 func open(t *testing.T, path string) *os.File {
 	t.Helper()
-	f, err := openFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(openFile(path))(t)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
 
 func content(t *testing.T, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	return string(data)
 }
 
 // only verifies that nothing else, such as a temporary file, is in the folder.
 func only(t *testing.T, folder string, want ...string) {
 	t.Helper()
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(folder))(t)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Name())

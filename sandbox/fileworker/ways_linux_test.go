@@ -3,10 +3,9 @@ package fileworker
 import (
 	"errors"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -33,9 +32,9 @@ func inEveryWay(t *testing.T, do func(t *testing.T, a *access)) {
 	})
 }
 
-// tree is the function tree, and makes it the workspace.
+// tree makes the workspace.
 func (a *access) tree(entries map[string]string) string {
-	a.p.Workspace = tree(a.t, entries)
+	a.p.Workspace = must.Tree(a.t, entries)
 	return a.p.Workspace
 }
 
@@ -78,30 +77,4 @@ func (a *access) rewrite(path, text string) error {
 		a.t.Fatal(err)
 	}
 	return a.replace(path, Replacement{Data: []byte(text), Old: old, Seen: seen})
-}
-
-// tree makes files ("name": content), directories ("name/") and links
-// ("name": "-> target") and returns the canonical root.
-func tree(t *testing.T, entries map[string]string) string {
-	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range entries {
-		path := filepath.Join(root, name)
-		os.MkdirAll(filepath.Dir(path), 0o755)
-		var err error
-		if target, ok := strings.CutPrefix(content, "-> "); ok {
-			err = os.Symlink(target, path)
-		} else if strings.HasSuffix(name, "/") {
-			err = os.MkdirAll(path, 0o755)
-		} else {
-			err = os.WriteFile(path, []byte(content), 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root
 }

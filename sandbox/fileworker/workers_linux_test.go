@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/internal/fileops"
 	"github.com/toold/toold/sandbox/internal/helper"
@@ -22,7 +23,7 @@ import (
 // working returns a Pool with a worker for a workspace with these entries.
 func working(t *testing.T, entries map[string]string) (f *Pool, p sandbox.Profile) {
 	t.Helper()
-	f, p = new(Pool), sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: tree(t, entries)}
+	f, p = new(Pool), sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: must.Tree(t, entries)}
 	t.Cleanup(f.Close)
 	if _, _, err := f.Open(t.Context(), p, p.Workspace); errors.Is(err, sandbox.ErrUnavailable) {
 		t.Skip(err)
@@ -64,10 +65,7 @@ func TestAWorkerIsHeldByEveryLayer(t *testing.T) {
 	if got := strings.Join(report.Enforced, " "); report.Tier != "A" || report.Network || !strings.HasPrefix(got, "namespaces landlock:") || !strings.HasSuffix(got, "openat2") {
 		t.Errorf("report %+v", report)
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid(t, f.workers.list[0])))
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid(t, f.workers.list[0]))))(t)
 	for _, line := range []string{"Seccomp:\t2", "NoNewPrivs:\t1", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000"} {
 		if !strings.Contains(string(status), line+"\n") {
 			t.Errorf("%q is not in its status:\n%s", line, status)
@@ -84,9 +82,7 @@ func TestAFileIsHiddenThatAHiddenLinkLeadsToSinceTheWorkerStarted(t *testing.T) 
 	if got, err := read(t.Context(), f, p, key); err != nil || got != "secret" {
 		t.Fatalf("%q, %v", got, err)
 	}
-	if err := os.Symlink("elsewhere", p.Hide[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("elsewhere", p.Hide[0]))
 	if got, err := read(t.Context(), f, p, key); err == nil {
 		t.Errorf("it shows %q", got)
 	}
@@ -135,9 +131,7 @@ func TestAFolderThatTookTheWorkspacesPlaceIsTheWorkspace(t *testing.T) {
 	if got, err := read(t.Context(), f, p, path); err != nil || got != "old" {
 		t.Fatalf("%q, %v", got, err)
 	}
-	if err := errors.Join(os.Rename(p.Workspace, filepath.Join(up, "gone")), os.Rename(filepath.Join(up, "other"), p.Workspace)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Rename(p.Workspace, filepath.Join(up, "gone")), os.Rename(filepath.Join(up, "other"), p.Workspace)))
 	if got, err := read(t.Context(), f, p, path); err != nil || got != "new" {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -148,7 +142,7 @@ func TestAFolderThatTookTheWorkspacesPlaceIsTheWorkspace(t *testing.T) {
 
 func TestNothingIsOpenedWhereNoWorkerCanBe(t *testing.T) {
 	t.Parallel()
-	root := tree(t, map[string]string{"f": "content"})
+	root := must.Tree(t, map[string]string{"f": "content"})
 	path := filepath.Join(root, "f")
 	for name, tc := range map[string]struct {
 		files *Pool
@@ -192,9 +186,7 @@ func TestAWorkerThatDiesIsReplacedOnce(t *testing.T) {
 			t.Fatalf("%q, %v", got, err)
 		}
 		kill(f.workers.list[0])
-		if err := (&access{t: t, files: f, p: p}).rewrite(path, "content"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, (&access{t: t, files: f, p: p}).rewrite(path, "content"))
 	}
 	died, reported := 0, []error{}
 	f.Report(func(err error) { reported = append(reported, err) })
@@ -246,9 +238,7 @@ func used(f *Pool) bool {
 // stop stops every thread of a process.
 func stop(t *testing.T, pid int) {
 	t.Helper()
-	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Kill(pid, unix.SIGSTOP))
 	for running := true; running; {
 		states, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		if err != nil || len(states) == 0 {
@@ -299,10 +289,7 @@ func TestManyFilesAreOpenedAndReplacedAtOnce(t *testing.T) {
 
 func descriptors(t *testing.T) int {
 	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	return len(entries)
 }
 

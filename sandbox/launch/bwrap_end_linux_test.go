@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/launch"
 )
@@ -43,9 +44,7 @@ func refuse(t *testing.T, number uint32) {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: number, Jf: 1},
@@ -86,14 +85,9 @@ func TestBwrapIsTakenWhereTooldItselfCannotMakeTheView(t *testing.T) {
 func living(t *testing.T, ws string, start func(script string)) *os.File {
 	t.Helper()
 	path := filepath.Join(ws, "life")
-	if err := unix.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Mkfifo(path, 0o600))
 	start(`exec 9>life; (setsid sleep 601 </dev/null >/dev/null 2>&1 &); echo ready >&9; sleep 601`)
-	life, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	life := must.Get(os.Open(path))(t)
 	t.Cleanup(func() { life.Close() })
 	if b := make([]byte, 6); !readFull(life, b) || string(b) != "ready\n" {
 		t.Fatalf("read %q", b)
@@ -126,13 +120,9 @@ func TestAKilledDaemonLeavesNothingInTierBwrap(t *testing.T) {
 	daemon := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$")
 	life := living(t, ws, func(script string) {
 		daemon.Env = append(os.Environ(), "TOOLD_TEST_DAEMON="+ws, "TOOLD_TEST_SCRIPT="+script)
-		if err := daemon.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, daemon.Start())
 	})
-	if err := daemon.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, daemon.Process.Kill())
 	_ = daemon.Wait() // its end is our kill
 	ends(t, life)
 }
@@ -144,18 +134,13 @@ func TestACallOutlivesItsBwrapAndEnds(t *testing.T) {
 	p := tierBwrap(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws})
 	var call begun
 	life := living(t, ws, func(script string) { call = begin(t, p, script) })
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", call.PID()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stat := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", call.PID())))(t)
 	var state string
 	var parent int
 	if _, err := fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent); err != nil {
 		t.Fatalf("%v: %s", err, stat)
 	}
-	if err := unix.Kill(parent, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Kill(parent, unix.SIGKILL))
 	if left := call.End(); len(left) < 2 {
 		t.Errorf("left: %+v", left)
 	}
@@ -169,22 +154,16 @@ func TestACallOutlivesItsBwrapAndEnds(t *testing.T) {
 func TestWhatAReservedCallClosedIsNotClosedAgain(t *testing.T) {
 	p := tierBwrap(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: folder(t)})
 	streams := launch.NewStreams(t)
-	call, err := launch.Start(t.Context(), launch.Command{
+	call := must.Get(launch.Start(t.Context(), launch.Command{
 		Argv: []string{"/none"}, Dir: p.Workspace, Reserve: true,
 		Stdin: streams.Null, Stdout: streams.Out, Stderr: streams.Out, Profile: p,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	if err := call.Release(t.Context()); !errors.Is(err, sandbox.ErrUnavailable) {
 		t.Errorf("it was released: %v", err)
 	}
 	var held []int
 	for range 30 {
-		fd, err := unix.Dup(int(streams.Null.Fd()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fd := must.Get(unix.Dup(int(streams.Null.Fd())))(t)
 		held = append(held, fd)
 	}
 	call.End()

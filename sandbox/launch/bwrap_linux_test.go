@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/fileworker"
@@ -38,12 +39,8 @@ func tierBwrap(t *testing.T, p sandbox.Profile) sandbox.Profile {
 func files(t *testing.T, texts map[string]string) {
 	t.Helper()
 	for path, text := range texts {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 }
 
@@ -73,9 +70,7 @@ func visible(t *testing.T) string {
 func sleeper(t *testing.T) (pid string) {
 	t.Helper()
 	c := exec.Command("sleep", "600")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()
@@ -132,17 +127,12 @@ func TestTierBwrapHolds(t *testing.T) {
 	ws, out := folder(t), visible(t)
 	key, keys, secret, config := filepath.Join(out, "key"), filepath.Join(out, "keys"), filepath.Join(ws, "secret"), filepath.Join(ws, "repo/.git/config")
 	files(t, map[string]string{key: "key", filepath.Join(keys, "a"): "a", secret: "secret", config: "[core]", filepath.Join(out, "seen"): "seen"})
-	if err := os.Symlink(key, filepath.Join(out, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(key, filepath.Join(out, "link")))
 	p := tierBwrap(t, sandbox.Profile{
 		Mode: sandbox.WorkspaceWrite, Workspace: ws, Hide: []string{key, keys, filepath.Join(keys, "a"), secret, filepath.Join(out, "missing"), "/tmp/toold-test-key"},
 		Protect: []string{config, filepath.Join(ws, "gone/.envrc")}, Limits: sandbox.Limits{Processes: 100, MemoryBytes: 1 << 30, TmpBytes: 1 << 20, OpenFiles: 256},
 	})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	got, left := runTier(t, p, escapes+`(setsid sleep 601 </dev/null >/dev/null & )`, "OUT="+out, "V="+sleeper(t), "PORT="+port)
@@ -177,9 +167,7 @@ func TestFileToolsSeeInTierBwrapWhatCommandsSee(t *testing.T) {
 	p := tierBwrap(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws, Hide: []string{key}})
 	var all fileworker.Pool
 	defer all.Close()
-	if err := all.Replace(t.Context(), p, inside, fileworker.Replacement{Data: []byte("content")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, all.Replace(t.Context(), p, inside, fileworker.Replacement{Data: []byte("content")}))
 	for path, want := range map[string]string{inside: "content", seen: "seen"} {
 		f, report, err := all.Open(t.Context(), p, path)
 		if err != nil {
@@ -206,13 +194,10 @@ func TestAShellWaitsForItsScriptInTierBwrap(t *testing.T) {
 	ws := folder(t)
 	p := tierBwrap(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws})
 	streams := launch.NewStreams(t)
-	call, err := launch.Start(t.Context(), launch.Command{
+	call := must.Get(launch.Start(t.Context(), launch.Command{
 		Argv: []string{"/bin/bash", "-c"}, Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: ws, Room: 1000,
 		Stdin: streams.Null, Stdout: streams.Out, Stderr: streams.Out, Profile: p,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	if err := call.SetScript("echo it; echo x >f"); err != nil {
 		t.Error(err)
 	}
@@ -258,13 +243,9 @@ func TestStreamsWaitInTierBwrap(t *testing.T) {
 func TestAFolderThatIsGoneIsARefusalInTierBwrap(t *testing.T) {
 	t.Parallel()
 	ws := filepath.Join(folder(t), "ws")
-	if err := os.Mkdir(ws, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(ws, 0o700))
 	p := tierBwrap(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws})
-	if err := os.Remove(ws); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(ws))
 	refuses(t, p, "open root "+ws)
 }
 
@@ -274,10 +255,7 @@ func TestCachesArePrivateInTierBwrap(t *testing.T) {
 	out := visible(t)
 	cache := filepath.Join(out, "cache")
 	files(t, map[string]string{filepath.Join(cache, "of-the-machine"): "x"})
-	set, err := caches.Open(t.Context(), launch.Overlays, filepath.Join(out, "store"), []caches.Cache{{Path: cache}, {Path: filepath.Join(out, "none"), Env: "OWN"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(caches.Open(t.Context(), launch.Overlays, filepath.Join(out, "store"), []caches.Cache{{Path: cache}, {Path: filepath.Join(out, "none"), Env: "OWN"}}))(t)
 	defer set.Close()
 	p := tierBwrap(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: folder(t), Caches: set})
 	got, _ := runTier(t, p, `ls "$C"; echo x >"$C/new"; ls "$C"; echo x >"$OWN/own"; ls "$OWN"`, append(p.Caches.Env(), "C="+cache)...)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/internal/helper"
 )
@@ -86,9 +87,7 @@ func TestTheHelperSeesWhatWasPutInBwrapsWay(t *testing.T) {
 				t.Fatal(err)
 			}
 			ws := filepath.Join(base, "ws")
-			if err := errors.Join(os.MkdirAll(ws+"/repo", 0o755), os.WriteFile(ws+"/repo/config", nil, 0o644), os.WriteFile(secret, []byte("x"), 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.MkdirAll(ws+"/repo", 0o755), os.WriteFile(ws+"/repo/config", nil, 0o644), os.WriteFile(secret, []byte("x"), 0o644)))
 			p := sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws, Protect: []string{ws + "/repo/config", ws + "/repo/late"}, Hide: []string{ws + "/hidden"}}
 			err = beginBwrap(t, p, func() {
 				if err := c.swap(ws); err != nil {
@@ -120,13 +119,8 @@ func given(t *testing.T, made helper.Spec) error {
 	}
 	spec := helper.Spec{Namespaces: true, Loopback: true, Probe: true, Dir: "/", Handed: 3}
 	useBwrap(&spec)
-	b, err := spec.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.sendSpec(b, []*os.File{streams.Null, streams.Out, streams.Out}); err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(spec.Encode())(t)
+	must.Do(t, p.sendSpec(b, []*os.File{streams.Null, streams.Out, streams.Out}))
 	_, err = p.await(t.Context())
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/rerun"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/launch"
@@ -35,9 +36,7 @@ func TestAHiddenFileStaysHiddenInADirectoryThatACallHasClosed(t *testing.T) {
 				t.Errorf("%q: %s was closed, and the call reads the hidden file in it: %q", launcher, closed, got)
 			}
 			for _, dir := range []string{"", "a", "a/b"} {
-				if err := os.Chmod(filepath.Join(ws, dir), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Chmod(filepath.Join(ws, dir), 0o700))
 			}
 			if got, _ := runTier(t, chosen, "cat a/other"); got != "other" {
 				t.Errorf("%q: a call after %s was closed prints %q", launcher, closed, got)

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
@@ -16,10 +17,7 @@ import (
 func TestStartingASandboxCopiesNoMemory(t *testing.T) {
 	const pages = 1024
 	size := os.Getpagesize()
-	memory, err := unix.Mmap(-1, 0, pages*size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	memory := must.Get(unix.Mmap(-1, 0, pages*size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS))(t)
 	defer unix.Munmap(memory)
 	if err := unix.Madvise(memory, unix.MADV_NOHUGEPAGE); err != nil && err != unix.EINVAL { // a kernel without huge pages
 		t.Fatal(err)
@@ -46,8 +44,6 @@ func TestStartingASandboxCopiesNoMemory(t *testing.T) {
 
 func faultsOfThread(t *testing.T) int64 {
 	var r unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_THREAD, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Getrusage(unix.RUSAGE_THREAD, &r))
 	return int64(r.Minflt) // 32 bits on some systems
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
@@ -12,10 +13,7 @@ import (
 func TestACommandMayMeetALimitBeforeItsStartIsTold(t *testing.T) {
 	t.Parallel()
 	p := &Process{}
-	theirs, err := p.connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	theirs := must.Get(p.connect())(t)
 	defer p.control.Close()
 	defer theirs.Close()
 	for _, e := range []helper.Event{
@@ -23,9 +21,7 @@ func TestACommandMayMeetALimitBeforeItsStartIsTold(t *testing.T) {
 		{Kind: helper.EventLimit, Text: helper.LimitProcesses},
 		{Kind: helper.EventStarted, ABI: 7},
 	} {
-		if _, err := theirs.Write(e.Encode()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(theirs.Write(e.Encode()))(t)
 	}
 	event, err := p.firstWord()
 	if err != nil || event.Kind != helper.EventStarted || event.ABI != 7 {

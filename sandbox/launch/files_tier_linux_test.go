@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/fileworker"
 	"github.com/toold/toold/sandbox/launch"
@@ -16,10 +17,7 @@ func TestFilesAreOpenedInTierBAsCommandsRunThere(t *testing.T) {
 	if !maskedProc(t) {
 		return
 	}
-	ws, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ws := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	p, _, err := launch.Choose(t.Context(), sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws}, sandbox.TierB)
 	if err != nil {
 		t.Fatal(err)
@@ -27,9 +25,7 @@ func TestFilesAreOpenedInTierBAsCommandsRunThere(t *testing.T) {
 	var files fileworker.Pool
 	defer files.Close()
 	path := filepath.Join(ws, "f")
-	if err := files.Replace(t.Context(), p, path, fileworker.Replacement{Data: []byte("content")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, files.Replace(t.Context(), p, path, fileworker.Replacement{Data: []byte("content")}))
 	f, report, err := files.Open(t.Context(), p, path)
 	if err != nil {
 		t.Fatal(err)
@@ -59,10 +55,7 @@ $try </dev/null >/dev/null && echo "$try"; done; tr '\0' ' ' <$OF/cmdline | grep
 // workerPID finds the only worker of the container.
 func workerPID(t *testing.T) string {
 	t.Helper()
-	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	processes := must.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, p := range processes {
 		if b, err := os.ReadFile(p); err == nil && strings.Contains(string(b), "\x00toold-file-worker\x00") {
 			return filepath.Base(filepath.Dir(p))

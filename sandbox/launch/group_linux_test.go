@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/cgroup"
 	"github.com/toold/toold/sandbox/launch"
@@ -33,13 +34,10 @@ type begun struct {
 func begin(t *testing.T, p sandbox.Profile, script string, env ...string) begun {
 	t.Helper()
 	streams := launch.NewStreams(t)
-	call, err := launch.Start(t.Context(), launch.Command{
+	call := must.Get(launch.Start(t.Context(), launch.Command{
 		Argv: []string{"/bin/bash", "-c", script}, Env: append(env, "PATH="+os.Getenv("PATH")), Dir: p.Workspace,
 		Stdin: streams.Null, Stdout: streams.Out, Stderr: streams.Out, Profile: p,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return begun{call, streams}
 }
 
@@ -56,10 +54,7 @@ func TestAControlGroupBoundsTheProcessesOfEveryMode(t *testing.T) {
 	for _, mode := range []sandbox.Mode{sandbox.ReadOnly, sandbox.WorkspaceWrite, sandbox.FullAccess} {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()
-			ws, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			ws := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 			p := grouped(t, sandbox.Profile{Mode: mode, Workspace: ws, Limits: sandbox.Limits{Processes: 60}})
 			c := begin(t, p, `sh -c 'while :; do sleep 600 & done' 2>/dev/null; echo full`)
 			printed, left := c.end(t)
@@ -79,10 +74,7 @@ func TestAControlGroupEndsWhatAKilledHelperLeaves(t *testing.T) {
 	c := begin(t, grouped(t, sandbox.Profile{Mode: sandbox.FullAccess, Workspace: ws}),
 		`mkfifo p; (setsid env -i bash -c 'echo $$ >p; exec sleep 600' & ); read pid <p; echo $pid >pid; kill -9 $PPID; sleep 600`)
 	<-c.Exited()
-	b, err := os.ReadFile(filepath.Join(ws, "pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join(ws, "pid")))(t)
 	c.end(t)
 	if stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(b)) + "/stat"); err == nil && !strings.Contains(string(stat), ") Z ") {
 		t.Errorf("the process lives: %s", stat)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 const nobody = 65534
@@ -35,28 +37,17 @@ func TestWhatCannotBeEndedIsReported(t *testing.T) {
 	}
 	helper := play("helper")
 	helper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	in, err := helper.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(helper.StdinPipe())(t)
 	defer in.Close()
-	out, err := helper.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := helper.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(helper.StdoutPipe())(t)
+	must.Do(t, helper.Start())
 	defer helper.Wait()
 	left := 0
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || scan(line, &left) != nil {
 		t.Fatalf("the helper says %q, %v", line, err)
 	}
 	defer syscall.Kill(left, syscall.SIGKILL)
-	identity, err := identityOf(helper.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	identity := must.Get(identityOf(helper.Process.Pid))(t)
 	daemon := play("daemon " + identity)
 	daemon.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	got, err := daemon.Output()
@@ -73,12 +64,8 @@ func scan(line string, pid *int) error {
 // playLeaver starts a process of root's, and goes on as another user until it is killed.
 func playLeaver(t *testing.T) {
 	left := exec.Command("sleep", "1000")
-	if err := left.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Setuid(nobody); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, left.Start())
+	must.Do(t, syscall.Setuid(nobody))
 	fmt.Println(left.Process.Pid)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }

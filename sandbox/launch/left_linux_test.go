@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/internal/helper"
 )
@@ -13,17 +14,12 @@ import (
 func TestWhatAHelperCouldNotEndIsEnded(t *testing.T) {
 	t.Parallel()
 	streams := NewStreams(t)
-	p, err := Start(t.Context(), Command{
+	p := must.Get(Start(t.Context(), Command{
 		Argv: []string{"/bin/bash", "-c", "setsid sleep 1000 & until [ \"$(ps -o sid= $!)\" -eq $! ]; do :; done"}, Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: "/",
 		Stdin: streams.Null, Stdout: streams.Out, Stderr: streams.Out, Profile: sandbox.Profile{Mode: sandbox.FullAccess},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	<-p.Exited()
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.cmd.Process.Kill())
 	<-p.gone
 	p.left = &helper.Event{Members: []helper.Member{{PID: 1}}} // as if that came before
 	if left := p.End(); len(left) != 1 || p.Stuck() {

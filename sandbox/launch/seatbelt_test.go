@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -76,10 +77,7 @@ func TestTheSeatbeltProfileIsThatOfItsConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := os.ReadFile(filepath.Join("testdata", "seatbelt.sb"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(filepath.Join("testdata", "seatbelt.sb")))(t)
 	got := text + "; parameters\n; " + strings.Join(parameters, "\n; ") + "\n"
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("the profile is another (-want +got):\n%s", diff)

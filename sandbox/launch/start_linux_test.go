@@ -11,8 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/internal/helper"
 )
@@ -27,12 +26,8 @@ func alone(t *testing.T, dir, script string, spec helper.Spec) string {
 		answers: make(chan helper.Event, 1),
 	}
 	spec.Dir, spec.Argv, spec.Env = dir, []string{"/bin/bash", "-c", script}, []string{"PATH=" + os.Getenv("PATH")}
-	if err := p.launch(Command{Stdin: streams.Null, Stdout: streams.Out, Stderr: streams.Out}, spec, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.hear(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.launch(Command{Stdin: streams.Null, Stdout: streams.Out, Stderr: streams.Out}, spec, nil))
+	must.Do(t, p.hear(t.Context()))
 	<-p.Exited()
 	p.End()
 	return streams.Printed(t)
@@ -45,17 +40,13 @@ func TestLandlockHoldsWithoutTheView(t *testing.T) {
 ln f `+outside+`/l 2>/dev/null || echo no link; kill -0 $PPID 2>/dev/null && echo parent`,
 		helper.Spec{Landlock: true, View: helper.View{Roots: []helper.Root{{Path: inside, Writable: true}, {Path: "/dev/null", Writable: true}}}})
 	want := "in\nPermission denied\nno link\nparent\n"
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, got)
 }
 
 func TestFilterHoldsWithoutTheView(t *testing.T) {
 	t.Parallel()
 	got := alone(t, "/", `grep Seccomp: /proc/self/status; unshare -U true 2>&1 | grep -o 'not permitted'`, helper.Spec{Seccomp: true})
-	if diff := cmp.Diff("Seccomp:\t2\nnot permitted\n", got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, "Seccomp:\t2\nnot permitted\n", got)
 }
 
 // What a control group counts need not be guessed.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
@@ -21,15 +22,9 @@ func TestAStoppedHelperHoldsUpNobody(t *testing.T) {
 		answers: make(chan helper.Event, 1),
 	}
 	spec := helper.Spec{Dir: "/", Argv: []string{"/bin/bash", "-c", "exec sleep 1000"}, Env: []string{"PATH=" + os.Getenv("PATH")}}
-	if err := p.launch(Command{Stdin: streams.Null, Stdout: streams.Out, Stderr: streams.Out}, spec, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.hear(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.launch(Command{Stdin: streams.Null, Stdout: streams.Out, Stderr: streams.Out}, spec, nil))
+	must.Do(t, p.hear(t.Context()))
+	must.Do(t, syscall.Kill(p.PID(), syscall.SIGSTOP))
 	var hung atomic.Bool
 	guard := time.AfterFunc(2*time.Minute, func() { hung.Store(true); p.destroy() })
 	defer guard.Stop()

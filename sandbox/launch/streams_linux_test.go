@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // Streams are the standard streams of a command that a test starts: no input, and one
@@ -13,15 +15,9 @@ type Streams struct{ Null, Out *os.File }
 // NewStreams opens streams, which the end of the test closes.
 func NewStreams(t *testing.T) Streams {
 	t.Helper()
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(os.Create(filepath.Join(t.TempDir(), "out")))(t)
 	t.Cleanup(func() { out.Close() })
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	null := must.Get(os.Open(os.DevNull))(t)
 	t.Cleanup(func() { null.Close() })
 	return Streams{null, out}
 }
@@ -29,9 +25,6 @@ func NewStreams(t *testing.T) Streams {
 // Printed is what was written until now.
 func (s Streams) Printed(t *testing.T) string {
 	t.Helper()
-	b, err := os.ReadFile(s.Out.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(s.Out.Name()))(t)
 	return string(b)
 }

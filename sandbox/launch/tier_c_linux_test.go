@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/fileworker"
 	"github.com/toold/toold/sandbox/launch"
@@ -23,9 +24,7 @@ import (
 func noNamespaces(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv("TOOLD_TEST_BARE") != "" {
-		if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0))
 		return true
 	}
 	inOwnNamespace(t)
@@ -77,9 +76,7 @@ func TestTheLimitOfNamespacesIsNamed(t *testing.T) {
 		if !errors.As(err, &failed) || failed.Advice != want || !strings.Contains(err.Error(), "no more "+kind+" namespaces") {
 			t.Errorf("without %s namespaces: %v, want the advice %q", kind, err, want)
 		}
-		if err := os.WriteFile(limit, bytes.TrimSpace(before), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(limit, bytes.TrimSpace(before), 0))
 	}
 }
 
@@ -100,10 +97,7 @@ func tierC(t *testing.T, p sandbox.Profile) sandbox.Profile {
 // folder is a fresh canonical folder.
 func folder(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	return dir
 }
 
@@ -189,25 +183,17 @@ func TestTierCHolds(t *testing.T) {
 		secret: "secret", filepath.Join(ws, "in/own"): "own", filepath.Join(read, "seen"): "1", filepath.Join(read, "hidden"): "2",
 		filepath.Join(read, "below/hidden"): "3", filepath.Join(read, "below/seen"): "4",
 	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
-	if err := os.Symlink(secret, filepath.Join(ws, "in/link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(secret, filepath.Join(ws, "in/link")))
 	p := tierC(t, sandbox.Profile{
 		Mode: sandbox.WorkspaceWrite, Workspace: ws, Read: []string{read}, Hide: []string{filepath.Join(read, "hidden"), filepath.Join(read, "below/hidden")},
 		Limits: sandbox.Limits{MemoryBytes: 1 << 30},
 	})
 	victim := exec.CommandContext(t.Context(), "sleep", "600")
 	victim.Env = []string{"TOKEN=secret"}
-	if err := victim.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, victim.Start())
 	of := "/proc/" + strconv.Itoa(victim.Process.Pid)
 	before := told(t, of)
 	got, left := runTier(t, p, attempts+`trap 'echo heard' TERM; kill $$; (setsid env -i sleep 601 </dev/null >/dev/null & )`,
@@ -265,9 +251,7 @@ func TestFileToolsSeeInTierCWhatCommandsSee(t *testing.T) {
 	var files fileworker.Pool
 	defer files.Close()
 	inside, outside := filepath.Join(ws, "f"), filepath.Join(out, "f")
-	if err := files.Replace(t.Context(), p, inside, fileworker.Replacement{Data: []byte("content")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, files.Replace(t.Context(), p, inside, fileworker.Replacement{Data: []byte("content")}))
 	f, report, err := files.Open(t.Context(), p, inside)
 	if err != nil {
 		t.Fatal(err)
@@ -276,9 +260,7 @@ func TestFileToolsSeeInTierCWhatCommandsSee(t *testing.T) {
 	if report.Tier != "C" {
 		t.Errorf("report %+v", report)
 	}
-	if err := os.WriteFile(outside, []byte("secret"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(outside, []byte("secret"), 0o644))
 	if f, _, err := files.Open(t.Context(), p, outside); err == nil {
 		f.Close()
 		t.Error("opened outside of what can be read")
@@ -295,9 +277,7 @@ func TestTierCFollowsNoLinkThatACallHasMade(t *testing.T) {
 	}
 	ws, out := folder(t), folder(t)
 	inner := filepath.Join(ws, "inner")
-	if err := os.Symlink(out, inner); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(out, inner))
 	p := tierC(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws})
 	p.Write = []string{inner}
 	refuses(t, p, "open root "+inner)
@@ -308,10 +288,7 @@ func TestTierCFollowsNoLinkThatACallHasMade(t *testing.T) {
 // refuses starts a call that must not start.
 func refuses(t *testing.T, p sandbox.Profile, why string) {
 	t.Helper()
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	null := must.Get(os.OpenFile(os.DevNull, os.O_RDWR, 0))(t)
 	defer null.Close()
 	call, err := launch.Start(t.Context(), launch.Command{Argv: []string{"/bin/true"}, Dir: "/", Stdin: null, Stdout: null, Stderr: null, Profile: p})
 	if err == nil {
@@ -331,13 +308,8 @@ func TestTierCLeavesTheTerminalsOfOthersAlone(t *testing.T) {
 		t.Skipf("no terminal can be had: %v", err)
 	}
 	defer other.Close()
-	n, err := unix.IoctlGetInt(int(other.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(int(other.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(unix.IoctlGetInt(int(other.Fd()), unix.TIOCGPTN))(t)
+	must.Do(t, unix.IoctlSetPointerInt(int(other.Fd()), unix.TIOCSPTLCK, 0))
 	p := tierC(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: folder(t)})
 	name := "/dev/pts/" + strconv.Itoa(n)
 	got, _ := runTier(t, p, `exec 2>/dev/null; echo x >$PTS && echo written; cat <$PTS >/dev/null && echo read; : >/dev/ptmx && echo made; echo end`, "PTS="+name)

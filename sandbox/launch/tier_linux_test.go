@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/launch"
 )
@@ -25,10 +26,7 @@ func maskedProc(t *testing.T) bool {
 	}
 	script := `mount -t proc proc /proc && mount --bind /dev/null /proc/version && TOOLD_TEST_MASKED=1 exec "$0" -test.run="^$1\$" -test.v`
 	c := exec.CommandContext(t.Context(), "/bin/sh", "-c", script, "/proc/self/exe", t.Name())
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	c.Args[3] = self
 	c.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
@@ -49,10 +47,7 @@ func TestTierBHoldsWhereProcIsMasked(t *testing.T) {
 	if !maskedProc(t) {
 		return
 	}
-	ws, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ws := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	p := sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws, Limits: sandbox.Limits{Processes: 100, MemoryBytes: 1 << 30}}
 	var failed *sandbox.StageError
 	if _, _, err := launch.Choose(t.Context(), p, sandbox.TierA); !errors.As(err, &failed) || failed.Stage != "mount /proc" || !strings.Contains(err.Error(), "sandbox.allow_degraded: tier-b") {
@@ -65,9 +60,7 @@ func TestTierBHoldsWhereProcIsMasked(t *testing.T) {
 	// Somebody else's process of the same user must be neither signalled, traced,
 	// changed nor read.
 	victim := exec.CommandContext(t.Context(), "sleep", "600")
-	if err := victim.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, victim.Start())
 	of := "/proc/" + strconv.Itoa(victim.Process.Pid)
 	before := told(t, of)
 	out, left := runTier(t, p, `exec 2>/dev/null; for try in "kill -9 $V" "kill -9 -1" "renice 19 -p $V" "renice 19 -u 0" "ionice -c 3 -u 0" "prlimit --nofile=1 --pid $V" "taskset -p 1 $V" \
@@ -93,10 +86,7 @@ func told(t *testing.T, of string) string {
 	t.Helper()
 	var all string
 	for _, name := range []string{"limits", "oom_score_adj", "status", "comm"} {
-		b, err := os.ReadFile(filepath.Join(of, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(filepath.Join(of, name)))(t)
 		for line := range strings.Lines(string(b)) {
 			if !strings.Contains(line, "ctxt_switches") && !strings.HasPrefix(line, "State:") && !strings.HasPrefix(line, "Vm") && !strings.HasPrefix(line, "Rss") &&
 				!strings.HasPrefix(line, "SigQ") { // which counts those of the user's other processes too

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -17,9 +18,7 @@ func TestTheWorldIsLookedAtAgainWhenTheLookIsOld(t *testing.T) {
 	if b.compare(); !b.unchanged() {
 		t.Skip("somebody mounts all the time here")
 	}
-	if err := os.WriteFile(dir+"/key", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(dir+"/key", nil, 0o600))
 	b.compared = b.compared.Add(-time.Minute)
 	if b.unchanged() {
 		t.Error("a hidden file that has come was not seen")

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/sandbox/protect"
@@ -29,19 +30,11 @@ func BenchmarkBeginBesideRenames(b *testing.B) {
 		directories, parents int
 	}{{"one-directory", 60_000, 1}, {"hundred-directories", 60_000, 100}, {"own-directories", 30_000, 30_000}} {
 		b.Run(c.name, func(b *testing.B) {
-			ws, err := filepath.EvalSymlinks(b.TempDir())
-			if err != nil {
-				b.Fatal(err)
-			}
+			ws := must.Get(filepath.EvalSymlinks(b.TempDir()))(b)
 			for i := range c.directories {
-				if err := os.MkdirAll(fmt.Sprint(ws, "/", i%c.parents, "/a", i), 0o755); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, os.MkdirAll(fmt.Sprint(ws, "/", i%c.parents, "/a", i), 0o755))
 			}
-			p, err := policy.Compile(policy.Options{Workspace: ws, Home: "/nowhere", Tmp: "/tmp"}, policy.File{})
-			if err != nil {
-				b.Fatal(err)
-			}
+			p := must.Get(policy.Compile(policy.Options{Workspace: ws, Home: "/nowhere", Tmp: "/tmp"}, policy.File{}))(b)
 			tracker, watcher, err := masks.New(protect.Options{Roots: []string{ws}, Quarantine: b.TempDir()}, p)
 			if err != nil {
 				b.Fatal(err)
@@ -86,13 +79,8 @@ func renames(b *testing.B, ws string, directories, parents int) (stop func()) {
 		$d = $i % $ARGV[1]; rename "$d/$f$i", "$d/$t$i" or die $!; $n++ } ($f, $t) = ($t, $f) }`
 	cmd := exec.Command("perl", "-e", program, fmt.Sprint(directories-1), fmt.Sprint(parents))
 	cmd.Dir, cmd.Stderr = ws, os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(b)
+	must.Do(b, cmd.Start())
 	lines := bufio.NewScanner(out)
 	lines.Scan()
 	start := time.Now()

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
 
@@ -40,15 +41,12 @@ func churn(r *rand.Rand, ws string) {
 func secrets(t *testing.T, ws string) []string {
 	t.Helper()
 	list := []string{}
-	err := filepath.WalkDir(ws, func(path string, _ fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(ws, func(path string, _ fs.DirEntry, err error) error {
 		if filepath.Base(path) == ".env" {
 			list = append(list, path[len(ws)+1:])
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	slices.Sort(list)
 	return list
 }

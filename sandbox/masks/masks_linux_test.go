@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/sandbox/protect"
@@ -23,23 +24,13 @@ type project struct {
 
 func newProject(t *testing.T, f policy.File, files ...string) project {
 	t.Helper()
-	ws, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ws := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	for _, name := range files {
 		path := filepath.Join(ws, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("x\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte("x\n"), 0o600))
 	}
-	p, err := policy.Compile(policy.Options{Workspace: ws, Home: "/nowhere", Tmp: "/tmp"}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.Compile(policy.Options{Workspace: ws, Home: "/nowhere", Tmp: "/tmp"}, f))(t)
 	tracker, watcher, err := masks.New(protect.Options{Roots: []string{ws}, Quarantine: filepath.Join(t.TempDir(), "q")}, p)
 	if err != nil {
 		t.Fatal(err)
@@ -120,16 +111,11 @@ func TestAYesLiftsOnlyTheRuleThatAsked(t *testing.T) {
 		rule("read", policy.Ask, read, "**/.env"), rule("write", policy.Ask, write, "**/.env"), rule("both", policy.Ask, nil, "**/both"),
 		rule("links", policy.Ask, nil, "**/links/*"), rule("tree", policy.Ask, read, "${workspace}/tree/**"), rule("fixed", policy.Ask, write, "${workspace}/tree/fixed"),
 	}}, ".env", "both", "data", "tree/fixed", "tree/b")
-	if err := os.Mkdir(filepath.Join(p.ws, "links"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(p.ws, "links"), 0o700))
 	p.link("data", "links/a")
 	yes := func(kind policy.Kind, name string) policy.Effect {
 		path := filepath.Join(p.ws, name)
-		canonical, err := filepath.EvalSymlinks(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		canonical := must.Get(filepath.EvalSymlinks(path))(t)
 		return policy.Effect{Kind: kind, Path: path, Canonical: canonical, Tree: name == "tree"}
 	}
 	all := []string{".env", "both", "data", "tree"}

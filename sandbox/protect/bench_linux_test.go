@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/protect"
 )
 
@@ -24,25 +25,15 @@ func started(b *testing.B, w *protect.Watcher) *protect.Call {
 // BenchmarkAWorkspaceOf10000Directories prints what the first look costs, and each
 // call after it.
 func BenchmarkAWorkspaceOf10000Directories(b *testing.B) {
-	base, err := filepath.EvalSymlinks(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
+	base := must.Get(filepath.EvalSymlinks(b.TempDir()))(b)
 	for i := range 100 {
 		for j := range 99 {
-			if err := os.MkdirAll(filepath.Join(base, fmt.Sprint(i), fmt.Sprint(j)), 0o700); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, os.MkdirAll(filepath.Join(base, fmt.Sprint(i), fmt.Sprint(j)), 0o700))
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(base, ".git/hooks"), 0o700); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.MkdirAll(filepath.Join(base, ".git/hooks"), 0o700))
 	open := func() *protect.Watcher {
-		g, err := protect.New(protect.Options{Roots: []string{base}, Names: protected, Quarantine: b.TempDir()})
-		if err != nil {
-			b.Fatal(err)
-		}
+		g := must.Get(protect.New(protect.Options{Roots: []string{base}, Names: protected, Quarantine: b.TempDir()}))(b)
 		return g
 	}
 	b.Run("first", func(b *testing.B) {
@@ -65,14 +56,8 @@ func BenchmarkAWorkspaceOf10000Directories(b *testing.B) {
 // BenchmarkTripwire measures how long it takes to make a file under a protected name while a
 // call runs, and to have it taken away, in µs.
 func BenchmarkTripwire(b *testing.B) {
-	base, err := filepath.EvalSymlinks(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
-	g, err := protect.New(protect.Options{Roots: []string{base}, Names: protected, Quarantine: b.TempDir()})
-	if err != nil {
-		b.Fatal(err)
-	}
+	base := must.Get(filepath.EvalSymlinks(b.TempDir()))(b)
+	g := must.Get(protect.New(protect.Options{Roots: []string{base}, Names: protected, Quarantine: b.TempDir()}))(b)
 	defer g.Close()
 	run := started(b, g)
 	defer run.End()
@@ -80,9 +65,7 @@ func BenchmarkTripwire(b *testing.B) {
 	var times []time.Duration
 	for b.Loop() {
 		begin := time.Now()
-		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, os.WriteFile(path, []byte("x"), 0o600))
 		for {
 			if _, err := os.Lstat(path); err != nil {
 				break
@@ -99,23 +82,15 @@ func BenchmarkTripwire(b *testing.B) {
 // BenchmarkCallsBesideRenames measures what Begin and End take together while another call
 // renames 60 000 directories over and over, and while it does not, in µs.
 func BenchmarkCallsBesideRenames(b *testing.B) {
-	base, err := filepath.EvalSymlinks(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
+	base := must.Get(filepath.EvalSymlinks(b.TempDir()))(b)
 	const directories = 60_000
 	name := func(kind string, i int) string {
 		return filepath.Join(base, fmt.Sprint(i%100), fmt.Sprint(kind, i))
 	}
 	for i := range directories {
-		if err := os.MkdirAll(name("a", i), 0o700); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, os.MkdirAll(name("a", i), 0o700))
 	}
-	w, err := protect.New(protect.Options{Roots: []string{base}, Names: protected, Quarantine: b.TempDir()})
-	if err != nil {
-		b.Fatal(err)
-	}
+	w := must.Get(protect.New(protect.Options{Roots: []string{base}, Names: protected, Quarantine: b.TempDir()}))(b)
 	defer w.Close()
 	started(b, w).End() // waits until all has been read
 	measure := func(b *testing.B) {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // latest is the number of the latest watch. Each has the next number, so that it
@@ -21,22 +23,14 @@ func latest(g *Watcher) int32 { return slices.Max(slices.Collect(maps.Keys(g.tre
 // queued is how many events the kernel keeps for a program that does not read them.
 func queued(t *testing.T) int {
 	t.Helper()
-	text, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("/proc/sys/fs/inotify/max_queued_events"))(t)
+	n := must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
 	return n
 }
 
 func rename(t *testing.T, from, to string) {
 	t.Helper()
-	if err := os.Rename(from, to); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(from, to))
 }
 
 // seesHook reports whether a Watcher removes a hook from a repository that a call makes.
@@ -56,10 +50,7 @@ func seesHook(g *Watcher, c *Call, dir string, t *testing.T) bool {
 func watchHooks(t *testing.T) (g *Watcher, ws string) {
 	t.Helper()
 	_, ws = project(t)
-	g, err := New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g = must.Get(New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir()}))(t)
 	t.Cleanup(g.Close)
 	return g, ws
 }
@@ -145,10 +136,7 @@ func TestAFileThatWasSavedIsSeenBehindAFloodOfChanges(t *testing.T) {
 	put(t, sight.path)
 	put(t, ws+"/sub/swap")
 	put(t, ws+"/flood/0")
-	g, err := New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir(), Sight: sight})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir(), Sight: sight}))(t)
 	t.Cleanup(g.Close)
 	defer started(t, g).End()
 	g.mu.Lock() // the events wait
@@ -172,19 +160,11 @@ func TestAFileThatWasSavedIsSeenBehindAFloodOfChanges(t *testing.T) {
 // a file there and its event.
 func TestWhatALinkLeadsToIsFoundWheneverItIsLookedFor(t *testing.T) {
 	t.Parallel()
-	ws, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ws := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	for link, target := range map[string]string{"/.envrc": "cfg/envrc", "/.npmrc": "rc", "/rc": "made"} {
-		if err := os.Symlink(target, ws+link); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, ws+link))
 	}
-	g, err := New(Options{Roots: []string{ws}, Names: []string{".envrc", ".npmrc"}, Quarantine: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(New(Options{Roots: []string{ws}, Names: []string{".envrc", ".npmrc"}, Quarantine: t.TempDir()}))(t)
 	t.Cleanup(g.Close)
 	c := started(t, g)
 	g.mu.Lock() // the events wait

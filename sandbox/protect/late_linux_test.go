@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
@@ -17,13 +18,10 @@ import (
 // returns. held keeps it from doing so later.
 func scarce(t *testing.T, dir string, held bool) *Watcher {
 	t.Helper()
-	g, err := newWatcher(Options{
+	g := must.Get(newWatcher(Options{
 		Roots: []string{filepath.Join(dir, "ws")}, Names: []string{".git", ".git/hooks", ".git/config", ".envrc"},
 		Quarantine: filepath.Join(dir, "quarantine"), Watches: 1,
-	}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, 0))(t)
 	t.Cleanup(g.Close)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -44,12 +42,8 @@ func started(t *testing.T, g *Watcher) *Call {
 // put makes a file and the directories above it.
 func put(t *testing.T, path string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, []byte("x"), 0o600))
 }
 
 // attack runs a call that makes a repository deep in a directory that is not watched, and
@@ -64,19 +58,14 @@ func attack(t *testing.T, g *Watcher, ws string) []Incident {
 
 func project(t *testing.T) (dir, ws string) {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir = must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	ws = filepath.Join(dir, "ws")
 	put(t, ws+"/.envrc")
 	put(t, ws+"/old/.git/HEAD")
 	put(t, ws+"/mine/.git/hooks/pre-commit")
 	put(t, ws+"/mine/shared")
 	put(t, ws+"/a/b/file")
-	if err := os.Symlink("shared", ws+"/mine/.envrc"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("shared", ws+"/mine/.envrc"))
 	tick()
 	return dir, ws
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/toold/toold/internal/must"
 )
 
 func TestWhatProtectedNamesLeadToIsListed(t *testing.T) {
@@ -14,9 +14,7 @@ echo >scripts/pc; ln -s ../../scripts/pc .git/hooks/pre-commit; : >more.cfg; ech
 git config include.path ../shared.cfg; printf '[include]\n\tpath = "deep.cfg"\n[includeIf "gitdir:/"]\n\tpath = more.cfg\n' >shared.cfg
 git config core.hooksPath .githooks; git init -q n; git -C n config core.hooksPath /etc`)
 	want := []string{".git/config", ".git/hooks", ".githooks", "deep.cfg", "more.cfg", "n/.git/config", "n/.git/hooks", "scripts/pc", "shared.cfg", "v1/envrc"}
-	if diff := cmp.Diff(want, p.existing()); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, p.existing())
 }
 
 func TestWhatLeadsProtectedNamesElsewhereIsTakenAway(t *testing.T) {
@@ -61,9 +59,7 @@ func TestWhatLeadsProtectedNamesElsewhereIsTakenAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newProject(t, c.setup)
-			if diff := cmp.Diff(c.want, p.call(c.call)); diff != "" {
-				t.Error(diff)
-			}
+			must.Match(t, c.want, p.call(c.call))
 		})
 	}
 }
@@ -98,7 +94,5 @@ func TestARepositoryThatIsBeingMadeIsNotTakenApart(t *testing.T) {
 	p.sh("mkdir -p n/.git")
 	p.existing()
 	p.sh("mkdir n/.git/info n/.git/hooks; echo >n/.git/info/exclude; echo >n/.git/hooks/x.sample")
-	if diff := cmp.Diff([]string(nil), p.taken(c.End())); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, []string(nil), p.taken(c.End()))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/rerun"
 	"github.com/toold/toold/sandbox/protect"
 )
@@ -34,19 +35,11 @@ func newProject(t *testing.T, setup string) project {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	p := project{t: t, dir: filepath.Join(base, "work"), quar: filepath.Join(base, "state/quarantine")}
-	if err := os.Mkdir(p.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(p.dir, 0o700))
 	p.sh(setup)
-	p.Watcher, err = protect.New(protect.Options{Roots: []string{p.dir}, Names: protected, Quarantine: p.quar})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p.Watcher = must.Get(protect.New(protect.Options{Roots: []string{p.dir}, Names: protected, Quarantine: p.quar}))(t)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -144,9 +137,7 @@ echo >a/b/c/d/.envrc; echo >node_modules/x/.envrc; ln -s /etc/passwd .envrc; git
 		"a/b/c/d/.git/config", "a/b/c/d/.git/hooks", "a/bare.git/config", "a/bare.git/hooks", "myhooks", "wt/.git",
 	}
 	p.sh("echo >.git/info/attributes")
-	if diff := cmp.Diff(want, p.existing()); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, p.existing())
 	p.sh(`rm -r .vscode a/b; git clone -q . late; echo >late/.envrc; mv late later`)
 	want = []string{
 		".git/config", ".git/info/attributes", ".git/worktrees/wt/commondir",
@@ -194,9 +185,7 @@ func TestWhatAppearsDuringACallIsTakenAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newProject(t, repository+`mkdir -p src/in; echo >src/in/a; for r in sub nohooks; do git init -q $r; git -C $r commit -q --allow-empty -m $r; done; rm -r nohooks/.git/hooks`)
-			if diff := cmp.Diff(test.want, p.call(test.script)); diff != "" {
-				t.Error(diff)
-			}
+			must.Match(t, test.want, p.call(test.script))
 			if again := p.call("chmod -R u+rwX ."); again != nil {
 				t.Errorf("the next call reports %v", again)
 			}
@@ -215,13 +204,9 @@ git submodule -q add ../lib mod && git commit -qm mod; git submodule -q deinit -
 		"app/.git/config", "app/.git/hooks", "app/.git/modules/mod/config", "app/.git/modules/mod/hooks", "app/.gitmodules", "app/mod/.git",
 		"lib/.git/config", "lib/.git/hooks",
 	}
-	if diff := cmp.Diff(want, p.existing()); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, p.existing())
 	got := p.call("echo x >app/.git/modules/mod/hooks/post-checkout")
-	if diff := cmp.Diff([]string{"app/.git/modules/mod/hooks/post-checkout"}, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, []string{"app/.git/modules/mod/hooks/post-checkout"}, got)
 }
 
 // A call on a file that somebody else changes must not cost that person the file.
@@ -256,9 +241,7 @@ func TestAGrantIsForOneCall(t *testing.T) {
 		t.Errorf("%v was taken from its owner", got)
 	}
 	p.sh("echo 2 >.envrc")
-	if diff := cmp.Diff([]string{".envrc"}, p.taken(beside.End())); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, []string{".envrc"}, p.taken(beside.End()))
 	if got := p.existing(); !slices.Contains(got, ".vscode") || !slices.Contains(got, ".npmrc") {
 		t.Errorf("for the next call: %v", got)
 	}
@@ -276,9 +259,7 @@ func TestEveryCallThatRanIsTold(t *testing.T) {
 	if len(found) != 1 || !found[0].Later || found[0].Path != p.dir+"/.envrc" {
 		t.Errorf("while the other runs: %+v", found)
 	}
-	if diff := cmp.Diff([]string{".envrc"}, p.taken(two.End())); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, []string{".envrc"}, p.taken(two.End()))
 }
 
 func TestWhatIsMadeOverAndOverIsNotAllKept(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/quarantine"
 )
 
@@ -20,17 +21,11 @@ func TestADescriptorOfWhatIsTakenAwayLeadsNowhere(t *testing.T) {
 	p.sh("mkdir -p w/deep/er; echo x >w/file")
 	var held []int
 	for _, dir := range []string{"w", "w/deep", "w/deep/er"} {
-		fd, err := unix.Open(filepath.Join(p.dir, dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fd := must.Get(unix.Open(filepath.Join(p.dir, dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0))(t)
 		defer unix.Close(fd)
 		held = append(held, fd)
 	}
-	file, err := os.OpenFile(filepath.Join(p.dir, "w/file"), os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.OpenFile(filepath.Join(p.dir, "w/file"), os.O_WRONLY, 0))(t)
 	defer file.Close()
 	p.sh("mv w .vscode")
 	p.taken(c.End())
@@ -43,9 +38,7 @@ func TestADescriptorOfWhatIsTakenAwayLeadsNowhere(t *testing.T) {
 			t.Error("something was made in what was taken away")
 		}
 	}
-	if _, err := file.WriteString("later"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(file.WriteString("later"))(t)
 	_ = filepath.WalkDir(p.quar, func(path string, d fs.DirEntry, err error) error {
 		if b, _ := os.ReadFile(path); strings.Contains(string(b), "later") {
 			t.Errorf("%s was written from outside", path)

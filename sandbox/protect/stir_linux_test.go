@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // stir makes, removes, renames and exchanges repositories of a few names, and what git runs
@@ -41,16 +43,13 @@ func stir(r *rand.Rand, ws string) {
 // harmful lists what git would run of what stir makes.
 func harmful(t *testing.T, ws string) (left []string) {
 	t.Helper()
-	err := filepath.WalkDir(ws, func(path string, e fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(ws, func(path string, e fs.DirEntry, err error) error {
 		made := strings.HasSuffix(path, ".git/config") || strings.HasSuffix(path, ".git/hooks/pre-commit")
 		if made && !strings.HasPrefix(path, ws+"/mine/") {
 			left = append(left, path)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return left
 }
 
@@ -64,9 +63,7 @@ func TestNothingOfACallStaysHoweverItsEventsAreRead(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 9))
 			_, ws := project(t)
 			g, err := New(Options{Roots: []string{ws}, Names: []string{".git/hooks", ".git/config"}, Quarantine: t.TempDir()})
-			if err := errors.Join(err, os.Mkdir(ws+"/p", 0o700), os.Mkdir(ws+"/q", 0o700)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(err, os.Mkdir(ws+"/p", 0o700), os.Mkdir(ws+"/q", 0o700)))
 			t.Cleanup(g.Close)
 			c := started(t, g)
 			for range 1 + r.IntN(8) {

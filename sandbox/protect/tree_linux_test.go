@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
@@ -137,10 +138,7 @@ func compareTree(t *testing.T, g *Watcher, f *directory, path string) {
 	if _, dark := g.tree.dark[f]; g.tree.watch[f.wd] != f && !dark {
 		t.Errorf("%s is neither watched nor searched", path)
 	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(path))(t)
 	there := map[string]fs.DirEntry{}
 	for _, e := range entries {
 		if e.IsDir() {

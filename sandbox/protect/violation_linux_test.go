@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/protect"
 )
 
@@ -109,9 +108,7 @@ func TestACallGoesOnInWhatItMade(t *testing.T) {
 			if ended(c) {
 				t.Error("the call was ended")
 			}
-			if diff := cmp.Diff(test.want, p.taken(found)); diff != "" {
-				t.Error(diff)
-			}
+			must.Match(t, test.want, p.taken(found))
 			var own []string
 			for _, i := range found {
 				if i.Own {
@@ -119,9 +116,7 @@ func TestACallGoesOnInWhatItMade(t *testing.T) {
 				}
 			}
 			slices.Sort(own)
-			if diff := cmp.Diff(test.own, own); diff != "" {
-				t.Error(diff)
-			}
+			must.Match(t, test.own, own)
 			existing := p.existing()
 			for _, path := range test.own {
 				if !slices.Contains(existing, path) {
@@ -183,14 +178,8 @@ func TestTheListOfAPersonsRebaseIsReadOnly(t *testing.T) {
 
 func TestReportEndsNothing(t *testing.T) {
 	t.Parallel()
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := protect.New(protect.Options{Roots: []string{base}, Names: protected, Quarantine: base + "-q", Report: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+	w := must.Get(protect.New(protect.Options{Roots: []string{base}, Names: protected, Quarantine: base + "-q", Report: true}))(t)
 	defer w.Close()
 	c := begin(t, w, nil)
 	if err := os.WriteFile(base+"/.envrc", []byte("x"), 0o600); err != nil {

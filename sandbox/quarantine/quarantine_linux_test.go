@@ -10,26 +10,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/quarantine"
 )
 
 // quarantined takes away files of a directory, and returns their items by name.
 func quarantined(t *testing.T, names ...string) (dir, store string, items map[string]quarantine.Item) {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir = must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	store, items = filepath.Join(dir, "quarantine"), map[string]quarantine.Item{}
 	for _, name := range names {
 		put(t, filepath.Join(dir, "ws", name))
-		at, err := unix.Open(filepath.Dir(filepath.Join(dir, "ws", name)), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := quarantine.NewBatch(store).Take(at, filepath.Base(name), filepath.Join(dir, "ws", name)); err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(unix.Open(filepath.Dir(filepath.Join(dir, "ws", name)), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0))(t)
+		must.Get(quarantine.NewBatch(store).Take(at, filepath.Base(name), filepath.Join(dir, "ws", name)))(t)
 		unix.Close(at)
 	}
 	list, err := quarantine.Items(store)
@@ -62,12 +55,8 @@ func TestNothingIsReplacedOrFollowedWhenAnItemIsPutBack(t *testing.T) {
 	t.Parallel()
 	dir, store, items := quarantined(t, "a", "sub/b")
 	put(t, filepath.Join(dir, "ws/a"))
-	if err := os.Remove(filepath.Join(dir, "ws/sub")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(dir, filepath.Join(dir, "ws/sub")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(dir, "ws/sub")))
+	must.Do(t, os.Symlink(dir, filepath.Join(dir, "ws/sub")))
 	for name, i := range items {
 		if path, err := quarantine.Restore(store, i.ID); err == nil {
 			t.Errorf("%s was put back to %s", name, path)
@@ -90,21 +79,15 @@ func TestAnItemIsRemovedWithWhatIsClosedInIt(t *testing.T) {
 	t.Parallel()
 	_, store, items := quarantined(t, "a", "b", "c")
 	oldest := filepath.Join(store, "20260101T000000.000Z-OLDEST")
-	if err := os.Rename(filepath.Dir(items["a"].Kept), oldest); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(filepath.Dir(items["a"].Kept), oldest))
 	closed := filepath.Join(oldest, "closed")
 	put(t, filepath.Join(closed, "in/file"))
 	for _, path := range []string{closed + "/in", closed} {
-		if err := unix.Chmod(path, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Chmod(path, 0))
 	}
 	note := filepath.Join(store, "unseen-123")
 	put(t, note)
-	if err := quarantine.Discard(store, filepath.Base(oldest)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, quarantine.Discard(store, filepath.Base(oldest)))
 	list, err := quarantine.Items(store)
 	if _, gone := os.Lstat(oldest); err != nil || len(list) != 2 || gone == nil {
 		t.Errorf("it stayed: %v, %v", list, err)
@@ -117,35 +100,22 @@ func TestAnItemIsRemovedWithWhatIsClosedInIt(t *testing.T) {
 // put makes a file and the directories above it.
 func put(t *testing.T, path string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, []byte("x"), 0o600))
 }
 
 func TestRemovingAnItemFollowsNoLink(t *testing.T) {
 	t.Parallel()
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	store, outside := filepath.Join(base, "quarantine"), filepath.Join(base, "outside")
 	tree := filepath.Join(store, "20260101T000000.000Z-OLD/taken/deep")
 	for _, dir := range []string{outside + "/sub", tree} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o755))
 	}
 	for link, to := range map[string]string{"a": outside, "z": outside + "/sub", "0": "/"} {
-		if err := os.Symlink(to, filepath.Join(tree, link)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, filepath.Join(tree, link)))
 	}
-	if err := os.Chmod(tree, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(tree, 0))
 	if err := quarantine.Discard(store, "20260101T000000.000Z-OLD"); err != nil {
 		t.Error(err)
 	}
@@ -164,10 +134,7 @@ func TestAnItemThatFindsNoRoomStaysWhole(t *testing.T) {
 	t.Parallel()
 	ws := os.Getenv("PLAY_WORKSPACE")
 	if ws == "" {
-		ws, err := filepath.EvalSymlinks(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		ws := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 		if err := exec.CommandContext(t.Context(), "unshare", "-rm", "mount", "-t", "tmpfs", "none", ws).Run(); err != nil {
 			t.Skipf("nothing can be mounted here: %v", err)
 		}
@@ -178,9 +145,7 @@ func TestAnItemThatFindsNoRoomStaysWhole(t *testing.T) {
 		}
 		return
 	}
-	if err := unix.Mount("none", ws, "tmpfs", 0, "size=64k"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Mount("none", ws, "tmpfs", 0, "size=64k"))
 	large := strings.Repeat("x", 100_000)
 	for _, name := range []string{"file", "dir", strings.Repeat("n", 255)} {
 		store := t.TempDir()
@@ -193,9 +158,7 @@ func TestAnItemThatFindsNoRoomStaysWhole(t *testing.T) {
 		}
 		put(t, cell+"/taken-from")
 		for path, text := range map[string]string{file: large, cell + "/taken-from": filepath.Join(ws, name) + "\n"} {
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 		if _, err := quarantine.Restore(store, filepath.Base(cell)); !errors.Is(err, unix.ENOSPC) {
 			t.Errorf("on a full disk: %v", err)
@@ -203,9 +166,7 @@ func TestAnItemThatFindsNoRoomStaysWhole(t *testing.T) {
 		if left, err := os.ReadDir(ws); err != nil || len(left) != 0 {
 			t.Errorf("a part of %.9s is left: %v, %v", name, left, err)
 		}
-		if err := unix.Mount("none", ws, "tmpfs", unix.MS_REMOUNT, "size=1m"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Mount("none", ws, "tmpfs", unix.MS_REMOUNT, "size=1m"))
 		if _, err := quarantine.Restore(store, filepath.Base(cell)); err != nil {
 			t.Error(err)
 		}
@@ -215,8 +176,6 @@ func TestAnItemThatFindsNoRoomStaysWhole(t *testing.T) {
 		if left, err := os.ReadDir(ws); err != nil || len(left) != 1 {
 			t.Errorf("beside %.9s is %v, %v", name, left, err)
 		}
-		if err := errors.Join(os.RemoveAll(filepath.Join(ws, name)), unix.Mount("none", ws, "tmpfs", unix.MS_REMOUNT, "size=64k")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.RemoveAll(filepath.Join(ws, name)), unix.Mount("none", ws, "tmpfs", unix.MS_REMOUNT, "size=64k")))
 	}
 }

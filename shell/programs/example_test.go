@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // words splits an example: quotes keep blanks, … at the end marks what is known only
@@ -97,15 +99,9 @@ func facts(argv []Word, c Command) (out []string) {
 func TestTheExamplesOfAllSpecificationsHold(t *testing.T) {
 	t.Parallel()
 	exemplified := make(map[string]bool)
-	files, err := fs.Glob(texts, "specs/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(fs.Glob(texts, "specs/*.txt"))(t)
 	for _, file := range files {
-		text, err := texts.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(texts.ReadFile(file))(t)
 		var names []string
 		for line := range strings.Lines(string(text)) {
 			key, rest, _ := strings.Cut(strings.TrimSpace(line), " ")

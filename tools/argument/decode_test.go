@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/internal/must"
 )
 
 type sample struct {
@@ -42,13 +44,8 @@ func TestDecodeAcceptsWhatIsClear(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Decode[sample](json.RawMessage(tc.text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
-			}
+			got := must.Get(Decode[sample](json.RawMessage(tc.text)))(t)
+			must.Match(t, tc.want, got)
 		})
 	}
 }
@@ -190,23 +187,15 @@ func FuzzDecode(f *testing.F) {
 }
 
 func BenchmarkDecode8MiB(b *testing.B) {
-	text, err := json.Marshal(map[string]string{"command": strings.Repeat("line of text\n", 8<<20/13)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := must.Get(json.Marshal(map[string]string{"command": strings.Repeat("line of text\n", 8<<20/13)}))(b)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		if _, err := Decode[sample](text); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(Decode[sample](text))(b)
 	}
 }
 
 func BenchmarkHash8MiB(b *testing.B) {
-	text, err := json.Marshal(map[string]string{"command": strings.Repeat("line of text\n", 8<<20/13)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := must.Get(json.Marshal(map[string]string{"command": strings.Repeat("line of text\n", 8<<20/13)}))(b)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		Hash("bash", text)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/argument"
@@ -82,10 +83,7 @@ func TestDefaultsOfACall(t *testing.T) {
 		`{"command":"ls","terminal":"off","stdin":"open"}`:      {dir: ws, timeout: DefaultTimeout, terminal: executor.Off, stdin: true},
 		`{"command":"ls","cwd":"inside"}`:                       {dir: ws + "/src", timeout: DefaultTimeout, terminal: executor.Split},
 	} {
-		inv, err := tool.Build(json.RawMessage(args))
-		if err != nil {
-			t.Fatal(err)
-		}
+		inv := must.Get(tool.Build(json.RawMessage(args)))(t)
 		got := inv.(*invocation)
 		if got.dir != want.dir || got.timeout != want.timeout || got.terminal != want.terminal || got.stdin != want.stdin {
 			t.Errorf("%s: %+v", args, got)
@@ -102,10 +100,7 @@ func TestTheFolderOfACallIsShownUnlessItIsTheWorkspace(t *testing.T) {
 		".":        "",
 		"":         "",
 	} {
-		inv, err := newTool(ws).Build(json.RawMessage(fmt.Sprintf(`{"command":"true","cwd":%q}`, dir)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		inv := must.Get(newTool(ws).Build(json.RawMessage(fmt.Sprintf(`{"command":"true","cwd":%q}`, dir))))(t)
 		got := ""
 		for _, e := range inv.Effects() {
 			if e.Source == "cwd" {
@@ -188,10 +183,7 @@ func execute(t *testing.T, args string) (tools.Result, *recorder) {
 		t.Skip("commands are run on Linux only")
 	}
 	ws, _ := workspace(t)
-	inv, err := newTool(ws).Build(json.RawMessage(args))
-	if err != nil {
-		t.Fatal(err)
-	}
+	inv := must.Get(newTool(ws).Build(json.RawMessage(args)))(t)
 	r := &recorder{}
 	started := make(chan tools.Started, 1)
 	ctx, stop := context.WithTimeout(t.Context(), hang)
@@ -232,10 +224,7 @@ func TestExecuteTellsHowTheCommandEnded(t *testing.T) {
 func TestExecuteRelaysInput(t *testing.T) {
 	t.Parallel()
 	ws, _ := workspace(t)
-	inv, err := newTool(ws).Build(json.RawMessage(`{"command":"read x; echo \"got $x\"","stdin":"open","terminal":"off"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	inv := must.Get(newTool(ws).Build(json.RawMessage(`{"command":"read x; echo \"got $x\"","stdin":"open","terminal":"off"}`)))(t)
 	input := make(chan tools.Input, 2)
 	input <- tools.Input{Data: []byte("hello\n")}
 	input <- tools.Input{EOF: true}
@@ -252,10 +241,7 @@ func TestExecuteRelaysInput(t *testing.T) {
 func TestExecuteIsStoppedByItsContext(t *testing.T) {
 	t.Parallel()
 	ws, _ := workspace(t)
-	inv, err := newTool(ws).Build(json.RawMessage(`{"command":"echo on; sleep 1000"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	inv := must.Get(newTool(ws).Build(json.RawMessage(`{"command":"echo on; sleep 1000"}`)))(t)
 	ctx, stop := context.WithTimeout(t.Context(), hang)
 	defer stop()
 	r := &recorder{}
@@ -329,16 +315,9 @@ func TestAFolderThatVanishedIsAFailureWithAReport(t *testing.T) {
 	t.Parallel()
 	ws, _ := workspace(t)
 	dir := filepath.Join(ws, "vanishing")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	inv, err := newTool(ws).Build(json.RawMessage(`{"command":"true","cwd":"vanishing"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o755))
+	inv := must.Get(newTool(ws).Build(json.RawMessage(`{"command":"true","cwd":"vanishing"}`)))(t)
+	must.Do(t, os.Remove(dir))
 	ctx, stop := context.WithTimeout(t.Context(), hang)
 	defer stop()
 	r := inv.Execute(ctx, tools.IO{})

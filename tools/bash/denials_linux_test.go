@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/bash"
@@ -17,14 +18,9 @@ import (
 // What the sandbox really does to commands, told by what they really print.
 func TestAReturnTellsWhatTheSandboxDenied(t *testing.T) {
 	t.Parallel()
-	outside, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	outside := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	hidden := filepath.Join(outside, "hidden")
-	if err := os.Mkdir(hidden, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(hidden, 0o700))
 	for _, c := range []struct{ name, script, want string }{
 		{"a file outside", "touch /usr/toold-test", "file write /usr/toold-test inferred sandbox.write"},
 		{"by the shell", "echo x >/usr/toold-test", "file write /usr/toold-test inferred sandbox.write"},
@@ -44,16 +40,9 @@ func TestAReturnTellsWhatTheSandboxDenied(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			i := newInternet(t)
-			if err := os.WriteFile(filepath.Join(i.workspace, ".envrc"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Mkdir(filepath.Join(i.workspace, "hidden"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			l, err := net.Listen("unix", filepath.Join(i.workspace, "machine"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(i.workspace, ".envrc"), nil, 0o600))
+			must.Do(t, os.Mkdir(filepath.Join(i.workspace, "hidden"), 0o700))
+			l := must.Get(net.Listen("unix", filepath.Join(i.workspace, "machine")))(t)
 			defer l.Close()
 			names := strings.NewReplacer("HIDDEN", hidden, "WS", i.workspace)
 			r, out := i.run(t, names.Replace(c.script), nil, func(o *bash.Options, _ *tools.IO) {
@@ -78,15 +67,10 @@ func TestAReturnTellsWhatTheSandboxDenied(t *testing.T) {
 func TestAReturnTellsOfFoldersThatNobodyWatches(t *testing.T) {
 	t.Parallel()
 	i := newInternet(t)
-	if err := os.MkdirAll(filepath.Join(i.workspace, "a/b"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(i.workspace, "a/b"), 0o700))
 	for watches, want := range map[int]string{0: "", 1: "searched at the end of each call"} {
 		r, _ := i.run(t, "true", nil, func(o *bash.Options, _ *tools.IO) {
-			g, err := protect.New(protect.Options{Roots: []string{i.workspace}, Names: []string{".envrc"}, Quarantine: t.TempDir(), Watches: watches})
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := must.Get(protect.New(protect.Options{Roots: []string{i.workspace}, Names: []string{".envrc"}, Quarantine: t.TempDir(), Watches: watches}))(t)
 			t.Cleanup(g.Close)
 			o.Protect = g
 		})
@@ -99,10 +83,7 @@ func TestAReturnTellsOfFoldersThatNobodyWatches(t *testing.T) {
 // watching is a guard of a workspace.
 func watching(t *testing.T, ws string) *protect.Watcher {
 	t.Helper()
-	g, err := protect.New(protect.Options{Roots: []string{ws}, Names: []string{".envrc", ".vscode"}, Quarantine: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(protect.New(protect.Options{Roots: []string{ws}, Names: []string{".envrc", ".vscode"}, Quarantine: t.TempDir()}))(t)
 	t.Cleanup(g.Close)
 	return g
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/egress"
 	"github.com/toold/toold/sandbox/protect"
@@ -242,9 +243,7 @@ func TestTheEndOfTheOutputIsKept(t *testing.T) {
 	t.Parallel()
 	end := &tail{}
 	for range 5 {
-		if _, err := end.Write([]byte(strings.Repeat("x", tailBytes-1) + "é")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(end.Write([]byte(strings.Repeat("x", tailBytes-1) + "é")))(t)
 	}
 	if got := end.text(); len(got) > tailBytes || len(end.last) > 2*tailBytes || !strings.HasSuffix(got, "xé") {
 		t.Errorf("%d bytes, the last of them %q", len(got), got[len(got)-5:])

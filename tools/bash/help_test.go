@@ -4,31 +4,24 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // workspace makes a small tree: a workspace with links into and out of it, and a
 // folder beside it. It returns both, canonical.
 func workspace(t testing.TB) (ws, out string) {
 	t.Helper()
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	ws, out = filepath.Join(base, "ws"), filepath.Join(base, "out")
 	for _, dir := range []string{ws + "/src/deep", ws + "/.git/hooks", ws + "/nested/.git", out + "/sub"} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o755))
 	}
 	for _, file := range []string{ws + "/a.txt", ws + "/b.txt", ws + "/.env", ws + "/src/main.go", ws + "/.git/HEAD", out + "/secret"} {
-		if err := os.WriteFile(file, []byte("x\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte("x\n"), 0o644))
 	}
 	for link, target := range map[string]string{ws + "/link": out + "/sub", ws + "/inside": "src", ws + "/file": out + "/secret", ws + "/loop": "loop"} {
-		if err := os.Symlink(target, link); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, link))
 	}
 	return ws, out
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 )
@@ -18,29 +19,18 @@ func TestPipesAndDevicesKeepNothing(t *testing.T) {
 	t.Parallel()
 	ws := t.TempDir()
 	for _, dir := range []string{".git/objects/pack", "pipe/build", "zero/build", "held"} {
-		if err := os.MkdirAll(filepath.Join(ws, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(ws, dir), 0o700))
 	}
 	for _, file := range []string{"pipe/build/a", "zero/build/a", "held/a"} {
-		if err := os.WriteFile(filepath.Join(ws, file), []byte("only here"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(ws, file), []byte("only here"), 0o600))
 	}
 	for _, pipe := range []string{".git/objects/pack/x.idx", ".git/config", "pipe/.gitignore"} {
-		if err := unix.Mkfifo(filepath.Join(ws, pipe), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Mkfifo(filepath.Join(ws, pipe), 0o600))
 	}
-	if err := os.Symlink("/dev/zero", filepath.Join(ws, "zero/.gitignore")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("/dev/zero", filepath.Join(ws, "zero/.gitignore")))
 	tool := New(Options{Workspace: ws, Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws}})
 	for _, script := range []string{"rm -rf held", "rm -rf pipe/build", "rm -rf zero/build"} {
-		inv, err := tool.Build(json.RawMessage(`{"command":"` + script + `"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		inv := must.Get(tool.Build(json.RawMessage(`{"command":"` + script + `"}`)))(t)
 		for _, e := range inv.Effects() {
 			if e.Kind == policy.Exec && e.Kept {
 				t.Errorf("%s: a removal counts as one that can be had again", script)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/shell/programs"
@@ -32,12 +33,8 @@ func TestRemovingWhatCanBeHadAgainIsMarked(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(ws, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	for name, text := range map[string]string{
 		".gitignore": "/build/\ndist\nprivate/\n", "held/a.txt": "a", "held/deep/b.txt": "b", "packed/c.txt": "c", "changed/d.txt": "d", "mixed/e.txt": "e",
@@ -92,10 +89,7 @@ func TestRemovingWhatCanBeHadAgainIsMarked(t *testing.T) {
 		"ln -s node_modules nm; mv new nm/; rm -rf node_modules": false, "ln -s held h; rm -rf build": false, "mv build b; rm -rf b dist": true, "cp -r new t; rm -rf t": true, "mv new other; rm -rf held": false,
 		"find . -name '*.pyc' -delete": true, "find . -name '*.txt' -delete": false, "find . -iname '*.TXT' -delete": false, "find new -iname '*.TXT' -exec rm {} +": false, "find held -delete": true, "find . -delete": false,
 	} {
-		inv, err := tool.Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, script)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		inv := must.Get(tool.Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, script))))(t)
 		got, lost := false, false
 		for _, e := range inv.Effects() {
 			if e.Kind == policy.Exec && strings.Contains("rm truncate find mv tar zip rsync", e.Argv[0].Text) && programs.Parse(e.Argv).Loses != "" {
@@ -145,12 +139,8 @@ func TestWhatAGitignoreIncludesAgainIsAskedAbout(t *testing.T) {
 	} {
 		ws := t.TempDir()
 		for dir, text := range c.ignores {
-			if err := os.MkdirAll(filepath.Join(ws, dir), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(ws, dir, ".gitignore"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Join(ws, dir), 0o700))
+			must.Do(t, os.WriteFile(filepath.Join(ws, dir, ".gitignore"), []byte(text), 0o600))
 		}
 		for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}} {
 			cmd := exec.Command("git", append([]string{"-C", ws}, args...)...)
@@ -159,19 +149,13 @@ func TestWhatAGitignoreIncludesAgainIsAskedAbout(t *testing.T) {
 				t.Skipf("git %v: %v %s", args, err, out)
 			}
 		}
-		if err := os.MkdirAll(filepath.Join(ws, c.path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(ws, c.path, "keep"), []byte(only), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(ws, c.path), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(ws, c.path, "keep"), []byte(only), 0o600))
 		if got := keeps(t, ws, "rm -rf "+c.path); got != c.kept {
 			t.Errorf("%.80q: rm -rf %s: kept is %v", c.ignores, c.path, got)
 		}
 		for dir := range c.ignores {
-			if err := os.WriteFile(filepath.Join(ws, dir, ".gitignore"), []byte("build\n# by an earlier call\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(ws, dir, ".gitignore"), []byte("build\n# by an earlier call\n"), 0o600))
 			if base := filepath.Base(c.path); base == "build" && keeps(t, ws, "rm -rf "+c.path) {
 				t.Errorf("%.80q: rm -rf %s: kept by a .gitignore that git does not hold", c.ignores, c.path)
 			}
@@ -182,10 +166,7 @@ func TestWhatAGitignoreIncludesAgainIsAskedAbout(t *testing.T) {
 func keeps(t *testing.T, ws, script string) (kept bool) {
 	t.Helper()
 	tool := New(Options{Workspace: ws, Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws}})
-	inv, err := tool.Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, script)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	inv := must.Get(tool.Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, script))))(t)
 	for _, e := range inv.Effects() {
 		kept = kept || e.Kept
 	}
@@ -197,9 +178,7 @@ func keeps(t *testing.T, ws, script string) (kept bool) {
 func TestAProgramThatIsNowhereIsMarked(t *testing.T) {
 	t.Parallel()
 	ws, bin, free := t.TempDir(), t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "shred"), []byte("#!/bin/sh\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(bin, "shred"), []byte("#!/bin/sh\n"), 0o700))
 	const nowhere = "mkfs.btrfs"
 	if _, err := exec.LookPath(nowhere); err == nil {
 		t.Skipf("this machine has %s", nowhere)
@@ -225,10 +204,7 @@ func TestAProgramThatIsNowhereIsMarked(t *testing.T) {
 		{"/usr/bin", "kill x", false},
 	} {
 		tool := New(Options{Workspace: ws, Env: []string{"PATH=" + c.path}, Profile: profile})
-		inv, err := tool.Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, c.script)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		inv := must.Get(tool.Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, c.script))))(t)
 		got := false
 		for _, e := range inv.Effects() {
 			got = got || e.Absent

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/bash"
 )
@@ -39,10 +40,7 @@ func (v *vault) time(b *testing.B, tool tools.Tool) float64 {
 	b.Helper()
 	var took time.Duration
 	for range b.N {
-		inv, err := tool.Build(json.RawMessage(`{"command":":"}`))
-		if err != nil {
-			b.Fatal(err)
-		}
+		inv := must.Get(tool.Build(json.RawMessage(`{"command":":"}`)))(b)
 		if v.tool.Pool != nil {
 			if _, err := executor.ProbePool(b.Context(), executor.Command{Dir: v.ws, Sandbox: v.tool.Profile}); err != nil {
 				b.Skip(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/escalation"
 	"github.com/toold/toold/tools"
@@ -50,10 +51,7 @@ func TestADirectoryAddedForOneCallHasItsMasks(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(added) })
 	v.person("mkdir " + added + "/deep; echo SECRET >" + added + "/deep/key.pem; echo open >" + added + "/open")
-	grant, err := escalation.Limits{Write: []string{added}}.Check(v.tool.Profile, escalation.Words{Write: added})
-	if err != nil {
-		t.Fatal(err)
-	}
+	grant := must.Get(escalation.Limits{Write: []string{added}}.Check(v.tool.Profile, escalation.Words{Write: added}))(t)
 	defer grant.Close()
 	script := "cd " + added + "; cat open && echo new >made && ! cat deep/key.pem && ! ln deep/key.pem other && ! cat $OLDPWD/key.pem && mv deep moved; cat moved/key.pem"
 	r, out := run(t, v.build(script), tools.IO{Policy: v.policy, Escalation: grant})
@@ -103,18 +101,12 @@ func TestAFileSavedBesideAFloodIsMasked(t *testing.T) {
 	v.person("until [ -e begun ]; do sleep 0.01; done")
 	for i := range 20 {
 		name := filepath.Join(v.ws, "sub", []string{".env", "a.pem"}[i%2])
-		if err := os.WriteFile(name+"~", []byte("SECRET\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(name+"~", name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name+"~", []byte("SECRET\n"), 0o600))
+		must.Do(t, os.Rename(name+"~", name))
 		if _, out := v.call("cat sub/.env sub/a.pem"); strings.Contains(out, "SECRET") {
 			t.Errorf("round %d: %s", i, out)
 		}
-		if err := os.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(name))
 	}
 	v.person("touch stop")
 	<-done

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/masks"
@@ -39,10 +40,7 @@ func rules() []policy.Rule {
 
 func compile(t testing.TB, ws string, paths []policy.Rule) *policy.Policy {
 	t.Helper()
-	p, err := policy.Compile(policy.Options{Workspace: ws, Home: "/nowhere", Tmp: "/tmp"}, policy.File{Paths: paths})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.Compile(policy.Options{Workspace: ws, Home: "/nowhere", Tmp: "/tmp"}, policy.File{Paths: paths}))(t)
 	return p
 }
 
@@ -55,14 +53,9 @@ func newVault(t testing.TB, setup string) *vault {
 // newVaultOf is newVault with other protected names.
 func newVaultOf(t testing.TB, setup string, names []string) *vault {
 	t.Helper()
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	v := &vault{t: t, ws: filepath.Join(base, "ws")}
-	if err := os.Mkdir(v.ws, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(v.ws, 0o700))
 	v.person(setup)
 	v.policy = compile(t, v.ws, rules())
 	o := protect.Options{Roots: []string{v.ws}, Names: names, Quarantine: base + "/quarantine"}
@@ -97,14 +90,8 @@ func (v *vault) person(script string) {
 // build builds a call of a script.
 func build(t testing.TB, tool tools.Tool, script string) tools.Invocation {
 	t.Helper()
-	args, err := json.Marshal(map[string]string{"command": script})
-	if err != nil {
-		t.Fatal(err)
-	}
-	inv, err := tool.Build(args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	args := must.Get(json.Marshal(map[string]string{"command": script}))(t)
+	inv := must.Get(tool.Build(args))(t)
 	return inv
 }
 

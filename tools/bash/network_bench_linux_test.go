@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/bash"
 )
@@ -14,10 +15,7 @@ import (
 // source sends size bytes of zeroes to whoever connects.
 func source(b *testing.B, size int) net.Listener {
 	b.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(b)
 	b.Cleanup(func() { l.Close() })
 	// Ends when the listener is closed.
 	go func() {

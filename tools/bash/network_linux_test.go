@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/egress"
 	"github.com/toold/toold/tools"
@@ -38,10 +39,7 @@ type internet struct {
 
 func newInternet(t testing.TB) *internet {
 	t.Helper()
-	ws, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ws := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	i := &internet{workspace: ws, names: map[string]string{"pkg.example": "93.184.216.34", "other.example": "93.184.216.35"}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "hello "+r.Host) }))
 	t.Cleanup(server.Close)
@@ -199,9 +197,7 @@ func TestAQuestionEndsWithTheCall(t *testing.T) {
 	asked := make(chan struct{}, 8)
 	r, out := i.run(t, "get pkg.example & read -r <go; echo over", nil, func(o *bash.Options, io *tools.IO) {
 		fifo := filepath.Join(o.Workspace, "go")
-		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Mkfifo(fifo, 0o600))
 		io.Connect = func(ctx context.Context, _ string, _ []uint16) error {
 			asked <- struct{}{}
 			<-ctx.Done()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/bash"
@@ -16,32 +17,17 @@ import (
 // While a person thinks about a call, another one may replace its folder.
 func TestAScriptRunsInTheFolderThatWasJudged(t *testing.T) {
 	t.Parallel()
-	ws, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ws := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	dir := filepath.Join(ws, "dir")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
 	tool := bash.New(bash.Options{
 		Workspace: ws, Terminal: executor.Off, Env: executor.BaseEnv(executor.EnvOptions{From: os.Environ()}),
 		Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws},
 	})
-	args, err := json.Marshal(map[string]string{"command": "pwd -P; cat hostname", "cwd": "dir"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	inv, err := tool.Build(args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/etc", dir); err != nil {
-		t.Fatal(err)
-	}
+	args := must.Get(json.Marshal(map[string]string{"command": "pwd -P; cat hostname", "cwd": "dir"}))(t)
+	inv := must.Get(tool.Build(args))(t)
+	must.Do(t, os.Remove(dir))
+	must.Do(t, os.Symlink("/etc", dir))
 	r, out := run(t, inv, tools.IO{})
 	if !r.IsError || out != "" || !strings.Contains(r.Text, "replaced after the call was judged") {
 		t.Errorf("printed %q, %+v", out, r)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 )
@@ -22,18 +23,13 @@ func TestAPrivateTmpNeedsNoRule(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(shared) })
 	free := filepath.Base(shared) + "-free"
-	if err := os.Symlink("/etc", filepath.Join(ws, "to-etc")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("/etc", filepath.Join(ws, "to-etc")))
 	rules := policy.File{Name: "p.yaml", Presets: []string{"shell-readonly", "shell-workspace"}, Defaults: policy.Defaults{Bash: policy.Ask, Read: policy.Ask, Write: policy.Ask}}
 	rules.Paths = []policy.Rule{
 		{ID: "here", Action: policy.Allow, Paths: []string{ws + "/**"}},
 		{ID: "keys", Action: policy.Deny, Paths: []string{"**/*.key"}},
 	}
-	p, err := policy.Compile(policy.Options{Workspace: ws, Home: "/home/none", Tmp: "/tmp"}, rules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.Compile(policy.Options{Workspace: ws, Home: "/home/none", Tmp: "/tmp"}, rules))(t)
 	for _, c := range []struct {
 		mode   sandbox.Mode
 		script string
@@ -54,10 +50,7 @@ func TestAPrivateTmpNeedsNoRule(t *testing.T) {
 		{sandbox.WorkspaceWrite, "ln -s /media/" + free + " /tmp/" + free + "; cat /tmp/" + free + "/x", policy.Ask},
 	} {
 		o := Options{Workspace: ws, Profile: sandbox.Profile{Mode: c.mode, Workspace: ws}}
-		inv, err := New(o).Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, c.script)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		inv := must.Get(New(o).Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, c.script))))(t)
 		if d := p.Decide(inv.Effects()); d.Action != c.want {
 			t.Errorf("%v: %s: %v by %s: %s", c.mode, c.script, d.Action, d.Rule, d.Reason)
 		}

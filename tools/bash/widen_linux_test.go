@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/caches"
 	"github.com/toold/toold/sandbox/escalation"
@@ -24,23 +25,13 @@ type site struct {
 
 func newSite(t *testing.T) site {
 	t.Helper()
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	s := site{ws: base + "/ws", out: base + "/out"}
 	for _, dir := range []string{s.ws, s.out + "/.git/hooks", base + "/quarantine"} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o700))
 	}
-	if err := os.WriteFile(s.out+"/.envrc", []byte("old\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	g, err := protect.New(protect.Options{Roots: []string{s.ws}, Names: []string{".envrc", ".vscode", ".git/hooks"}, Quarantine: base + "/quarantine"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(s.out+"/.envrc", []byte("old\n"), 0o600))
+	g := must.Get(protect.New(protect.Options{Roots: []string{s.ws}, Names: []string{".envrc", ".vscode", ".git/hooks"}, Quarantine: base + "/quarantine"}))(t)
 	t.Cleanup(g.Close)
 	pool := executor.NewPool(1, nil)
 	t.Cleanup(pool.Close)
@@ -54,10 +45,7 @@ func newSite(t *testing.T) site {
 // grant is what words add to the site's sandbox.
 func (s site) grant(t *testing.T, w escalation.Words) *escalation.Escalation {
 	t.Helper()
-	g, err := escalation.Limits{Mode: sandbox.FullAccess, Network: escalation.Full, Write: []string{filepath.Dir(s.out)}}.Check(s.o.Profile, w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(escalation.Limits{Mode: sandbox.FullAccess, Network: escalation.Full, Write: []string{filepath.Dir(s.out)}}.Check(s.o.Profile, w))(t)
 	t.Cleanup(g.Close)
 	return g
 }
@@ -106,12 +94,8 @@ func TestACallDoesNotRunWhenItsFolderIsNotTheOneThatWasMeant(t *testing.T) {
 		s := newSite(t)
 		s.run(t, "true", nil) // or skips
 		g := s.grant(t, escalation.Words{Write: s.out})
-		if err := os.Rename(s.out, s.out+"-away"); err != nil {
-			t.Fatal(err)
-		}
-		if err := swap(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(s.out, s.out+"-away"))
+		must.Do(t, swap(s))
 		r, out := s.run(t, "echo ran; touch "+s.out+"/f "+s.out+"-away/f", g)
 		left, _ := filepath.Glob(filepath.Dir(s.out) + "/*/f")
 		if r.Failure != tools.SandboxUnavailable || out != "" || len(left) > 0 {
@@ -139,10 +123,7 @@ func TestFullAccessIsForTheOneCall(t *testing.T) {
 func TestFullAccessFindsNoCachesOfTheSandbox(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	set, err := caches.Open(t.Context(), launch.Overlays, filepath.Dir(s.ws)+"/store", []caches.Cache{{Path: s.ws + "/none", Env: "NONE_CACHE"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(caches.Open(t.Context(), launch.Overlays, filepath.Dir(s.ws)+"/store", []caches.Cache{{Path: s.ws + "/none", Env: "NONE_CACHE"}}))(t)
 	t.Cleanup(set.Close)
 	s.o.Profile.Caches = set
 	s.o.Env = append(s.o.Env, set.Env()...)

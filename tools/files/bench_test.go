@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/fileworker"
 	"github.com/toold/toold/tools"
@@ -27,14 +28,8 @@ func benchWorkspace(b *testing.B) workspace {
 }
 
 func benchRun(b *testing.B, w workspace, tool string, a args) {
-	text, err := json.Marshal(a)
-	if err != nil {
-		b.Fatal(err)
-	}
-	inv, err := w.tools[tool].Build(text)
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := must.Get(json.Marshal(a))(b)
+	inv := must.Get(w.tools[tool].Build(text))(b)
 	if got := inv.Execute(b.Context(), tools.IO{}); got.IsError {
 		b.Fatal(got.Text)
 	}
@@ -49,9 +44,7 @@ func inTurn(b *testing.B, call func(i int), floor string, direct func() error) {
 		begin := time.Now()
 		call(i)
 		middle := time.Now()
-		if err := direct(); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, direct())
 		calls += middle.Sub(begin)
 		directs += time.Since(middle)
 	}
@@ -62,9 +55,7 @@ func inTurn(b *testing.B, call func(i int), floor string, direct func() error) {
 func benchmarkRead(b *testing.B, size int) {
 	w := benchWorkspace(b)
 	content := bytes.Repeat([]byte("0123456789abcde\n"), size/16)
-	if err := os.WriteFile(w.root+"/f", content, 0o644); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.WriteFile(w.root+"/f", content, 0o644))
 	inTurn(b, func(int) { benchRun(b, w, "read_file", args{"file_path": "f"}) }, "x-read", func() error {
 		_, err := os.ReadFile(w.root + "/f")
 		return err
@@ -77,9 +68,7 @@ func BenchmarkRead1MiB(b *testing.B) { benchmarkRead(b, 1<<20) }
 // BenchmarkReadPart reads 100 lines in the middle of 50 MiB.
 func BenchmarkReadPart(b *testing.B) {
 	w := benchWorkspace(b)
-	if err := os.WriteFile(w.root+"/f", bytes.Repeat([]byte("0123456789abcde\n"), 50<<16), 0o644); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.WriteFile(w.root+"/f", bytes.Repeat([]byte("0123456789abcde\n"), 50<<16), 0o644))
 	inTurn(b, func(int) { benchRun(b, w, "read_file", args{"file_path": "f", "offset": 25 << 16, "limit": 100}) }, "x-read", func() error {
 		f, err := os.Open(w.root + "/f")
 		if err != nil {
@@ -118,9 +107,7 @@ func BenchmarkWrite1MiB(b *testing.B) {
 func BenchmarkEdit1MiB(b *testing.B) {
 	w := benchWorkspace(b)
 	content := bigText(18000)
-	if err := os.WriteFile(w.root+"/f", content, 0o644); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.WriteFile(w.root+"/f", content, 0o644))
 	texts := []string{"line 9000 of", "line 9000 OF"}
 	inTurn(b, func(i int) {
 		benchRun(b, w, "edit_file", args{"file_path": "f", "old_string": texts[i%2], "new_string": texts[1-i%2]})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/protect"
 )
@@ -15,10 +16,7 @@ func TestWhatTheProfileRefusesIsToldAsADenial(t *testing.T) {
 	w := newWorkspace(t, func(o *Options) {
 		root = o.Workspace
 		o.Profile.Hide = []string{root + "/hidden"}
-		g, err := protect.New(protect.Options{Roots: []string{root}, Names: []string{".envrc"}, Quarantine: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := must.Get(protect.New(protect.Options{Roots: []string{root}, Names: []string{".envrc"}, Quarantine: t.TempDir()}))(t)
 		t.Cleanup(g.Close)
 		o.Protect = g
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -41,9 +42,7 @@ func TestAReadIsBoundedAndSaysWhatFollows(t *testing.T) {
 		t.Errorf("%d lines, the end is %q", len(lines), lines[max(0, len(lines)-3):])
 	}
 	want := &tools.File{Path: w.root + "/long", Operation: "read", Bytes: int64(strings.Index(got.Text, "[lines")), Lines: 2000, TotalLines: total(53211), NextOffset: 2001}
-	if diff := cmp.Diff(want, got.File); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, got.File)
 	// Following the offsets gives the file, byte for byte.
 	var whole strings.Builder
 	for offset := int64(1); offset > 0; {
@@ -104,15 +103,11 @@ func TestALongLineIsCutAndCanBeHad(t *testing.T) {
 	w.put("min.js", "first\n"+line+"last\n")
 	got := w.run("read_file", args{"file_path": "min.js"})
 	want := "first\n" + strings.Repeat("é", 1000) + " [… 98001 more bytes of line 2; offset 2 and limit 1 return all of it …]\nlast\n"
-	if diff := cmp.Diff(want, got.Text); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, got.Text)
 	if got := w.run("read_file", args{"file_path": "min.js", "offset": 2, "limit": 1}); got.Text != line+"[lines 2-2 of 3; continue with offset 3]\n" {
 		t.Errorf("%d bytes", len(got.Text))
 	}
-	if err := os.WriteFile(w.root+"/huge.js", []byte(strings.Repeat("x", 3<<20)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(w.root+"/huge.js", []byte(strings.Repeat("x", 3<<20)), 0o644))
 	if got := w.run("read_file", args{"file_path": "huge.js", "limit": 1}); got.IsError || !strings.Contains(got.Text, "more bytes of line 1; for the rest use bash: sed -n 1p") || len(got.Text) > 3000 {
 		t.Errorf("%.100q, %d bytes", got.Text, len(got.Text))
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
 )
@@ -19,9 +20,7 @@ import (
 func TestAPipeIsRefusedAtOnceByEveryTool(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
-	if err := syscall.Mkfifo(w.root+"/pipe", 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(w.root+"/pipe", 0o600))
 	w.refused("read_file", args{"file_path": "pipe"}, "named pipe")
 	w.refused("write_file", args{"file_path": "pipe", "content": "x"}, "named pipe")
 	w.refused("edit_file", args{"file_path": "pipe", "old_string": "x", "new_string": "y"}, "named pipe")

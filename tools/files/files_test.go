@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/fileworker"
@@ -32,10 +33,7 @@ type workspace struct {
 
 func newWorkspace(t *testing.T, change ...func(*Options)) workspace {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	o := Options{Workspace: root, Home: root + "/home", Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: root}, Files: new(fileworker.Pool)}
 	t.Cleanup(o.Files.Close)
 	for _, c := range change {
@@ -206,9 +204,7 @@ func TestAPartOfAHugeFileIsReadWithoutLoadingIt(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
 	w.put("huge", "first\nsecond\n")
-	if err := os.Truncate(w.root+"/huge", 1<<30); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(w.root+"/huge", 1<<30))
 	if got := w.run("read_file", args{"file_path": "huge", "offset": 2, "limit": 1}); !strings.HasPrefix(got.Text, "second\n[lines 2-2 of many more;") {
 		t.Errorf("got %.100q", got.Text)
 	}
@@ -285,9 +281,7 @@ func TestLookSaysWhatThingsAre(t *testing.T) {
 	for link, to := range map[string]string{"to-f": "d/f", "to-d": "d", "to-nothing": "nothing"} {
 		w.link(to, link)
 	}
-	if err := errors.Join(os.Chmod(filepath.Join(w.root, "locked"), 0), syscall.Mkfifo(filepath.Join(w.root, "pipe"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Chmod(filepath.Join(w.root, "locked"), 0), syscall.Mkfifo(filepath.Join(w.root, "pipe"), 0o600)))
 	for name, want := range map[string]Sight{
 		"d/f":        {Path: "d/f", Kind: "file", Size: 5},
 		"d":          {Path: "d", Kind: "directory"},
@@ -334,9 +328,7 @@ func TestALinkThatAppearsAfterJudgingIsAnError(t *testing.T) {
 		w.must("look", args{"file_path": "d", "op": "stat"}),
 		w.must("look", args{"file_path": "d/f", "op": "read"}),
 	}
-	if err := os.Rename(w.root+"/d", w.root+"/d2"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(w.root+"/d", w.root+"/d2"))
 	w.link("other", "d")
 	for _, inv := range calls {
 		if got := inv.Execute(t.Context(), tools.IO{}); !got.IsError || !strings.Contains(got.Text, "symbolic link") {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -79,9 +80,7 @@ func TestHugeFilesAreRefusedOrReadInParts(t *testing.T) {
 	w.put("lines", strings.Repeat("0123456789abcde\n", 1<<16))
 	w.put("line", "")
 	for name, size := range map[string]int64{"lines": 1 << 30, "line": 500 << 20} { // the rest are holes
-		if err := os.Truncate(filepath.Join(w.root, name), size); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Truncate(filepath.Join(w.root, name), size))
 	}
 	before := allocated()
 	for _, tc := range []struct {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/sandbox/protect"
@@ -19,10 +20,7 @@ func maskedBy(t *testing.T, ws string, patterns ...string) *policy.Policy {
 	if len(patterns) > 0 {
 		f.Paths = []policy.Rule{{ID: "kept", Action: policy.Deny, Paths: patterns}}
 	}
-	p, err := policy.Compile(policy.Options{Workspace: ws, Home: "/nowhere", Tmp: "/tmp"}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.Compile(policy.Options{Workspace: ws, Home: "/nowhere", Tmp: "/tmp"}, f))(t)
 	return p
 }
 
@@ -31,9 +29,7 @@ func TestTheFileWorkerFollowsAChangedPolicy(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, func(o *Options) {
 		for _, name := range []string{"a.txt", "b.key"} {
-			if err := os.WriteFile(filepath.Join(o.Workspace, name), []byte("needle in "+name+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(o.Workspace, name), []byte("needle in "+name+"\n"), 0o600))
 		}
 		tracker, watcher, err := masks.New(protect.Options{Roots: []string{o.Workspace}, Quarantine: t.TempDir()}, maskedBy(t, o.Workspace, "**/*.key"))
 		if err != nil {

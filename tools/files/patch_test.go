@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -158,9 +159,7 @@ func TestAPatchOfSeveralFilesIsOneChange(t *testing.T) {
 	w.put("edited", "one\ntwo\n")
 	w.put("gone", "bye\n")
 	w.put("tool.sh", "#!/bin/sh\necho old\n")
-	if err := os.Chmod(filepath.Join(w.root, "tool.sh"), 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(filepath.Join(w.root, "tool.sh"), 0o750))
 	inv := w.must("apply_patch", patchOf(
 		"*** Add File: new/dir/file", "+hello", "+",
 		"*** Update File: edited", "@@", "-two", "+2",
@@ -171,9 +170,7 @@ func TestAPatchOfSeveralFilesIsOneChange(t *testing.T) {
 		effects = append(effects, e.Kind.String()+" "+strings.TrimPrefix(e.Canonical, w.root+"/"))
 	}
 	want := []string{"write new/dir/file", "read edited", "write edited", "read tool.sh", "write tool.sh", "write bin/tool.sh", "read gone", "write gone"}
-	if diff := cmp.Diff(want, effects); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, effects)
 	shown := inv.(tools.Previewed).Preview(t.Context())
 	for _, part := range []string{"--- /dev/null\n+++ new/dir/file", "--- edited\n+++ edited", "--- tool.sh\n+++ bin/tool.sh", "--- gone\n+++ /dev/null"} {
 		if strings.Count(shown.Diff, part) != 1 {
@@ -190,9 +187,7 @@ func TestAPatchOfSeveralFilesIsOneChange(t *testing.T) {
 		{Path: w.root + "/bin/tool.sh", Operation: "move", From: w.root + "/tool.sh", Bytes: 19, Lines: 2, Replacements: 1},
 		{Path: w.root + "/gone", Operation: "remove"},
 	}
-	if diff := cmp.Diff(files, got.Files); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, files, got.Files)
 	if w.content("new/dir/file") != "hello\n\n" || w.content("edited") != "one\n2\n" || w.content("bin/tool.sh") != "#!/bin/sh\necho new\n" {
 		t.Error("the files do not hold what the patch says")
 	}
@@ -324,16 +319,12 @@ func TestAPatchThatFailsWhileItIsWrittenIsTakenBack(t *testing.T) {
 	before := w.tree()
 	// What is a file cannot be a directory.
 	w.refused("apply_patch", patchOf("*** Update File: a\n@@\n-one\n+1\n*** Add File: new\n+x\n*** Add File: new/file\n+x"), "new/file", "put back: new, a")
-	if diff := cmp.Diff(before, w.tree()); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, before, w.tree())
 	if os.Getuid() == 0 {
 		t.Skip("permissions do not hold root back")
 	}
 	w.put("closed/c", "x\n")
-	if err := os.Chmod(filepath.Join(w.root, "closed"), 0o555); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(filepath.Join(w.root, "closed"), 0o555))
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(w.root, "closed"), 0o755) })
 	before = w.tree()
 	for _, last := range []string{"*** Add File: closed/new\n+x", "*** Update File: closed/c\n@@\n-x\n+y", "*** Delete File: closed/c"} {
@@ -349,23 +340,16 @@ func TestAPatchIsTakenBackOnlyWhereNobodyElseWrote(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("a", "one\n")
 	c := w.must("apply_patch", patchOf("*** Update File: a\n@@\n-one\n+1\n*** Add File: new\n+x")).(*change)
-	states, err := c.plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	states := must.Get(c.plan(t.Context()))(t)
 	defer closeAll(states)
 	a := application{o: c.o, states: states}
-	if err := a.apply(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.apply(t.Context()))
 	w.put("a", "somebody else's\n")
 	text := a.restore(t.Context(), errors.New("no room")).Error()
 	if want := "no room; earlier writes of the call are reverted. put back: new; CHANGED AND NOT PUT BACK: a (it has changed since)"; text != want {
 		t.Error(text)
 	}
-	if diff := cmp.Diff(map[string]string{"a": "somebody else's\n"}, w.tree()); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, map[string]string{"a": "somebody else's\n"}, w.tree())
 }
 
 func TestAPatchThatWasShownIsNotAppliedToAnotherFile(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
 )
@@ -93,9 +94,7 @@ func swapped(t *testing.T, w workspace, name string, reached map[string]int) {
 func links(t *testing.T, root string, links map[string]string) {
 	t.Helper()
 	for name, target := range links {
-		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, filepath.Join(root, name)))
 	}
 }
 
@@ -105,10 +104,7 @@ func TestLinksOfProcAreNotFollowed(t *testing.T) {
 	for _, mode := range []sandbox.Mode{sandbox.WorkspaceWrite, sandbox.FullAccess} {
 		w := newWorkspace(t, func(o *Options) { o.Profile.Mode = mode })
 		w.put("f", "open")
-		f, err := os.OpenFile(filepath.Join(w.root, "f"), os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.OpenFile(filepath.Join(w.root, "f"), os.O_RDWR, 0))(t)
 		defer f.Close()
 		links(t, w.root, map[string]string{"fd": "/proc/self/fd", "own": "/proc/self/cwd"})
 		for _, path := range []string{fmt.Sprintf("fd/%d", f.Fd()), fmt.Sprintf("/proc/self/fd/%d", f.Fd()), fmt.Sprintf("/dev/fd/%d", f.Fd()), "own/files_test.go"} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
@@ -167,15 +168,11 @@ func TestASearchFollowsNoLinkAndWaitsForNoPipe(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
 	outside := t.TempDir()
-	if err := os.WriteFile(outside+"/f", []byte("key\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(outside+"/f", []byte("key\n"), 0o644))
 	for name, to := range map[string]string{"out": outside, "file": outside + "/f", "loop": "."} {
 		w.link(to, name)
 	}
-	if err := syscall.Mkfifo(w.root+"/pipe", 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(w.root+"/pipe", 0o600))
 	w.put("here", "key\n")
 	want := "here:1:key\n[1 path not searched: not a regular file]\n[3 symbolic links not followed]\n"
 	if got := w.search("grep", args{"pattern": "key"}, allowAll()); got != want {
@@ -200,9 +197,7 @@ func TestADirectoryThatBecomesALinkIsNotSearched(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
 	outside := t.TempDir()
-	if err := os.WriteFile(outside+"/f", []byte("key\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(outside+"/f", []byte("key\n"), 0o644))
 	w.put("a/f", "nothing\n")
 	w.put("d/f", "nothing\n")
 	io := tools.IO{Judge: func(e policy.Effect) policy.Decision {
@@ -288,9 +283,7 @@ func TestTheNamesThatASearchKeepsAreBounded(t *testing.T) {
 	s := w.must("glob", args{"pattern": "**/f*"}).(search)
 	bounded := &walk{o: s.o, io: allowAll(), root: s.root, want: s.names, most: 25}
 	found := &findings{most: 100}
-	if err := s.find(t.Context(), bounded, found); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.find(t.Context(), bounded, found))
 	if bounded.entries != 25 || len(found.lines) > 25 {
 		t.Errorf("%d names were listed, %d were found", bounded.entries, len(found.lines))
 	}

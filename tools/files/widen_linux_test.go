@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/escalation"
 	"github.com/toold/toold/tools"
@@ -52,10 +53,7 @@ func TestAFileIsWrittenWhereAPersonAddsItsFolder(t *testing.T) {
 			t.Errorf("a file tool is given %+v", words)
 		}
 	}
-	g, err := bounds.Check(profile, escalation.Words{Write: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(bounds.Check(profile, escalation.Words{Write: dir}))(t)
 	defer g.Close()
 	r := inv.Execute(t.Context(), tools.IO{Escalation: g})
 	if b, err := os.ReadFile(path); err != nil || string(b) != "new\n" || r.IsError {
@@ -68,21 +66,12 @@ func TestAFileIsNotWrittenInAFolderThatTookThePlaceOfAnother(t *testing.T) {
 	t.Parallel()
 	w, dir := newWorkspace(t), beside(t)
 	root := filepath.Join(dir, "root")
-	if err := os.Mkdir(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(root, 0o700))
 	inv := w.must("write_file", args{"file_path": root + "/f", "content": "new\n"})
-	g, err := escalation.Limits{Write: []string{dir}}.Check(sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: w.root}, escalation.Words{Write: root})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(escalation.Limits{Write: []string{dir}}.Check(sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: w.root}, escalation.Words{Write: root}))(t)
 	defer g.Close()
-	if err := os.Rename(root, root+"-away"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(root, root+"-away"))
+	must.Do(t, os.Mkdir(root, 0o700))
 	r := inv.Execute(t.Context(), tools.IO{Escalation: g})
 	if left, _ := filepath.Glob(dir + "/*/f"); !r.IsError || len(left) > 0 {
 		t.Errorf("wrote %q: %+v", left, r)

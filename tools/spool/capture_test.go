@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/tools"
 )
@@ -78,10 +79,7 @@ func TestEverythingPrintedCanBeReadBackFromMemoryAndFiles(t *testing.T) {
 			t.Errorf("%v from the capture: %s", tools.Stream(s), diff)
 		}
 	}
-	spool, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	spool := must.Get(Open(dir))(t)
 	for s := range want {
 		got := readAll(t, func(at int64) ([]byte, int64, bool) {
 			p, eof := spool.ReadAt(tools.Stream(s), at, 777)
@@ -104,7 +102,7 @@ func TestFilesOfACallAreForTheDaemonOnly(t *testing.T) {
 	c.Write(tools.Stderr, []byte("b"))
 	c.Close()
 	got := map[string]fs.FileMode{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -113,14 +111,9 @@ func TestFilesOfACallAreForTheDaemonOnly(t *testing.T) {
 			got[d.Name()] = info.Mode()
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	want := map[string]fs.FileMode{"call": fs.ModeDir | 0o700, "stdout": 0o600, "stderr": 0o600, "order": 0o600}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, got)
 }
 
 func TestPastTheCapOnlyHeadAndTailAreKept(t *testing.T) {
@@ -154,9 +147,7 @@ func TestPastTheCapOnlyHeadAndTailAreKept(t *testing.T) {
 func TestAFullDiskDoesNotDisturbTheCommand(t *testing.T) {
 	t.Parallel()
 	blocked := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(blocked, nil, 0o600))
 	c := NewCapture(Options{Dir: filepath.Join(blocked, "call"), Keep: 10, Call: "call_1"})
 	c.Write(tools.Stdout, []byte("0123456789abcdefghijklmnopqrstuvwxyz"))
 	c.Close()
@@ -267,10 +258,7 @@ func TestTokensAreMaskedInFilesOnly(t *testing.T) {
 			t.Fatalf("in memory: %q", text)
 		}
 		c.Close()
-		sp, err := Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sp := must.Get(Open(dir))(t)
 		p, _ := sp.ReadAt(tools.Combined, 0, 1000)
 		all := string(p)
 		before, after, found := strings.Cut(all, "between\n")
@@ -292,10 +280,7 @@ func TestATokenIsMaskedThatTheLimitCuts(t *testing.T) {
 			c.Write(tools.Stdout, []byte{b})
 		}
 		c.Close()
-		sp, err := Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sp := must.Get(Open(dir))(t)
 		p, _ := sp.ReadAt(tools.Stdout, 0, 1000)
 		if want := "a [redacted]" + strings.Repeat("*", len(token)); string(p) != want[:limit] {
 			t.Errorf("%d bytes may be recorded: %q", limit, p)

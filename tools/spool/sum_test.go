@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/tools"
 )
 
@@ -37,40 +38,26 @@ func TestTheSumOfACaptureIsThatOfItsFiles(t *testing.T) {
 			if err != nil || sum == "" || sum != c.Sum() || sum != c.Sum() {
 				t.Errorf("%x of the files, %x of what was written, %v", sum, c.Sum(), err)
 			}
-			files, err := filepath.Glob(filepath.Join(dir, "*"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			files := must.Get(filepath.Glob(filepath.Join(dir, "*")))(t)
 			for _, f := range files {
-				text, err := os.ReadFile(f)
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := must.Get(os.ReadFile(f))(t)
 				text[len(text)/2] ^= 1
-				if err := os.WriteFile(f, text, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(f, text, 0o600))
 				if now, err := Sum(dir); err != nil || now == sum {
 					t.Errorf("%s was changed: %x, %v", filepath.Base(f), now, err)
 				}
 				text[len(text)/2] ^= 1
-				if err := os.WriteFile(f, text, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(f, text, 0o600))
 			}
 			for _, change := range []func(string) error{func(f string) error { return os.Truncate(f, 0) }, os.Remove} {
 				for _, f := range files {
-					if err := change(f); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, change(f))
 				}
 				if now, err := Sum(dir); err != nil || now == "" || now == sum {
 					t.Errorf("all files were emptied or removed: %x, %v", now, err)
 				}
 			}
-			if err := Remove(dir); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, Remove(dir))
 			if sum, err := Sum(dir); err != nil || sum != "" {
 				t.Errorf("it was removed: %x, %v", sum, err)
 			}
@@ -128,17 +115,12 @@ func TestWhatIsNoFileIsNotRead(t *testing.T) {
 		c.Close()
 		for _, file := range fileNames {
 			path := filepath.Join(dir, file)
-			if err := errors.Join(os.Remove(path), make(path)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.Remove(path), make(path)))
 			if sum, err := Sum(dir); err != nil || sum == "" || sum == c.Sum() {
 				t.Errorf("%s at %s: sum %x, %v", name, file, sum, err)
 			}
 		}
-		s, err := Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(Open(dir))(t)
 		for _, stream := range []tools.Stream{tools.Stdout, tools.Stderr, tools.Combined} {
 			if p, _ := s.ReadAt(stream, 0, 10); len(p) > 0 {
 				t.Errorf("%s: read %q of %v", name, p, stream)

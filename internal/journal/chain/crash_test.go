@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/must"
 )
 
 // childDir names the directory of the log for this binary when it plays another process.
@@ -84,8 +85,8 @@ func TestKilledProcessesLoseNothingThatWasPromised(t *testing.T) {
 	dir := directory(t, path)
 	o := chain.Options{Dir: dir, Notes: dir, Note: "head", SegmentBytes: 20_000, Wait: time.Minute, Seen: func(chain.Record) error { return nil }}
 	l, err := chain.Open(o) // cuts what the last one left
-	must(t, err)
-	must(t, l.Close())
+	must.Do(t, err)
+	must.Do(t, l.Close())
 	found := map[string]int{}
 	o.Seen = func(r chain.Record) error {
 		text := string(r.Body[:len(r.Body)-332])

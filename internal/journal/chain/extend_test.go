@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/must"
 )
 
 const firstSegment = "00000001.log"
@@ -18,21 +19,21 @@ const firstSegment = "00000001.log"
 func TestRecordsAreWrittenOverZeros(t *testing.T) {
 	t.Parallel()
 	s := newSite()
-	must(t, s.open())
-	must(t, s.log.Extend())
+	must.Do(t, s.open())
+	must.Do(t, s.log.Extend())
 	c := s.dir.names[firstSegment]
 	size := len(c.now)
 	for i := range 3 {
-		must(t, s.add(fmt.Sprint(i)))
-		must(t, s.log.Extend())
-		must(t, s.sync())
+		must.Do(t, s.add(fmt.Sprint(i)))
+		must.Do(t, s.log.Extend())
+		must.Do(t, s.sync())
 		if len(c.now) != size || len(c.onDisk) != size {
 			t.Errorf("the file has %d bytes, %d on the disk, %d before", len(c.now), len(c.onDisk), size)
 		}
 		s.verifies(t, "over zeros")
 	}
 	before := len(text(c.now))
-	must(t, s.log.Close())
+	must.Do(t, s.log.Close())
 	if len(c.now) != before {
 		t.Errorf("%d bytes are left when it is closed, %d of records", len(c.now), before)
 	}
@@ -43,14 +44,14 @@ func TestRecordsAreWrittenOverZeros(t *testing.T) {
 func TestARecordOverZerosThatIsTornAnywhereIsRemoved(t *testing.T) {
 	t.Parallel()
 	whole := newSite()
-	must(t, whole.open())
-	must(t, whole.log.Extend())
-	must(t, whole.add("one"))
-	must(t, whole.sync())
+	must.Do(t, whole.open())
+	must.Do(t, whole.log.Extend())
+	must.Do(t, whole.add("one"))
+	must.Do(t, whole.sync())
 	before := len(text(whole.dir.names[firstSegment].now))
 	note := slices.Clone(whole.notes.names["head"].now)
-	must(t, whole.add("two"))
-	must(t, whole.sync())
+	must.Do(t, whole.add("two"))
+	must.Do(t, whole.sync())
 	after := whole.dir.names[firstSegment].now
 	end := len(text(after))
 	for at := before; at <= end; at++ {
@@ -83,13 +84,13 @@ func TestZerosOfARecordBelongToIt(t *testing.T) {
 	t.Parallel()
 	for _, extended := range []bool{false, true} {
 		s := newSite()
-		must(t, s.open())
+		must.Do(t, s.open())
 		if extended {
-			must(t, s.log.Extend())
+			must.Do(t, s.log.Extend())
 		}
-		must(t, s.add("one"))
-		must(t, s.add(strings.Repeat("\x00", 70)))
-		must(t, s.sync())
+		must.Do(t, s.add("one"))
+		must.Do(t, s.add(strings.Repeat("\x00", 70)))
+		must.Do(t, s.sync())
 		s.verifies(t, "zeros")
 		s.after(nil).check(t, "zeros", false)
 	}
@@ -99,8 +100,8 @@ func TestZerosOfARecordBelongToIt(t *testing.T) {
 func TestAFullDiskKeepsItsRoom(t *testing.T) {
 	t.Parallel()
 	s := newSite()
-	must(t, s.open())
-	must(t, s.add("one"))
+	must.Do(t, s.open())
+	must.Do(t, s.add("one"))
 	c := s.dir.names[firstSegment]
 	size := len(c.now)
 	for n := 1; ; n++ {
@@ -113,7 +114,7 @@ func TestAFullDiskKeepsItsRoom(t *testing.T) {
 			t.Errorf("call %d fails, and %d bytes are left, %d before", n, len(c.now), size)
 		}
 	}
-	must(t, s.add("two"))
-	must(t, s.sync())
+	must.Do(t, s.add("two"))
+	must.Do(t, s.sync())
 	s.after(nil).check(t, "a full disk", false)
 }

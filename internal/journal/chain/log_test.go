@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/must"
 )
 
 const small = 300 // bytes of a segment: some records
@@ -297,13 +298,13 @@ func TestManyCrashesLoseNothingThatWasPromised(t *testing.T) {
 func TestALastRecordThatIsCutAnywhereIsRemoved(t *testing.T) {
 	t.Parallel()
 	whole := newSite()
-	must(t, whole.open())
-	must(t, whole.add("one"))
-	must(t, whole.sync())
+	must.Do(t, whole.open())
+	must.Do(t, whole.add("one"))
+	must.Do(t, whole.sync())
 	before := len(whole.dir.names["00000001.log"].now)
 	note := slices.Clone(whole.notes.names["head"].now)
-	must(t, whole.add("two"))
-	must(t, whole.sync())
+	must.Do(t, whole.add("two"))
+	must.Do(t, whole.sync())
 	after := whole.dir.names["00000001.log"].now
 	for size := before; size < len(after); size++ {
 		for _, noted := range []bool{false, true} {
@@ -327,11 +328,11 @@ func TestALastRecordThatIsCutAnywhereIsRemoved(t *testing.T) {
 func TestEachChangedByteIsFound(t *testing.T) {
 	t.Parallel()
 	s := newSite()
-	must(t, s.open())
+	must.Do(t, s.open())
 	s.workMore("a")
 	s.workMore("b")
-	must(t, s.add(beside+"b"))
-	must(t, s.sync())
+	must.Do(t, s.add(beside+"b"))
+	must.Do(t, s.sync())
 	for name, c := range s.dir.all() {
 		for i := range c.now {
 			c.now[i] ^= 1 << (i % 8)
@@ -355,21 +356,21 @@ func TestEachChangedByteIsFound(t *testing.T) {
 
 func TestALogThatHasLostRecordsIsNotOpened(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]func(*site){
-		"everything":        func(s *site) { s.dir = newMemory() },
-		"the last segment":  func(s *site) { delete(s.dir.names, "00000004.log") },
-		"a segment between": func(s *site) { delete(s.dir.names, "00000002.log") },
-		"the first segment": func(s *site) { delete(s.dir.names, "00000001.log") },
-		"its end":           func(s *site) { c := s.dir.names["00000004.log"]; c.now = c.now[:len(text(c.now))-40] },
-		"all of a segment":  func(s *site) { s.dir.names["00000003.log"].now = nil },
-		"two segments, with a torn note": func(s *site) {
+	for name, lose := range map[string]func(*testing.T, *site){
+		"everything":        func(_ *testing.T, s *site) { s.dir = newMemory() },
+		"the last segment":  func(_ *testing.T, s *site) { delete(s.dir.names, "00000004.log") },
+		"a segment between": func(_ *testing.T, s *site) { delete(s.dir.names, "00000002.log") },
+		"the first segment": func(_ *testing.T, s *site) { delete(s.dir.names, "00000001.log") },
+		"its end":           func(_ *testing.T, s *site) { c := s.dir.names["00000004.log"]; c.now = c.now[:len(text(c.now))-40] },
+		"all of a segment":  func(_ *testing.T, s *site) { s.dir.names["00000003.log"].now = nil },
+		"two segments, with a torn note": func(_ *testing.T, s *site) {
 			delete(s.dir.names, "00000004.log")
 			delete(s.dir.names, "00000003.log")
 			clear(s.notes.names["head"].now[:100])
 		},
-		"to another log": func(s *site) {
+		"to another log": func(t *testing.T, s *site) {
 			other := newSite()
-			must(t, other.open())
+			must.Do(t, other.open())
 			other.work("b")
 			s.dir = other.dir
 		},
@@ -377,13 +378,13 @@ func TestALogThatHasLostRecordsIsNotOpened(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite()
-			must(t, s.open())
+			must.Do(t, s.open())
 			s.work("a")
-			must(t, s.sync())
+			must.Do(t, s.sync())
 			if s.dir.names["00000004.log"] == nil || s.dir.names["00000005.log"] != nil {
 				t.Fatalf("there are %d segments", len(s.dir.names))
 			}
-			lose(s)
+			lose(t, s)
 			var damage *chain.DamageError
 			if err := s.open(); !errors.As(err, &damage) {
 				t.Errorf("it opens: %v", err)
@@ -395,9 +396,9 @@ func TestALogThatHasLostRecordsIsNotOpened(t *testing.T) {
 func TestALogThatGoesAwayTakesNothingMore(t *testing.T) {
 	t.Parallel()
 	s := newSite()
-	must(t, s.open())
-	must(t, s.add("a"))
-	must(t, s.log.Present())
+	must.Do(t, s.open())
+	must.Do(t, s.add("a"))
+	must.Do(t, s.log.Present())
 	c := s.dir.names["00000001.log"]
 	s.dir.names["00000001.log"] = &content{}
 	if err := s.add("b"); !errors.Is(err, chain.ErrGone) {
@@ -418,9 +419,9 @@ func TestALogThatGoesAwayTakesNothingMore(t *testing.T) {
 func TestAChangedSlotOfTheNoteIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	s := newSite()
-	must(t, s.open())
+	must.Do(t, s.open())
 	s.work("a")
-	must(t, s.sync())
+	must.Do(t, s.sync())
 	whole := slices.Clone(s.notes.names["head"].now)
 	for i := range whole {
 		for _, bit := range []byte{1, 8} { // a digit becomes another, or is none

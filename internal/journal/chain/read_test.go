@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/must"
 )
 
 // worked is a log of several segments with texts beside it, of which none was removed, and its
@@ -17,12 +18,12 @@ import (
 func worked(t *testing.T) (s *site, all []chain.Record) {
 	t.Helper()
 	s = newSite()
-	must(t, s.open())
-	must(t, s.add(beside+"a", "b"))
+	must.Do(t, s.open())
+	must.Do(t, s.add(beside+"a", "b"))
 	s.work("c")
-	must(t, s.add(beside+"d"))
-	must(t, s.sync())
-	must(t, s.log.Copy(chain.Mark{}, s.log.Last(), func(r chain.Record) error { all = append(all, r); return nil }))
+	must.Do(t, s.add(beside+"d"))
+	must.Do(t, s.sync())
+	must.Do(t, s.log.Copy(chain.Mark{}, s.log.Last(), func(r chain.Record) error { all = append(all, r); return nil }))
 	return s, all
 }
 
@@ -173,16 +174,16 @@ func TestAReaderReadsTheRecordsOfASegment(t *testing.T) {
 func TestAReaderReadsLongRecords(t *testing.T) {
 	t.Parallel()
 	s := newSite()
-	must(t, s.open())
+	must.Do(t, s.open())
 	s.log.Begin(8 << 20)
-	must(t, s.add(strings.Repeat("x", small))) // the next one begins a segment
+	must.Do(t, s.add(strings.Repeat("x", small))) // the next one begins a segment
 	for _, size := range []int{1, 2 << 10, 3 << 10, 3 << 20, 0, 1 << 20, 5} {
-		must(t, s.add(strings.Repeat("x", size)))
+		must.Do(t, s.add(strings.Repeat("x", size)))
 	}
 	r := chain.NewReader(s.dir)
 	defer r.Close()
 	var got []string
-	must(t, r.Each(2, 0, s.log.Last().Number, func(each chain.Record) error {
+	must.Do(t, r.Each(2, 0, s.log.Last().Number, func(each chain.Record) error {
 		one, err := r.Record(2, each.Offset)
 		if err != nil || one.Number != each.Number || string(one.Text) != string(each.Text) {
 			t.Errorf("record %d alone is number %d, %v", each.Number, one.Number, err)
@@ -224,7 +225,7 @@ func TestRecordsHaveTheTimeOfTheirBatchOrOneThatIsSet(t *testing.T) {
 	last := s.log.Last()
 	var now time.Time
 	var size int64
-	must(t, s.log.Update(func(b *chain.Batch) error {
+	must.Do(t, s.log.Update(func(b *chain.Batch) error {
 		now = b.Time()
 		_, err := b.Append('m', []byte("now"))
 		b.SetTime(made)
@@ -237,7 +238,7 @@ func TestRecordsHaveTheTimeOfTheirBatchOrOneThatIsSet(t *testing.T) {
 		return errors.Join(err, err2, err3)
 	}))
 	var times []time.Time
-	must(t, chain.Read(s.dir, last, s.log.Last(), func(r chain.Record) error {
+	must.Do(t, chain.Read(s.dir, last, s.log.Last(), func(r chain.Record) error {
 		times, size = append(times, r.Time), size-int64(len(r.Text))
 		return nil
 	}))

@@ -4,6 +4,8 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // opened is a directory that counts the files that are open.
@@ -39,28 +41,17 @@ func (f openedFile) Size() (int64, error) {
 // segmented is a log of some segments, each of one record.
 func segmented(t *testing.T, n int) (*opened, []Mark) {
 	t.Helper()
-	dir, err := Directory(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := Open(Options{Dir: dir, Notes: dir, Note: "note", SegmentBytes: 1, Seen: func(Record) error { return nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(Directory(t.TempDir()))(t)
+	l := must.Get(Open(Options{Dir: dir, Notes: dir, Note: "note", SegmentBytes: 1, Seen: func(Record) error { return nil }}))(t)
 	var marks []Mark
 	for range n {
-		err := l.Update(func(b *Batch) error {
+		must.Do(t, l.Update(func(b *Batch) error {
 			m, err := b.Append(1, []byte("text"))
 			marks = append(marks, m)
 			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 	return &opened{Dir: dir}, marks
 }
 
@@ -90,14 +81,9 @@ func TestASegmentThatBecomesShorterEndsItsReader(t *testing.T) {
 	dir, marks := segmented(t, 1)
 	dir.longer = 1000
 	path := dir.Dir.(*directory).path + "/" + segmentName(marks[0].Segment)
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(path))(t)
 	for cut := range int64(60) {
-		if err := os.Truncate(path, info.Size()-cut); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Truncate(path, info.Size()-cut))
 		r := NewReader(dir)
 		if err := r.Each(marks[0].Segment, 0, 100, func(Record) error { return nil }); err == nil {
 			t.Errorf("%d bytes shorter: no error", cut)

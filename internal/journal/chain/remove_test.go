@@ -11,18 +11,19 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/must"
 )
 
 // removedSite is a log whose first segments were removed, and had texts beside them.
 func removedSite(t *testing.T) *site {
 	t.Helper()
 	s := newSite()
-	must(t, s.open())
+	must.Do(t, s.open())
 	for i := range 8 {
-		must(t, s.add(fmt.Sprint(beside, i), strings.Repeat("x", 90), beside+"the same"))
+		must.Do(t, s.add(fmt.Sprint(beside, i), strings.Repeat("x", 90), beside+"the same"))
 	}
-	must(t, s.sync())
-	must(t, s.remove(3))
+	must.Do(t, s.sync())
+	must.Do(t, s.remove(3))
 	return s
 }
 
@@ -48,9 +49,9 @@ func TestSegmentsGoWithWhatIsBesideThem(t *testing.T) {
 		t.Errorf("segments are %+v, %v", list, err)
 	}
 	next := s.after(nil)
-	must(t, next.open())
+	must.Do(t, next.open())
 	next.verifies(t, "opened again")
-	must(t, next.remove(1))
+	must.Do(t, next.remove(1))
 	next.verifies(t, "removed again")
 }
 
@@ -58,10 +59,8 @@ func TestSegmentsGoWithWhatIsBesideThem(t *testing.T) {
 func TestASegmentThatIsBeingBegunIsNotListed(t *testing.T) {
 	t.Parallel()
 	s := removedSite(t)
-	before, err := s.log.Segments()
-	must(t, err)
-	f, err := s.dir.Create(fmt.Sprintf("%08d.log", before[len(before)-1].Number+1))
-	must(t, err)
+	before := must.Get(s.log.Segments())(t)
+	f := must.Get(s.dir.Create(fmt.Sprintf("%08d.log", before[len(before)-1].Number+1)))(t)
 	defer f.Close()
 	if list, err := s.log.Segments(); err != nil || !slices.Equal(list, before) {
 		t.Errorf("segments are %+v, %v, want %+v", list, err, before)
@@ -83,7 +82,7 @@ func TestSegmentsThatSomebodyElseRemovedAreMissing(t *testing.T) {
 		}
 	}
 	s := newSite()
-	must(t, s.open())
+	must.Do(t, s.open())
 	s.work("a")
 	delete(s.dir.names, "00000001.log")
 	var damage *chain.DamageError
@@ -100,8 +99,8 @@ func TestATextBesideTheLogIsMissed(t *testing.T) {
 		"longer":  func(in map[string]*content, name string) { in[name].now = append(in[name].now, 0) },
 	} {
 		s := newSite()
-		must(t, s.open())
-		must(t, s.add(beside+"text"))
+		must.Do(t, s.open())
+		must.Do(t, s.add(beside+"text"))
 		for _, d := range s.dir.dirs["blobs"].dirs {
 			for blob := range d.names {
 				do(d.names, blob)
@@ -110,7 +109,7 @@ func TestATextBesideTheLogIsMissed(t *testing.T) {
 		if _, _, err := chain.Verify(s.options(func(r chain.Record) error { _, err := s.text(r); return err })); !errors.Is(err, chain.ErrBlob) {
 			t.Errorf("%s: %v", name, err)
 		}
-		must(t, s.add(beside+"text")) // it is written again
+		must.Do(t, s.add(beside+"text")) // it is written again
 		if _, _, err := chain.Verify(s.options(func(r chain.Record) error { _, err := s.text(r); return err })); err != nil {
 			t.Errorf("%s, and kept again: %v", name, err)
 		}
@@ -122,17 +121,17 @@ func TestWhatIsCutOffIsRecorded(t *testing.T) {
 	t.Parallel()
 	for _, other := range []bool{false, true} {
 		s := newSite()
-		must(t, s.open())
-		must(t, s.add("one"))
-		must(t, s.sync())
+		must.Do(t, s.open())
+		must.Do(t, s.add("one"))
+		must.Do(t, s.sync())
 		c := s.dir.names["00000001.log"]
 		c.now = append(slices.Clone(c.now), "half of a record"...)
 		if !other {
 			s = s.after(rand.New(rand.NewPCG(1, 1)))
 			s.dir.names["00000001.log"].now = c.now
-			must(t, s.open())
+			must.Do(t, s.open())
 		}
-		must(t, s.add("two"))
+		must.Do(t, s.add("two"))
 		var cut []string
 		o := s.options(func(chain.Record) error { return nil })
 		o.Own = func(r chain.Record) {
@@ -151,15 +150,15 @@ func TestWhatIsCutOffIsRecorded(t *testing.T) {
 func TestWhatFollowsADamagedRecordIsFound(t *testing.T) {
 	t.Parallel()
 	s := newSite()
-	must(t, s.open())
+	must.Do(t, s.open())
 	s.work("a")
-	must(t, s.sync())
+	must.Do(t, s.sync())
 	var marks []chain.Mark
 	var records []string
 	shown := func(r chain.Record) string {
 		return fmt.Sprintf("%d %d %d %d %q", r.Number, r.Segment, r.Offset, r.Kind, r.Body)
 	}
-	must(t, s.log.Copy(chain.Mark{}, s.log.Last(), func(r chain.Record) error {
+	must.Do(t, s.log.Copy(chain.Mark{}, s.log.Last(), func(r chain.Record) error {
 		marks, records = append(marks, r.Mark), append(records, shown(r))
 		return nil
 	}))
@@ -168,7 +167,7 @@ func TestWhatFollowsADamagedRecordIsFound(t *testing.T) {
 		for _, at := range []int64{0, 2, 3, 4, 20, 45, 50, 57} {
 			text[m.Offset+at] ^= 1
 			var left []string
-			must(t, chain.Salvage(s.dir, m, func(r chain.Record) { left = append(left, shown(r)) }))
+			must.Do(t, chain.Salvage(s.dir, m, func(r chain.Record) { left = append(left, shown(r)) }))
 			text[m.Offset+at] ^= 1
 			want := records[i+1:]
 			if len(left) < len(want) || len(left) > len(want)+1 || !slices.Equal(left[len(left)-len(want):], want) {
@@ -184,21 +183,21 @@ func TestATextThatAnotherProcessKeptIsBroughtToTheDisk(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		s := newSite()
-		must(t, s.open())
+		must.Do(t, s.open())
 		for n := 1; ; n++ {
 			s.dir.failing(n, 1000, syscall.EIO)
 			if err := s.add(beside + "text"); err == nil {
 				break
 			}
 			next := s.after(nil)
-			must(t, next.open())
-			must(t, next.add(beside+"text"))
-			must(t, next.sync())
+			must.Do(t, next.open())
+			must.Do(t, next.add(beside+"text"))
+			must.Do(t, next.sync())
 			after := next.after(rand.New(rand.NewPCG(seed, uint64(n))))
-			must(t, after.open())
+			must.Do(t, after.open())
 			after.verifies(t, fmt.Sprint("after call ", n))
 			s = newSite()
-			must(t, s.open())
+			must.Do(t, s.open())
 		}
 	}
 }
@@ -207,9 +206,9 @@ func TestATextThatAnotherProcessKeptIsBroughtToTheDisk(t *testing.T) {
 func TestALogIsOpenedFromARecordAfterARemoval(t *testing.T) {
 	t.Parallel()
 	s := newSite()
-	must(t, s.open())
+	must.Do(t, s.open())
 	s.work("a")
-	must(t, s.remove(1))
+	must.Do(t, s.remove(1))
 	var last chain.Mark
 	_, _, err := chain.Verify(s.options(func(r chain.Record) error { last = r.Mark; return nil }))
 	if err != nil || last.Number == 0 {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/must"
 )
 
 // A segment that is larger than what is read at once is salvaged as a whole.
@@ -13,18 +14,17 @@ func TestALargeSegmentIsSalvaged(t *testing.T) {
 	s := newSite()
 	o := s.options(func(chain.Record) error { return nil })
 	o.SegmentBytes = 1 << 30
-	l, err := chain.Open(o)
-	must(t, err)
+	l := must.Get(chain.Open(o))(t)
 	sizes := []int{10, 30 << 20, 31 << 20, 10, 20 << 20, 32 << 20, 10}
 	var marks []chain.Mark
 	for _, size := range sizes {
-		must(t, l.Update(func(b *chain.Batch) error {
+		must.Do(t, l.Update(func(b *chain.Batch) error {
 			m, err := b.Append(9, make([]byte, size))
 			marks = append(marks, m)
 			return err
 		}))
 	}
-	must(t, l.Close())
+	must.Do(t, l.Close())
 	for damaged := range marks {
 		text := s.dir.names["00000001.log"].now
 		text[marks[damaged].Offset+40] ^= 1
@@ -32,7 +32,7 @@ func TestALargeSegmentIsSalvaged(t *testing.T) {
 		for _, m := range marks[damaged:] {
 			want = append(want, m.Offset)
 		}
-		must(t, chain.Salvage(s.dir, marks[damaged], func(r chain.Record) { got = append(got, r.Offset) }))
+		must.Do(t, chain.Salvage(s.dir, marks[damaged], func(r chain.Record) { got = append(got, r.Offset) }))
 		if !slices.Equal(got, want) {
 			t.Errorf("with record %d damaged: %d, want %d", damaged, got, want)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/must"
 )
 
 // Two processes append in turns, over many segments, and sometimes one of them dies while it
@@ -21,8 +22,8 @@ func TestEachProcessSeesWhatTheOtherAppends(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		s := newSite()
 		a, b := *s, *s
-		must(t, a.open())
-		must(t, b.open())
+		must.Do(t, a.open())
+		must.Do(t, b.open())
 		both := []*site{&a, &b}
 		var all []string
 		for i := range 60 {
@@ -35,29 +36,29 @@ func TestEachProcessSeesWhatTheOtherAppends(t *testing.T) {
 				}
 			}
 			text := fmt.Sprint(i, strings.Repeat(".", r.IntN(80)))
-			must(t, x.add(text))
+			must.Do(t, x.add(text))
 			x.seen = append(x.seen, text)
 			all = append(all, text)
 			if r.IntN(3) == 0 {
-				must(t, x.log.Extend())
+				must.Do(t, x.log.Extend())
 			}
 			if r.IntN(3) == 0 {
-				must(t, x.sync())
+				must.Do(t, x.sync())
 			}
 			if r.IntN(3) == 0 {
 				y := both[r.IntN(2)]
-				must(t, y.log.CatchUp(0))
+				must.Do(t, y.log.CatchUp(0))
 				if !slices.Equal(y.seen, all) {
 					t.Fatalf("seed %d: one has caught up with %q, want %q", seed, y.seen, all)
 				}
 			}
 		}
 		for _, x := range both {
-			must(t, x.add())
+			must.Do(t, x.add())
 			if !slices.Equal(x.seen, all) {
 				t.Fatalf("seed %d: one saw %q, want %q", seed, x.seen, all)
 			}
-			must(t, x.sync())
+			must.Do(t, x.sync())
 		}
 		a.verifies(t, fmt.Sprint("seed ", seed))
 	}
@@ -70,18 +71,18 @@ func TestWhatAnotherProcessCouldNotSyncIsWrittenAgain(t *testing.T) {
 	for seed := range uint64(50) {
 		s := newSite()
 		a, b := *s, *s
-		must(t, a.open())
-		must(t, b.open())
-		must(t, b.add(strings.Repeat("x", small)))
-		must(t, b.add("lost")) // in the next segment
+		must.Do(t, a.open())
+		must.Do(t, b.open())
+		must.Do(t, b.add(strings.Repeat("x", small)))
+		must.Do(t, b.add("lost")) // in the next segment
 		s.dir.failing(1, 1, syscall.EIO)
 		if err := b.sync(); err == nil || b.log.Failure() == nil || a.log.Failure() != nil {
 			t.Fatalf("the disk did not fail for one alone: %v, %v, %v", err, b.log.Failure(), a.log.Failure())
 		}
-		must(t, a.add("kept"))
-		must(t, a.sync())
+		must.Do(t, a.add("kept"))
+		must.Do(t, a.sync())
 		after := a.after(rand.New(rand.NewPCG(seed, 6)))
-		must(t, after.open())
+		must.Do(t, after.open())
 		if want := []string{"lost", "kept"}; len(after.seen) != 3 || !slices.Equal(after.seen[1:], want) {
 			t.Fatalf("seed %d: left are %q, want %q", seed, after.seen, want)
 		}
@@ -98,11 +99,11 @@ func next(name string) string {
 func TestWhatIsTooLargeIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite()
-	must(t, s.open())
+	must.Do(t, s.open())
 	if err := s.add(strings.Repeat("x", chain.MaxBody+1)); err == nil {
 		t.Error("it was appended")
 	}
-	must(t, s.add("a"))
+	must.Do(t, s.add("a"))
 	s.verifies(t, "after a refusal")
 }
 
@@ -116,7 +117,7 @@ func TestWritersOfOneDirectoryKeepOneChain(t *testing.T) {
 		go func() { failed <- appendAlone(path, w, each) }()
 	}
 	for range writers {
-		must(t, <-failed)
+		must.Do(t, <-failed)
 	}
 	dir := directory(t, path)
 	n := 0
@@ -155,29 +156,21 @@ func appendAlone(path string, writer, each int) error {
 
 func directory(t *testing.T, path string) chain.Dir {
 	t.Helper()
-	dir, err := chain.Directory(path)
-	must(t, err)
-	t.Cleanup(func() { must(t, dir.Close()) })
+	dir := must.Get(chain.Directory(path))(t)
+	t.Cleanup(func() { must.Do(t, dir.Close()) })
 	return dir
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Who has seen a part of the log reads on from there, whatever the note says.
 func TestTheLogIsReadOnFromAnyRecord(t *testing.T) {
 	t.Parallel()
 	s := newSite()
-	must(t, s.open())
+	must.Do(t, s.open())
 	s.work("a")
-	must(t, s.sync())
+	must.Do(t, s.sync())
 	var marks []chain.Mark
 	_, _, err := chain.Verify(s.options(func(r chain.Record) error { marks = append(marks, r.Mark); return nil }))
-	must(t, err)
+	must.Do(t, err)
 	open := func(from chain.Mark) (n int, err error) {
 		o := s.options(func(chain.Record) error { n++; return nil })
 		o.From = from

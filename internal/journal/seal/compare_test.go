@@ -11,14 +11,12 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/journal/seal"
+	"github.com/toold/toold/internal/must"
 )
 
 func key(t *testing.T) seal.Key {
 	t.Helper()
-	k, err := seal.Open(filepath.Join(t.TempDir(), "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(seal.Open(filepath.Join(t.TempDir(), "key")))(t)
 	return k
 }
 
@@ -95,9 +93,7 @@ func TestOnlyTheGivenKeysMayHaveSigned(t *testing.T) {
 func TestAPipeIsNoKey(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(path, 0o600))
 	if _, err := seal.Open(path); err == nil {
 		t.Error("it is one")
 	}

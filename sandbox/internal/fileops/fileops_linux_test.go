@@ -9,18 +9,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(root, name), []byte(content), 0o644))
 	}
 	return root
 }
@@ -40,10 +37,7 @@ func holds(t *testing.T, root string, want map[string]string) {
 
 func named(t *testing.T, c Change, content string) *PendingFile {
 	t.Helper()
-	dir, err := openDir(filepath.Dir(c.Path), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(openDir(filepath.Dir(c.Path), false))(t)
 	d := &PendingFile{change: c, dir: dir}
 	w, err := d.createNamed()
 	if err == nil {
@@ -57,10 +51,7 @@ func named(t *testing.T, c Change, content string) *PendingFile {
 
 func old(t *testing.T, path string) *os.File {
 	t.Helper()
-	fd, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(Open(path))(t)
 	f := os.NewFile(uintptr(fd), path)
 	t.Cleanup(func() { f.Close() })
 	return f
@@ -94,27 +85,19 @@ func TestNobodyFindsADraftBeforeItIsCommitted(t *testing.T) {
 	t.Parallel()
 	root := folder(t, map[string]string{"f": "old"})
 	path := filepath.Join(root, "f")
-	d, err := Begin(Change{Path: path, Old: old(t, path)}, strings.NewReader("new"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(Begin(Change{Path: path, Old: old(t, path)}, strings.NewReader("new")))(t)
 	defer d.Discard()
 	if d.name != "" {
 		t.Skip("the file system has no files without a name")
 	}
 	holds(t, root, map[string]string{"f": "old"})
-	if err := d.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Commit())
 	holds(t, root, map[string]string{"f": "new"})
 }
 
 func serving(t *testing.T) (*Conn, <-chan struct{}) {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0))(t)
 	gone := make(chan struct{})
 	// Ends when the connection is cut.
 	go func() {
@@ -151,10 +134,7 @@ func TestWhatWasBegunIsGoneWithTheConnection(t *testing.T) {
 	root := folder(t, map[string]string{"content": "new"})
 	content := old(t, filepath.Join(root, "content"))
 	c, gone := serving(t)
-	f, err := c.Begin(Change{Path: filepath.Join(root, "f")}, content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(c.Begin(Change{Path: filepath.Join(root, "f")}, content))(t)
 	f.Close()
 	c.Cut()
 	<-gone
@@ -177,9 +157,7 @@ func TestWhoDoesNotKeepToTheProtocolIsNotServed(t *testing.T) {
 		"begin without old file": question{kind: askBegin, path: path, old: true}.encode(),
 	} {
 		c, gone := serving(t)
-		if err := c.send(packet, int(f.Fd())); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.send(packet, int(f.Fd())))
 		<-gone
 		if _, err := c.Open(path, nil); !errors.Is(err, ErrLost) {
 			t.Errorf("%s: %v", name, err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // TestAReportThatCannotBeSentEndsTheConnection: the daemon would wait for it. This binary plays
@@ -18,10 +20,7 @@ func TestAReportThatCannotBeSentEndsTheConnection(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ends := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0))(t)
 	defer unix.Close(ends[0])
 	theirs := os.NewFile(uintptr(ends[1]), "control")
 	helper := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestAReportThatCannotBeSentEndsTheConnection$")

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // TestAConnectionForAnotherCallOutlivesSignals connects to a server that has no room yet, while
@@ -54,24 +56,14 @@ func TestAConnectionForAnotherCallOutlivesSignals(t *testing.T) {
 func fullServer(t *testing.T) (server int, address []byte) {
 	t.Helper()
 	socket := func() int {
-		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 		t.Cleanup(func() { unix.Close(fd) })
 		return fd
 	}
 	server = socket()
-	if err := unix.Bind(server, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Listen(server, 0); err != nil {
-		t.Fatal(err)
-	}
-	name, err := unix.Getsockname(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Bind(server, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	must.Do(t, unix.Listen(server, 0))
+	name := must.Get(unix.Getsockname(server))(t)
 	if err := unix.Connect(socket(), name); err != nil { // takes the only place
 		t.Fatal(err)
 	}

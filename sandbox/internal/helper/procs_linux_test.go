@@ -4,20 +4,15 @@ import (
 	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/toold/toold/internal/must"
 )
 
 func TestProcessNameCannotForgeItsRow(t *testing.T) {
 	t.Parallel()
 	row := "42 (a) R 1 (b) S 7 42 41 34816 42 4194304 1 0 0 0 1 1 0 0 20 0 1 0 9876 1 1 18446744073709551615\n"
-	got, err := parseStat(42, row)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(parseStat(42, row))(t)
 	want := Proc{PID: 42, Parent: 7, Group: 42, Session: 41, Threads: 1, State: 'S', Start: 9876, Name: "a) R 1 (b"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, got)
 }
 
 func TestTableHoldsThisProcess(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestACallAmongOtherProcessesChangesNoneButItself(t *testing.T) {
@@ -25,20 +27,14 @@ func TestACallChangesNothingOfItsHelper(t *testing.T) {
 // be changed.
 func changesNone(t *testing.T, last uint32) {
 	t.Helper()
-	vm, err := bpf.NewVM(othersFilter(last))
-	if err != nil {
-		t.Fatal(err)
-	}
+	vm := must.Get(bpf.NewVM(othersFilter(last)))(t)
 	run := func(nr uint32, args ...uint32) uint32 {
 		var b [64]byte
 		binary.BigEndian.PutUint32(b[offsetNumber:], nr)
 		for i, a := range args {
 			binary.BigEndian.PutUint32(b[offsetArgs+8*i:], a)
 		}
-		got, err := vm.Run(b[:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(vm.Run(b[:]))(t)
 		return uint32(got)
 	}
 	for which := range uint32(5) {

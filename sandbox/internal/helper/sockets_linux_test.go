@@ -9,15 +9,14 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestWithoutNamespacesThereIsNoSocketAndNoSharedMemory(t *testing.T) {
 	t.Parallel()
 	for _, offline := range []bool{true, false} {
-		vm, err := bpf.NewVM(socketsFilter(offline))
-		if err != nil {
-			t.Fatal(err)
-		}
+		vm := must.Get(bpf.NewVM(socketsFilter(offline)))(t)
 		for nr := range uint32(tables) {
 			for family := range uint32(50) {
 				var b [64]byte

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func fullSpec() Spec {
@@ -27,17 +29,9 @@ func fullSpec() Spec {
 func TestSpecArrivesAsItWas(t *testing.T) {
 	t.Parallel()
 	for _, want := range []Spec{{}, fullSpec()} {
-		b, err := want.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := DecodeSpec(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
+		b := must.Get(want.Encode())(t)
+		got := must.Get(DecodeSpec(b))(t)
+		must.Match(t, want, got)
 	}
 }
 
@@ -75,13 +69,8 @@ func TestEventArrivesAsItWas(t *testing.T) {
 		Wait: WaitLine, Reads: true, Sole: true, Deaf: true,
 		Members: []Member{{12, "sleep 3"}, {13, ""}},
 	}
-	got, err := DecodeEvent(want.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	got := must.Get(DecodeEvent(want.Encode()))(t)
+	must.Match(t, want, got)
 }
 
 func FuzzDecodeSpec(f *testing.F) {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
@@ -34,9 +35,7 @@ func TestNoPathIsTooLong(t *testing.T) {
 	}
 	// The window of 4000 bytes ends between two slashes.
 	name := filepath.Join(dir, "file")
-	if err := os.WriteFile(name, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, nil, 0o600))
 	padded := dir + strings.Repeat("/", 4000-len(dir)+10) + "file"
 	f, err := nofollow.OpenFile(padded)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/toold/toold/internal/must"
 )
 
 func TestWhatWasMissingIsSeenWhenItComes(t *testing.T) {
@@ -23,16 +25,11 @@ func TestWhatWasMissingIsSeenWhenItComes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(
+			dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+			must.Do(t, errors.Join(
 				os.MkdirAll(dir+"/there/deep/away/missing", 0o700), os.WriteFile(dir+"/there/file", nil, 0o600), os.WriteFile(dir+"/present", nil, 0o600),
 				os.Symlink("target", dir+"/dangling"), os.Symlink("there", dir+"/way"),
-			); err != nil {
-				t.Fatal(err)
-			}
+			))
 			s := TakeCached([]string{dir}, []string{
 				dir + "/missing", dir + "/far/away/missing", dir + "/dangling", dir + "/present", dir + "/way/away/missing", dir + "/file/missing",
 			})
@@ -44,9 +41,7 @@ func TestWhatWasMissingIsSeenWhenItComes(t *testing.T) {
 			if !s.Same() {
 				t.Skip("somebody mounts all the time here")
 			}
-			if err := come(dir); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, come(dir))
 			if s.Same() {
 				t.Error("nothing was seen")
 			}

@@ -1,0 +1,67 @@
+// Package must is for tests only: it ends a test whose preparation fails, and says how two values
+// differ.
+package must
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// failure is error, or the pointer that a function returns instead, whose nil is no error.
+type failure interface {
+	error
+	comparable
+}
+
+// Do ends the test if one of errs is an error. Like t.Fatal, it and Get are for the goroutine of the
+// test; the body of a fuzz test has a *testing.T of its own.
+func Do[E failure](t testing.TB, errs ...E) {
+	t.Helper()
+	var none E
+	for _, err := range errs {
+		if err != none {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Get takes what a function returns: must.Get(os.ReadFile(name))(t) is the content, and ends the
+// test where there is an error.
+func Get[T any, E failure](v T, err E) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		Do(t, err)
+		return v
+	}
+}
+
+// Match reports how got differs from want; the test goes on.
+func Match(t testing.TB, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Tree makes files ("name": content), directories ("name/") and links ("name": "-> target") and
+// returns their root without links.
+func Tree(t testing.TB, entries map[string]string) string {
+	t.Helper()
+	root := Get(filepath.EvalSymlinks(t.TempDir()))(t)
+	for name, content := range entries {
+		path := filepath.Join(root, name)
+		Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		if target, ok := strings.CutPrefix(content, "-> "); ok {
+			Do(t, os.Symlink(target, path))
+		} else if strings.HasSuffix(name, "/") {
+			Do(t, os.MkdirAll(path, 0o755))
+		} else {
+			Do(t, os.WriteFile(path, []byte(content), 0o644))
+		}
+	}
+	return root
+}
