@@ -284,65 +284,50 @@ func requireLinux(t *testing.T, major, minor int) {
 	}
 }
 
+// Memory counts whether the shell has it or what it starts, and where no table of open files of
+// the call shows it. Page tables are memory too: one for every two MiB of which a byte is read.
 func TestMemoryLimitEndsTheCall(t *testing.T) {
 	t.Parallel()
-	c := in(t, executor.Off, `x=$(head -c 300000000 /dev/zero | tr '\0' x); echo ${#x}; sleep 1000`)
-	c.Sandbox.Limits.MemoryBytes = 64 << 20
-	got, e := run(t, c)
-	if diff := cmp.Diff(result{Code: 137, Signal: "SIGKILL"}, got); diff != "" || e.Limit != "memory" {
-		t.Errorf("limit %q %s", e.Limit, diff)
-	}
-}
-
-// The kernel shows the memory of a process whose main thread has ended with its other threads.
-func TestMemoryBehindAnEndedMainThreadCounts(t *testing.T) {
-	t.Parallel()
 	requireProgram(t, "python3")
-	c := in(t, executor.Off, `python3 -c '
-import ctypes, os, threading, time
-def fill():
+	for name, script := range map[string]string{
+		"of the shell": "",
+		// The kernel shows it with the other threads.
+		"behind an ended main thread": `def one():
     while "Z (zombie)" not in open("/proc/%d/status" % os.getpid()).read():
         pass
     x = b"x" * 300000000
     time.sleep(20)
-threading.Thread(target=fill).start()
-ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0) # exit(2)'`)
-	c.Sandbox.Limits.MemoryBytes = 64 << 20
-	got, e := run(t, c)
-	if diff := cmp.Diff(result{Code: 137, Signal: "SIGKILL"}, got); diff != "" || e.Limit != "memory" {
-		t.Errorf("limit %q %s", e.Limit, diff)
-	}
-}
-
-// Each way keeps 300 MB of shared memory where no table of open files of the call shows it.
-func TestSharedMemoryOutOfSightCounts(t *testing.T) {
-	t.Parallel()
-	requireProgram(t, "python3")
-	for name, script := range map[string]string{
-		"not dumpable": `libc.prctl(4, 0)
+threading.Thread(target=one).start()
+libc.syscall(60 if os.uname().machine == "x86_64" else 93, 0) # exit(2)`,
+		"page tables": `m = mmap.mmap(-1, 1 << 39, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)
+for at in range(0, 1 << 38, 1 << 21):
+    m[at]`,
+		"shared, not dumpable": `libc.prctl(4, 0)
 fill(300)`,
-		"in a socket": `a, b = socket.socketpair()
+		"shared, in a socket": `a, b = socket.socketpair()
 for n in range(60):
     fd = fill(5)
     socket.send_fds(a, [b"x"], [fd])
     os.close(fd)`,
-		"of one thread": `def one():
+		"shared, of one thread": `def one():
     libc.unshare(0x400)
     fill(300)
     time.sleep(20)
 threading.Thread(target=one).start()`,
-		"hardly mapped": `for n in range(60):
+		"shared, hardly mapped": `for n in range(60):
     fd = fill(5)
     libc.mmap(None, 4096, 3, 1, fd, 0)
     os.close(fd)`,
-		"hardly left": `for n in range(30):
+		"shared, hardly left": `for n in range(30):
     at = libc.mmap(None, 10 << 20, 3, 0x21, -1, 0)
     ctypes.memset(at, 1, 10 << 20)
     libc.munmap(at + 4096, (10 << 20) - 4096)`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := in(t, executor.Off, "cat >fill.py <<'END'\n"+`import ctypes, os, socket, threading, time
+			c := in(t, executor.Off, `x=$(head -c 300000000 /dev/zero | tr '\0' x); echo ${#x}; sleep 1000`)
+			if script != "" {
+				c.Script = "cat >fill.py <<'END'\n" + `import ctypes, mmap, os, socket, threading, time
 libc = ctypes.CDLL(None)
 libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
@@ -352,7 +337,8 @@ def fill(mib):
     for n in range(mib):
         os.write(fd, bytes(1 << 20))
     return fd
-`+script+"\ntime.sleep(20)\nEND\npython3 fill.py")
+` + script + "\ntime.sleep(20)\nEND\npython3 fill.py"
+			}
 			c.Sandbox.Limits.MemoryBytes = 200 << 20
 			got, e := run(t, c)
 			if diff := cmp.Diff(result{Code: 137, Signal: "SIGKILL"}, got); diff != "" || e.Limit != "memory" {
@@ -384,21 +370,4 @@ for request in (0x5412, 0x5412 | 1 << 32):
     except (OSError, OverflowError):
         print("refused")'`)
 	expect(t, c, result{Out: "refused\nrefused\n"})
-}
-
-// Page tables are memory too: one for every two MiB of which a byte is read.
-func TestPageTablesCountAsMemory(t *testing.T) {
-	t.Parallel()
-	requireProgram(t, "python3")
-	c := in(t, executor.Off, `python3 -c '
-import mmap, time
-m = mmap.mmap(-1, 1 << 38, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)
-for at in range(0, 1 << 37, 1 << 21):
-    m[at]
-time.sleep(20)'`)
-	c.Sandbox.Limits.MemoryBytes = 128 << 20
-	got, e := run(t, c)
-	if diff := cmp.Diff(result{Code: 137, Signal: "SIGKILL"}, got); diff != "" || e.Limit != "memory" {
-		t.Errorf("limit %q %s", e.Limit, diff)
-	}
 }

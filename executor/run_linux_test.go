@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,6 +40,20 @@ func in(t testing.TB, mode executor.Terminal, script string) executor.Command {
 		Script: script, Dir: ws, Terminal: mode, Timeout: 5 * time.Minute, Grace: time.Minute,
 		Env:     executor.BaseEnv(executor.EnvOptions{From: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}}),
 		Sandbox: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws},
+	}
+}
+
+// everywhere gives the command of in on each terminal, confined and not.
+func everywhere(t testing.TB, script string) iter.Seq[executor.Command] {
+	return func(yield func(executor.Command) bool) {
+		for _, mode := range terminals {
+			for _, profile := range profiles {
+				c := in(t, mode, script)
+				if c.Sandbox.Mode = profile; !yield(c) {
+					return
+				}
+			}
+		}
 	}
 }
 
@@ -83,24 +98,20 @@ func TestAllThreeDescriptorsAreTerminalsAndStreamsStayApart(t *testing.T) {
 
 func TestExitCodesAndSignalsAreExact(t *testing.T) {
 	t.Parallel()
-	for _, mode := range terminals {
-		for _, profile := range profiles {
-			for script, want := range map[string]result{
-				"true":            {},
-				"exit 3":          {Code: 3},
-				"exit 256":        {},
-				"exit -1":         {Code: 255},
-				"kill -TERM $$":   {Code: 143, Signal: "SIGTERM"},
-				"kill -KILL $$":   {Code: 137, Signal: "SIGKILL"},
-				"kill -SEGV $$":   {Code: 139, Signal: "SIGSEGV"},
-				"timeout 60 cat":  {}, // its input is at its end
-				"false & wait; :": {},
-				"(exit 124)":      {Code: 124},
-			} {
-				c := in(t, mode, script)
-				c.Sandbox.Mode = profile
-				expect(t, c, want)
-			}
+	for script, want := range map[string]result{
+		"true":            {},
+		"exit 3":          {Code: 3},
+		"exit 256":        {},
+		"exit -1":         {Code: 255},
+		"kill -TERM $$":   {Code: 143, Signal: "SIGTERM"},
+		"kill -KILL $$":   {Code: 137, Signal: "SIGKILL"},
+		"kill -SEGV $$":   {Code: 139, Signal: "SIGSEGV"},
+		"timeout 60 cat":  {}, // its input is at its end
+		"false & wait; :": {},
+		"(exit 124)":      {Code: 124},
+	} {
+		for c := range everywhere(t, script) {
+			expect(t, c, want)
 		}
 	}
 }
@@ -153,15 +164,11 @@ func TestWriterThatEndsShortlyAfterTheShellIsHeard(t *testing.T) {
 
 func TestQuietHolderEndsTheCallAndIsReported(t *testing.T) {
 	t.Parallel()
-	for _, mode := range terminals {
-		for _, profile := range profiles {
-			c := in(t, mode, `sleep 1000 & echo started`)
-			c.Sandbox.Mode = profile
-			got, e := run(t, c)
-			must.Match(t, result{Out: "started\n"}, got)
-			if len(e.Leftovers) != 1 || e.Leftovers[0].Command != "sleep 1000" {
-				t.Errorf("%s %s: leftovers are %v", mode, profile, e.Leftovers)
-			}
+	for c := range everywhere(t, `sleep 1000 & echo started`) {
+		got, e := run(t, c)
+		must.Match(t, result{Out: "started\n"}, got)
+		if len(e.Leftovers) != 1 || e.Leftovers[0].Command != "sleep 1000" {
+			t.Errorf("%s %s: leftovers are %v", c.Terminal, c.Sandbox.Mode, e.Leftovers)
 		}
 	}
 }
@@ -181,41 +188,28 @@ func TestNoisyHolderCannotKeepTheCallOpen(t *testing.T) {
 	}
 }
 
-func TestTrapOutputIsKeptOnStop(t *testing.T) {
+func TestACommandIsStoppedByTERMAndAfterItsGraceByKILL(t *testing.T) {
 	t.Parallel()
-	for _, mode := range terminals {
-		for _, profile := range profiles {
-			c := in(t, mode, `trap 'echo bye; exit 9' TERM; echo ready; while :; do :; done`)
-			c.Sandbox.Mode = profile
+	for name, x := range map[string]struct {
+		script string
+		grace  time.Duration
+		want   result
+	}{
+		"what a trap prints is kept": {`trap 'echo bye; exit 9' TERM; echo ready; while :; do :; done`, time.Minute, result{Out: "ready\nbye\n", Code: 9}},
+		"it ignores TERM":            {`trap '' TERM HUP INT; echo ready; while :; do sleep 1000; done`, 50 * time.Millisecond, result{Out: "ready\n", Code: 137, Signal: "SIGKILL"}},
+		"it has stopped itself":      {`echo ready; while :; do kill -STOP $$; done`, time.Minute, result{Out: "ready\n", Code: 143, Signal: "SIGTERM"}},
+	} {
+		x.want.Reason = executor.Stopped
+		for c := range everywhere(t, x.script) {
+			if x.want.Signal != "" && c.Sandbox.Mode == sandbox.FullAccess {
+				continue // the helper signals both alike
+			}
+			c.Grace = x.grace
 			got, err := stopWhenReady(t, c)
-			want := result{Out: "ready\nbye\n", Code: 9, Reason: executor.Stopped}
-			if diff := cmp.Diff(want, got); diff != "" || err != nil {
-				t.Errorf("%s %s: %v %s", mode, profile, err, diff)
+			if diff := cmp.Diff(x.want, got); diff != "" || err != nil {
+				t.Errorf("%s: %s %s: %v %s", name, c.Terminal, c.Sandbox.Mode, err, diff)
 			}
 		}
-	}
-}
-
-func TestProcessThatIgnoresTERMIsKilled(t *testing.T) {
-	t.Parallel()
-	for _, mode := range terminals {
-		c := in(t, mode, `trap '' TERM HUP INT; echo ready; while :; do sleep 1000; done`)
-		c.Grace = 50 * time.Millisecond
-		got, err := stopWhenReady(t, c)
-		want := result{Out: "ready\n", Code: 137, Signal: "SIGKILL", Reason: executor.Stopped}
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v %s", mode, err, diff)
-		}
-	}
-}
-
-func TestStoppedProcessHearsTERM(t *testing.T) {
-	t.Parallel()
-	c := in(t, executor.Single, `echo ready; while :; do kill -STOP $$; done`)
-	got, err := stopWhenReady(t, c)
-	want := result{Out: "ready\n", Code: 143, Signal: "SIGTERM", Reason: executor.Stopped}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Error(err, diff)
 	}
 }
 

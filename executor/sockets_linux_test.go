@@ -92,8 +92,7 @@ try_("pair", lambda: socket.socketpair()[0].close())
 try_("TCP", lambda: (lambda l: socket.create_connection(l.getsockname()).close())(socket.create_server(("127.0.0.1", 0))))
 `))
 	want := "workspace hello\nrelative, through a link hello\npackets hello\ntmp hello\nno path hello\npair ok\nTCP ok\n"
-	got, _ := run(t, c)
-	must.Match(t, result{Out: want}, got)
+	expect(t, c, result{Out: want})
 }
 
 // What programs learn from a failed connect is what they would learn without a sandbox.
@@ -115,9 +114,8 @@ s = socket.socket(); s.setblocking(False)
 k = socket.create_server(("127.0.0.1", 0))
 try_("later", lambda: s.connect(k.getsockname()))
 `))
-	got, _ := run(t, c)
 	want := "stale ECONNREFUSED\nmissing ENOENT\nfile ECONNREFUSED\ntwice EISCONN\nno socket ENOTSOCK\nclosed port ECONNREFUSED\nlater EINPROGRESS\n"
-	must.Match(t, result{Out: want}, got)
+	expect(t, c, result{Out: want})
 }
 
 // A server that is slow to accept keeps its clients waiting and nobody else.
@@ -139,9 +137,8 @@ slow.accept()
 waiting.join()
 print("connected", len(done))
 `))
-	got, _ := run(t, c)
 	want := "impatient EAGAIN\nquick ok\nstill waiting True\nconnected 1\n"
-	must.Match(t, result{Out: want}, got)
+	expect(t, c, result{Out: want})
 }
 
 func TestSocketsOfTheMachineCannotBeReached(t *testing.T) {
@@ -164,10 +161,9 @@ try_("send", lambda: s.send(b"hello"))
 `))
 	c.Env = append(c.Env, "WHERE="+outside)
 	elsewhere, inside := machineSocket(t, outside+"/s"), machineSocket(t, c.Dir+"/machine")
-	got, _ := run(t, c)
 	want := "elsewhere EACCES\nin the workspace EACCES\nlink EACCES\ndescriptor ELOOP\n" +
 		strings.Repeat("datagrams EPERM\ndatagram pair EPERM\n", 2) + "without waiting EACCES\nsend ENOTCONN\n"
-	must.Match(t, result{Out: want}, got)
+	expect(t, c, result{Out: want})
 	if a, b := elsewhere(), inside(); a+b != 0 {
 		t.Errorf("%d and %d messages came", a, b)
 	}
