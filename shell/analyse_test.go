@@ -5,13 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/texts"
 )
 
 func TestTheEffectsOfScripts(t *testing.T) {
 	t.Parallel()
-	ws, out := workspace(t)
+	ws, out := must.Workspace(t)
 	for _, c := range cases(t, "effects.txt") {
 		script, want, _ := strings.Cut(c.text, " ⇒ ")
 		if got := shown(analysed(t, ws, strings.ReplaceAll(script, "OUT", out)), ws, out); got != want {
@@ -22,7 +23,7 @@ func TestTheEffectsOfScripts(t *testing.T) {
 
 func TestScriptsAreOpaqueOrKnown(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	for _, c := range cases(t, "opaque.txt") {
 		effects := analysed(t, ws, c.text)
 		if got := slices.ContainsFunc(effects, isOpaque); got != (c.section == "opaque") {
@@ -35,7 +36,7 @@ func isOpaque(e policy.Effect) bool { return e.Kind == policy.Opaque }
 
 func TestWhatIsNotKnownIsOpaque(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	for _, script := range []string{
 		"$(p)", "`p`", "$x$(p) y", "$IFS", "\"$@\"x$RANDOM", "*", "eval $(p)", "eval \"$(p)\" x", "trap \"$(p)\" EXIT", ". ./f", "source f", "bash -c \"$(p)\"",
 		"bash -i -c p", "bash --rcfile f", "sh -c 'p {a,b}'", "xargs -I{} sh -c '{}'", "xargs sh -c", "env -S 'p'", "env --argv0=p q", "exec -a p q", "timeout $x$(p) p", "timeout --nope 5 p", "command $(p)", "exec $(p)",
@@ -63,7 +64,7 @@ func TestTextThatIsNotUTF8IsOpaque(t *testing.T) {
 
 func TestHostileTextsAreBounded(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	for _, script := range []string{
 		strings.Repeat("for x in 1 2 3 4 5 6 7 8 9; do ", 20) + "p" + strings.Repeat("; done", 20),
 		strings.Repeat("while cd src; do ", 50) + "p" + strings.Repeat("; done", 50),
@@ -95,7 +96,7 @@ func FuzzAnalyse(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	ws, _ := workspace(f)
+	ws, _ := must.Workspace(f)
 	a := newAnalyser(ws)
 	f.Fuzz(func(t *testing.T, script string) {
 		effects := a.Effects(script, ws)

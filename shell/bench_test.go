@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/internal/must"
 )
 
 var everyday = []string{
@@ -27,7 +29,7 @@ var everyday = []string{
 
 // BenchmarkDecide measures everyday commands from text to decision.
 func BenchmarkDecide(b *testing.B) {
-	ws, _ := workspace(b)
+	ws, _ := must.Workspace(b)
 	a := newAnalyser(ws)
 	for _, bench := range []struct {
 		name  string
@@ -47,7 +49,7 @@ func BenchmarkDecide(b *testing.B) {
 }
 
 func BenchmarkAnalyse(b *testing.B) {
-	ws, _ := workspace(b)
+	ws, _ := must.Workspace(b)
 	a := newAnalyser(ws)
 	for _, script := range everyday {
 		b.Run(script, func(b *testing.B) {
@@ -62,7 +64,7 @@ func BenchmarkAnalyse(b *testing.B) {
 // retried three times, since neighbours slow some down. The floor is the parser's time for plain
 // commands.
 func BenchmarkHostile(b *testing.B) {
-	ws, _ := workspace(b)
+	ws, _ := must.Workspace(b)
 	a := newAnalyser(ws)
 	scripts := hostileScripts(b)
 	for _, rules := range []int{10, 1000} {

@@ -23,7 +23,7 @@ func careful() policy.File {
 // confined is judge in a sandbox, and in none. The workspace has template/a, brought/.git and a file v1.0.
 func confined(t *testing.T, f policy.File) (in, out func(script string) policy.Decision) {
 	t.Helper()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	for _, dir := range []string{"/template/sub", "/brought/.git"} {
 		must.Do(t, os.MkdirAll(ws+dir, 0o755))
 	}
@@ -112,7 +112,7 @@ func compiled(t *testing.T, f policy.File) func(script string) policy.Decision {
 // A URL that is only written down, and a refspec, are no hosts.
 func TestWhatIsOnlyWrittenDownIsNotContacted(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	for script, want := range map[string]string{
 		"git remote add origin https://a.test/x": "", "git remote set-url origin https://a.test/x": "", "npm pkg set homepage=https://a.test": "", "npm config set registry https://a.test": "",
 		"node -e 'console.log(\"https://a.test\")'": "", "python3 -c 'print(\"https://a.test\")'": "", "perl -pi -e 's#https://a.test#https://b.test#' f": "", "git fetch origin main:main": "", "git pull origin main:main": "", "git fetch . main:x": "",

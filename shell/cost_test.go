@@ -4,6 +4,8 @@ import (
 	"io/fs"
 	"runtime"
 	"testing"
+
+	"github.com/toold/toold/internal/must"
 )
 
 type counted struct {
@@ -30,7 +32,7 @@ func (c *counted) Mode(path string) (fs.FileMode, error) {
 // machine. It runs alone, since memory is counted for the process.
 func TestNoTextCostsTooMuch(t *testing.T) {
 	const questions, effects, megabytes, pieces = 3000, 10000, 80, 320000
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	p := judging(t, ws, 100)
 	for name, script := range hostileScripts(t) {
 		a := newAnalyser(ws)

@@ -9,12 +9,13 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
 
 func TestADocumentThatIsOnlyWrittenMayHoldAnything(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	a := newAnalyser(ws)
 	p := judging(t, ws, 0)
 	for _, script := range []string{
@@ -31,7 +32,7 @@ func TestADocumentThatIsOnlyWrittenMayHoldAnything(t *testing.T) {
 
 func TestNothingHidesBehindADocument(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	a := newAnalyser(ws)
 	bin := t.TempDir()
 	makeProgram(t, filepath.Join(bin, "evil"), "#!/bin/bash\n: >\"$RAN\"\n")

@@ -2,31 +2,13 @@ package shell
 
 import (
 	"os"
-	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
-
-// workspace returns a workspace with links into and out of it, and a directory beside it.
-func workspace(t testing.TB) (ws, out string) {
-	t.Helper()
-	base := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
-	ws, out = filepath.Join(base, "ws"), filepath.Join(base, "out")
-	for _, dir := range []string{ws + "/src/deep", ws + "/.git/hooks", ws + "/nested/.git", out + "/sub"} {
-		must.Do(t, os.MkdirAll(dir, 0o755))
-	}
-	for _, file := range []string{ws + "/a.txt", ws + "/b.txt", ws + "/.env", ws + "/src/main.go", ws + "/.git/HEAD", out + "/secret"} {
-		must.Do(t, os.WriteFile(file, []byte("x\n"), 0o644))
-	}
-	for link, target := range map[string]string{ws + "/link": out + "/sub", ws + "/inside": "src", ws + "/file": out + "/secret", ws + "/loop": "loop"} {
-		must.Do(t, os.Symlink(target, link))
-	}
-	return ws, out
-}
 
 type scriptCase struct{ section, text string }
 
@@ -68,18 +50,8 @@ func shown(effects []policy.Effect, ws, out string) string {
 			lines = append(lines, line(e, ws, out))
 		}
 	}
-	sort.Strings(lines)
-	return strings.Join(uniq(lines), "; ")
-}
-
-func uniq(list []string) []string {
-	var out []string
-	for i, s := range list {
-		if i == 0 || s != list[i-1] {
-			out = append(out, s)
-		}
-	}
-	return out
+	slices.Sort(lines)
+	return strings.Join(slices.Compact(lines), "; ")
 }
 
 func line(e policy.Effect, ws, out string) string {

@@ -38,7 +38,7 @@ func judging(t testing.TB, ws string, n int) *policy.Policy {
 // TestNoAmountOfTextHidesADeniedCommand puts a denied command before and behind hostile texts.
 func TestNoAmountOfTextHidesADeniedCommand(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	a := newAnalyser(ws)
 	p := judging(t, ws, 0)
 	for name, script := range hostileScripts(t) {
@@ -79,7 +79,7 @@ func TestWhatIsBeyondTheBoundsIsNeverAllowed(t *testing.T) {
 
 func TestALongDocumentIsNoHostileText(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	a := newAnalyser(ws)
 	p := judging(t, ws, 0)
 	for name, line := range map[string]string{
@@ -132,7 +132,7 @@ func (b broken) Canonical(path string) string {
 
 func TestAnAnalysisThatFailsAllowsNothing(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	a := New(Options{Workspace: ws, Resolver: broken{Host()}})
 	for _, script := range []string{"cat trap/x; ls", "GIT_EDITOR='cat trap/x' git log; ls"} {
 		if !slices.ContainsFunc(a.Effects(script, ws), func(e policy.Effect) bool { return e.Kind == policy.Opaque && !e.Code && !e.Possible }) {

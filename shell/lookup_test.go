@@ -4,12 +4,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/policy"
 )
 
 func TestAProgramThatWasLookedUpIsFollowed(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	for script, followed := range map[string]bool{
 		`P=$(which cat); $P a.txt`:                         true,
 		`P=$(type -P cat 2>/dev/null); "$P" a.txt`:         true,
@@ -37,7 +38,7 @@ func TestAProgramThatWasLookedUpIsFollowed(t *testing.T) {
 
 func TestAFileThatTheScriptWritesIsCodeWhenItRuns(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	for script, code := range map[string]bool{
 		`echo x > run; ./run a.txt`:                        true,
 		`echo x > run; ./run`:                              true,
@@ -60,7 +61,7 @@ func TestAFileThatTheScriptWritesIsCodeWhenItRuns(t *testing.T) {
 
 func TestATemplateBehindAnUnknownFlagIsNoticed(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	for _, script := range []string{`mktemp --frob out/a.XXXXXX`, `x=$(p); mktemp "-$x" out/a.XXXXXX`, `mktemp -d out/a.XXXXXX`} {
 		effects := analysed(t, ws, script)
 		if !slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Kind == policy.Write && e.Path == ws+"/out/a.XXXXXX" }) {

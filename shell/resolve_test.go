@@ -12,7 +12,7 @@ import (
 
 func TestPathsAreResolvedAsTheKernelDoes(t *testing.T) {
 	t.Parallel()
-	ws, out := workspace(t)
+	ws, out := must.Workspace(t)
 	r := hostResolver{}
 	for path, want := range map[string]string{
 		ws + "/a.txt":              ws + "/a.txt",
@@ -46,7 +46,7 @@ func TestPathsAreResolvedAsTheKernelDoes(t *testing.T) {
 
 func TestPatternsMatchWhatBashMatches(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	for pattern, want := range map[string]string{
 		"*.txt": "a.txt b.txt", "*": "a.txt b.txt file inside link loop nested src", ".*": ".env .git", "src/*": "src/deep src/main.go",
 		"*/main.go": "inside/main.go src/main.go", "[ab].txt": "a.txt b.txt", "gone*": "", "a.txt/*": "",

@@ -13,7 +13,7 @@ import (
 // judge returns a function that decides scripts in a workspace; OUT is a directory outside.
 func judge(t *testing.T, f policy.File) func(script string) policy.Decision {
 	t.Helper()
-	ws, out := workspace(t)
+	ws, out := must.Workspace(t)
 	p := must.Get(policy.Compile(policy.Options{Workspace: ws, Home: "/home/u", Tmp: "/tmp"}, f))(t)
 	a := newAnalyser(ws)
 	return func(script string) policy.Decision {
@@ -128,7 +128,7 @@ func TestARuleForAFileIsNotAboutItsAttributes(t *testing.T) {
 
 func TestALinkIntoProcIsResolvedForTheScript(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	for name, target := range map[string]string{"own": "/proc/self/cwd", "other": "/proc/1/cwd", "top": "/proc", "input": "/dev/stdin", "again": "/proc/self/cwd/again"} {
 		must.Do(t, os.Symlink(target, filepath.Join(ws, name)))
 	}
@@ -182,7 +182,7 @@ func TestCodeThatIsReadFromInputIsNotKnown(t *testing.T) {
 
 func TestAVersionOfRustIsNotAskedOfAProgramOfTheProject(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	p := must.Get(policy.Compile(policy.Options{Workspace: ws, Home: "/home/u", Tmp: "/tmp"}, policy.File{
 		Defaults: policy.Defaults{Bash: policy.Ask, Read: policy.Allow, Write: policy.Allow, Unanalysable: policy.Ask}, Presets: []string{"shell-readonly", "shell-workspace"},
 	}))(t)

@@ -65,3 +65,20 @@ func Tree(t testing.TB, entries map[string]string) string {
 	}
 	return root
 }
+
+// Workspace returns a workspace with links into and out of it, and a directory beside it.
+func Workspace(t testing.TB) (ws, out string) {
+	t.Helper()
+	base := Get(filepath.EvalSymlinks(t.TempDir()))(t)
+	ws, out = filepath.Join(base, "ws"), filepath.Join(base, "out")
+	for _, dir := range []string{ws + "/src/deep", ws + "/.git/hooks", ws + "/nested/.git", out + "/sub"} {
+		Do(t, os.MkdirAll(dir, 0o755))
+	}
+	for _, file := range []string{ws + "/a.txt", ws + "/b.txt", ws + "/.env", ws + "/src/main.go", ws + "/.git/HEAD", out + "/secret"} {
+		Do(t, os.WriteFile(file, []byte("x\n"), 0o644))
+	}
+	for link, target := range map[string]string{ws + "/link": out + "/sub", ws + "/inside": "src", ws + "/file": out + "/secret", ws + "/loop": "loop"} {
+		Do(t, os.Symlink(target, link))
+	}
+	return ws, out
+}

@@ -35,7 +35,7 @@ func newTool(ws string) tools.Tool {
 
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	ws, out := workspace(t)
+	ws, out := must.Workspace(t)
 	tool := newTool(ws)
 	for _, c := range []struct {
 		args, want string
@@ -73,7 +73,7 @@ func TestArguments(t *testing.T) {
 
 func TestDefaultsOfACall(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	tool := newTool(ws)
 	for args, want := range map[string]invocation{
 		`{"command":"ls"}`:                                      {dir: ws, timeout: DefaultTimeout, terminal: executor.Split},
@@ -93,7 +93,7 @@ func TestDefaultsOfACall(t *testing.T) {
 
 func TestTheFolderOfACallIsShownUnlessItIsTheWorkspace(t *testing.T) {
 	t.Parallel()
-	ws, out := workspace(t)
+	ws, out := must.Workspace(t)
 	for dir, want := range map[string]string{
 		out:        "read " + out, // outside, it needs a rule that allows it
 		"src/deep": "read " + ws + "/src/deep, possible",
@@ -182,7 +182,7 @@ func execute(t *testing.T, args string) (tools.Result, *recorder) {
 	if runtime.GOOS != "linux" {
 		t.Skip("commands are run on Linux only")
 	}
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	inv := must.Get(newTool(ws).Build(json.RawMessage(args)))(t)
 	r := &recorder{}
 	started := make(chan tools.Started, 1)
@@ -223,7 +223,7 @@ func TestExecuteTellsHowTheCommandEnded(t *testing.T) {
 
 func TestExecuteRelaysInput(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	inv := must.Get(newTool(ws).Build(json.RawMessage(`{"command":"read x; echo \"got $x\"","stdin":"open","terminal":"off"}`)))(t)
 	input := make(chan tools.Input, 2)
 	input <- tools.Input{Data: []byte("hello\n")}
@@ -240,7 +240,7 @@ func TestExecuteRelaysInput(t *testing.T) {
 
 func TestExecuteIsStoppedByItsContext(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	inv := must.Get(newTool(ws).Build(json.RawMessage(`{"command":"echo on; sleep 1000"}`)))(t)
 	ctx, stop := context.WithTimeout(t.Context(), hang)
 	defer stop()
@@ -295,7 +295,7 @@ func TestABackgroundCallLastsAsLongAsItsProcesses(t *testing.T) {
 
 func TestABackgroundCallMayTakeLonger(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	for args, want := range map[string]string{
 		`{"command":"ls","background":true,"timeout":600001}`:   "",
 		`{"command":"ls","background":true,"timeout":28800001}`: "above the maximum of 28800000 ms",
@@ -313,7 +313,7 @@ func TestABackgroundCallMayTakeLonger(t *testing.T) {
 
 func TestAFolderThatVanishedIsAFailureWithAReport(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	dir := filepath.Join(ws, "vanishing")
 	must.Do(t, os.Mkdir(dir, 0o755))
 	inv := must.Get(newTool(ws).Build(json.RawMessage(`{"command":"true","cwd":"vanishing"}`)))(t)

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
 )
 
 func TestTheResultSaysWhatEndedTheCommandAndWhatToDo(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	v := &invocation{tool: newTool(ws).(*tool), profile: sandbox.Profile{Limits: sandbox.Limits{MemoryBytes: 64 << 20, Processes: 99}}}
 	asks := executor.Waiting{Waits: true, Kind: "password", Process: executor.Process{PID: 7, Command: "sudo -v"}}
 	for _, c := range []struct {

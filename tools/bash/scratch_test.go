@@ -16,7 +16,7 @@ import (
 // own /tmp.
 func TestAPrivateTmpNeedsNoRule(t *testing.T) {
 	t.Parallel()
-	ws, _ := workspace(t)
+	ws, _ := must.Workspace(t)
 	shared, err := os.MkdirTemp("/tmp", "shared")
 	if err != nil {
 		t.Skipf("cannot write /tmp: %v", err)
