@@ -71,7 +71,7 @@ func newHostileSite(t *testing.T) hostileSite {
 // outside is everything below the base that no call may change.
 func (s hostileSite) outside() string {
 	var b strings.Builder
-	err := filepath.WalkDir(s.base, func(path string, d fs.DirEntry, err error) error {
+	must.Do(s.t, filepath.WalkDir(s.base, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == filepath.Join(s.base, "state") || path == filepath.Join(s.base, "state.head") {
 			return fs.SkipDir
 		}
@@ -83,10 +83,7 @@ func (s hostileSite) outside() string {
 		info, err := d.Info()
 		fmt.Fprintf(&b, "%s %v %q\n", rest, info.Mode(), text)
 		return err
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	}))
 	return b.String()
 }
 
@@ -98,10 +95,7 @@ func (s hostileSite) call(tool string, arguments json.RawMessage) (text string, 
 	if err != nil {
 		s.t.Fatalf("%s %.200s: %v", tool, arguments, err)
 	}
-	whole, err := json.Marshal(ret)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	whole := must.Get(json.Marshal(ret))(s.t)
 	if strings.Contains(string(whole), "SEKRET") || strings.Contains(string(whole), "U0VLUkVU") {
 		s.t.Errorf("%s %.200s shows a secret: %.300s", tool, arguments, ret.Result)
 	}

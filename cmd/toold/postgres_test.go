@@ -81,14 +81,9 @@ func (s *postgresServer) stop() {
 // kill ends it by SIGKILL, whatever it does.
 func (s *postgresServer) kill() {
 	s.tb.Helper()
-	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
-	if err != nil {
-		s.tb.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(s.data(), "postmaster.pid")))(s.tb)
 	pid, _, _ := strings.Cut(string(text), "\n")
-	if err := exec.Command("kill", "-KILL", pid).Run(); err != nil {
-		s.tb.Fatal(err)
-	}
+	must.Do(s.tb, exec.Command("kill", "-KILL", pid).Run())
 }
 
 // url is the connection string of a user.
@@ -99,10 +94,7 @@ func (s *postgresServer) url(user string) string {
 // open connects as a user until the test ends.
 func (s *postgresServer) open(user string) *postgres.DB {
 	s.tb.Helper()
-	db, err := postgres.Open(context.WithoutCancel(s.tb.Context()), s.url(user))
-	if err != nil {
-		s.tb.Fatal(err)
-	}
+	db := must.Get(postgres.Open(context.WithoutCancel(s.tb.Context()), s.url(user)))(s.tb)
 	s.tb.Cleanup(db.Close)
 	return db
 }

@@ -30,12 +30,8 @@ func newPerson(t *testing.T) person {
 func (p person) write(name, text string) string {
 	p.t.Helper()
 	path := filepath.Join(p.Home, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(p.t, os.WriteFile(path, []byte(text), 0o640))
 	return path
 }
 
@@ -75,13 +71,8 @@ func (p person) plan(name string) (Plan, error) {
 // connect makes the change for an agent, and has the next plan empty.
 func (p person) connect(name string) Plan {
 	p.t.Helper()
-	plan, err := p.plan(name)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if err := plan.Apply(); err != nil {
-		p.t.Fatal(err)
-	}
+	plan := must.Get(p.plan(name))(p.t)
+	must.Do(p.t, plan.Apply())
 	if again, err := p.plan(name); err != nil || !again.Empty() {
 		p.t.Errorf("a second time there is something to do: %v\n%s", err, again.Diff())
 	}
@@ -90,10 +81,7 @@ func (p person) connect(name string) Plan {
 
 func (p person) undo(name string) []Undone {
 	p.t.Helper()
-	list, err := Undo(p.StateDir, name)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	list := must.Get(Undo(p.StateDir, name))(p.t)
 	if left, err := Connected(p.StateDir); len(left) > 0 || err != nil {
 		p.t.Errorf("%v is connected still, %v", left, err)
 	}
@@ -136,7 +124,7 @@ func TestMissingFilesAreMadeAndRemoved(t *testing.T) {
 // withToken lists the files outside of the state directory that contain the token.
 func (p person) withToken() (list []string) {
 	p.t.Helper()
-	err := filepath.WalkDir(p.Home, func(path string, e os.DirEntry, err error) error {
+	must.Do(p.t, filepath.WalkDir(p.Home, func(path string, e os.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -150,10 +138,7 @@ func (p person) withToken() (list []string) {
 			list = append(list, path)
 		}
 		return err
-	})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	}))
 	return list
 }
 

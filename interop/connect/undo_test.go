@@ -18,10 +18,7 @@ func own(f File) string {
 // files are the files of an agent, each with a text of the user's.
 func (p person) files(a Agent) map[string]string {
 	p.t.Helper()
-	list, err := a.files(p.Setup)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	list := must.Get(a.files(p.Setup))(p.t)
 	texts := map[string]string{}
 	for _, f := range list {
 		name := strings.TrimPrefix(f.Path, p.Home)
@@ -64,9 +61,7 @@ func TestUndoRestoresTheFilesOfEachAgent(t *testing.T) {
 // overwrite changes a file where it is, also behind a link.
 func (p person) overwrite(name, text string) {
 	p.t.Helper()
-	if err := os.WriteFile(filepath.Join(p.Home, name), []byte(text), 0o640); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.WriteFile(filepath.Join(p.Home, name), []byte(text), 0o640))
 }
 
 // The user's text is behind the link to the state directory, which Undo empties.

@@ -49,10 +49,7 @@ func (a *access) open(path string) (*os.File, error) {
 // must opens a file that is there.
 func (a *access) must(path string) *os.File {
 	a.t.Helper()
-	f, err := a.open(path)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	f := must.Get(a.open(path))(a.t)
 	a.t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -72,9 +69,6 @@ func (a *access) rewrite(path, text string) error {
 		return err
 	}
 	defer old.Close()
-	seen, err := old.Stat()
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	seen := must.Get(old.Stat())(a.t)
 	return a.replace(path, Replacement{Data: []byte(text), Old: old, Seen: seen})
 }

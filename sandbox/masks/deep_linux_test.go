@@ -36,7 +36,5 @@ func TestANameBesideAMaskedDirectoryIsMaskedItself(t *testing.T) {
 
 func (p project) chain(name string) {
 	p.t.Helper()
-	if err := os.MkdirAll(p.ws+"/"+name, 0o700); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.MkdirAll(p.ws+"/"+name, 0o700))
 }

@@ -41,10 +41,7 @@ func newProject(t *testing.T, f policy.File, files ...string) project {
 
 func (p project) masked(rules *policy.Policy, opened ...policy.Effect) []string {
 	p.t.Helper()
-	call, err := p.Begin(p.t.Context(), rules, opened, false, func() {})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	call := must.Get(p.Begin(p.t.Context(), rules, opened, false, func() {}))(p.t)
 	defer call.End()
 	list := []string{}
 	if call.Masks() == nil {

@@ -73,12 +73,8 @@ func TestALinkInThePlaceOfADirectoryOnTheWayIsRemoved(t *testing.T) {
 func (p project) link(to, name string) {
 	p.t.Helper()
 	path := filepath.Join(p.ws, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(p.ws, to), path); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(p.t, os.Symlink(filepath.Join(p.ws, to), path))
 }
 
 // What lies under the rules of another client, or of a policy that comes while a call runs, was not

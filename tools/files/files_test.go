@@ -52,28 +52,19 @@ func newWorkspace(t *testing.T, change ...func(*Options)) workspace {
 func (w workspace) put(name, content string) {
 	w.t.Helper()
 	path := filepath.Join(w.root, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(w.t, os.WriteFile(path, []byte(content), 0o644))
 }
 
 // link makes a symbolic link to a path.
 func (w workspace) link(to, name string) {
 	w.t.Helper()
-	if err := os.Symlink(to, filepath.Join(w.root, name)); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, os.Symlink(to, filepath.Join(w.root, name)))
 }
 
 func (w workspace) content(name string) string {
 	w.t.Helper()
-	data, err := os.ReadFile(filepath.Join(w.root, name))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(w.root, name)))(w.t)
 	return string(data)
 }
 
@@ -81,19 +72,13 @@ type args map[string]any
 
 func (w workspace) build(tool string, a args) (tools.Invocation, error) {
 	w.t.Helper()
-	text, err := json.Marshal(a)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(a))(w.t)
 	return w.tools[tool].Build(text)
 }
 
 func (w workspace) must(tool string, a args) tools.Invocation {
 	w.t.Helper()
-	inv, err := w.build(tool, a)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	inv := must.Get(w.build(tool, a))(w.t)
 	return inv
 }
 

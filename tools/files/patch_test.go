@@ -205,17 +205,14 @@ func TestAPatchOfSeveralFilesIsOneChange(t *testing.T) {
 func (w workspace) tree() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
-	err := filepath.WalkDir(w.root, func(path string, d os.DirEntry, err error) error {
+	must.Do(w.t, filepath.WalkDir(w.root, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			data, err := os.ReadFile(path)
 			all[strings.TrimPrefix(path, w.root+"/")] = string(data)
 			return err
 		}
 		return err
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	}))
 	return all
 }
 
