@@ -50,10 +50,15 @@ func (w *watcher) kinds() []string {
 	return kinds
 }
 
+// terminalsOf gives a script both kinds of terminal, confined on one of them: the next one on the other.
+func terminalsOf(n int) map[executor.Terminal]sandbox.Mode {
+	return map[executor.Terminal]sandbox.Mode{executor.Split: profiles[n%2], executor.Single: profiles[(n+1)%2]}
+}
+
 func TestAWaitForInputIsToldWithItsKind(t *testing.T) {
 	t.Parallel()
 	line := []executor.Input{{Data: []byte("bob\n")}}
-	for _, test := range []struct {
+	for n, test := range []struct {
 		program, script, kind, output string
 		answer                        []executor.Input
 	}{
@@ -62,33 +67,28 @@ func TestAWaitForInputIsToldWithItsKind(t *testing.T) {
 		{"bash", `read -p 'name? ' x </dev/tty; echo "got $x"`, "password", "got bob\n", line},
 		{"cat", `true | cat; sed -u 's/^/got /;q' | cat`, "line", "got bob\n", line},
 		{"python3", `python3 -c 'import getpass; print("got " + getpass.getpass(""))'`, "password", "got bob\n", line},
-		{"less", `seq 500 | less; echo "got out"`, "tui", "got out\n", []executor.Input{{Data: []byte("q")}}},
 		{"vi", `vi -u NONE; echo "got out"`, "tui", "got out\n", []executor.Input{{Data: []byte(":q\r")}}},
+		{"less", `seq 500 | less; echo "got out"`, "tui", "got out\n", []executor.Input{{Data: []byte("q")}}}, // unconfined it takes keys from the terminal of standard error
 		{"bash", `read -n 1 x; echo "got $x"`, "tui", "got b\n", line},
 	} {
-		for _, mode := range []executor.Terminal{executor.Split, executor.Single} {
-			for _, profile := range profiles {
-				t.Run(strings.Join([]string{test.script, mode.String(), profile.String()}, " "), func(t *testing.T) {
-					t.Parallel()
-					requireProgram(t, test.program)
-					if test.program == "less" && mode == executor.Split && profile == sandbox.FullAccess {
-						t.Skip("less takes its keys from the terminal of standard error where it sees its name")
-					}
-					c := in(t, mode, test.script)
-					c.Sandbox.Mode, c.Stdin = profile, true
-					w := watcher{answer: test.answer}
-					got, _ := w.watch(t, c)
-					if len(w.told) == 0 || w.told[0].Kind != test.kind || !w.told[0].Waits {
-						t.Fatalf("told %+v, want kind %s", w.told, test.kind)
-					}
-					if now := w.told[0]; now.Process.PID == 0 || now.Process.Command == "" || time.Since(now.Since) < 700*time.Millisecond {
-						t.Errorf("told %+v", now)
-					}
-					if !strings.HasSuffix(got.Out, test.output) || got.Reason != executor.Exited {
-						t.Errorf("got %+v", got)
-					}
-				})
-			}
+		for mode, profile := range terminalsOf(n) {
+			t.Run(strings.Join([]string{test.script, mode.String(), profile.String()}, " "), func(t *testing.T) {
+				t.Parallel()
+				requireProgram(t, test.program)
+				c := in(t, mode, test.script)
+				c.Sandbox.Mode, c.Stdin = profile, true
+				w := watcher{answer: test.answer}
+				got, _ := w.watch(t, c)
+				if len(w.told) == 0 || w.told[0].Kind != test.kind || !w.told[0].Waits {
+					t.Fatalf("told %+v, want kind %s", w.told, test.kind)
+				}
+				if now := w.told[0]; now.Process.PID == 0 || now.Process.Command == "" || time.Since(now.Since) < 700*time.Millisecond {
+					t.Errorf("told %+v", now)
+				}
+				if !strings.HasSuffix(got.Out, test.output) || got.Reason != executor.Exited {
+					t.Errorf("got %+v", got)
+				}
+			})
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestSilentWorkIsNoWait(t *testing.T) {
 // Such programs throw away what was typed ahead, the end of the input with it.
 func TestProgramsThatAskOnTheTerminalEndWithoutInput(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ program, script string }{
+	for n, test := range []struct{ program, script string }{
 		{"bash", `read -s -p 'Password: ' x </dev/tty; echo; echo "rc $?"`},
 		{"python3", `python3 -c 'import getpass; getpass.getpass()' 2>&1; echo "rc $?"`},
 		{"python3", `python3 -c 'import termios; termios.tcflush(0, termios.TCIFLUSH); input("sure? ")' 2>&1; echo "rc $?"`},
@@ -165,19 +165,17 @@ func TestProgramsThatAskOnTheTerminalEndWithoutInput(t *testing.T) {
 		{"bash", `read -n 1 x; echo "rc $?"`},
 		{"bash", `cat; cat; bash -c 'cat </dev/tty'; echo "rc $?"`},
 	} {
-		for _, mode := range []executor.Terminal{executor.Split, executor.Single} {
-			for _, profile := range profiles {
-				t.Run(strings.Join([]string{test.script, mode.String(), profile.String()}, " "), func(t *testing.T) {
-					t.Parallel()
-					requireProgram(t, test.program)
-					c := in(t, mode, test.script)
-					c.Sandbox.Mode = profile
-					got, _ := run(t, c)
-					if !strings.Contains(got.Out, "rc ") || got.Reason != executor.Exited {
-						t.Errorf("got %+v", got)
-					}
-				})
-			}
+		for mode, profile := range terminalsOf(n) {
+			t.Run(strings.Join([]string{test.script, mode.String(), profile.String()}, " "), func(t *testing.T) {
+				t.Parallel()
+				requireProgram(t, test.program)
+				c := in(t, mode, test.script)
+				c.Sandbox.Mode = profile
+				got, _ := run(t, c)
+				if !strings.Contains(got.Out, "rc ") || got.Reason != executor.Exited {
+					t.Errorf("got %+v", got)
+				}
+			})
 		}
 	}
 }
