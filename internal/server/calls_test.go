@@ -190,34 +190,6 @@ func untilCancelled(ctx context.Context, io tools.IO) tools.Result {
 	return tools.Result{IsError: true, Failure: tools.Cancelled}
 }
 
-func TestACallIsAnsweredAfterItsOutput(t *testing.T) {
-	t.Parallel()
-	ts := newCallServer(t, policy.Allow, hello)
-	conn := dialAs(t, ts, agentSecret)
-	write(t, conn, call("call_1"))
-	ret, before := until(t, conn, "tool_return_message")
-	all := strings.Join(before, "\n")
-	for _, want := range []string{`"policy_decision"`, `"tool_started"`, `"data":"hello\n"`} {
-		if !strings.Contains(all, want) {
-			t.Errorf("no frame before the return holds %s:\n%s", want, all)
-		}
-	}
-	if !strings.Contains(ret, `"status":"success"`) || !strings.Contains(ret, `"stdout":["hello\n"]`) {
-		t.Errorf("the return is %s", ret)
-	}
-}
-
-func TestEachDialectGetsItsOwnReturn(t *testing.T) {
-	t.Parallel()
-	ts := newCallServer(t, policy.Allow, hello)
-	conn := dialAs(t, ts, agentSecret)
-	write(t, conn, `{"role":"assistant","tool_calls":[{"id":"call_1","type":"function","function":{"name":"shout","arguments":"{}"}}]}`)
-	ret, _ := until(t, conn, `"role":"tool"`)
-	if !strings.Contains(ret, `"tool_call_id":"call_1"`) || !strings.Contains(ret, "hello") {
-		t.Errorf("the return is %s", ret)
-	}
-}
-
 func TestASilentClientGetsNoLiveOutput(t *testing.T) {
 	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
