@@ -71,7 +71,7 @@ func TestAProgramCanBeRunRightAfterItWasWritten(t *testing.T) {
 			if err := os.Chmod(filepath.Join(w.root, name), 0o755); err != nil {
 				t.Error(err)
 			}
-			for n := range 60 {
+			for n := range 25 {
 				w.run("write_file", args{"file_path": name, "content": fmt.Sprintf("#!/bin/sh\nexit %d\n%s\n", n, long)})
 				err := exec.CommandContext(t.Context(), filepath.Join(w.root, name)).Run()
 				exit := (*exec.ExitError)(nil)
