@@ -13,7 +13,6 @@ import (
 
 	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/must"
-	"github.com/toold/toold/internal/race"
 )
 
 // naive is a journal as it is read from its log, record after record, without an index.
@@ -116,11 +115,7 @@ func live(t *testing.T, r *rand.Rand, j *Journal, i int) {
 // by page, what a look at every record of the log gives, also when hashes are the same for different texts.
 func TestQueriesGiveWhatTheLogHas(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(6)
-	if race.Enabled {
-		seeds = 2 // one of each kind; .ci/run plays all without it
-	}
-	for seed := range seeds {
+	for seed := range must.Seeds(t, 2) { // one of each kind
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 7))

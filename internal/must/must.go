@@ -5,6 +5,7 @@ package must
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,6 +38,15 @@ func Get[T any, E failure](v T, err E) func(testing.TB) T {
 		Do(t, err)
 		return v
 	}
+}
+
+// Seeds is how many random stories a test tells: few, and TOOLD_SEEDS times as many for .ci/nightly.
+func Seeds(t testing.TB, few uint64) uint64 {
+	t.Helper()
+	if text := os.Getenv("TOOLD_SEEDS"); text != "" {
+		return few * Get(strconv.ParseUint(text, 10, 32))(t)
+	}
+	return few
 }
 
 // Match reports how got differs from want; the test goes on.

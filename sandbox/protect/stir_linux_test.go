@@ -57,7 +57,7 @@ func harmful(t *testing.T, ws string) (left []string) {
 // has made that git would run.
 func TestNothingOfACallStaysHoweverItsEventsAreRead(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(300) {
+	for seed := range must.Seeds(t, 80) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 9))

@@ -162,7 +162,7 @@ func compareTree(t *testing.T, g *Watcher, f *directory, path string) {
 // the disk.
 func TestTheTreeIsInTheEndWhatIsOnTheDisk(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(12) {
+	for seed := range must.Seeds(t, 8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			g, ws := watchHooks(t)
