@@ -44,13 +44,29 @@ func talk(t *testing.T, c executor.Command, inputs ...executor.Input) result {
 	return got
 }
 
-func TestInputReachesTheCommand(t *testing.T) {
+func TestInputAndSignalsReachThoseForWhomTheyAre(t *testing.T) {
 	t.Parallel()
-	for _, mode := range terminals {
-		c := in(t, mode, `echo ready; read a; echo "got $a"; cat`)
-		got := talk(t, c, executor.Input{Data: []byte("one\n")}, executor.Input{Data: []byte("two\nend")}, executor.Input{EOF: true})
-		if diff := cmp.Diff(result{Out: "ready\ngot one\ntwo\nend"}, got); diff != "" {
-			t.Errorf("%s: %s", mode, diff)
+	for _, test := range []struct {
+		script string
+		input  []executor.Input
+		want   string
+	}{
+		{`echo ready; read a; echo "got $a"; cat`, []executor.Input{{Data: []byte("one\n")}, {Data: []byte("two\nend")}, {EOF: true}}, "got one\ntwo\nend"},
+		// To the group in the foreground.
+		{`trap 'echo shell' INT; bash -c 'echo ready; exec sleep 1000'; echo "sleep $?"`, []executor.Input{{Signal: "SIGINT"}}, "shell\nsleep 130\n"},
+		// To the shell alone: the signal is pending when its child gets the line, and the shell's trap
+		// runs as soon as the child has ended.
+		{
+			`trap 'echo shell' USR1; (trap 'echo child' USR1; echo ready; read x; echo "read $x"); echo end`,
+			[]executor.Input{{Signal: "USR1", ToShell: true}, {Data: []byte("it\n")}},
+			"read it\nshell\nend\n",
+		},
+	} {
+		for c := range everywhere(t, test.script) {
+			got := talk(t, c, test.input...)
+			if diff := cmp.Diff(result{Out: "ready\n" + test.want}, got); diff != "" {
+				t.Errorf("%s %s: %s", c.Terminal, c.Sandbox.Mode, diff)
+			}
 		}
 	}
 }
@@ -155,33 +171,6 @@ func TestInputThatNobodyReadsHoldsUpNothing(t *testing.T) {
 		got := talk(t, c, executor.Input{Data: make([]byte, 1<<20)}, executor.Input{Data: []byte("x")}, executor.Input{Signal: "usr1"})
 		if got.Code != 6 {
 			t.Errorf("%s: got %+v", mode, got)
-		}
-	}
-}
-
-func TestSignalReachesTheForegroundGroup(t *testing.T) {
-	t.Parallel()
-	for _, mode := range terminals {
-		for _, profile := range profiles {
-			c := in(t, mode, `trap 'echo shell' INT; bash -c 'echo ready; exec sleep 1000'; echo "sleep $?"`)
-			c.Sandbox.Mode = profile
-			got := talk(t, c, executor.Input{Signal: "SIGINT"})
-			if diff := cmp.Diff(result{Out: "ready\nshell\nsleep 130\n"}, got); diff != "" {
-				t.Errorf("%s %s: %s", mode, profile, diff)
-			}
-		}
-	}
-}
-
-// The signal is pending for the shell when its child gets the line: the shell's trap
-// runs as soon as the child has ended.
-func TestSignalReachesTheShellAlone(t *testing.T) {
-	t.Parallel()
-	for _, mode := range terminals {
-		c := in(t, mode, `trap 'echo shell' USR1; (trap 'echo child' USR1; echo ready; read x; echo "read $x"); echo end`)
-		got := talk(t, c, executor.Input{Signal: "USR1", ToShell: true}, executor.Input{Data: []byte("it\n")})
-		if diff := cmp.Diff(result{Out: "ready\nread it\nshell\nend\n"}, got); diff != "" {
-			t.Errorf("%s: %s", mode, diff)
 		}
 	}
 }

@@ -29,15 +29,11 @@ func holds(t *testing.T) (h holdings) {
 // by TestMain.
 func TestRunsLeaveNothingInTheDaemon(t *testing.T) {
 	var commands []executor.Command
-	for _, mode := range terminals {
-		for _, profile := range profiles {
-			c := in(t, mode, "echo a; sleep 1000 & echo b >&2")
-			c.Sandbox.Mode = profile
-			bad, refused := c, c
-			bad.Dir = "/nonexistent"
-			refused.Sandbox = sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: "/nonexistent"}
-			commands = append(commands, c, bad, refused)
-		}
+	for c := range everywhere(t, "echo a; sleep 1000 & echo b >&2") {
+		bad, refused := c, c
+		bad.Dir = "/nonexistent"
+		refused.Sandbox = sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: "/nonexistent"}
+		commands = append(commands, c, bad, refused)
 	}
 	once := func() {
 		for _, c := range commands {

@@ -80,18 +80,14 @@ func TestAStoppedTreeIsEnded(t *testing.T) {
 sleep MARK & s=$!
 (until kill -STOP $s $$; [ "$(grep -h ^State /proc/$$/status /proc/$s/status | grep -c T)" = 2 ]; do :; done; echo ready) &
 wait`
-	for _, mode := range terminals {
-		for _, profile := range profiles {
-			m := mark(t)
-			c := in(t, mode, strings.ReplaceAll(script, "MARK", m))
-			c.Sandbox.Mode, c.Grace = profile, time.Minute
-			got, err := stopWhenReady(t, c)
-			if diff := cmp.Diff(result{Out: "ready\nbye\n", Code: 9, Reason: executor.Stopped}, got); diff != "" || err != nil {
-				t.Errorf("%s %s: %v %s", mode, profile, err, diff)
-			}
-			if n := running(t, m); n != 0 {
-				t.Errorf("%s %s: %d processes survived", mode, profile, n)
-			}
+	m := mark(t)
+	for c := range everywhere(t, strings.ReplaceAll(script, "MARK", m)) {
+		got, err := stopWhenReady(t, c)
+		if diff := cmp.Diff(result{Out: "ready\nbye\n", Code: 9, Reason: executor.Stopped}, got); diff != "" || err != nil {
+			t.Errorf("%s %s: %v %s", c.Terminal, c.Sandbox.Mode, err, diff)
+		}
+		if n := running(t, m); n != 0 {
+			t.Errorf("%s %s: %d processes survived", c.Terminal, c.Sandbox.Mode, n)
 		}
 	}
 }
@@ -99,14 +95,10 @@ wait`
 // It stops itself when it has been asked to end: nobody but Run can wake it.
 func TestAProcessThatStopsWhileItEndsIsWoken(t *testing.T) {
 	t.Parallel()
-	for _, mode := range terminals {
-		for _, profile := range profiles {
-			c := in(t, mode, `trap 'kill -STOP $$; echo bye; exit 9' TERM; echo ready; while :; do :; done`)
-			c.Sandbox.Mode, c.Grace = profile, time.Minute
-			got, err := stopWhenReady(t, c)
-			if diff := cmp.Diff(result{Out: "ready\nbye\n", Code: 9, Reason: executor.Stopped}, got); diff != "" || err != nil {
-				t.Errorf("%s %s: %v %s", mode, profile, err, diff)
-			}
+	for c := range everywhere(t, `trap 'kill -STOP $$; echo bye; exit 9' TERM; echo ready; while :; do :; done`) {
+		got, err := stopWhenReady(t, c)
+		if diff := cmp.Diff(result{Out: "ready\nbye\n", Code: 9, Reason: executor.Stopped}, got); diff != "" || err != nil {
+			t.Errorf("%s %s: %v %s", c.Terminal, c.Sandbox.Mode, err, diff)
 		}
 	}
 }
