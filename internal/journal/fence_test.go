@@ -42,9 +42,7 @@ func TestFencesOutliveTheDaemon(t *testing.T) {
 	must.Do(t, j.Close())
 	j = open(t, dir)
 	want := map[string][]string{"somebody": {"used", j.FenceName(&own, "used")}, "agent": {j.FenceName(&own, "2"), j.FenceName(&own, "4")}}
-	if diff := cmp.Diff(want, j.Fences()); diff != "" {
-		t.Error(diff)
-	}
+	must.Match(t, want, j.Fences())
 }
 
 func TestBackgroundCallsAreUntoldUntilTheyAreDelivered(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/toold/toold/internal/must"
 )
 
 // short is a listener whose first connections meet a lack of kernel resources.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
