@@ -30,6 +30,7 @@ import (
 const (
 	firstPrune      = time.Minute
 	pruneEvery      = 5 * time.Minute
+	pruneFullEvery  = 10 * time.Second
 	sizeCachesEvery = time.Hour // of tool caches: it stats each file
 )
 
@@ -42,6 +43,23 @@ type pruner struct {
 
 	stores []caches.Store // the remaining ones, with their sizes as of sized
 	sized  time.Time
+	full   bool // more is kept than may be, so no call is taken
+}
+
+// pause returns when to prune again.
+func (k *pruner) pause() time.Duration {
+	if k.full {
+		return pruneFullEvery
+	}
+	return pruneEvery
+}
+
+// resize reports whether the tool caches are to be measured, and the size beyond which those in use are replaced.
+func (k *pruner) resize() (most int64, due bool) {
+	if k.full { // they may be why, those of all workspaces together
+		return k.cfg.Limits.StateBytes / 64, true
+	}
+	return k.cfg.Limits.StateBytes / 2, time.Since(k.sized) > sizeCachesEvery
 }
 
 func newPruner(cfg config.Config, j *journal.Journal) *pruner {
@@ -61,7 +79,7 @@ func (k *pruner) countBytes(bytes int64) {
 }
 
 func (d *Daemon) prune(ctx context.Context) {
-	for next := time.NewTimer(firstPrune); ; next.Reset(pruneEvery) {
+	for next := time.NewTimer(firstPrune); ; next.Reset(d.pruner.pause()) {
 		select {
 		case <-ctx.Done():
 			next.Stop()
@@ -70,8 +88,8 @@ func (d *Daemon) prune(ctx context.Context) {
 		case <-d.pruner.wake:
 		}
 		var err error
-		if time.Since(d.pruner.sized) > sizeCachesEvery {
-			err = d.limitCaches(ctx)
+		if most, due := d.pruner.resize(); due {
+			err = d.limitCaches(ctx, most)
 		}
 		err = errors.Join(err, d.pruner.prune(ctx))
 		if err != nil && ctx.Err() == nil {
@@ -86,12 +104,13 @@ type prunable struct {
 	keep    time.Duration // maximum age
 	remove  func() (bool, error)
 	journal bool // a part of the journal, which is removed last
-	open    bool // an open call uses it
+	cache   bool
+	open    bool // calls use it
 }
 
 // prune removes what is too old, then the oldest beyond the limit. The journal goes last, or much output could push it
-// out. Open calls keep their output, and no part of the journal is removed to make room for it: while too much remains,
-// new calls are refused.
+// out. Open calls keep their output and their caches, and no part of the journal is removed to make room for them, nor is
+// other output for caches: while too much remains, new calls are refused.
 func (k *pruner) prune(ctx context.Context) error {
 	k.grown.Store(0)
 	list, total, err := k.prunables(ctx)
@@ -104,7 +123,12 @@ func (k *pruner) prune(ctx context.Context) error {
 		}
 		return -1
 	})
-	limit, open := k.cfg.Limits.StateBytes, int64(0)
+	limit, open, inUse := k.cfg.Limits.StateBytes, int64(0), int64(0)
+	for _, item := range list {
+		if item.cache && item.open {
+			inUse += item.bytes
+		}
+	}
 	for _, item := range list {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -113,7 +137,7 @@ func (k *pruner) prune(ctx context.Context) error {
 			open += item.bytes
 			continue
 		}
-		over := total > limit
+		over := total-inUse > limit
 		if item.journal {
 			over = total-open > limit
 		}
@@ -126,7 +150,7 @@ func (k *pruner) prune(ctx context.Context) error {
 		}
 	}
 	var full error
-	if total > limit {
+	if k.full = total > limit; k.full {
 		full = fmt.Errorf("toold keeps %d bytes, at most %d may be (limits.state_bytes), and nothing more can be removed while %s: raise the limit, or wait", total, limit, k.reason())
 	}
 	k.journal.Refuse(full)
@@ -190,7 +214,7 @@ func (k *pruner) quarantine(context.Context) (list []prunable, err error) {
 // caches lists the stores of tool caches; those of removed workspaces expire at once. A store in use
 // stays; its daemon replaces one that is too large (caches.Set.Limit).
 func (k *pruner) caches(context.Context) (list []prunable, err error) {
-	if time.Since(k.sized) > sizeCachesEvery {
+	if _, due := k.resize(); due {
 		if k.stores, err = caches.Stores(k.cfg.CacheDir()); err != nil {
 			return nil, err
 		}
@@ -201,7 +225,7 @@ func (k *pruner) caches(context.Context) (list []prunable, err error) {
 		if workspaceGone(s.Path) {
 			keep = 0
 		}
-		list = append(list, prunable{bytes: s.Bytes, used: s.Used, keep: keep, remove: func() (bool, error) { return k.removeStore(s) }})
+		list = append(list, prunable{bytes: s.Bytes, used: s.Used, keep: keep, cache: true, open: s.InUse(), remove: func() (bool, error) { return k.removeStore(s) }})
 	}
 	return list, nil
 }

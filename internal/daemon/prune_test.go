@@ -277,3 +277,31 @@ func TestACacheInUseIsNotPruned(t *testing.T) {
 		t.Fatalf("what is in use was removed: %v", err)
 	}
 }
+
+// Calls that fill a tool cache cost neither the record nor the output of other calls.
+func TestNothingElseGoesForACacheInUse(t *testing.T) {
+	t.Parallel()
+	cfg, _ := keptCaches(t)
+	cfg.Workspace = t.TempDir()
+	must.Do(t, recordOwner(cfg))
+	j := keptJournal(t, cfg)
+	fillPart(t, j, "agent")
+	call, output := began(t, cfg, j, "ended", 0)
+	ended(t, j, call)
+	cfg.Limits.StateBytes = keptBytes(t, cfg) + rest
+	open := must.Get(caches.Open(t.Context(), launch.Overlays, cfg.CacheStore(), nil))(t)
+	must.Do(t, os.WriteFile(filepath.Join(cfg.CacheStore(), "file"), make([]byte, cfg.Limits.StateBytes), 0o600))
+	k := newPruner(cfg, j)
+	for range 2 {
+		if err := k.prune(t.Context()); err == nil || !strings.Contains(err.Error(), "limits.state_bytes") || !exists(output) {
+			t.Errorf("the limit is %v, the output is there: %v", err, exists(output))
+		}
+	}
+	open.Close()
+	if err := errors.Join(k.prune(t.Context()), j.Ready()); err != nil || exists(cfg.CacheStore()) {
+		t.Errorf("when it is not used: %v, it is there: %v", err, exists(cfg.CacheStore()))
+	}
+	if parts, err := j.Parts(); err != nil || len(parts) != 1 {
+		t.Errorf("%d parts of the record are left, %v", len(parts), err)
+	}
+}

@@ -158,8 +158,8 @@ func (d *Daemon) policyFiles() (places []string) {
 	return places
 }
 
-func (d *Daemon) limitCaches(ctx context.Context) error {
-	return d.workspaces.Each(func(_ string, w *workspace) error { return w.caches.Limit(ctx, d.Config.Limits.StateBytes/2) })
+func (d *Daemon) limitCaches(ctx context.Context, most int64) error {
+	return d.workspaces.Each(func(_ string, w *workspace) error { return w.caches.Limit(ctx, most) })
 }
 
 // hello answers hello; "" is the daemon's own workspace. See server.Options.Greet.

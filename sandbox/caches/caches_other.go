@@ -7,6 +7,9 @@ import "context"
 // Stores returns none.
 func Stores(string) ([]Store, error) { return nil, nil }
 
+// InUse is false.
+func (Store) InUse() bool { return false }
+
 // RemoveStore does nothing.
 func RemoveStore(string) (bool, error) { return false, nil }
 

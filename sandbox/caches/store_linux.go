@@ -49,6 +49,16 @@ func sizeBelow(dir string) (bytes int64) {
 	return bytes
 }
 
+// InUse reports whether an open Set has the store, or a call that outlived it.
+func (s Store) InUse() bool {
+	lock, err := os.OpenFile(filepath.Join(s.Path, lockName), os.O_RDWR, 0)
+	if err != nil {
+		return false // RemoveStore says why
+	}
+	defer lock.Close()
+	return errors.Is(unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
+
 // RemoveStore removes a store, and nothing else. It returns false if the store is in use by an
 // open Set, or a call that outlived it.
 func RemoveStore(path string) (bool, error) {
