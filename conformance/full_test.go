@@ -72,7 +72,7 @@ func TestAFullStateFolderCostsNoCallItsAnswer(t *testing.T) {
 	fill()
 	r.ready(503, "full")
 	refused := 0
-	for range 200 { // until the room inside of the journal is used up too
+	for range 1000 { // until the room inside of the journal is used up too
 		ret, err := r.try(c, "echo x >>ran", "off", client.Events{})
 		if err != nil {
 			t.Fatal(err)

@@ -317,13 +317,17 @@ func (d *Dispatcher) run(ctx context.Context, c *Call, inv tools.Invocation, io 
 }
 
 // starting records that a call, and its parent, may have effects from now on.
-func (d *Dispatcher) starting(c *Call, process, dir string) error {
+func (d *Dispatcher) starting(c *Call, process, dir string) (err error) {
 	if c.of != nil {
-		if err := d.opt.Journal.Start(c.of.rec, "", ""); err != nil {
-			return err
-		}
+		err = d.opt.Journal.Start(c.of.rec, "", "")
 	}
-	return d.opt.Journal.Start(c.rec, process, dir)
+	if err == nil {
+		err = d.opt.Journal.Start(c.rec, process, dir)
+	}
+	if err != nil {
+		return fmt.Errorf("%w, so nothing ran", err)
+	}
+	return nil
 }
 
 func (d *Dispatcher) started(c *Call, s tools.Started) {
