@@ -30,8 +30,8 @@ import (
 const (
 	firstPrune      = time.Minute
 	pruneEvery      = 5 * time.Minute
-	pruneFullEvery  = 10 * time.Second
-	sizeCachesEvery = time.Hour // of tool caches: it stats each file
+	pruneFullEvery  = time.Minute // in which a call that has taken caches has begun, or never does
+	sizeCachesEvery = time.Hour   // of tool caches: it stats each file
 )
 
 // pruner bounds the total size of a state directory: journal, output, quarantine and changes to tool caches.
@@ -57,7 +57,7 @@ func (k *pruner) pause() time.Duration {
 // resize reports whether the tool caches are to be measured, and the size beyond which those in use are replaced.
 func (k *pruner) resize() (most int64, due bool) {
 	if k.full { // they may be why, those of all workspaces together
-		return k.cfg.Limits.StateBytes / 64, true
+		return k.cfg.Limits.StateBytes / 64, time.Since(k.sized) >= pruneFullEvery
 	}
 	return k.cfg.Limits.StateBytes / 2, time.Since(k.sized) > sizeCachesEvery
 }
