@@ -125,11 +125,17 @@ func OpenRecording(rec journal.Record) (Recording, *message.Error) {
 	if ret, err := message.Record(rec.Result).Return(); err == nil {
 		e.totals = [2]int64{ret.StdoutBytes, ret.StderrBytes}
 	}
-	spool, err := spool.Open(rec.SpoolDir)
-	if err != nil && (e.totals != [2]int64{} || rec.ErrorType == string(message.UnknownAfterCrash)) {
+	if e.totals == [2]int64{} && rec.ErrorType != string(message.UnknownAfterCrash) {
+		return e, nil
+	}
+	if rec.Output == "" {
+		return nil, message.NotFound.Errorf("the record has no sum of this call's output, so what is kept of it cannot be trusted and is not shown; its return holds the head and the tail")
+	}
+	kept, err := spool.Open(rec.SpoolDir)
+	if err != nil || rec.Output == spool.Nothing() {
 		return nil, message.NotFound.Errorf("the output of this call is not kept any more (limits.spool_keep, limits.state_bytes); its return holds the head and the tail")
 	}
-	e.spool = spool
+	e.spool = kept
 	return e, nil
 }
 

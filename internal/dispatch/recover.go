@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -79,8 +80,8 @@ func (d *Dispatcher) recover(ctx context.Context, rec journal.Record, alive erro
 	}.Complete()
 	o := journalOutcome(ret, outcome{})
 	if rec.SpoolDir != "" {
-		var err error
-		if o.Output, err = spool.Sum(rec.SpoolDir); err != nil {
+		sum, err := spool.Sum(rec.SpoolDir)
+		if o.Output = cmp.Or(sum, spool.Nothing()); err != nil {
 			d.opt.Log.Warn("cannot read the output of a call of the last run", zap.String("call", rec.ID), zap.Error(err))
 		}
 	}

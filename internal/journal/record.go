@@ -89,6 +89,7 @@ type Record struct {
 	ExitCode  *int
 	Signal    string
 	Sandbox   string
+	Output    string // as in Outcome
 	Result    []byte // return message; empty until Returned
 	Lost      error  // ErrTampered if a note replaces a text
 

@@ -254,7 +254,7 @@ func (t *table) forget(number uint64) {
 func returned(r *entry, e *returnEvent, at time.Time) {
 	o := e.outcome
 	r.State, r.ReturnedAt, r.Result = Returned, at, e.body
-	r.Status, r.ErrorType, r.ExitCode, r.Signal, r.Sandbox = o.Status, o.ErrorType, o.ExitCode, o.Signal, o.Sandbox
+	r.Status, r.ErrorType, r.ExitCode, r.Signal, r.Sandbox, r.Output = o.Status, o.ErrorType, o.ExitCode, o.Signal, o.Sandbox, o.Output
 	r.Canonical = cmp.Or(o.Canonical, r.Canonical)
 	if o.Decision == (Decision{}) {
 		return

@@ -242,7 +242,7 @@ func (v *verification) printed(e *returnEvent, at chain.Mark) error {
 	if err != nil || sum == "" || sum == e.outcome.Output {
 		return err
 	}
-	v.lost = append(v.lost, lostText{Key(e.key), at, fmt.Sprintf("the output that is kept of its call was changed, or the machine crashed before all of it was on the disk; remove spool/%d to go on without it", e.key)})
+	v.lost = append(v.lost, lostText{Key(e.key), at, fmt.Sprintf("the output that is kept of its call was changed or added, or the machine crashed before all of it was on the disk; remove spool/%d to go on without it", e.key)})
 	return nil
 }
 

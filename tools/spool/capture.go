@@ -112,7 +112,9 @@ func (c *Capture) Close() {
 		c.record(tools.Stream(s), c.redact[s].pass(nil, true))
 	}
 	c.spool.close()
-	c.sum = sumOf(c.spool.sums)
+	if c.dir != "" {
+		c.sum = total(c.spool.sums)
+	}
 	c.closed = true
 	c.notify()
 }

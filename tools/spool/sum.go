@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// Sum returns the checksum of the files of a call; "" if their directory does not exist, and no
-// checksum if one is no regular file. A missing file counts as empty.
+// Sum returns the checksum of the files of a call; "" if their directory does not exist. A missing
+// file counts as empty, and what is no regular file as no file of a call.
 func Sum(dir string) (string, error) {
 	var all [3]digest
 	for i, name := range fileNames {
@@ -19,7 +19,8 @@ func Sum(dir string) (string, error) {
 			continue
 		}
 		if errors.Is(err, errNoFile) {
-			return err.Error(), nil
+			all[i].Write([]byte(err.Error()))
+			continue
 		}
 		if err != nil {
 			return "", err
@@ -35,21 +36,17 @@ func Sum(dir string) (string, error) {
 	return total(all), nil
 }
 
-// Sum returns the checksum of the files, after Close; "" if there are none.
+// Nothing returns the checksum of a call that has recorded nothing.
+func Nothing() string { return total([3]digest{}) }
+
+// Sum returns the checksum of the files, after Close; "" if there can be none.
 func (c *Capture) Sum() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sum
 }
 
-// sumOf takes the digests of the files in the order of fileNames.
-func sumOf(files [3]digest) string {
-	if files[0].hash == nil && files[1].hash == nil {
-		return ""
-	}
-	return total(files)
-}
-
+// total takes the digests of the files in the order of fileNames.
 func total(files [3]digest) string {
 	all := sha256.New()
 	for _, d := range files {
