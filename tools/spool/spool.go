@@ -68,14 +68,16 @@ func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 }
 
 // maskWritten masks recorded bytes from an offset: a secret may be recognised late, and after the limit
-// has cut it.
+// has cut it. If they cannot be masked, all of the record is removed.
 func (w *spoolWriter) maskWritten(s tools.Stream, offset int64, mask []byte) {
 	mask = mask[:max(0, min(int64(len(mask)), w.sizes[s]-offset))]
 	if len(mask) == 0 {
 		return
 	}
 	if _, err := w.files[s].WriteAt(mask, offset); err != nil {
-		w.stopped, w.sums[0], w.sums[1] = true, digest{}, digest{} // the file's content is unknown now
+		w.stopped, w.sums, w.sizes, w.order, w.run = true, [3]digest{}, [2]int64{}, nil, 0
+		_ = Remove(w.dir) // what stays has another sum, so it is not shown
+		return
 	}
 	w.sums[s].mask(offset-w.sizes[s], mask)
 }

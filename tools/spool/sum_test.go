@@ -3,6 +3,8 @@ package spool
 import (
 	"errors"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -126,5 +128,45 @@ func TestWhatIsNoFileIsNotRead(t *testing.T) {
 				t.Errorf("%s: read %q of %v", name, p, stream)
 			}
 		}
+	}
+}
+
+// A secret that was written before it was recognised is not kept when the disk takes no mask. The
+// child process cannot write beyond a first byte.
+func TestASecretThatCannotBeMaskedIsNotKept(t *testing.T) {
+	t.Parallel()
+	dir := os.Getenv("SPOOL_DIR")
+	if dir == "" {
+		dir := filepath.Join(t.TempDir(), "call")
+		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+		c.Env = append(os.Environ(), "SPOOL_DIR="+dir)
+		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: "+t.Name()) {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	token := "gh" + "p_" + strings.Repeat("aB3dE6", 6)
+	c := NewCapture(Options{Dir: dir, Call: "call_1"})
+	c.Write(tools.Stdout, []byte("some words "+token[:20]))
+	c.Write(tools.Stderr, []byte("more\n"))
+	if kept, err := os.ReadFile(filepath.Join(dir, "stdout")); err != nil || !strings.Contains(string(kept), token[:20]) {
+		t.Fatalf("kept is %q, %v", kept, err)
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	var limit syscall.Rlimit
+	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit))
+	limit.Cur = 1
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
+	c.Write(tools.Stdout, []byte(token[20:]+" and more\n"))
+	c.Write(tools.Stdout, []byte(token+"\n"))
+	c.Close()
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("it is kept: %v", err)
+	}
+	if c.Sum() != Nothing() {
+		t.Errorf("the sum %x is of something", c.Sum())
+	}
+	if text, _ := c.Text(tools.Stdout, 20); strings.Contains(string(text), "bash_output") {
+		t.Errorf("the text says that it is kept: %s", text)
 	}
 }
