@@ -44,7 +44,7 @@ func (o others) Find(ctx context.Context, id string) (tools.OtherCall, error) {
 	case !o.has(rec):
 		return nil, nil
 	}
-	return newEndedCall(rec), nil
+	return o.d.newEndedCall(rec), nil
 }
 
 func (o others) List(ctx context.Context, ended bool) ([]tools.CallStatus, error) {
@@ -55,7 +55,7 @@ func (o others) List(ctx context.Context, ended bool) ([]tools.CallStatus, error
 			return nil, fmt.Errorf("cannot list the calls that have ended: %w", err)
 		}
 		for _, rec := range slices.Backward(records) {
-			list = append(list, newEndedCall(rec).status)
+			list = append(list, o.d.newEndedCall(rec).status)
 		}
 	}
 	for _, c := range o.live("") {
@@ -117,7 +117,7 @@ type endedCall struct {
 	output Recording // nil: none
 }
 
-func newEndedCall(rec journal.Record) endedCall {
+func (d *Dispatcher) newEndedCall(rec journal.Record) endedCall {
 	e := endedCall{status: tools.CallStatus{
 		ID: rec.ID, Background: rec.BackgroundOf != "", State: string(message.CallEnded), Started: startOf(rec),
 	}}
@@ -128,7 +128,7 @@ func newEndedCall(rec journal.Record) endedCall {
 	}
 	e.status.End = endOf(&ret)
 	e.status.Bytes = [3]int64{ret.StdoutBytes, ret.StderrBytes, ret.StdoutBytes + ret.StderrBytes}
-	if output, missing := OpenRecording(rec); missing == nil {
+	if output, missing := d.OpenRecording(rec); missing == nil {
 		e.output = output
 	}
 	return e

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/argument"
@@ -252,12 +253,17 @@ func (d *Dispatcher) build(ctx context.Context, w *Workspace, asked message.Tool
 	return inv, nil
 }
 
+// spoolDir returns the directory for the output of a call, wherever the state directory was when it ran.
+func (d *Dispatcher) spoolDir(call journal.Key) string {
+	return filepath.Join(d.opt.SpoolDir, strconv.FormatInt(int64(call), 10))
+}
+
 // spool returns the directory for the output of a call; "" if the call is not recorded.
 func (d *Dispatcher) spool(c *Call) (dir string) {
 	if c.rec == 0 {
 		return ""
 	}
-	dir = filepath.Join(d.opt.SpoolDir, strconv.FormatInt(int64(c.rec), 10))
+	dir = d.spoolDir(c.rec)
 	// An existing directory belongs to another journal.
 	if err := os.RemoveAll(dir); err != nil {
 		d.opt.Log.Warn("cannot remove old output", zap.String("call", c.ID), zap.Error(err))

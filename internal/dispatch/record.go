@@ -117,7 +117,7 @@ func (c *Call) Recording() Recording {
 }
 
 // OpenRecording opens an answered call's output.
-func OpenRecording(rec journal.Record) (Recording, *message.Error) {
+func (d *Dispatcher) OpenRecording(rec journal.Record) (Recording, *message.Error) {
 	if rec.SpoolDir == "" {
 		return nil, message.NotFound.Errorf("this call started no command, so it left no output; its answer is in its return")
 	}
@@ -131,7 +131,7 @@ func OpenRecording(rec journal.Record) (Recording, *message.Error) {
 	if rec.Output == "" {
 		return nil, message.NotFound.Errorf("the record has no sum of this call's output, so what is kept of it cannot be trusted and is not shown; its return holds the head and the tail")
 	}
-	kept, err := spool.Open(rec.SpoolDir)
+	kept, err := spool.Open(d.spoolDir(rec.Key))
 	if err != nil || rec.Output == spool.Nothing() {
 		return nil, message.NotFound.Errorf("the output of this call is not kept any more (limits.spool_keep, limits.state_bytes); its return holds the head and the tail")
 	}

@@ -80,7 +80,7 @@ func (d *Dispatcher) recover(ctx context.Context, rec journal.Record, alive erro
 	}.Complete()
 	o := journalOutcome(ret, outcome{})
 	if rec.SpoolDir != "" {
-		sum, err := spool.Sum(rec.SpoolDir)
+		sum, err := spool.Sum(d.spoolDir(rec.Key))
 		if o.Output = cmp.Or(sum, spool.Nothing()); err != nil {
 			d.opt.Log.Warn("cannot read the output of a call of the last run", zap.String("call", rec.ID), zap.Error(err))
 		}

@@ -155,7 +155,7 @@ func TestARepeatWhoseReturnIsLostSaysSo(t *testing.T) {
 		t.Errorf("the tool ran %d times", n)
 	}
 	rec := must.Get(b.journal.FindAny(t.Context(), "call_1"))(t)
-	if s := newEndedCall(rec).Status(); s.End != "no return that can be read" {
+	if s := b.newEndedCall(rec).Status(); s.End != "no return that can be read" {
 		t.Errorf("it is listed as %+v", s)
 	}
 	page, err := b.journal.List(t.Context(), journal.Query{CallID: "call_1", MessageTypes: []string{"tool_return_message"}})

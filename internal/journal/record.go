@@ -82,7 +82,7 @@ type Record struct {
 	Decision Decision
 	Daemon   string // process that owns the call; see Self
 	Process  string // as given to Start
-	SpoolDir string
+	SpoolDir string // where its output was kept when it started; "" = it started no command
 
 	Status    string
 	ErrorType string

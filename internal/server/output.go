@@ -70,7 +70,7 @@ func (ss *session) recording(m *message.GetOutput) (dispatch.Recording, *message
 	case e != nil:
 		return nil, e
 	case len(live) == 0:
-		return dispatch.OpenRecording(rec)
+		return ss.srv.opt.Dispatch.OpenRecording(rec)
 	}
 	for _, c := range live {
 		if rec := c.Recording(); rec != nil {
