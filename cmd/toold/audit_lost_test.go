@@ -50,6 +50,41 @@ func TestALostTextIsShownAsLost(t *testing.T) {
 	}
 }
 
+// What is shown of a call is all that was said of it, and nothing that was said of another agent's.
+func TestACallIsShownWithAllMessagesOfItsOwn(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	j, err := journal.Open(t.Context(), dir, journal.Self())
+	noError(t, err)
+	say := func(agent, text string, times int) {
+		for range times {
+			_, err := j.Append(t.Context(), journal.Message{Type: "approval_response_message", Direction: journal.In, Client: "x", AgentID: agent, CallID: "c1", Body: fmt.Appendf(nil, `{"reason":%q}`, text)})
+			noError(t, err)
+		}
+	}
+	for _, agent := range []string{"", "one", "two"} {
+		_, _, err := j.Receive(t.Context(), journal.Call{Client: "x", AgentID: agent, ID: "c1", ArgsHash: "h", Message: []byte(`{}`)})
+		noError(t, err)
+	}
+	say("", "of none", 3)
+	say("one", "of one", 1100)
+	say("two", "of two "+strings.Repeat("x", 60_000), 30)
+	say("", "of none", 2)
+	noError(t, j.Close())
+	code, text := printed(t, dir, "show", "c1", "--json")
+	calls := strings.Split(strings.TrimSpace(text), "\n")
+	if code != 0 || len(calls) != 3 {
+		t.Fatalf("code %d, %d calls: %.500s", code, len(calls), text)
+	}
+	for i, want := range []map[string]int{{"of none": 5}, {"of one": 1100}, {"of two": 30}} {
+		for _, what := range []string{"of none", "of one", "of two"} {
+			if n := strings.Count(calls[i], what); n != want[what] {
+				t.Errorf("call %d is shown with %d messages %s, want %d", i, n, what, want[what])
+			}
+		}
+	}
+}
+
 // What is left of a damaged journal is printed, and is not given for all of it.
 func TestADamagedJournalIsNotPrintedAsAllOfIt(t *testing.T) {
 	t.Parallel()

@@ -87,13 +87,20 @@ func Show(ctx context.Context, c console.Console, log *journal.Journal, id strin
 }
 
 func messagesAbout(ctx context.Context, log *journal.Journal, rec journal.Record) (list []Message, err error) {
-	page, err := log.List(ctx, journal.Query{
+	query := journal.Query{
 		Client: rec.Client, AgentID: rec.AgentID, CallID: rec.ID, Ascending: true, Limit: 1000,
 		MessageTypes: []string{"approval_response_message", "connection_decision"},
-	})
-	for _, m := range page.Messages {
-		err = cmp.Or(err, m.Lost)
-		list = append(list, Message{m.Seq, message.Instant(m.Time), m.Direction, m.Client, m.Body})
+	}
+	for more := true; more; {
+		page, failed := log.List(ctx, query)
+		err = cmp.Or(err, failed)
+		for _, m := range page.Messages {
+			if query.AfterSeq = m.Seq; m.AgentID == rec.AgentID { // a query without an agent selects all
+				err = cmp.Or(err, m.Lost)
+				list = append(list, Message{m.Seq, message.Instant(m.Time), m.Direction, m.Client, m.Body})
+			}
+		}
+		more = page.HasMore
 	}
 	return list, err
 }
