@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
+	"syscall"
 
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/tools"
@@ -176,8 +177,12 @@ func (h hunt) files(ctx context.Context, w *walk, found *findings) error {
 		return err
 	}
 	// The root may be a file, which was judged with the call.
-	if once := h.file(ctx, w, "", found); once == nil || errors.Is(once, errEnough) {
+	once := h.file(ctx, w, "", found)
+	switch {
+	case once == nil, errors.Is(once, errEnough):
 		return nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return once
 	}
 	return err
 }
