@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/toold/toold/internal/redact"
 )
@@ -28,7 +29,8 @@ func notFound(content []byte, sought string) string {
 	case len(bytes.TrimSpace(content)) == 0:
 		return fmt.Sprintf("%s has only white space; %s", part, next)
 	}
-	lines := strings.Split(strings.ToValidUTF8(string(content), "\ufffd"), "\n")
+	raw := strings.Split(string(content), "\n")
+	lines := strings.Split(string([]rune(string(content))), "\n") // each byte that is not UTF-8 is a \ufffd, as in other results
 	wanted := strings.Split(strings.Trim(head, "\r\n"), "\n")
 	if i := bytes.Index(content, []byte(head)); i >= 0 && strings.TrimSpace(head) != "" {
 		at, n := bytes.Count(content[:i], []byte("\n")), 1+strings.Count(strings.TrimSuffix(head, "\n"), "\n")
@@ -37,10 +39,15 @@ func notFound(content []byte, sought string) string {
 	for _, only := range []struct {
 		in   string
 		fold func(string) string
-	}{{"white space", withoutSpace}, {"upper and lower case", strings.ToLower}} {
-		if at := alike(lines, wanted, only.fold); at >= 0 {
+	}{{"", strings.Clone}, {"white space", withoutSpace}, {"upper and lower case", strings.ToLower}} {
+		at, in, hint := alike(lines, wanted, only.fold), only.in, ""
+		if at >= 0 && strings.Contains(head, "\ufffd") && !utf8.ValidString(strings.Join(raw[at:at+len(wanted)], "")) {
+			in = strings.TrimPrefix(in+" and bytes that are not UTF-8", " and ")
+			hint = "; these cannot be in it: leave them out, or use bash"
+		}
+		if at >= 0 && in != "" {
 			where := lineRange(at, len(wanted), "parts of line %d differ", "lines %d to %d differ")
-			return fmt.Sprintf("%s from %s only in %s: %s", where, it, only.in, quote(lines[at:at+len(wanted)]))
+			return fmt.Sprintf("%s from %s only in %s: %s%s", where, it, in, quote(lines[at:at+len(wanted)]), hint)
 		}
 	}
 	first := slices.IndexFunc(wanted, func(line string) bool { return strings.TrimSpace(line) != "" })
