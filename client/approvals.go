@@ -73,69 +73,34 @@ type Decision struct {
 	Beforehand bool // sent before the question, which no one has read
 }
 
-func (d Decision) frame() any {
-	response := struct {
-		MessageType string                   `json:"message_type"`
-		Remember    string                   `json:"remember,omitempty"`
-		Pattern     string                   `json:"pattern,omitempty"`
-		Beforehand  bool                     `json:"beforehand,omitempty"`
-		Approvals   []message.ApprovalAnswer `json:"approvals,omitempty"`
+// A response is the frame of a decision.
+type response struct {
+	MessageType string                   `json:"message_type"`
+	RequestID   string                   `json:"request_id"`
+	Remember    string                   `json:"remember,omitempty"`
+	Pattern     string                   `json:"pattern,omitempty"`
+	Beforehand  bool                     `json:"beforehand,omitempty"`
+	Approvals   []message.ApprovalAnswer `json:"approvals,omitempty"`
 
-		*message.ApprovalAnswer
-	}{MessageType: "approval_response_message", Remember: d.Remember, Pattern: d.Pattern, Beforehand: d.Beforehand}
+	*message.ApprovalAnswer
+}
+
+func (d Decision) frame() *response {
+	r := &response{MessageType: "approval_response_message", Remember: d.Remember, Pattern: d.Pattern, Beforehand: d.Beforehand}
 	answer := message.ApprovalAnswer{Approve: d.Approve, Reason: d.Reason, Widen: d.Widen, Arguments: d.Arguments}
 	if d.CallID == "" {
-		answer.ApprovalID, response.ApprovalAnswer = d.ApprovalID, &answer
+		answer.ApprovalID, r.ApprovalAnswer = d.ApprovalID, &answer
 	} else {
 		answer.Type, answer.CallID = "approval", d.CallID
-		response.Approvals = []message.ApprovalAnswer{answer}
+		r.Approvals = []message.ApprovalAnswer{answer}
 	}
-	return response
-}
-
-// answers reports whether a frame answers the decision. Only decisions under an approval's own id may
-// get an error that names nothing.
-func (d Decision) answers(f *frame) bool {
-	mine := d.CallID != "" && f.CallID == d.CallID ||
-		d.CallID == "" && message.ApprovalRequest{ID: f.ID, CallID: f.CallID}.Named(d.ApprovalID)
-	switch f.Type {
-	case "approval_resolved":
-		return mine
-	case "error_message":
-		return mine || f.CallID == "" && f.RequestID == ""
-	}
-	return false
-}
-
-func (d Decision) matches(r message.ApprovalResolved) bool {
-	var widened message.Widening
-	if r.Widened != nil {
-		widened = *r.Widened
-	}
-	return r.Approve == d.Approve && widened == d.Widen
+	return r
 }
 
 // Decide sends a decision and waits until the daemon accepts it. Types of *message.Error:
 // approval_not_pending (too late), not_authorized, invalid_arguments (beyond the limits; the call
-// still waits).
+// still waits), internal_error (the message says whether it counts).
 func (c *Client) Decide(ctx context.Context, d Decision) (message.ApprovalResolved, error) {
-	var r message.ApprovalResolved
-	w := c.addWaiter(d.answers)
-	defer c.removeWaiter(w)
-	if err := c.send(d.frame()); err != nil {
-		return r, err
-	}
-	for {
-		f, err := c.next(ctx, w)
-		if err != nil {
-			return r, err
-		}
-		if f.Type == "error_message" {
-			return r, f.asError()
-		}
-		if err := f.decode(&r); err != nil || d.matches(r) {
-			return r, err
-		}
-		// Another approver was first; the error follows.
-	}
+	frame := d.frame()
+	return request[message.ApprovalResolved](ctx, c, frame, &frame.RequestID)
 }

@@ -18,7 +18,7 @@ func (x *decoding) approvalResponse() {
 		x.errorf(InvalidArguments, "remember: rule needs a pattern of commands, and nothing else takes one")
 		return
 	}
-	response := &ApprovalResponse{Remember: w.Remember, Pattern: w.Pattern, Beforehand: w.Beforehand}
+	response := &ApprovalResponse{RequestID: w.RequestID, Remember: w.Remember, Pattern: w.Pattern, Beforehand: w.Beforehand}
 	switch {
 	case len(w.Approvals) > 0 && w.beside() != "":
 		x.errorf(InvalidArguments, "%s", w.beside())

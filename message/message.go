@@ -47,9 +47,10 @@ type ToolCall struct {
 
 // ApprovalResponse answers pending approvals.
 type ApprovalResponse struct {
-	Answers  []ApprovalAnswer
-	Remember string // once (default), conversation, command, prefix or rule
-	Pattern  string `json:",omitempty"` // of the rule, if Remember is rule
+	RequestID string `json:",omitempty"` // if set, requests an ApprovalResolved or an Error with it
+	Answers   []ApprovalAnswer
+	Remember  string // once (default), conversation, command, prefix or rule
+	Pattern   string `json:",omitempty"` // of the rule, if Remember is rule
 
 	Beforehand bool // sent before the question, which no one has read
 }

@@ -222,6 +222,7 @@ type EffectLine struct {
 // ApprovalResolved reports an approval's outcome.
 type ApprovalResolved struct {
 	MessageType string `json:"message_type"`
+	RequestID   string `json:"request_id,omitempty"` // of the answer that counted, for its sender alone
 	ID          string `json:"id"`
 	CallID      string `json:"tool_call_id"`
 	Approve     bool   `json:"approve"`

@@ -93,6 +93,7 @@ type wireStop struct {
 // wireApproval is approval_response_message, also as create form type "approval".
 type wireApproval struct {
 	MessageType       string       `json:"message_type"`
+	RequestID         string       `json:"request_id,omitempty" wire:"id" jsonschema:"repeated in approval_resolved to this connection if the answer counts, else in the error"`
 	Approvals         []wireAnswer `json:"approvals,omitempty"`
 	Approve           *bool        `json:"approve,omitempty" jsonschema:"deprecated"`
 	ApprovalRequestID string       `json:"approval_request_id,omitempty" wire:"id" jsonschema:"deprecated; id of the approval request or of its call"`

@@ -220,6 +220,9 @@ func (c *callRun) decide(ctx context.Context, p *peer, d client.Decision) (open 
 	case errors.As(err, &refused) && refused.Type == message.InvalidArguments && p.tty != nil:
 		fmt.Fprintln(p.tty, display.Short(refused.Message))
 		return true
+	case refused != nil:
+		c.say("%s", refused.Message)
+		return false
 	}
 	c.say("the answer may not have arrived: %v", err)
 	return false

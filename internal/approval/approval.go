@@ -65,7 +65,9 @@ type Request[T any] struct {
 type Verdict struct {
 	Approve    bool
 	By         string // the approver
-	Before     bool   // sent before the question, which no one has read
+	Conn       string // its connection, and the id under which it is acknowledged there
+	RequestID  string
+	Before     bool // sent before the question, which no one has read
 	Reason     string
 	Escalation Escalation // with Approve only
 
@@ -201,7 +203,9 @@ func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
 		if e.request.Answered != nil {
 			err = e.request.Answered(v)
 		}
-		final = v
+		if final = v; err != nil {
+			final.RequestID = "" // the error is its acknowledgement
+		}
 		return err
 	}()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,7 +32,7 @@ func (p *person) Asked(r approval.Request[string]) {
 }
 
 func (p *person) Resolved(r approval.Request[string], v approval.Verdict) {
-	p.hear(fmt.Sprintf("resolved %s %v by %s", r.ID, v.Approve, v.By))
+	p.hear(strings.TrimSpace(fmt.Sprintf("resolved %s %v by %s %s", r.ID, v.Approve, v.By, v.RequestID)))
 }
 
 func (p *person) hear(s string) {
@@ -349,6 +350,33 @@ func TestAQuestionThatIsAskedAgainWaitsForAnApprover(t *testing.T) {
 			t.Errorf("Ask returned %+v", a)
 		}
 	})
+}
+
+// Who answers gets one acknowledgement: an error, where the answer counts in part.
+func TestAnAnswerThatCountsInPartIsAcknowledgedByItsError(t *testing.T) {
+	t.Parallel()
+	for _, unwritten := range []error{nil, errors.New("no disk")} {
+		synctest.Test(t, func(t *testing.T) {
+			q, p := approval.New[string](), &person{}
+			defer q.Join(p)()
+			r := request("1")
+			r.Answered = func(approval.Verdict) error { return unwritten }
+			got := ask(t.Context(), q, r)
+			synctest.Wait()
+			heard := "resolved 1 true by ann"
+			if unwritten == nil {
+				heard += " q1"
+			}
+			_, err := q.Resolve("1", approval.Verdict{Approve: true, By: "ann", RequestID: "q1"})
+			if _, partly := errors.AsType[*approval.PartlyError](err); partly != (unwritten != nil) {
+				t.Errorf("got %v", err)
+			}
+			if a := <-got; a.err != nil || !a.verdict.Approve {
+				t.Errorf("Ask returned %+v", a)
+			}
+			wantHeard(t, p, "asked 1", heard)
+		})
+	}
 }
 
 // An answer whose record fails by a panic approves nothing, and leaves no call waiting.

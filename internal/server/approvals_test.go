@@ -42,6 +42,35 @@ func TestAnAnswerToAQuestionReachesNoCallThatIsNamedAfterIt(t *testing.T) {
 	}
 }
 
+// Several may decide at once: whose answer counts is said to them alone, under the request_id of the answer.
+func TestWhoDecidesHearsWhetherTheirAnswerCounts(t *testing.T) {
+	t.Parallel()
+	ts := newCallServer(t, policy.Ask, hello)
+	first, second, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
+	pinged(t, first)
+	pinged(t, second)
+	write(t, agent, call("call_1"))
+	shown := questionID(t, first)
+	answer := func(conn *websocket.Conn, rest string) {
+		write(t, conn, `{"message_type":"approval_response_message",`+rest+`}`)
+	}
+	answer(first, `"request_id":"q1","approve":true,"arguments":{"bad":1},"approval_request_id":"`+shown+`"`)
+	if e, _ := until(t, first, `"error_message"`); !strings.Contains(e, `"invalid_arguments"`) || !strings.Contains(e, `"request_id":"q1"`) {
+		t.Errorf("an answer that cannot count got %s", e)
+	}
+	answer(first, `"request_id":"q2","approve":true,"approval_request_id":"`+shown+`"`)
+	if resolved, before := until(t, first, `"approval_resolved"`); !strings.Contains(resolved, `"request_id":"q2"`) || len(before) > 0 {
+		t.Errorf("the answer that counts got %s after %q", resolved, before)
+	}
+	if resolved, _ := until(t, second, `"approval_resolved"`); strings.Contains(resolved, "request_id") {
+		t.Errorf("who had not answered got %s", resolved)
+	}
+	answer(second, `"request_id":"q2","approvals":[{"type":"approval","tool_call_id":"call_1","approve":true}]`)
+	if e, _ := until(t, second, `"error_message"`); !strings.Contains(e, `"approval_not_pending"`) || !strings.Contains(e, `"request_id":"q2"`) {
+		t.Errorf("the answer that came too late got %s", e)
+	}
+}
+
 // A yes that comes late was meant for the call of which its sender knew.
 func TestAnAnswerByTheIDOfACallReachesNoLaterCallWithThatID(t *testing.T) {
 	t.Parallel()

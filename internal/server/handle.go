@@ -137,7 +137,7 @@ func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse)
 		return refused
 	}
 	verdict := approval.Verdict{
-		Approve: a.Approve, By: ss.token.Name, Before: m.Beforehand, Reason: a.Reason, Escalation: approval.Escalation(a.Widen),
+		Approve: a.Approve, By: ss.token.Name, Conn: ss.id, RequestID: m.RequestID, Before: m.Beforehand, Reason: a.Reason, Escalation: approval.Escalation(a.Widen),
 		Remember: m.Remember, Pattern: m.Pattern, Arguments: string(a.Arguments),
 	}
 	_, err := ss.srv.opt.Approvals.Resolve(id, verdict)

@@ -285,7 +285,11 @@ type approver struct{ ss *session }
 func (a approver) Asked(r approval.Request[message.ApprovalRequest]) { a.ss.out.push(r.Show) }
 
 func (a approver) Resolved(r approval.Request[message.ApprovalRequest], v approval.Verdict) {
-	a.ss.out.push(resolved(r, v))
+	m := resolved(r, v)
+	if v.Conn == a.ss.id {
+		m.RequestID = v.RequestID
+	}
+	a.ss.out.push(m)
 }
 
 func resolved(r approval.Request[message.ApprovalRequest], v approval.Verdict) message.ApprovalResolved {

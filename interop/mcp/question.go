@@ -182,7 +182,10 @@ func (w waiting) answer(ctx context.Context, d client.Decision) {
 	d.ApprovalID = w.ApprovalRequest.ID
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	if _, err := w.person.Decide(within, d); err != nil {
-		w.now.Store("the answer did not count: " + err.Error())
+	_, err := w.person.Decide(within, d)
+	if refused, ok := errors.AsType[*message.Error](err); ok {
+		w.now.Store(refused.Message)
+	} else if err != nil {
+		w.now.Store("the answer may not have arrived: " + err.Error())
 	}
 }
