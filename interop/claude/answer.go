@@ -164,7 +164,7 @@ func (d Session) call(ctx context.Context, call client.Call) (ret message.ToolRe
 	defer cancel()
 	c, err := d.Dial(dialing)
 	if err != nil {
-		return ret, &link.CallError{ID: call.ID, Sent: d.Again, Err: err}
+		return ret, &link.CallError{ID: call.ID, Sent: d.Again, Again: d.Again, Err: err}
 	}
 	defer c.Close()
 	waiting, cancel := context.WithTimeoutCause(ctx, d.Wait, errGoesOn)
@@ -178,7 +178,7 @@ func (d Session) call(ctx context.Context, call client.Call) (ret message.ToolRe
 		defer cancel()
 		_ = c.Stop(stopping, call.ID, "the user of Claude Code interrupted it") // otherwise it ends after limits.linger
 	}
-	return ret, &link.CallError{ID: call.ID, Sent: true, Err: err}
+	return ret, &link.CallError{ID: call.ID, Sent: true, Again: d.Again, Err: err}
 }
 
 // Tools returns the tools of toold that Claude Code lacks, in the form of its mod.

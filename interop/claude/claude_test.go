@@ -48,10 +48,12 @@ func TestWhatCannotBeReadOrReachedIsDenied(t *testing.T) {
 
 // A daemon that is lost may have run the call: nobody is to repeat it.
 func TestALostDaemonMayHaveRunTheCall(t *testing.T) {
-	d := Session{Again: true, Dial: func(context.Context) (*client.Client, error) { return nil, errors.New("gone") }}
-	a := d.Answer(t.Context(), []byte(`{"tool":"Bash","tool_use_id":"a","command":"ls"}`))
-	if !strings.Contains(a.Deny, "toold show a") {
-		t.Errorf("got %+v", a)
+	for _, gone := range []error{errors.New("gone"), message.InvalidArguments.Errorf("this workspace is gone")} {
+		d := Session{Again: true, Dial: func(context.Context) (*client.Client, error) { return nil, gone }}
+		a := d.Answer(t.Context(), []byte(`{"tool":"Bash","tool_use_id":"a","command":"ls"}`))
+		if !strings.Contains(a.Deny, "toold show a") {
+			t.Errorf("got %+v", a)
+		}
 	}
 }
 

@@ -48,7 +48,7 @@ func (l *Link) Get(ctx context.Context, key string) (*client.Client, error) {
 // Call makes a call over the connection of a key. It retries once with the same id if that is lost: the daemon runs a
 // call once. events is called before each try. The error is a *CallError.
 func (l *Link) Call(ctx context.Context, key string, call client.Call, events func() client.Events) (ret message.ToolReturn, err error) {
-	sent := false
+	sent, again := false, false
 	for range 2 {
 		c, unreached := l.Get(ctx, key)
 		if unreached != nil {
@@ -57,6 +57,7 @@ func (l *Link) Call(ctx context.Context, key string, call client.Call, events fu
 			}
 			break
 		}
+		again = sent
 		ret, err = c.Call(ctx, call, events())
 		sent = sent || !errors.Is(err, client.ErrNotSent)
 		if !errors.Is(err, client.ErrClosed) {
@@ -64,27 +65,28 @@ func (l *Link) Call(ctx context.Context, key string, call client.Call, events fu
 		}
 	}
 	if err != nil {
-		err = &CallError{call.ID, sent, err}
+		err = &CallError{call.ID, sent, again, err}
 	}
 	return ret, err
 }
 
 // A CallError is why a call has no return. Its text is for a model.
 type CallError struct {
-	ID   string
-	Sent bool // the daemon may have the call
-	Err  error
+	ID    string
+	Sent  bool // the daemon may have the call
+	Again bool // it may have had the call before the try that failed
+	Err   error
 }
 
 func (e *CallError) Error() string {
-	var refused *message.Error
+	refused, isRefusal := errors.AsType[*message.Error](e.Err)
 	switch {
-	case errors.As(e.Err, &refused):
+	case isRefusal && !e.Again && refused.Type != message.InternalError:
 		return fmt.Sprintf("toold refused the call, nothing ran: %v", e.Err)
 	case !e.Sent:
 		return fmt.Sprintf("toold cannot be reached, nothing ran: %v. Ask the user to start it: toold up", e.Err)
 	}
-	return fmt.Sprintf("toold was lost while it ran the call; what became of it is recorded: toold show %s. Do not repeat it before you know. (%v)", e.ID, e.Err)
+	return fmt.Sprintf("toold was lost or failed while it may have run the call; what became of it is recorded: toold show %s. Do not repeat it before you know. (%v)", e.ID, e.Err)
 }
 
 // Unwrap returns Err.

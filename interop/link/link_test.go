@@ -1,0 +1,74 @@
+package link_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/interop/link"
+)
+
+const ack = `{"message_type":"hello_ack","protocol":1,"version":"v1","conn_id":"conn-1","workspace":"/w","roles":["agent"]}`
+
+// serve starts a daemon that answers the call of each connection by the next of answers; "" ends the connection.
+func serve(t *testing.T, answers ...string) *link.Link {
+	t.Helper()
+	next := make(chan string, len(answers))
+	for _, a := range answers {
+		next <- a
+	}
+	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		conn.ReadMessage() // hello
+		conn.WriteMessage(websocket.TextMessage, []byte(ack))
+		if _, _, err := conn.ReadMessage(); err != nil {
+			return
+		}
+		if answer := <-next; answer != "" {
+			conn.WriteMessage(websocket.TextMessage, []byte(answer))
+			conn.ReadMessage() // until the client has gone
+		}
+	}))
+	t.Cleanup(daemon.Close)
+	l := link.New(func(ctx context.Context, _ string) (*client.Client, error) {
+		return client.Dial(ctx, client.Options{URL: "ws" + strings.TrimPrefix(daemon.URL, "http"), Token: "secret"})
+	})
+	t.Cleanup(l.Close)
+	return l
+}
+
+// A model that hears that nothing ran may repeat the call: it hears that only where it is so.
+func TestNothingRanIsSaidOnlyOfACallThatNoTryMayHaveStarted(t *testing.T) {
+	t.Parallel()
+	refusal := func(t string) string {
+		return `{"message_type":"error_message","error_type":"` + t + `","message":"no","tool_call_id":"c1"}`
+	}
+	for _, c := range []struct {
+		answers []string
+		ran     bool // perhaps
+	}{
+		{[]string{refusal("duplicate_tool_call")}, false},
+		{[]string{refusal("not_authorized")}, false},
+		{[]string{refusal("internal_error")}, true},
+		{[]string{"", refusal("duplicate_tool_call")}, true},
+		{[]string{"", refusal("not_authorized")}, true},
+		{[]string{"", refusal("internal_error")}, true},
+		{[]string{"", ""}, true},
+	} {
+		l := serve(t, c.answers...)
+		_, err := l.Call(t.Context(), "", client.Call{ID: "c1", Tool: "bash", Arguments: map[string]string{"command": "true"}}, func() client.Events { return client.Events{} })
+		if err == nil || strings.Contains(err.Error(), "nothing ran") == c.ran || strings.Contains(err.Error(), "toold show c1") != c.ran {
+			t.Errorf("after %q the model is told: %v", c.answers, err)
+		}
+	}
+}
