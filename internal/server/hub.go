@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"sync"
 
@@ -29,6 +30,12 @@ type event struct {
 	size         int
 }
 
+// started is a call, and the numbers of the events of its start and of its end; see hub.first.
+type started struct {
+	call       *dispatch.Call
+	began, end int64
+}
+
 // hub keeps the latest events once for all subscribers, and none without one. Events never wait for
 // a subscriber.
 type hub struct {
@@ -38,13 +45,13 @@ type hub struct {
 	events  []event
 	first   int64 // number of events[0], counted from the start of the daemon
 	bytes   int
-	covered int64                           // events include the journal messages after this one
-	calls   map[dispatch.Key]*dispatch.Call // started, while their events are kept
+	covered int64                    // events include the journal messages after this one
+	calls   map[dispatch.Key]started // running ones, and ended ones while their events are kept
 	readers map[*subscription]struct{}
 }
 
 func newHub(opt Options) *hub {
-	h := &hub{last: func() int64 { return 0 }, calls: map[dispatch.Key]*dispatch.Call{}, readers: map[*subscription]struct{}{}}
+	h := &hub{last: func() int64 { return 0 }, calls: map[dispatch.Key]started{}, readers: map[*subscription]struct{}{}}
 	if opt.Journal != nil {
 		h.last = opt.Journal.Last
 		opt.Journal.Follow(h.recorded)
@@ -59,6 +66,7 @@ func (h *hub) join(s *subscription) {
 	defer h.mu.Unlock()
 	if len(h.readers) == 0 {
 		h.covered = h.last()
+		h.first++ // beyond the calls that began without readers
 	}
 	h.readers[s] = struct{}{}
 	s.next, s.seq = h.first+int64(len(h.events)), h.last()
@@ -69,16 +77,27 @@ func (h *hub) leave(s *subscription) {
 	defer h.mu.Unlock()
 	delete(h.readers, s)
 	if len(h.readers) == 0 {
-		h.first += int64(len(h.events))
-		h.events, h.bytes = nil, 0
-		clear(h.calls)
+		for len(h.events) > 0 {
+			h.drop()
+		}
+		h.events = nil
 	}
 }
 
 func (h *hub) publish(e event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.readers) == 0 {
+	number, c, unread := h.first+int64(len(h.events)), h.calls[e.Key], len(h.readers) == 0
+	ends := e.frame == nil && c.call == e.call
+	switch {
+	case e.topic == message.TopicStarted:
+		h.calls[e.Key] = started{e.call, number, math.MaxInt64}
+	case ends && unread:
+		delete(h.calls, e.Key)
+	case ends:
+		h.calls[e.Key] = started{c.call, c.began, number}
+	}
+	if unread {
 		return
 	}
 	e.size += smallEvent
@@ -86,9 +105,6 @@ func (h *hub) publish(e event) {
 	h.bytes += e.size
 	for len(h.events) > maxEvents || h.bytes > maxEventBytes && len(h.events) > 1 {
 		h.drop()
-	}
-	if e.topic == message.TopicStarted {
-		h.calls[e.Key] = e.call
 	}
 	for s := range h.readers {
 		s.poke()
@@ -103,7 +119,7 @@ func (h *hub) drop() {
 	h.first++
 	h.bytes -= old.size
 	h.covered = max(h.covered, old.seq)
-	if old.frame == nil && h.calls[old.Key] == old.call {
+	if old.frame == nil && h.calls[old.Key].call == old.call {
 		delete(h.calls, old.Key)
 	}
 }
@@ -142,7 +158,19 @@ func (h *hub) catchUp(s *subscription) bool {
 func (h *hub) running(key dispatch.Key) *dispatch.Call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.calls[key]
+	return h.calls[key].call
+}
+
+// runs returns the calls of which a subscriber has the start behind it, and the end before it.
+func (h *hub) runs(s *subscription) (calls []*dispatch.Call) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.calls {
+		if c.began < s.next && s.next <= c.end {
+			calls = append(calls, c.call)
+		}
+	}
+	return calls
 }
 
 func (h *hub) recorded(m journal.Message) {

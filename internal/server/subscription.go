@@ -62,11 +62,12 @@ func (ss *session) unsubscribe(m *message.Unsubscribe) {
 func (w *writer) start(m *message.Subscribe) error {
 	s := &subscription{Subscribe: m, poke: w.ss.poke, feeds: map[dispatch.Key]*feed{}}
 	w.ss.srv.hub.join(s)
+	w.sub = s
 	if m.After != nil {
 		s.seq, s.replaying = *m.After, true
+	} else {
+		w.viewRunning()
 	}
-	w.sub = s
-	w.viewRunning()
 	return w.send(m.Answer(s.seq))
 }
 
@@ -138,22 +139,20 @@ func (w *writer) replay() error {
 	return nil
 }
 
-// viewRunning follows the matching running calls' output from now on, and drops ended ones.
+// viewRunning drops the output of ended calls, and follows that of matching running calls from now on.
 func (w *writer) viewRunning() {
 	s := w.sub
-	running := map[dispatch.Key]bool{}
-	for _, c := range w.ss.srv.opt.Dispatch.Find(s.Client, s.CallID) {
-		e := event{Key: c.Key(), conversation: c.Client().ConversationID, tool: c.ToolName()}
-		if capture := c.Capture(); capture != nil && s.matches(&e) {
-			running[c.Key()] = true
-			stdout, stderr, _ := capture.Totals()
-			w.view(c, [2]int64{stdout, stderr})
-		}
-	}
 	for key, f := range s.feeds {
-		if !running[key] && w.ss.srv.hub.running(key) != f.watcher.Call() {
+		if w.ss.srv.hub.running(key) != f.watcher.Call() {
 			f.watcher.Detach()
 			delete(s.feeds, key)
+		}
+	}
+	for _, c := range w.ss.srv.hub.runs(s) {
+		e := event{Key: c.Key(), conversation: c.Client().ConversationID, tool: c.ToolName()}
+		if capture := c.Capture(); capture != nil && s.matches(&e) {
+			stdout, stderr, _ := capture.Totals()
+			w.view(c, [2]int64{stdout, stderr})
 		}
 	}
 }

@@ -206,6 +206,53 @@ func TestReplayGoesOnLiveWithoutGapOrDuplicate(t *testing.T) {
 	making.Wait()
 }
 
+// Who subscribes while calls run, and who comes back, sees no output of a call before its request.
+func TestOutputComesBehindTheRequest(t *testing.T) {
+	t.Parallel()
+	ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
+		io.Started(tools.Started{})
+		for ctx.Err() == nil {
+			io.Output(tools.Stdout, []byte("a line\n"))
+			runtime.Gosched()
+		}
+		return tools.Result{}
+	})
+	agent, observer := dialAs(t, ts, agentSecret), dialAs(t, ts, approverSecret)
+	write(t, agent, `{"message_type":"hello","output":"none"}`)
+	for i, begin := range []string{`,"after":0`, "", `,"after":1`, "", `,"after":2`, ""} {
+		id := fmt.Sprint("call_", i)
+		write(t, agent, call(id))
+		if begin != "" {
+			until(t, agent, `"tool_started"`)
+		}
+		subscribe(t, observer, `,"output":true`+begin)
+		seen := ""
+		for !strings.Contains(seen, "output "+id) {
+			e, _ := nextEvent(t, observer)
+			var about struct {
+				CallID   string `json:"tool_call_id"`
+				ToolCall struct {
+					CallID string `json:"tool_call_id"`
+				} `json:"tool_call"`
+			}
+			must.Do(t, json.Unmarshal(e.Event, &about))
+			seen += fmt.Sprintln(e.Topic, about.CallID+about.ToolCall.CallID)
+		}
+		if begin != "" && !strings.Contains(seen, "request "+id+"\n") {
+			t.Errorf("%s: got\n%s", begin, seen)
+		}
+		write(t, agent, `{"message_type":"cancel","tool_call_id":"`+id+`"}`)
+		until(t, agent, `"tool_return_message"`)
+		for _, e := range eventsUntil(t, observer, id) {
+			if e.Topic == message.TopicRequest || e.Topic == message.TopicStarted {
+				t.Errorf("%s: %s of %s came behind its output", begin, e.Topic, id)
+			}
+		}
+		write(t, observer, `{"message_type":"unsubscribe","request_id":"un"}`)
+		until(t, observer, `"unsubscribed"`)
+	}
+}
+
 // TestAStalledSubscriberCostsLittleAndMissesNoReturn makes calls while subscribers do not read.
 func TestAStalledSubscriberCostsLittleAndMissesNoReturn(t *testing.T) {
 	const calls, stalled = 1000, 4
