@@ -18,6 +18,7 @@ import (
 // callScreen turns the events of calls into lines for people. Each call has a letter. watcher.mu guards it.
 type callScreen struct {
 	calls      map[callKey]*watchedCall
+	listed     map[callKey]string // the commands of calls whose requests came before the connection
 	lastNumber int
 	lastCaller string // the caller that was shown last
 
@@ -91,7 +92,7 @@ func (s *callScreen) render(e message.SubscriptionEvent) (text string) {
 		return "" // its call has ended, and was shown with its return
 	default:
 		c = s.add(name)
-		text = c.letter + "  " + about.commandLine() + "\n" + s.callerLine(e)
+		text = c.letter + "  " + about.commandLine(s.listed[name]) + "\n" + s.callerLine(e)
 	}
 	switch e.Topic {
 	case message.TopicDecision:
@@ -110,6 +111,14 @@ func (s *callScreen) render(e message.SubscriptionEvent) (text string) {
 		})
 	}
 	return text
+}
+
+// list takes what runs when a connection begins.
+func (s *callScreen) list(running []message.CallInfo) {
+	s.listed = map[callKey]string{}
+	for _, c := range running {
+		s.listed[callKey{c.Client, c.AgentID, c.CallID}] = strings.TrimSpace(c.ToolName + " " + c.Preview)
+	}
 }
 
 // callerLine names the caller, unless it is the last one.
@@ -142,10 +151,11 @@ type callFrame struct {
 	} `json:"tool_call"`
 }
 
-func (a callFrame) commandLine() string {
+// commandLine returns the tool and what it does, which only a request has; listed is that of another source, or "".
+func (a callFrame) commandLine(listed string) string {
 	tool := cmp.Or(a.ToolCall.ToolName, a.ToolCall.Name)
 	if tool == "" {
-		return display.Short(strings.TrimSpace(a.ToolName + " " + a.CallID))
+		return display.Short(cmp.Or(listed, strings.TrimSpace(a.ToolName+" "+a.CallID)))
 	}
 	arguments := a.ToolCall.Arguments
 	var inString string

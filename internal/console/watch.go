@@ -85,7 +85,9 @@ func (w *watcher) redial(ctx context.Context) *client.Client {
 }
 
 func (w *watcher) follow(ctx context.Context, c *client.Client) error {
+	running, _ := c.ListCalls(ctx, false) // otherwise such calls have their ids for names
 	w.mu.Lock()
+	w.calls.list(running)
 	w.unconfirmed = map[string]bool{}
 	for _, r := range w.pending {
 		w.unconfirmed[r.ID] = true
