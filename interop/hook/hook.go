@@ -152,6 +152,38 @@ func recent(date string) bool {
 	return err == nil && time.Since(at).Abs() < longest
 }
 
+// own returns why a yes is one to another call with the id, agent and arguments of c.
+func (j Judge) own(ctx context.Context, daemon *client.Client, c Call, ret message.ToolReturn) error {
+	if ret.Replayed && !recent(ret.Date) {
+		return fmt.Errorf("the call %s was decided before, and an agent runs a call once, so it is denied; make it again", c.ID)
+	}
+	if c.ID == "" || c.Session == "" {
+		return nil
+	}
+	calls, err := daemon.ListCalls(ctx, true)
+	if err != nil {
+		return fmt.Errorf("toold cannot say of which session the decided call %s is, so it is denied: %w", c.ID, err)
+	}
+	for _, of := range calls {
+		mine := of.CallID == c.ID && of.AgentID == cmp.Or(c.Agent, j.Program)
+		if mine && !sameSession(of.ConversationID, c.Session) {
+			return fmt.Errorf("a call %s of the session %s was decided, and this one is of the session %s, so it is denied; make it again", c.ID, of.ConversationID, c.Session)
+		}
+	}
+	return nil
+}
+
+// sameSession reports whether two names may be those of one session. Each may be unknown, or a list: Claude Code tells
+// its plugin a list. Letta has a name besides the id.
+func sameSession(a, b string) bool {
+	if slices.Contains([]string{"", "default"}, a) || b == "default" {
+		return true
+	}
+	split := func(r rune) bool { return r == ',' || r == ' ' }
+	list := strings.FieldsFunc(b, split)
+	return slices.ContainsFunc(strings.FieldsFunc(a, split), func(id string) bool { return slices.Contains(list, id) })
+}
+
 // Decide has the daemon decide a call, which may wait for a person. An error denies it.
 func (j Judge) Decide(ctx context.Context, c Call) error {
 	waiting, cancel := context.WithTimeout(ctx, j.Wait)
@@ -167,13 +199,10 @@ func (j Judge) Decide(ctx context.Context, c Call) error {
 	}
 	ret, err := daemon.Call(waiting, client.Call{ID: id, Tool: "judge", Arguments: Arguments(j.Program, c), AgentID: cmp.Or(c.Agent, j.Program), ConversationID: c.Session}, client.Events{})
 	if err == nil {
-		if ret.Status == "success" && ret.Replayed && !recent(ret.Date) {
-			return fmt.Errorf("the call %s was decided before, and an agent runs a call once, so it is denied; make it again", id)
+		if ret.Status != "success" || ret.ErrorType != nil {
+			return errors.New(strings.TrimPrefix(ret.Result, "Error: "))
 		}
-		if ret.Status == "success" && ret.ErrorType == nil {
-			return nil
-		}
-		return errors.New(strings.TrimPrefix(ret.Result, "Error: "))
+		return j.own(waiting, daemon, c, ret)
 	}
 	if waiting.Err() == nil {
 		return fmt.Errorf("toold did not decide the call, so it is denied: %w", err)
