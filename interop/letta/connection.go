@@ -2,7 +2,6 @@ package letta
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/internal/strict"
 )
 
 // The server pings every 30 s.
@@ -64,7 +65,11 @@ func (c *connection) read() (frame, error) {
 		}
 		c.ws.SetReadDeadline(time.Now().Add(silentWithin))
 		var f frame
-		if json.Unmarshal(text, &f) != nil {
+		switch err := strict.Unmarshal(text, &f); {
+		case errors.Is(err, strict.ErrTwice):
+			c.leave()
+			return frame{}, fmt.Errorf("%w: it sent a message that readers understand differently: %w", errRefused, err)
+		case err != nil:
 			continue // of an ignored kind
 		}
 		if !c.answers(f) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toold/toold/internal/strict"
 	"github.com/toold/toold/message"
 )
 
@@ -108,7 +109,11 @@ func (h *follower) get(ctx context.Context, path string, into any) error {
 		return err
 	}
 	defer resp.Body.Close()
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxFrame)).Decode(into); err != nil {
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxFrame))
+	if err == nil {
+		err = strict.Unmarshal(text, into)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot read the answer to %s: %w", path, err)
 	}
 	return nil
@@ -206,14 +211,19 @@ type listed struct {
 	frame json.RawMessage
 }
 
-func (l *listed) UnmarshalJSON(text []byte) error {
-	type plain listed
-	l.frame = bytes.Clone(text)
-	return json.Unmarshal(text, (*plain)(l))
-}
-
-func (h *follower) latest(ctx context.Context) (list []listed, err error) {
-	return list, h.get(ctx, h.messages()+"?order=desc&limit=50", &list)
+func (h *follower) latest(ctx context.Context) ([]listed, error) {
+	var frames []json.RawMessage
+	if err := h.get(ctx, h.messages()+"?order=desc&limit=50", &frames); err != nil {
+		return nil, err
+	}
+	list := make([]listed, len(frames))
+	for i, f := range frames {
+		if err := strict.Unmarshal(f, &list[i]); err != nil {
+			return nil, fmt.Errorf("cannot read a message of %s: %w", h.messages(), err)
+		}
+		list[i].frame = f
+	}
+	return list, nil
 }
 
 func (h *follower) pending(ctx context.Context) ([]message.ToolCall, error) {

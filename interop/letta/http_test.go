@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/interop/link"
@@ -145,6 +147,49 @@ func TestAMessageWithoutEndIsNotKept(t *testing.T) {
 	r := &run{follower: newFollower(nil)}
 	if err := r.read(stream(io.MultiReader(append(parts, end)...))); err == nil || end.N == 0 {
 		t.Errorf("all was read: %v", err)
+	}
+}
+
+// Names of fields are those that Letta reads: another spelling is another field, and of two members none is believed.
+func TestMessagesAreReadAsTheServerMeansThem(t *testing.T) {
+	t.Parallel()
+	const request = `{"message_type":"approval_request_message","id":"m1","tool_call":{"tool_call_id":"c1","name":"bash","arguments":"{}"}%s}`
+	for more, want := range map[string]int{
+		``: 1, `,"Message_Type":"user_message"`: 1, `,"message_type":"user_message"`: -1,
+	} {
+		message := fmt.Sprintf(request, more)
+		h := newFollower(func(string, []byte) *http.Response {
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("[" + message + "]"))}
+		})
+		calls, err := h.pending(t.Context())
+		if (err != nil) != (want < 0) || err == nil && len(calls) != want {
+			t.Errorf("%s: got %+v, %v", message, calls, err)
+		}
+	}
+	frames := []string{
+		`{"type":"update_loop_status","Type":"control_request","REQUEST":{"tool_name":"Bash"},"request":{"tool_name":"Read","Tool_Name":"Bash"}}`,
+		`{"type":"control_request","request":{"tool_name":"Read","tool_name":"Bash"}}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer ws.Close()
+		for _, f := range frames {
+			ws.WriteMessage(websocket.TextMessage, []byte(f))
+		}
+		ws.ReadMessage() // until the client has gone
+	}))
+	defer server.Close()
+	c := must.Get(dial(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http"), ""))(t)
+	defer c.ws.Close()
+	if f, err := c.read(); err != nil || f.Type != "update_loop_status" || f.Request.ToolName != "Read" {
+		t.Errorf("got %+v, %v", f, err)
+	}
+	if f, err := c.read(); !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "request") {
+		t.Errorf("got %+v, %v, want a refusal that names the field", f, err)
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toold/toold/internal/strict"
 	"github.com/toold/toold/message"
 )
 
@@ -144,7 +145,9 @@ func (r *run) take(frame []byte) {
 		Reason  string `json:"stop_reason"`
 		Message string `json:"message"`
 	}
-	_ = json.Unmarshal(frame, &head) // other data has no kind
+	if errors.Is(strict.Unmarshal(frame, &head), strict.ErrTwice) {
+		return // other data has no kind
+	}
 	if r.id == "" {
 		r.id = head.RunID
 	}
