@@ -60,7 +60,7 @@ var layers = []row{
 	{"sandbox/internal/helper", []string{"internal/paths", "sandbox/internal/fileops"}, []string{"go-landlock", "x/net", "x/sys", "psx"}},
 	{"sandbox/internal/snapshot", nil, []string{"x/sys"}},
 	{"sandbox/cgroup", nil, []string{"x/sys"}},
-	{"sandbox/caches", []string{"internal/paths", "sandbox/internal/helper"}, []string{"x/sys"}},
+	{"sandbox/caches", []string{"internal/paths", "sandbox/internal/helper", "sandbox/internal/nofollow"}, []string{"x/sys"}},
 	{"sandbox", []string{"internal/paths", "sandbox/caches", "sandbox/cgroup"}, nil},
 	{"sandbox/launch", []string{"internal/paths", "sandbox", "sandbox/cgroup", "sandbox/internal/helper", "sandbox/internal/nofollow", "sandbox/internal/snapshot"}, []string{"x/sys"}},
 	{"sandbox/fileworker", []string{"sandbox", "sandbox/internal/fileops", "sandbox/internal/snapshot", "sandbox/launch"}, []string{"x/sys"}},

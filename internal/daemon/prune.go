@@ -145,8 +145,12 @@ func (k *pruner) prune(ctx context.Context) error {
 			continue
 		}
 		removed, failed := item.remove()
-		if err = errors.Join(err, failed); removed {
+		err = errors.Join(err, failed)
+		switch {
+		case removed:
 			total -= item.bytes
+		case item.cache: // nor does one that cannot be removed push out others
+			open, inUse = open+item.bytes, inUse+item.bytes
 		}
 	}
 	var full error
@@ -215,10 +219,9 @@ func (k *pruner) quarantine(context.Context) (list []prunable, err error) {
 // stays; its daemon replaces one that is too large (caches.Set.Limit).
 func (k *pruner) caches(context.Context) (list []prunable, err error) {
 	if _, due := k.resize(); due {
-		if k.stores, err = caches.Stores(k.cfg.CacheDir()); err != nil {
-			return nil, err
+		if k.stores, err = caches.Stores(k.cfg.CacheDir()); err == nil {
+			k.sized = time.Now()
 		}
-		k.sized = time.Now()
 	}
 	for _, s := range k.stores {
 		keep := k.cfg.Limits.CachesKeep
@@ -227,7 +230,7 @@ func (k *pruner) caches(context.Context) (list []prunable, err error) {
 		}
 		list = append(list, prunable{bytes: s.Bytes, used: s.Used, keep: keep, cache: true, open: s.InUse(), remove: func() (bool, error) { return k.removeStore(s) }})
 	}
-	return list, nil
+	return list, err
 }
 
 func (k *pruner) removeStore(s caches.Store) (bool, error) {

@@ -262,6 +262,49 @@ func TestToolCachesDoNotGrowWithoutBound(t *testing.T) {
 	}
 }
 
+// Of a store that cannot be measured no one knows how much has to go for it: it goes itself.
+func TestNothingElseGoesForACacheThatCannotBeMeasured(t *testing.T) {
+	t.Parallel()
+	cfg, store := keptCaches(t, "a", "ccc")
+	j := keptJournal(t, cfg)
+	fillPart(t, j, "agent")
+	call, output := began(t, cfg, j, "ended", 0)
+	ended(t, j, call)
+	chain := strings.Repeat("/"+strings.Repeat("d", 200), 11)
+	must.Do(t, errors.Join(os.MkdirAll(store("a")+"/one"+chain, 0o700), os.MkdirAll(store("a")+"/two"+chain, 0o700)))
+	must.Do(t, os.Rename(store("a")+"/two", store("a")+"/one"+chain+"/two")) // longer than a path can be
+	k := newPruner(cfg, j)
+	err := k.prune(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "cannot measure") || exists(store("a")) || !exists(store("ccc")) || !exists(output) {
+		t.Errorf("%v; it is there: %v, the other: %v, output: %v", err, exists(store("a")), exists(store("ccc")), exists(output))
+	}
+	if parts, err := j.Parts(); err != nil || len(parts) != 1 {
+		t.Errorf("%d parts of the record are left, %v", len(parts), err)
+	}
+	if err := errors.Join(k.prune(t.Context()), j.Ready()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNothingElseGoesForACacheThatCannotBeRemoved(t *testing.T) {
+	t.Parallel()
+	cfg, store := keptCaches(t, "ccc")
+	j := keptJournal(t, cfg)
+	fillPart(t, j, "agent")
+	call, output := began(t, cfg, j, "ended", 0)
+	ended(t, j, call)
+	must.Do(t, errors.Join(os.Remove(store("ccc")+"/lock"), os.Mkdir(store("ccc")+"/lock", 0o700)))
+	old := time.Now().Add(-3 * time.Hour)
+	must.Do(t, os.Chtimes(store("ccc")+"/lock", old, old))
+	cfg.Limits.StateBytes = keptBytes(t, cfg) - 10
+	if err := newPruner(cfg, j).prune(t.Context()); err == nil || j.Ready() == nil || !exists(output) {
+		t.Errorf("%v; calls are taken: %v, the output is there: %v", err, j.Ready() == nil, exists(output))
+	}
+	if parts, err := j.Parts(); err != nil || len(parts) != 1 {
+		t.Errorf("%d parts of the record are left, %v", len(parts), err)
+	}
+}
+
 // The store of a daemon that runs stays.
 func TestACacheInUseIsNotPruned(t *testing.T) {
 	t.Parallel()

@@ -90,16 +90,15 @@ func runningPolicyFinding(ctx context.Context, d reach.Daemon) []Finding {
 const stateRoom = 8 << 20
 
 func stateFinding(cfg config.Config) Finding {
-	err := writeProbe(cfg.StateDir)
-	var kept int64
-	if err == nil {
-		kept, err = daemon.KeptBytes(cfg)
-	}
-	if err != nil {
+	if err := writeProbe(cfg.StateDir); err != nil {
 		return Finding{Name: "state directory", Is: err.Error(), Fix: "choose another directory with --state-dir, or: mkdir -p -m 700 " + cfg.StateDir}
 	}
+	kept, err := daemon.KeptBytes(cfg)
 	is := fmt.Sprintf("%s; %s are kept of at most %s", cfg.StateDir, describe.Size(kept), describe.Size(cfg.Limits.StateBytes))
-	if kept > cfg.Limits.StateBytes {
+	if err != nil {
+		is = fmt.Sprintf("%s; %v", cfg.StateDir, err)
+	}
+	if err != nil || kept > cfg.Limits.StateBytes {
 		return Finding{Name: "state directory", Is: is, Fix: "a running daemon removes what is oldest, and refuses new calls while calls use the rest: raise limits.state_bytes, or wait until calls have ended"}
 	}
 	if journal.HeadInside(cfg.StateDir) {

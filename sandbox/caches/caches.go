@@ -52,7 +52,7 @@ type Mounter func(ctx context.Context, list []helper.Overlay) (trees []*os.File,
 type Store struct {
 	Path  string
 	Bytes int64
-	Used  time.Time // when it was last opened
+	Used  time.Time // when it was last opened; zero if it cannot be measured
 }
 
 const lockName = "lock"

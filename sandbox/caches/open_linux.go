@@ -50,16 +50,17 @@ func (c *Set) Limit(ctx context.Context, most int64) error {
 	c.before.close()
 	c.before = nil
 	old := c.now.Load()
-	if sizeBelow(old.store) <= most {
+	bytes, unknown := size(old.store)
+	if bytes <= most {
 		return nil
 	}
 	next, err := c.next(ctx, old.dirs)
 	if err != nil {
-		return err
+		return errors.Join(unknown, err)
 	}
 	c.before = old
 	c.now.Store(next)
-	return nil
+	return unknown
 }
 
 // next takes a store and prepares the caches of the list in it. Caches that old ones named by a

@@ -10,43 +10,94 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
+// unmeasured is the size of a store that cannot be measured: more than any limit.
+const unmeasured = 1 << 50
+
 // Stores lists the stores of Open below dir. A missing dir has none; a store that
-// disappears meanwhile is skipped. It stats every file.
+// disappears meanwhile is skipped. It stats every file. A store that cannot be measured is listed
+// as the oldest, with a size beyond any limit, and is an error, too.
 func Stores(dir string) ([]Store, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot list tool caches: %w", err)
 	}
 	var list []Store
+	var failed []error
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		info, err := os.Lstat(filepath.Join(path, lockName))
 		if err != nil {
 			continue // not made by Open
 		}
-		list = append(list, Store{Path: path, Used: info.ModTime(), Bytes: sizeBelow(path)})
+		s := Store{Path: path, Used: info.ModTime()}
+		if s.Bytes, err = size(path); err != nil {
+			s.Used = time.Time{}
+		}
+		list, failed = append(list, s), append(failed, err)
 	}
-	return list, nil
+	return list, errors.Join(failed...)
 }
 
-// sizeBelow returns the disk space used by a directory.
-func sizeBelow(dir string) (bytes int64) {
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // unreadable files count as 0
+// size returns the disk space used by a store, unmeasured with an error.
+func size(store string) (int64, error) {
+	bytes, err := sizeBelow(store)
+	if err == nil {
+		return bytes, nil
+	}
+	var at *fs.PathError
+	if errors.As(err, &at) { // its path may be as long as calls can make one
+		err = at.Err
+	}
+	return unmeasured, fmt.Errorf("cannot measure the tool caches of calls in %s, which are removed once no call uses them: %w", store, err)
+}
+
+func sizeBelow(dir string) (bytes int64, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		var info fs.FileInfo
+		if err == nil {
+			info, err = d.Info()
 		}
-		info, err := d.Info()
-		if err != nil {
+		if err == nil && path != dir && isClosed(info) {
+			var below int64
+			if below, err = sizeOfClosed(path); err == nil {
+				bytes += below
+				return fs.SkipDir
+			}
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR): // removed meanwhile
 			return nil
+		case err != nil:
+			return err
 		}
 		if st, ok := info.Sys().(*syscall.Stat_t); ok {
 			bytes += st.Blocks * 512
 		}
 		return nil
 	})
-	return bytes
+	return bytes, err
+}
+
+func isClosed(info fs.FileInfo) bool { return info.IsDir() && info.Mode().Perm()&0o500 != 0o500 }
+
+// sizeOfClosed is sizeBelow for a directory that a call has closed, and which stays so: tools close some
+// on purpose.
+func sizeOfClosed(dir string) (int64, error) {
+	fd, err := nofollow.Open(dir, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	mode, err := nofollow.OpenUp(fd)
+	if err != nil {
+		return 0, err
+	}
+	defer nofollow.Chmod(fd, mode)
+	return sizeBelow(dir)
 }
 
 // InUse reports whether an open Set has the store, or a call that outlived it.
@@ -76,19 +127,39 @@ func RemoveStore(path string) (bool, error) {
 		return false, err
 	}
 	defer lock.Close()
-	// Calls may have removed permissions from directories. No one can create links there any more.
-	_ = filepath.WalkDir(path, func(below string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			if info, err := d.Info(); err == nil && info.Mode().Perm()&0o700 != 0o700 {
-				_ = os.Chmod(below, 0o700)
-			}
-		}
-		return nil
-	})
-	if err := os.RemoveAll(path); err != nil {
+	if err := removeLocked(path); err != nil {
 		return false, fmt.Errorf("cannot remove tool caches: %w", err)
 	}
 	return true, nil
+}
+
+// removeLocked removes the lock last: what is left without it is no store, which nothing counts or
+// removes.
+func removeLocked(path string) error {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	dir, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	for _, e := range entries {
+		if e.Name() == lockName {
+			continue
+		}
+		if err := nofollow.RemoveAll(dir, e.Name()); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(filepath.Join(path, lockName)); err != nil {
+		return err
+	}
+	if err := os.Remove(path); !errors.Is(err, fs.ErrExist) { // then another Set has it by now
+		return err
+	}
+	return nil
 }
 
 // touchLock updates the store's time, and reports whether the locked file is still the store's:
