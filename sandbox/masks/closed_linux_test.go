@@ -1,10 +1,12 @@
 package masks_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/toold/toold/internal/must"
 	"github.com/toold/toold/internal/rerun"
 	"github.com/toold/toold/policy"
 )
@@ -40,5 +42,20 @@ func TestAMaskStaysWhenACallClosesItsDirectory(t *testing.T) {
 		p.equal(p.masked(p.policy), want...)
 		do(os.Chmod(in(closed), 0))
 		p.equal(p.masked(other), want...)
+	}
+}
+
+// Calls can open again what one has closed, and read another name of a masked file there.
+func TestAnotherNameOfAMaskedFileIsFoundInAClosedDirectory(t *testing.T) {
+	t.Parallel()
+	if rerun.AsUser(t) {
+		return
+	}
+	for _, mode := range []os.FileMode{0, 0o100, 0o400} {
+		p := newProject(t, policy.File{Paths: []policy.Rule{rule("env", policy.Deny, []policy.Kind{policy.Read}, "**/.env")}}, ".env", "a/b/other")
+		p.equal(p.masked(p.policy), ".env")
+		in := func(name string) string { return filepath.Join(p.ws, name) }
+		must.Do(t, errors.Join(os.Link(in(".env"), in("a/b/copy")), os.Chmod(in("a/b"), mode), os.Chmod(in("a"), mode)))
+		p.equal(p.masked(p.policy), ".env", "a/b/copy")
 	}
 }

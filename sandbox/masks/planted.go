@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/toold/toold/sandbox/internal/nofollow"
 	"github.com/toold/toold/sandbox/protect"
 )
 
@@ -126,8 +128,12 @@ func (t *Tracker) findLinked(files map[string]uint32) {
 		t.linked[id] = linked{links: links}
 	}
 	for _, root := range t.roots {
-		_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error { // calls cannot list it either
-			if err != nil || e.IsDir() {
+		_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return nil
+			}
+			if e.IsDir() {
+				openClosed(root, path, e)
 				return nil
 			}
 			if id := stateOf(path).file; files[id] > 0 {
@@ -135,6 +141,13 @@ func (t *Tracker) findLinked(files map[string]uint32) {
 			}
 			return nil
 		})
+	}
+}
+
+// openClosed opens a directory that a call has closed: another could open it again.
+func openClosed(root, path string, e fs.DirEntry) {
+	if info, err := e.Info(); err == nil && info.Mode().Perm()&0o500 != 0o500 {
+		_ = nofollow.OpenUpTo(root, path, time.Time{})
 	}
 }
 
