@@ -58,7 +58,8 @@ func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool
 		}
 	}
 	if whole {
-		s.suffixes(c.MayRun(argv))
+		again := s.speller.Spell(argv) // those that it starts have taken the memory
+		s.suffixes(again.MayRun(argv))
 	}
 }
 

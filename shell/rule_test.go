@@ -360,6 +360,17 @@ func TestRulesReachCommandsInOtherLanguages(t *testing.T) {
 	}
 }
 
+// What a command starts is parsed, too; its flags are not those of the command.
+func TestAStartedCommandHidesNoWordOfItsStarter(t *testing.T) {
+	t.Parallel()
+	decide := judge(t, policy.File{Defaults: permissive(), Commands: []policy.Rule{{ID: "rule", Action: policy.Deny, Run: []string{"git push **"}}}})
+	for _, script := range []string{"uv run -p 'git push' pytest", "uv run -p 'git push' grep -e 9 ls", "uv run -p 'git push' timeout -s 9 5 ls"} {
+		if d := decide(script); d.Action != policy.Deny {
+			t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
+		}
+	}
+}
+
 func TestPatternsMatchNamesThatTheScriptMakes(t *testing.T) {
 	t.Parallel()
 	f := open()
