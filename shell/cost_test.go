@@ -31,7 +31,7 @@ func (c *counted) Mode(path string) (fs.FileMode, error) {
 // TestNoTextCostsTooMuch counts system calls, effects and memory, which are the same on every
 // machine. It runs alone, since memory is counted for the process.
 func TestNoTextCostsTooMuch(t *testing.T) {
-	const questions, effects, megabytes, pieces = 3000, 10000, 80, 320000
+	const questions, effects, megabytes, pieces = 3000, 10000, 32, 250000
 	ws, _ := must.Workspace(t)
 	p := judging(t, ws, 100)
 	for name, script := range hostileScripts(t) {

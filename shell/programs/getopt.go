@@ -153,13 +153,21 @@ func (g *getopt) opaque(why string) {
 
 const maxFlags = 2048
 
+// full reports whether there are too many flags: the next ones may be any.
+func (g *getopt) full(at int) bool {
+	if len(g.c.Flags) < maxFlags {
+		return false
+	}
+	if g.opaque("it has too many flags"); len(g.c.Flags) == maxFlags {
+		g.c.Flags = append(g.c.Flags, Flag{At: at, Dynamic: true})
+	}
+	return true
+}
+
 // flag parses words[0]. It returns the number of its values, and whether a command follows.
 func (g *getopt) flag(words []Word, at int) (n int, started bool) {
 	w := words[0]
-	if len(g.c.Flags) >= maxFlags {
-		if g.opaque("it has too many flags"); len(g.c.Flags) == maxFlags {
-			g.c.Flags = append(g.c.Flags, Flag{At: at, Dynamic: true})
-		}
+	if g.full(at) {
 		return 0, false
 	}
 	if w.Dynamic && !strings.Contains(w.Text, "=") {
@@ -254,7 +262,7 @@ func (g *getopt) bundle(w Word, rest []Word, at int) (n int, started bool) {
 		g.c.Flags = append(g.c.Flags, Flag{Name: w.Text, At: at})
 		return 0, false
 	}
-	for i := 1; i < len(w.Text); i++ {
+	for i := 1; i < len(w.Text) && !g.full(at); i++ {
 		f := Flag{Name: "-" + w.Text[i:i+1], At: at, spec: g.spec.flag("-" + w.Text[i:i+1])}
 		// A flag of two letters with a value, such as -TT of zip, comes before one of one letter.
 		two := g.spec.flag("-" + w.Text[i:min(i+2, len(w.Text))])
