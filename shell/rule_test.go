@@ -371,6 +371,33 @@ func TestAStartedCommandHidesNoWordOfItsStarter(t *testing.T) {
 	}
 }
 
+// What a program may run is judged in every form that is told apart from a name, a pattern and a target.
+func TestACommandThatAProgramIsGivenIsJudged(t *testing.T) {
+	t.Parallel()
+	decide := judge(t, policy.File{Defaults: permissive(), Commands: []policy.Rule{{ID: "rule", Action: policy.Deny, Run: []string{"git push **", "rm -r -f **", "halt **"}}}})
+	for _, script := range []string{
+		"nix run nixpkgs#git -- push", "nix run github:NixOS/nixpkgs#git push", "nix shell nixpkgs#git -c git push", "nix-shell -p git --run 'git push'",
+		"terraform apply -var 'cmd=git push'", "terraform plan -var=cmd='git push'", "tofu apply -var 'cmd=git push'", "make x ARGS='-k; halt'", "make x ARGS='-c \"git push\"'", "make x CMD=halt",
+		"python3 -c 'exec(input())' <<< 'import os;os.system(\"git push\")'", "ruby -e 'eval gets' <<< 'system(\"git push\")'", "perl -ne 'system $_' <<< 'git push'", "node -e 'eval(fs.readFileSync(0)+\"\")' <<< 'exec(\"git push\")'",
+		"awk '{system($0)}' <<< 'git push'", "sed e <<< 'git push'", "python3 -c 'os.system(\"git\" + \" push\")'", "python3 -c 'exec(b64decode(\"b3Muc3lzdGVtKCdnaXQgcHVzaCcp\"))'",
+		"node --import 'data:text/javascript,import(\"x\").then(c=>c.execSync(\"git push\"))'", "node --import 'data:text/javascript;base64,eC5leGVjU3luYygiZ2l0IHB1c2giKQ=='",
+		"npx git push", "npx sh -c 'git push'", "npx node -e 'exec(\"git push\")'", "npx unknown git push", "pnpm exec git push", "npx jest --globalSetup 'git push'", "npx make X='git push'", "bunx unknown -x 'git push'",
+	} {
+		if d := decide(script); d.Action != policy.Deny {
+			t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
+		}
+	}
+	for _, script := range []string{
+		"npx jest -t 'rm -rf handling'", "pnpm exec jest --testNamePattern='rm -rf x'", "yarn exec vitest -t 'git push'", "bunx mocha -g 'git push'", "npx playwright test -g 'git push'", "uvx pytest -k 'rm -rf x'", "bundle exec rspec -e 'rm -rf x'",
+		"npx vitest run --reporter=dot halt", "npx prettier --write halt", "make test ARGS='-v -k halt'", "make test 'TESTARGS=-run halt'", "terraform workspace new halt", "poetry run pytest -k halt",
+		"python3 -c 'print(json.load(sys.stdin))' <<< '{\"x\": \"git push\"}'", "sed s/a/b/ <<< 'git push'", "awk '{print $1}' <<< 'git push'",
+	} {
+		if d := decide(script); d.Action == policy.Deny {
+			t.Errorf("%s: denied by %s", script, d.Rule)
+		}
+	}
+}
+
 func TestPatternsMatchNamesThatTheScriptMakes(t *testing.T) {
 	t.Parallel()
 	f := open()

@@ -1,6 +1,8 @@
 package programs
 
 import (
+	"bytes"
+	"encoding/base64"
 	"iter"
 	"slices"
 	"strings"
@@ -126,7 +128,7 @@ func flattened(words []Word, begins []begin) (flat []Word, from func(i int) int)
 }
 
 // between are the characters between words of code.
-const between = " \t\n\r;|&()`'\"{}[]<>,:!=$\\%"
+const between = " \t\n\r;|&()`'\"{}[]<>,:!=$\\%#"
 
 // escapes are blanks and slashes as code and URLs write them.
 var escapes = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\r`, "\n", `\f`, "\n", `\v`, "\n", `\ `, " ", `\x20`, " ", `\x09`, " ", `\x0a`, "\n", `\u0020`, " ", `\040`, " ", "%20", " ", "%09", " ", "%0a", "\n", "%0A", "\n", "%2F", "/", "%2f", "/",
@@ -141,14 +143,35 @@ func wordsIn(text string) (out []Word) {
 	split := func(r rune) bool { return r != '$' && r != '%' && strings.ContainsRune(between, r) }
 	out = make([]Word, 0, 2+len(text)/8)
 	for word := range strings.FieldsFuncSeq(text, split) {
+		if word == "+" { // between parts of a text
+			continue
+		}
 		known, rest, dynamic := strings.Cut(word, "$")
 		if dynamic = dynamic && rest != ""; !dynamic {
 			known = word
 		}
 		out = append(out, Word{Text: known, Dynamic: dynamic})
+		if text := decoded(known); text != "" {
+			out = append(out, wordsIn(text)...)
+		}
 	}
 	return out
 }
+
+// decoded returns the text of which a word is the base64 form, if it has several words.
+func decoded(word string) string {
+	if len(word) < len("Z2l0IHB1c2g") {
+		return ""
+	}
+	text, err := base64.RawStdEncoding.DecodeString(urlLetters.Replace(word))
+	unprintable := bytes.ContainsFunc(text, func(r rune) bool { return r > '~' || r < ' ' && r != '\n' && r != '\t' })
+	if err != nil || unprintable || !bytes.ContainsAny(text, between) {
+		return ""
+	}
+	return string(text)
+}
+
+var urlLetters = strings.NewReplacer("-", "+", "_", "/")
 
 // beginnings says of each word whether a command may begin there.
 func (c *Command) beginnings(program, words []Word) []begin {
@@ -157,17 +180,42 @@ func (c *Command) beginnings(program, words []Word) []begin {
 	case root.setsOnly(program[0].Text):
 		for i, w := range words {
 			if strings.ContainsAny(w.Text, "=! ") {
-				out[i] = carried
+				out[i] = ofSetting(w.Text)
 			}
 		}
 	case c.Carries || c.runsScript(words):
 		fill(out, carried)
+		if root.has("runs") && !root.has("reader") {
+			c.judgedAlone(out)
+		}
 	case root.special == "sed" || root.special == "awk":
 	default:
 		c.undescribed(out, words)
 		c.behindCode(out, words)
 	}
 	return out
+}
+
+// judgedAlone marks the words of the commands that a program starts as far as their own specifications say what they are.
+func (c *Command) judgedAlone(out []begin) {
+	for _, run := range c.Runs {
+		if run.At == 0 || run.Language != "" || run.Argv[0].Dynamic {
+			continue
+		}
+		_, trusted := System(run.Argv[0].Text)
+		if s, _ := find(run.Argv); trusted && s != nil && !s.root().bare() {
+			fillWith(out[min(run.At-1, len(out)):min(run.At-1+len(run.Argv), len(out))], inert)
+		}
+	}
+}
+
+// ofSetting says whether a command may begin in what a word sets a variable to: flags are words of some command.
+func ofSetting(text string) begin {
+	_, value, _ := strings.Cut(text, "=")
+	if strings.HasPrefix(value, "-") && !strings.ContainsAny(value, ";|&<>()$`'\"\\\n") {
+		return mayBe
+	}
+	return carried
 }
 
 func fill(out []begin, b begin) {
@@ -314,7 +362,7 @@ const maxWords = 1 << 20
 
 // isData reports whether a word is a URL with code in it, or a flag with such a value.
 func isData(text string) bool {
-	return strings.HasPrefix(text[strings.IndexByte(text, '=')+1:], "data:")
+	return strings.HasPrefix(text, "data:") || strings.Contains(text, "=data:")
 }
 
 // codeLetters are the flags of one letter that carry a command.
