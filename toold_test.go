@@ -107,7 +107,7 @@ var layers = []row{
 	{"interop/link", []string{"client", "message"}, nil},
 	{"interop/claude", []string{"client", "interop/link", "message", "internal/strict"}, nil},
 	{"interop/hook", []string{"client", "message", "internal/strict"}, nil},
-	{"interop/letta", []string{"interop/hook", "interop/link", "client", "message"}, []string{"websocket"}},
+	{"interop/letta", []string{"interop/hook", "interop/link", "client", "message", "internal/strict"}, []string{"websocket"}},
 	{"interop/mcp", []string{"client", "interop/link", "message"}, []string{"go-sdk"}},
 	{"interop/connect", []string{"interop/claude", "internal/edit", "internal/loopback", "internal/statedir", "internal/tokens", "tools/files"}, nil},
 	{"internal/daemon", []string{

@@ -19,7 +19,7 @@ type Policy struct {
 	further []File // as passed to Compile
 
 	headless    bool
-	confined    bool // see Within
+	confinement Confinement // see Within
 	defaults    Defaults
 	origins     map[string]string // position of each default, by its name
 	readOnly    bool              // presets

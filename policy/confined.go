@@ -4,20 +4,27 @@ package policy
 type Confinement struct {
 	// View means that the call can change only what the sandbox lets it write.
 	View bool
-	// Offline means that it reaches only its own loopback, and no socket of another program.
+	// Judged means that it reaches no socket of another program, and beyond its own loopback only hosts, if any, each of
+	// which is judged by name when it is contacted.
+	Judged bool
+	// Offline means that it reaches no host at all: what it contacts at a loopback address is its own.
 	Offline bool
 	// Masked means that the path rules apply to every program of the call.
 	Masked bool
 }
 
-// Within returns the policy for calls with such a confinement. A confinement counts only if all its fields are set.
+func (c Confinement) bounds() bool { return c.View && c.Judged && c.Masked }
+
+// Within returns the policy for calls with such a confinement. It counts only if View, Judged and Masked are set.
 func (p *Policy) Within(c Confinement) *Policy {
-	bounded := c.View && c.Offline && c.Masked
-	if p.confined == bounded {
+	if !c.bounds() {
+		c = Confinement{}
+	}
+	if p.confinement == c {
 		return p
 	}
 	next := *p
-	next.root, next.confined = p.Root(), bounded
+	next.root, next.confinement = p.Root(), c
 	return &next
 }
 
@@ -25,7 +32,7 @@ const confinedDefault = "defaults.confined"
 
 // raised applies defaults.confined to an effect that the sandbox bounds.
 func (p *Policy) raised(v verdict) verdict {
-	if v.rule != nil || !p.confined || p.defaults.Confined <= v.action {
+	if v.rule != nil || !p.confinement.bounds() || p.defaults.Confined <= v.action {
 		return v
 	}
 	return verdict{action: p.defaults.Confined, id: confinedDefault}
@@ -36,7 +43,7 @@ func (p *Policy) raised(v verdict) verdict {
 // machine, and the masks protect these files.
 func (p *Policy) excuses(m match, e Effect) bool {
 	switch {
-	case !p.confined || p.defaults.Confined != Allow:
+	case !p.confinement.bounds() || p.defaults.Confined != Allow:
 		return false
 	case m.file != "" || m.Action != Deny:
 		return e.Kind == Write && m.Action == Ask && !m.whole

@@ -9,7 +9,7 @@ import (
 )
 
 // bounded is the confinement under which defaults.confined holds.
-var bounded = Confinement{View: true, Offline: true, Masked: true}
+var bounded = Confinement{View: true, Judged: true, Offline: true, Masked: true}
 
 func TestConfinedDefaultsHoldOnlyInASandboxThatBoundsTheCall(t *testing.T) {
 	t.Parallel()
@@ -53,7 +53,7 @@ func TestConfinedDefaultsHoldOnlyInASandboxThatBoundsTheCall(t *testing.T) {
 		if got := p.Within(bounded).Decide(one); got.Action != c.confined {
 			t.Errorf("%v: %v by %s in a sandbox, want %v", c.effect, got.Action, got.Rule, c.confined)
 		}
-		for _, less := range []Confinement{{}, {View: true}, {View: true, Offline: true}, {View: true, Masked: true}, {Offline: true, Masked: true}} {
+		for _, less := range []Confinement{{}, {View: true}, {View: true, Judged: true}, {View: true, Offline: true, Masked: true}, {Judged: true, Offline: true, Masked: true}} {
 			if got := p.Within(bounded).Within(less).Decide(one); got.Action != c.plain {
 				t.Errorf("%v: %v by %s within %+v, want %v", c.effect, got.Action, got.Rule, less, c.plain)
 			}
@@ -176,6 +176,24 @@ func TestARuleMayBeAboutAClassOfCommands(t *testing.T) {
 	for _, wrong := range []Rule{{ID: "x", Action: Allow, Classes: []string{"destructive"}}, {ID: "x", Action: Ask, Classes: []string{"everything"}}} {
 		if _, err := Compile(place(), File{Name: "p.yaml", Commands: []Rule{wrong}}); err == nil {
 			t.Errorf("%+v is taken", wrong)
+		}
+	}
+}
+
+// With a network by name a program may be unknown, but a loopback address may be the machine's.
+func TestANetworkByNameBoundsWhatRunsAndNotTheLoopback(t *testing.T) {
+	t.Parallel()
+	d := asking()
+	d.Confined = Allow
+	byName := bounded
+	byName.Offline = false
+	p := rules(t, d).Within(byName)
+	if got := p.Decide([]Effect{run("unheard-of")}); got.Action != Allow {
+		t.Errorf("an unknown program: %v by %s", got.Action, got.Rule)
+	}
+	for _, host := range []string{"localhost", "127.0.0.1", "::1", "example.org"} {
+		if got := p.Decide([]Effect{{Kind: Net, Host: host}}); got.Action != Ask {
+			t.Errorf("%s: %v by %s", host, got.Action, got.Rule)
 		}
 	}
 }

@@ -157,7 +157,9 @@ func (p *Policy) judgeNet(e Effect) verdict {
 		}
 	}
 	// Loopback is the machine itself: in a sandbox without network only the call.
-	if address, err := netip.ParseAddr(e.Host); e.Host == "localhost" || err == nil && address.IsLoopback() {
+	address, err := netip.ParseAddr(e.Host)
+	loopback := e.Host == "localhost" || err == nil && address.IsLoopback()
+	if loopback && p.confinement.Offline {
 		return p.raised(v)
 	}
 	return v

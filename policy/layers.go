@@ -58,7 +58,7 @@ func (p *Policy) Options() Options { return p.options }
 // With compiles the policy again with another user's file. The errors are those of Compile.
 func (p *Policy) With(user File) (*Policy, error) {
 	next, err := Compile(p.options, user, p.further...)
-	next.confined = p.confined
+	next.confinement = p.confinement
 	return next, err
 }
 

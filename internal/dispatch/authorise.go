@@ -34,10 +34,12 @@ func (d *Dispatcher) rulesFor(c *Call) *rules {
 // Confinement returns the properties of a sandbox that a policy uses. A call with an escalation
 // counts as unconfined.
 func Confinement(p sandbox.Profile) policy.Confinement {
+	judged := !p.Network && len(p.Sockets) == 0
 	return policy.Confinement{
 		View:    p.Mode != sandbox.FullAccess && p.Tier != sandbox.TierC,
 		Masked:  p.Masking(),
-		Offline: !p.Network && len(p.Ports) == 0 && len(p.Sockets) == 0,
+		Judged:  judged,
+		Offline: judged && len(p.Ports) == 0,
 	}
 }
 
