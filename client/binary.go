@@ -17,6 +17,7 @@ type output struct {
 // channel is a call whose output comes in binary frames.
 type channel struct {
 	callID   string
+	agentID  string
 	received map[string]int64 // end of the output so far, by stream
 }
 
@@ -36,10 +37,10 @@ func (c *Client) decodeFrame(kind int, raw []byte) *frame {
 	f.raw = raw
 	switch {
 	case f.Type == "tool_started" && f.Channel != 0:
-		c.channels[f.Channel] = &channel{callID: f.CallID, received: map[string]int64{}}
+		c.channels[f.Channel] = &channel{callID: f.CallID, agentID: f.AgentID, received: map[string]int64{}}
 	case f.Type == "tool_return_message" || f.Type == backgroundEnded:
 		for number, ch := range c.channels {
-			if ch.callID == f.CallID {
+			if ch.callID == f.CallID && ch.agentID == f.AgentID {
 				delete(c.channels, number)
 			}
 		}
@@ -58,7 +59,7 @@ func decodeReturn(raw []byte) *frame {
 	if err != nil {
 		return nil
 	}
-	return &frame{Type: r.MessageType, ID: r.ID, CallID: r.CallID, returned: &r}
+	return &frame{Type: r.MessageType, ID: r.ID, CallID: r.CallID, AgentID: r.AgentID, returned: &r}
 }
 
 func (c *Client) decodeBinary(raw []byte) *frame {
@@ -68,10 +69,10 @@ func (c *Client) decodeBinary(raw []byte) *frame {
 	if err != nil || ch == nil {
 		return nil
 	}
-	d.CallID = ch.callID
+	d.CallID, d.AgentID = ch.callID, ch.agentID
 	if end := ch.received[d.Stream]; d.Offset > end {
 		d.Gap = &message.Gap{From: end, To: d.Offset}
 	}
 	ch.received[d.Stream] = d.Offset + int64(len(data))
-	return &frame{Type: "tool_output_delta", CallID: ch.callID, output: &output{d, data}}
+	return &frame{Type: "tool_output_delta", CallID: ch.callID, AgentID: ch.agentID, output: &output{d, data}}
 }

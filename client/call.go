@@ -46,7 +46,10 @@ func (c Call) wire() wireCall {
 // ErrClosed, or the cause of ctx, whose end does not stop the call; use Cancel.
 func (c *Client) Call(ctx context.Context, call Call, events Events) (message.ToolReturn, error) {
 	wire := call.wire()
-	w := c.addWaiter(func(f *frame) bool { return f.CallID == wire.CallID && f.RequestID == "" })
+	w := c.addWaiter(func(f *frame) bool {
+		mine := f.AgentID == call.AgentID || f.AgentID == "" && f.Type == "error_message"
+		return mine && f.CallID == wire.CallID && f.RequestID == ""
+	})
 	defer c.removeWaiter(w)
 	err := c.send(struct {
 		MessageType    string   `json:"message_type"`

@@ -87,6 +87,7 @@ type frame struct {
 	Type      string `json:"message_type"`
 	ID        string `json:"id"`
 	CallID    string `json:"tool_call_id"`
+	AgentID   string `json:"agent_id"`
 	RequestID string `json:"request_id"`
 	Nonce     string `json:"nonce"`
 	Channel   uint32 `json:"channel"`

@@ -101,13 +101,16 @@ func TestACallIsFollowedToItsReturn(t *testing.T) {
 		if diff := cmp.Diff(want, request); diff != "" {
 			d.t.Errorf("(-want +got)\n%s", diff)
 		}
-		d.send(`{"message_type":"policy_decision","tool_call_id":"c1","action":"allow","rule":"r"}`)
-		d.send(`{"message_type":"tool_started","tool_call_id":"c1","pid":7}`)
-		d.send(`{"message_type":"tool_output_delta","tool_call_id":"other","stream":"stdout","data":"not mine"}`)
-		d.send(`{"message_type":"tool_output_delta","tool_call_id":"c1","stream":"stdout","offset":0,"data":"é"}`)
-		d.send(`{"message_type":"tool_output_delta","tool_call_id":"c1","stream":"stderr","offset":0,"data_b64":"/w=="}`)
-		d.send(`{"message_type":"error_message","error_type":"not_running","message":"m","tool_call_id":"c1"}`)
-		d.send(`{"message_type":"tool_return_message","tool_call_id":"c1","status":"success","result":"done","exit_code":0}`)
+		for _, whose := range []string{`,"agent_id":"agent-2"`, ``, `,"agent_id":"agent-1"`} { // of the three calls c1 the last is that of c
+			mine := strings.HasSuffix(whose, `1"`)
+			d.send(`{"message_type":"policy_decision","tool_call_id":"c1"%s,"action":"allow","rule":"r"}`, whose)
+			d.send(`{"message_type":"tool_started","tool_call_id":"c1"%s,"pid":7}`, whose)
+			d.send(`{"message_type":"tool_output_delta","tool_call_id":"other"%s,"stream":"stdout","data":"not mine"}`, whose)
+			d.send(`{"message_type":"tool_output_delta","tool_call_id":"c1"%s,"stream":"stdout","offset":0,"data":"é"}`, whose)
+			d.send(`{"message_type":"tool_output_delta","tool_call_id":"c1"%s,"stream":"stderr","offset":0,"data_b64":"/w=="}`, whose)
+			d.send(`{"message_type":"error_message","error_type":"not_running","message":"m","tool_call_id":"c1"%s}`, whose)
+			d.send(`{"message_type":"tool_return_message","tool_call_id":"c1"%s,"status":"success","result":"mine: %v","exit_code":0}`, whose, mine)
+		}
 	})
 	var got []string
 	note := func(format string, args ...any) { got = append(got, fmt.Sprintf(format, args...)) }
@@ -116,7 +119,7 @@ func TestACallIsFollowedToItsReturn(t *testing.T) {
 		Started:  func(s message.ToolStarted) { note("pid %d", s.PID) },
 		Output:   func(d message.OutputDelta, data []byte) { note("%s %q", d.Stream, data) },
 	})
-	if err != nil || r.Status != "success" || r.Result != "done" {
+	if err != nil || r.Status != "success" || r.Result != "mine: true" {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	want := []string{"allow by r", "pid 7", `stdout "é"`, `stderr "\xff"`}

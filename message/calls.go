@@ -33,6 +33,7 @@ type BackgroundEnded struct {
 	ID           string     `json:"id"`
 	Date         string     `json:"date"`
 	CallID       string     `json:"tool_call_id"`
+	AgentID      string     `json:"agent_id,omitempty"`
 	BackgroundOf string     `json:"background_of"`
 	ToolName     string     `json:"tool_name"`
 	Outcome      string     `json:"outcome"` // success or error
@@ -51,7 +52,7 @@ type BackgroundEnded struct {
 // BackgroundEnded reports the return of a background call, whose parent is of.
 func (r ToolReturn) BackgroundEnded(of string) BackgroundEnded {
 	return BackgroundEnded{
-		MessageType: "background_ended", ID: r.ID, Date: r.Date, CallID: r.CallID, BackgroundOf: of, ToolName: r.ToolName,
+		MessageType: "background_ended", ID: r.ID, Date: r.Date, CallID: r.CallID, AgentID: r.AgentID, BackgroundOf: of, ToolName: r.ToolName,
 		Outcome: r.Status, Result: r.Result, ExitCode: r.ExitCode, Signal: r.Signal, ErrorType: r.ErrorType, Cause: r.Cause,
 		DurationMS: r.DurationMS, StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, Leftovers: r.Leftovers, Denials: r.Denials,
 	}
@@ -62,6 +63,7 @@ func (r ToolReturn) BackgroundEnded(of string) BackgroundEnded {
 type ToolQueued struct {
 	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
+	AgentID     string `json:"agent_id,omitempty"`
 	Position    int    `json:"position"` // 1 is next
 }
 

@@ -32,6 +32,10 @@ func Encode(v any) ([]byte, error) {
 func (d OutputDelta) AppendFrame(dst, data []byte) []byte {
 	dst = append(dst, `{"message_type":"tool_output_delta","tool_call_id":`...)
 	dst = appendString(dst, d.CallID)
+	if d.AgentID != "" {
+		dst = append(dst, `,"agent_id":`...)
+		dst = appendString(dst, d.AgentID)
+	}
 	dst = append(dst, `,"stream":`...)
 	dst = appendString(dst, d.Stream)
 	dst = append(dst, `,"offset":`...)

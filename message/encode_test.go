@@ -29,7 +29,7 @@ func TestEncodeLeavesShellCharactersAlone(t *testing.T) {
 func TestADeltaIsWhatEncodeWouldHaveMade(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{"", "plain\n", "8 bytes.", "\x1b[31mred\x1b[0m\r\n", "é—🚀\u2028 \"\\\t\x00\x7f", "a\xff\xfeb"} {
-		d := OutputDelta{CallID: "c\"1", Stream: "stdout", Offset: 7, EventSeq: 9, Gap: &Gap{From: 1, To: 7}}
+		d := OutputDelta{CallID: "c\"1", AgentID: "a\n", Stream: "stdout", Offset: 7, EventSeq: 9, Gap: &Gap{From: 1, To: 7}}
 		var got OutputDelta
 		if err := json.Unmarshal(d.AppendFrame(nil, []byte(data)), &got); err != nil {
 			t.Fatalf("%q: %v", data, err)

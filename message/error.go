@@ -58,6 +58,7 @@ type Error struct {
 	Detail      string    `json:"detail,omitempty"`
 	RequestID   string    `json:"request_id,omitempty"`
 	CallID      string    `json:"tool_call_id,omitempty"`
+	AgentID     string    `json:"agent_id,omitempty"`
 }
 
 // Errorf returns a new Error.
@@ -67,7 +68,7 @@ func (t ErrorType) Errorf(format string, args ...any) *Error {
 
 func (e *Error) Error() string { return string(e.Type) + ": " + e.Message }
 
-// Refer copies the request_id and tool_call_id of the answered frame, up to its first fault, into
+// Refer copies the request_id, tool_call_id and agent_id of the answered frame, up to its first fault, into
 // the fields of e that are empty.
 func (e *Error) Refer(frame []byte) {
 	i := strict.SkipSpace(frame, 0)
@@ -92,6 +93,8 @@ func (e *Error) Refer(frame []byte) {
 			e.RequestID = cmp.Or(e.RequestID, identOf(frame[start:end]))
 		case "tool_call_id":
 			e.CallID = cmp.Or(e.CallID, identOf(frame[start:end]))
+		case "agent_id":
+			e.AgentID = cmp.Or(e.AgentID, identOf(frame[start:end]))
 		}
 		if i = strict.SkipSpace(frame, end); i == len(frame) || frame[i] != ',' {
 			return

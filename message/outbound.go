@@ -15,6 +15,7 @@ type ToolReturn struct {
 	ID          string       `json:"id"`
 	Date        string       `json:"date"` // RFC 3339
 	CallID      string       `json:"tool_call_id"`
+	AgentID     string       `json:"agent_id,omitempty"`
 	ToolName    string       `json:"tool_name"` // as requested
 	Name        string       `json:"name"`      // same
 	Status      string       `json:"status" enum:"success,error"`
@@ -236,6 +237,7 @@ type ApprovalResolved struct {
 type PolicyDecision struct {
 	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
+	AgentID     string `json:"agent_id,omitempty"`
 	Action      string `json:"action"`
 	Rule        string `json:"rule"`
 	Source      string `json:"source,omitempty"`
@@ -246,6 +248,7 @@ type PolicyDecision struct {
 type ConnectionDecision struct {
 	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
+	AgentID     string `json:"agent_id,omitempty"`
 	Host        string `json:"host"`
 	Port        int    `json:"port"`
 	Ports       []int  `json:"ports,omitempty"` // if one answer of a person decided several
@@ -260,6 +263,7 @@ type ConnectionDecision struct {
 type ToolStarted struct {
 	MessageType string  `json:"message_type"`
 	CallID      string  `json:"tool_call_id"`
+	AgentID     string  `json:"agent_id,omitempty"`
 	PID         int     `json:"pid"`
 	Terminal    string  `json:"terminal"`
 	Sandbox     Sandbox `json:"sandbox"`
@@ -270,6 +274,7 @@ type ToolStarted struct {
 type OutputDelta struct {
 	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
+	AgentID     string `json:"agent_id,omitempty"`
 	Stream      string `json:"stream"`
 	Offset      int64  `json:"offset"`
 	Data        string `json:"data,omitempty"`
@@ -352,6 +357,7 @@ func (p *Ping) Answer() any {
 type WaitingForInput struct {
 	MessageType string `json:"message_type"`
 	CallID      string `json:"tool_call_id"`
+	AgentID     string `json:"agent_id,omitempty"`
 	Waiting     bool   `json:"waiting"` // false: it continues
 	Kind        string `json:"kind"`    // line, password, or tui: single keys
 	Since       string `json:"since,omitempty"`

@@ -21,6 +21,7 @@ export interface ToolReturn {
   id: string;
   date: string;
   tool_call_id: string;
+  agent_id?: string;
   tool_name: string;
   name: string;
   status: "success" | "error";
@@ -75,6 +76,7 @@ export interface ErrorMessage {
   detail?: string;
   request_id?: string;
   tool_call_id?: string;
+  agent_id?: string;
 }
 
 export declare class NoReturn extends Error {

@@ -61,7 +61,7 @@ func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocatio
 func (c *Call) decided(v policy.Decision) *message.Decision {
 	c.profile = v.Profile
 	c.notify(message.PolicyDecision{
-		MessageType: "policy_decision", CallID: c.ID, Action: v.Action.String(),
+		MessageType: "policy_decision", CallID: c.ID, AgentID: c.key.Agent, Action: v.Action.String(),
 		Rule: v.Rule, Source: v.Source, Reason: v.Reason,
 	})
 	return saidBy("policy", v)

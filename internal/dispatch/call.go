@@ -233,6 +233,9 @@ func (c *Call) notify(event any) {
 }
 
 func (c *Call) emit(event any) {
+	if final, ok := event.(Final); ok && final.Err != nil {
+		final.Err.AgentID = c.key.Agent
+	}
 	c.mu.Lock()
 	c.events = append(c.events, event)
 	switch event.(type) {

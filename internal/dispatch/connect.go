@@ -207,7 +207,7 @@ func (n *connections) recordOf(key decisionKey) *decisionRecord {
 func (n *connections) record(about []policy.Decision, said message.Decision) error {
 	c := n.call
 	e := message.ConnectionDecision{
-		MessageType: "connection_decision", CallID: c.ID, Host: n.d.hidden(about[0].Effect.Host), Port: about[0].Effect.Port,
+		MessageType: "connection_decision", CallID: c.ID, AgentID: c.key.Agent, Host: n.d.hidden(about[0].Effect.Host), Port: about[0].Effect.Port,
 		Action: said.Action, By: said.By, Rule: said.Rule, Source: said.Source, Reason: n.d.hidden(said.Reason),
 	}
 	for _, v := range about {

@@ -180,7 +180,7 @@ func (d *Dispatcher) awaitSlot(ctx context.Context, c *Call) (leave func(), refu
 		if n := d.slots.position(t); n != sent && n > 0 {
 			sent = n
 			c.proceed(message.CallQueued, func(p *progress) { p.position = n })
-			c.emit(message.ToolQueued{MessageType: "tool_queued", CallID: c.ID, Position: n})
+			c.emit(message.ToolQueued{MessageType: "tool_queued", CallID: c.ID, AgentID: c.key.Agent, Position: n})
 		}
 		select {
 		case <-t.ready:
@@ -294,7 +294,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 	io.Started = func(s tools.Started) { d.started(c, s) }
 	io.Waiting = func(w tools.Waiting) {
 		c.emit(message.WaitingForInput{
-			MessageType: "waiting_for_input", CallID: c.ID, Waiting: w.Waits, Kind: w.Kind,
+			MessageType: "waiting_for_input", CallID: c.ID, AgentID: c.key.Agent, Waiting: w.Waits, Kind: w.Kind,
 			Since: w.Since.UTC().Format(time.RFC3339Nano), PID: w.Process.PID, Command: d.hidden(w.Process.Command),
 		})
 	}
@@ -338,5 +338,5 @@ func (d *Dispatcher) starting(c *Call, process, dir string) (err error) {
 
 func (d *Dispatcher) started(c *Call, s tools.Started) {
 	c.proceed(message.CallRunning, func(p *progress) { p.pid = s.PID })
-	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, PID: s.PID, Terminal: s.Terminal, Sandbox: d.sandboxOf(c, s.Sandbox)})
+	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, AgentID: c.key.Agent, PID: s.PID, Terminal: s.Terminal, Sandbox: d.sandboxOf(c, s.Sandbox)})
 }

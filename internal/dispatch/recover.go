@@ -76,7 +76,7 @@ func (d *Dispatcher) recover(ctx context.Context, rec journal.Record, alive erro
 		r.text = "toold was stopped before this call started; nothing of it ran. Send the call that was to begin it again"
 	}
 	ret := message.ToolReturn{
-		CallID: rec.ID, ToolName: rec.Tool, RunID: optional(rec.RunID), StepID: optional(rec.StepID), ErrorType: &r.kind, Result: "Error: " + r.text,
+		CallID: rec.ID, AgentID: rec.AgentID, ToolName: rec.Tool, RunID: optional(rec.RunID), StepID: optional(rec.StepID), ErrorType: &r.kind, Result: "Error: " + r.text,
 	}.Complete()
 	o := journalOutcome(ret, outcome{})
 	if rec.SpoolDir != "" {

@@ -68,7 +68,7 @@ func (d *Dispatcher) unrecorded(c *Call, r refusal) *message.ToolReturn {
 
 func (d *Dispatcher) makeReturn(c *Call, out outcome) message.ToolReturn {
 	ret := message.ToolReturn{
-		CallID: c.ID, ToolName: c.asked.Name, RunID: optional(c.req.RunID), StepID: optional(c.req.StepID),
+		CallID: c.ID, AgentID: c.key.Agent, ToolName: c.asked.Name, RunID: optional(c.req.RunID), StepID: optional(c.req.StepID),
 		Decision: out.decision, DurationMS: out.took.Milliseconds(), Cause: optional(out.cause), Background: out.started.handle(),
 	}
 	kind := message.ErrorType(out.result.Failure)

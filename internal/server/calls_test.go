@@ -69,6 +69,45 @@ func hello(_ context.Context, io tools.IO) tools.Result {
 	return tools.Result{}
 }
 
+// Agents that share a connection may use the same id: what is sent about a call says whose it is.
+func TestWhatIsSentAboutACallNamesItsAgent(t *testing.T) {
+	t.Parallel()
+	ts := newCallServer(t, policy.Allow, hello)
+	conn := dialAs(t, ts, agentSecret)
+	for repeat := range 2 {
+		write(t, conn, call("call_1"))
+		write(t, conn, strings.Replace(call("call_1"), "{", `{"agent_id":"a",`, 1))
+		got := map[string]int{}
+		for returns := 0; returns < 2; {
+			frame := read(t, conn)
+			var f struct {
+				Type   string `json:"message_type"`
+				CallID string `json:"tool_call_id"`
+				Agent  string `json:"agent_id"`
+			}
+			must.Do(t, json.Unmarshal([]byte(frame), &f))
+			if f.CallID != "call_1" || f.Agent == "" && strings.Contains(frame, "agent_id") {
+				t.Errorf("got %s", frame)
+			}
+			got[f.Type+" "+f.Agent]++
+			if f.Type == "tool_return_message" {
+				returns++
+			}
+		}
+		for _, agent := range []string{"", "a"} {
+			for _, kind := range []string{"policy_decision", "tool_started", "tool_output_delta", "tool_return_message"} {
+				if n := got[kind+" "+agent]; n != 1 && (repeat == 0 || kind == "tool_return_message") {
+					t.Errorf("%d %s of agent %q came, not one: %v", n, kind, agent, got)
+				}
+			}
+		}
+	}
+	write(t, conn, strings.Replace(strings.Replace(call("call_1"), "{", `{"agent_id":"a",`, 1), `"arguments":{`, `"arguments":{"other":1`, 1))
+	if e, _ := until(t, conn, `"error_message"`); !strings.Contains(e, `"duplicate_tool_call"`) || !strings.Contains(e, `"agent_id":"a"`) {
+		t.Errorf("got %s", e)
+	}
+}
+
 const (
 	approverSecret = "approver-secret-approver-secret-approver"
 	adminSecret    = "admin-secret-admin-secret-admin-secret-a"

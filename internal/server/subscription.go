@@ -263,7 +263,7 @@ func (w *writer) streamEvent(f *feed) (more bool, err error) {
 
 func (w *writer) showEvent(f *feed, s tools.Stream, at int64, p []byte) error {
 	call := f.watcher.Call()
-	d := message.OutputDelta{CallID: call.ID, Stream: s.String(), Offset: at}
+	d := message.OutputDelta{CallID: call.ID, AgentID: call.Key().Agent, Stream: s.String(), Offset: at}
 	if from := f.offsets[s]; at > from {
 		d.Gap = &message.Gap{From: from, To: at}
 	}

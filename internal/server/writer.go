@@ -268,7 +268,7 @@ func (w *writer) opened(f *feed, event any) any {
 // that started before the client requested binary output continues as text.
 func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	now := piece{call: f.watcher.Call().Key(), stream: s, from: f.offsets[s], seq: noSeq}
-	d := message.OutputDelta{CallID: f.watcher.Call().ID, Stream: s.String(), Offset: at}
+	d := message.OutputDelta{CallID: now.call.ID, AgentID: now.call.Agent, Stream: s.String(), Offset: at}
 	if f.channel != 0 {
 		w.ss.last.wrote(now)
 		w.frame = d.AppendBinary(w.frame[:0], f.channel, p)
