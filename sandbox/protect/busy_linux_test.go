@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -127,6 +128,51 @@ func (s *sightOf) Listed(string, []fs.DirEntry, bool) bool { return false }
 func (s *sightOf) Wants(path string, _ bool) bool          { return path == s.path }
 func (s *sightOf) Changed(string)                          { s.changed++ }
 func (s *sightOf) Moved(string, string) (more bool)        { return false }
+
+// sightOfAll is a Sight to which everything matters. It counts how often each directory is listed.
+type sightOfAll struct {
+	mu     sync.Mutex
+	listed map[string]int
+}
+
+func (s *sightOfAll) Listed(dir string, _ []fs.DirEntry, _ bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed[filepath.Base(dir)]++
+	s.listed[dir]++
+	return true
+}
+func (s *sightOfAll) Wants(string, bool) bool          { return true }
+func (s *sightOfAll) Changed(string)                   {}
+func (s *sightOfAll) Moved(string, string) (more bool) { return true }
+
+// Other calls wait for one listing of a tree that a call renames without end.
+func TestATreeThatIsRenamedWithoutEndIsListedOnce(t *testing.T) {
+	t.Parallel()
+	_, ws := project(t)
+	put(t, ws+"/a/sub/file")
+	sight := &sightOfAll{listed: map[string]int{}}
+	g := must.Get(New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir(), Sight: sight}))(t)
+	t.Cleanup(g.Close)
+	defer started(t, g).End()
+	g.mu.Lock() // others wait
+	before := sight.listed["sub"]
+	for range 100 {
+		rename(t, ws+"/a", ws+"/b")
+		g.pump(1) // keeps the lock
+		rename(t, ws+"/b", ws+"/a")
+		g.pump(1)
+	}
+	rename(t, ws+"/a", ws+"/c")
+	rename(t, ws+"/c/sub", ws+"/c/last")
+	g.mu.Unlock()
+	must.Do(t, g.Sync(t.Context()))
+	sight.mu.Lock()
+	defer sight.mu.Unlock()
+	if n := sight.listed["sub"] + sight.listed["last"] - before; n > 10 || sight.listed[ws+"/c/last"] == 0 {
+		t.Errorf("the directory in it was listed %d times, at its last path %d times", n, sight.listed[ws+"/c/last"])
+	}
+}
 
 // However much other calls change, what happened before is shown before the next one begins.
 func TestAFileThatWasSavedIsSeenBehindAFloodOfChanges(t *testing.T) {

@@ -251,7 +251,7 @@ func (w *Watcher) returned(f *directory) {
 		w.tree.retry(f)
 	}
 	if f.sighted {
-		w.relist(f, true)
+		w.listLater(f)
 	}
 }
 

@@ -158,7 +158,7 @@ func (w *Watcher) compare(f *directory, entries []fs.DirEntry) (found []*directo
 func (w *Watcher) add(f *directory, name string) *directory {
 	sub := &directory{
 		name: name, parent: f, kind: f.kindBelow(name), wd: -1, seen: w.calls,
-		library: f.library || slices.Contains(dependencies, name), unread: f.unread,
+		library: f.library || slices.Contains(dependencies, name), unread: f.unread, listed: w.tree.pass - 1,
 	}
 	w.tree.look(f)
 	f.put(sub)

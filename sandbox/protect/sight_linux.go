@@ -3,7 +3,9 @@ package protect
 import (
 	"context"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +31,7 @@ func (w *Watcher) Sync(ctx context.Context) error {
 	}
 	w.settleTree()
 	w.searchLost()
+	w.listMoved()
 	return nil
 }
 
@@ -80,8 +83,12 @@ func (w *Watcher) List() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pump(1 << 16)
-	for _, root := range w.tree.roots {
-		w.relist(root, false)
+	for next := slices.Clone(w.tree.roots); len(next) > 0; w.yield() {
+		for left := piece; left > 0 && len(next) > 0; {
+			f := next[0]
+			left -= w.relist(f, false)
+			next = slices.AppendSeq(next[1:], maps.Values(f.children))
+		}
 	}
 }
 
@@ -97,25 +104,75 @@ func (f *directory) see() {
 	}
 }
 
-func (w *Watcher) relist(f *directory, moved bool) {
-	for next := []*directory{f}; len(next) > 0 && w.options.Sight != nil; next = next[1:] {
-		dir := next[0].path()
-		fd, err := nofollow.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
-		if err == unix.EACCES && !next[0].unread { // a call has closed it
-			next[0].openUp(time.Time{})
-			fd, err = nofollow.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
-		}
-		if err != nil {
-			continue // never read, or gone
-		}
-		open := os.NewFile(uintptr(fd), dir)
-		entries, _ := open.ReadDir(-1) // a partial list counts
-		open.Close()
-		w.list(next[0], entries, moved)
-		for _, sub := range next[0].children {
-			next = append(next, sub)
+// relist passes a directory to the Sight again, and returns what that costs, as read directories.
+func (w *Watcher) relist(f *directory, moved bool) (cost int) {
+	dir := f.path()
+	fd, err := nofollow.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err == unix.EACCES && !f.unread { // a call has closed it
+		f.openUp(time.Time{})
+		fd, err = nofollow.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+	}
+	if err != nil {
+		return 1 // never read, or gone
+	}
+	open := os.NewFile(uintptr(fd), dir)
+	entries, _ := open.ReadDir(-1) // a partial list counts
+	open.Close()
+	w.list(f, entries, moved)
+	return 1 + len(entries)/16
+}
+
+// movedOne is a directory that the Sight has to see again, with all below it, since it was moved.
+type movedOne struct {
+	*directory
+	pass uint64
+}
+
+// listLater has listMoved pass a directory to the Sight: one that is moved again and again is read once.
+func (w *Watcher) listLater(f *directory) {
+	if t := &w.tree; f.pass == 0 {
+		f.pass = t.pass
+		t.moved = append(t.moved, movedOne{f, t.pass})
+	}
+}
+
+// listMoved passes what was moved until now to the Sight. mu is released after each piece; what is
+// moved meanwhile is left to the next pass.
+func (w *Watcher) listMoved() {
+	t := &w.tree
+	pass := t.pass
+	t.pass++
+	due := func() bool { return len(t.moved) > 0 && t.moved[0].pass <= pass }
+	for ; due() && !w.closed; w.yield() {
+		for left := piece; left > 0 && due(); {
+			left -= w.listNext()
 		}
 	}
+}
+
+// listNext lists the first of the moved directories, and puts those in it before the others, which are
+// of later passes.
+func (w *Watcher) listNext() (cost int) {
+	t := &w.tree
+	f := t.moved[0]
+	t.moved = t.moved[1:]
+	if f.directory.pass != f.pass || f.kind == forgotten { // it was listed with the directory that holds it
+		return 1
+	}
+	f.directory.pass, f.listed = 0, f.pass
+	cost = w.relist(f.directory, true)
+	var below []movedOne
+	for _, sub := range f.children {
+		isQueued := sub.pass > 0 && sub.pass <= f.pass
+		if sub.listed < f.pass && !isQueued {
+			sub.pass = f.pass
+			below = append(below, movedOne{sub, f.pass})
+		}
+	}
+	if len(below) > 0 {
+		t.moved = append(below, t.moved...)
+	}
+	return cost
 }
 
 func (w *Watcher) changed(f *directory, name string, dir bool) {
@@ -152,6 +209,6 @@ func (w *Watcher) moved(f *directory, from string) {
 		f.see()
 	}
 	if w.options.Sight.Moved(from, f.path()) || f.sighted {
-		w.relist(f, true)
+		w.listLater(f)
 	}
 }

@@ -71,12 +71,14 @@ type directory struct {
 	height   int // at most so many directories are below each other in it
 	kind     kind
 	root     bool
-	bare     bool // it is a git directory itself
-	library  bool // in or below one of dependencies
-	gitFile  bool // its .git is a file
-	unread   bool // it could not be read when found, so its contents may be old
-	lost     bool // moved or removed from its name
-	sighted  bool // something in it, or below it, matters to the Sight
+	bare     bool   // it is a git directory itself
+	library  bool   // in or below one of dependencies
+	gitFile  bool   // its .git is a file
+	unread   bool   // it could not be read when found, so its contents may be old
+	lost     bool   // moved or removed from its name
+	sighted  bool   // something in it, or below it, matters to the Sight
+	pass     uint64 // in which the Sight sees it again, since it was moved; 0 = in none
+	listed   uint64 // latest pass in which it did, or that began before it was found
 
 	wd   int32 // -1: not watched
 	id   nofollow.ID
@@ -137,6 +139,8 @@ type tree struct {
 	deep    map[*directory]struct{} // below Deepest others: neither watched nor read
 	todo    []*directory            // new ones to read, outermost first
 	left    int                     // how many of them to read before mu is released
+	moved   []movedOne              // see listMoved; by pass
+	pass    uint64                  // of those that are moved now
 	unseen  []*directory            // to be read before it is known what calls have left
 	full    bool                    // and all directories below them
 	drains  uint64                  // how often the queue was empty, or overflowed
@@ -154,7 +158,7 @@ const mostFormer = 1 << 16
 
 func newTree(most int) tree {
 	return tree{
-		drains: 1, gap: 1, byID: map[nofollow.ID]*directory{}, watch: map[int32]*directory{}, most: most, holders: map[*directory]struct{}{},
+		drains: 1, gap: 1, pass: 1, byID: map[nofollow.ID]*directory{}, watch: map[int32]*directory{}, most: most, holders: map[*directory]struct{}{},
 		dark: map[*directory]struct{}{}, closed: map[*directory]struct{}{}, again: map[*directory]struct{}{}, lost: map[*directory]struct{}{}, deep: map[*directory]struct{}{}, former: map[string]former{},
 	}
 }

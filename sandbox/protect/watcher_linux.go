@@ -110,6 +110,7 @@ func (w *Watcher) run() {
 	_ = raw.Read(func(uintptr) bool {
 		w.mu.Lock()
 		w.pump(math.MaxInt)
+		w.listMoved()
 		done := w.closed
 		w.mu.Unlock()
 		if !done {
