@@ -5,14 +5,18 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/toold/toold/conformance/suite"
 	"github.com/toold/toold/conformance/suite/execution"
+	"github.com/toold/toold/internal/must"
 )
 
 // TestExecCases plays the case files against the daemon. Cases that take minutes
@@ -40,9 +44,12 @@ func playExecs(t *testing.T, alone bool) {
 		if l.Err == nil && l.Case.Options.Slow && !testing.Short() {
 			base, result := t.TempDir(), make(chan []string, 1)
 			slow[l.Case.ID] = result
-			try := execTrial(context.WithoutCancel(t.Context()), bin, l.Case, found)
-			// Ends with the case; its test below waits for it.
-			go func() { result <- try.Play(base, beside, again(l.Case.ID)) }()
+			try := execTrial(t.Context(), bin, l.Case, found)
+			var playing sync.WaitGroup
+			// Ends with the case; its test below waits for it. Without one, since -run names others, the end of
+			// this test cancels it.
+			playing.Go(func() { result <- try.Play(base, beside, again(l.Case.ID)) })
+			t.Cleanup(playing.Wait)
 		}
 	}
 	for _, l := range lines {
@@ -65,6 +72,24 @@ func playExecs(t *testing.T, alone bool) {
 			try := execTrial(t.Context(), bin, l.Case, found)
 			report(t, l.Case.ID, try.Play(t.TempDir(), turn, again(l.Case.ID)))
 		})
+	}
+}
+
+// A case that takes minutes begins before it is known whether -run names it.
+func TestNoDaemonOutlivesItsTest(t *testing.T) {
+	t.Parallel()
+	bin := daemonOrSkip(t)
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestExecCases$/^T04$")
+	cmd.Env = append(cmd.Environ(), "TMPDIR="+dir, underTest.variable+"="+bin)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	for _, path := range must.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t) {
+		line, _ := os.ReadFile(path) // it may have ended by now
+		if strings.Contains(string(line), dir) {
+			t.Errorf("after its test there is %q", line)
+		}
 	}
 }
 
