@@ -382,6 +382,7 @@ func TestACommandThatAProgramIsGivenIsJudged(t *testing.T) {
 		"awk '{system($0)}' <<< 'git push'", "sed e <<< 'git push'", "python3 -c 'os.system(\"git\" + \" push\")'", "python3 -c 'exec(b64decode(\"b3Muc3lzdGVtKCdnaXQgcHVzaCcp\"))'",
 		"node --import 'data:text/javascript,import(\"x\").then(c=>c.execSync(\"git push\"))'", "node --import 'data:text/javascript;base64,eC5leGVjU3luYygiZ2l0IHB1c2giKQ=='",
 		"npx git push", "npx sh -c 'git push'", "npx node -e 'exec(\"git push\")'", "npx unknown git push", "pnpm exec git push", "npx jest --globalSetup 'git push'", "npx make X='git push'", "bunx unknown -x 'git push'",
+		"npx zx <<< 'await $`git push`'", "uv run python - <<< 'os.system(\"git push\")'", "bundle exec ruby <<< 'system(\"git push\")'", "git config alias.p push; git p", "git config --add Alias.p 'push origin'", "git config set alias.p push",
 	} {
 		if d := decide(script); d.Action != policy.Deny {
 			t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
@@ -391,6 +392,7 @@ func TestACommandThatAProgramIsGivenIsJudged(t *testing.T) {
 		"npx jest -t 'rm -rf handling'", "pnpm exec jest --testNamePattern='rm -rf x'", "yarn exec vitest -t 'git push'", "bunx mocha -g 'git push'", "npx playwright test -g 'git push'", "uvx pytest -k 'rm -rf x'", "bundle exec rspec -e 'rm -rf x'",
 		"npx vitest run --reporter=dot halt", "npx prettier --write halt", "make test ARGS='-v -k halt'", "make test 'TESTARGS=-run halt'", "terraform workspace new halt", "poetry run pytest -k halt",
 		"python3 -c 'print(json.load(sys.stdin))' <<< '{\"x\": \"git push\"}'", "sed s/a/b/ <<< 'git push'", "awk '{print $1}' <<< 'git push'",
+		"npx prettier --stdin-filepath x.md <<< 'git push'", "mvn test -Dtest=ATest#halt", "git config alias.s status", "git config --get alias.p; git log push",
 	} {
 		if d := decide(script); d.Action == policy.Deny {
 			t.Errorf("%s: denied by %s", script, d.Rule)

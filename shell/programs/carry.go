@@ -209,10 +209,12 @@ func (c *Command) judgedAlone(out []begin) {
 	}
 }
 
-// ofSetting says whether a command may begin in what a word sets a variable to: flags are words of some command.
+// ofSetting says whether a command may begin in what a word sets a variable to: flags, and the test in Class#test, are
+// words of some command.
 func ofSetting(text string) begin {
 	_, value, _ := strings.Cut(text, "=")
-	if strings.HasPrefix(value, "-") && !strings.ContainsAny(value, ";|&<>()$`'\"\\\n") {
+	words := strings.HasPrefix(value, "-") || strings.Contains(value, "#")
+	if words && !strings.ContainsAny(value, ";|&<>()$`'\"\\\n") {
 		return mayBe
 	}
 	return carried

@@ -123,6 +123,15 @@ func (c *Command) gitConfigured(root *spec) {
 	}
 }
 
+// aliases adds what an alias will run that git config sets: the script may use it next.
+func (c *Command) aliases() {
+	for i, w := range c.Words {
+		if i > 0 && strings.HasPrefix(strings.ToLower(c.Words[i-1].Text), "alias.") && c.Words[0].Text == "config" {
+			c.Runs = append(c.Runs, Run{Script: Word{Text: "git " + w.Text, Dynamic: w.Dynamic}, Language: "text"})
+		}
+	}
+}
+
 // pushed adds the flags that refspecs imply: +a overwrites, :a removes.
 func (c *Command) pushed(s *spec, argv []Word) {
 	if len(c.Sub) == 0 || c.Sub[0] != "push" {

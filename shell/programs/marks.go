@@ -51,7 +51,7 @@ func (c *Command) losesOrSends(s *spec) {
 
 func (r *reader) started(c *Command, run Run) {
 	inner := parse(run.Argv, r.nested+1, &memory{})
-	c.Leaves, c.Network = c.Leaves || inner.Leaves, c.Network || inner.Network
+	c.Leaves, c.Network, c.Feeds = c.Leaves || inner.Leaves, c.Network || inner.Network, c.Feeds || inner.Feeds
 	shift := len(r.argv) - len(run.Argv)
 	for _, at := range inner.Unsafe {
 		c.Unsafe = append(c.Unsafe, at+shift)

@@ -198,6 +198,7 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 	m.flags, m.words = c.Flags, c.Words
 	if s.root().has("git") {
 		c.gitConfigured(s.root())
+		c.aliases()
 		c.pushed(s, r.argv)
 		c.fetched()
 	}
