@@ -208,6 +208,9 @@ func (c classes) why(r *rule) string {
 	return ""
 }
 
+// Leaves reports whether a call with this effect contacts others.
+func (e Effect) Leaves() bool { return e.Kind == Net || e.Kind == Exec && classesOf(e)[classOutgoing] != "" }
+
 // classesOf returns the classes of a command, without those of commands that it starts. An unknown word counts as an
 // operand, one that may be several words as two.
 func classesOf(e Effect) classes {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/toold/toold/internal/redact"
@@ -29,16 +31,29 @@ func approvalRequest(ctx context.Context, c *Call, inv tools.Invocation, effects
 		ToolCall:    c.asked.Shown(),
 		Rule:        said.Rule, Source: said.Source, Reason: said.Reason,
 		Preview:     message.Preview{Text: preview.Text, Diff: preview.Diff},
-		Effects:     shownEffects(inv, effects),
+		Effects:     shownEffects(inv, effects, said.Reason),
 		ExpiresAt:   expires.UTC().Format(time.RFC3339Nano),
 		Suggestions: []message.Suggestion{},
 	}
 }
 
-func shownEffects(inv tools.Invocation, effects []policy.Effect) []message.EffectLine {
-	lines := make([]message.EffectLine, len(effects))
-	for i, e := range effects {
-		lines[i] = message.EffectLine{Kind: e.Kind.String(), Text: shownEffect(e), Source: e.Source}
+// offline tells that a yes alone lets a call fail that contacts others, if so.
+func (c *Call) offline(effects []policy.Effect) []message.EffectLine {
+	held := Confinement(c.workspace.opt.Profile)
+	if !held.Offline || !slices.ContainsFunc(effects, policy.Effect.Leaves) {
+		return nil
+	}
+	return []message.EffectLine{{Kind: "sandbox", Text: "reaches nobody: its sandbox has no network (sandbox.network), unless the approval widens it (approval.widen)"}}
+}
+
+func shownEffects(inv tools.Invocation, effects []policy.Effect, reason string) []message.EffectLine {
+	lines := make([]message.EffectLine, 0, len(effects))
+	for _, e := range effects {
+		text, missing := shownEffect(e)
+		if idle := missing && e.Kind == policy.Read; idle && !strings.Contains(reason, e.Path) {
+			continue // it reads nothing, and nobody asks for it
+		}
+		lines = append(lines, message.EffectLine{Kind: e.Kind.String(), Text: text, Source: e.Source})
 	}
 	if inv.Traits().Background {
 		lines = append(lines, message.EffectLine{Kind: "background", Text: "runs on in the background after its return"})
@@ -46,23 +61,24 @@ func shownEffects(inv tools.Invocation, effects []policy.Effect) []message.Effec
 	return lines
 }
 
-// shownEffect is an effect for the person who decides, who sees which files are only guessed from words.
-func shownEffect(e policy.Effect) string {
-	text := e.String()
+// shownEffect is an effect for the person who decides, who sees which files are only guessed from words, and which are
+// missing.
+func shownEffect(e policy.Effect) (text string, missing bool) {
+	text = e.String()
 	certain := !e.Possible
 	isPath := (e.Kind == policy.Read || e.Kind == policy.Write) && !e.Unknown
 	if !isPath {
-		return text
+		return text, false
 	}
 	if !certain {
 		text = "may " + text
 	}
 	_, err := os.Lstat(e.Path)
 	made := certain && e.Kind == policy.Write
-	if errors.Is(err, fs.ErrNotExist) && !made {
+	if missing = errors.Is(err, fs.ErrNotExist) && !made; missing {
 		text += " (there is no such file now)"
 	}
-	return text
+	return text, missing
 }
 
 // Explain returns how a client's call would be decided, on a connection that selects dir. Nothing runs or is
