@@ -50,3 +50,28 @@ func TestRunsLeaveNothingInTheDaemon(t *testing.T) {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 }
+
+// instances counts the inotify instances of the process, of which a user has 128.
+func instances(t *testing.T) (n int) {
+	t.Helper()
+	for _, fd := range must.Get(filepath.Glob("/proc/self/fd/*"))(t) {
+		if is, _ := os.Readlink(fd); is == "anon_inode:inotify" {
+			n++
+		}
+	}
+	return n
+}
+
+// Not parallel, as above.
+func TestAPoolKeepsFewInotifyInstances(t *testing.T) {
+	c := in(t, executor.Split, "echo a; echo b >&2")
+	before := instances(t)
+	pool := executor.NewPool(0, nil)
+	defer pool.Close()
+	for range 3 {
+		must.Get(pool.Run(t.Context(), c))(t)
+		if kept := instances(t) - before; kept != 2 {
+			t.Errorf("the pool keeps %d instances", kept)
+		}
+	}
+}

@@ -12,9 +12,9 @@ import (
 // mostReports bounds the inotify instances of a Pool; the default limit of a user is 128.
 const mostReports = 32
 
-// idleReports is how many instances a Pool keeps open: closing one takes the kernel
+// idleReports is how many instances a Pool keeps open, of the 128: closing one takes the kernel
 // milliseconds.
-const idleReports = 4
+const idleReports = 2
 
 // reports is an inotify instance, which reports the writes to the streams of one command in their
 // order. nil reports none.
