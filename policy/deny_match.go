@@ -82,19 +82,11 @@ func (m *meaning) means(c *programs.Command, argv []Word) bool {
 		if !m.isProgram(c, argv[0]) || !m.flagsIn(c) {
 			continue // as in npm --foo x publish
 		}
-		if m.operandsIn(c, c.Words) || len(c.Runs) > 0 && m.operandsIn(c, withStarted(c)) {
+		if m.operandsIn(c, c.Words) || len(c.Runs) > 0 && m.operandsIn(c, c.WithStarted()) {
 			return true
 		}
 	}
 	return false
-}
-
-func withStarted(c *programs.Command) []Word {
-	out := slices.Clip(c.Words)
-	for _, run := range c.Runs {
-		out = append(out, run.Argv...)
-	}
-	return out
 }
 
 func (m *meaning) isProgram(c *programs.Command, program Word) bool {
@@ -142,13 +134,13 @@ func (m *meaning) operandsIn(c *programs.Command, operands []Word) bool {
 			operands = operands[1:]
 		}
 	}
-	return m.open || len(m.words) > 0 || mayVanish(operands)
+	return m.open || len(m.words) > 0 || programs.MayVanish(operands)
 }
 
 // findOperand returns the index of an operand, with first only at the beginning, with last only at the end.
 func findOperand(token string, operands []Word, first, last bool) int {
 	for i, w := range operands {
-		if mayBecome(token, w) && !(last && !mayVanish(operands[i+1:])) {
+		if mayBecome(token, w) && !(last && !programs.MayVanish(operands[i+1:])) {
 			return i
 		}
 		if first && !w.Dynamic {
@@ -156,14 +148,6 @@ func findOperand(token string, operands []Word, first, last bool) int {
 		}
 	}
 	return -1
-}
-
-// mayVanish reports whether words may expand to nothing.
-func mayVanish(words []Word) bool {
-	return !slices.ContainsFunc(words, func(w Word) bool {
-		mayBeFlag := w.Text == "" || w.Text[0] == '-'
-		return !w.Many && !(w.Dynamic && mayBeFlag)
-	})
 }
 
 // mayBecome reports whether w is, or could become, what a token matches.

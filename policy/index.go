@@ -176,7 +176,7 @@ func (l *commandRules) allowing(argv []Word) []*commandPattern {
 func (l *commandRules) blocking(c *programs.Command) []*commandPattern {
 	var found []int32
 	for ; c != nil; c = c.Or {
-		for _, w := range withStarted(c) {
+		for _, w := range c.WithStarted() {
 			switch {
 			case w.Many:
 				return l.blocks.list

@@ -20,6 +20,7 @@ func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 	switch {
 	case as.Array != nil:
 		w.elements(as.Array, s)
+		w.tell(w.text(as.Array))
 		w.setArray(name, s, exported)
 	case as.Index != nil:
 		w.index(as.Index, s)
@@ -202,6 +203,8 @@ func (w *walker) readVariables(name string, args []word, s *state, source string
 		return
 	case name == "wait":
 		v = value{dynamic: true, number: true, orEmpty: true}
+	default:
+		w.tell(s.input + w.held)
 	}
 	if slices.ContainsFunc(args, word.several) {
 		w.opaque("the words of `"+name+"` are known only when it runs", source)

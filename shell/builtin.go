@@ -254,15 +254,19 @@ func (w *walker) eval(args []word, s *state, source string) {
 	if len(args) > 0 && args[0].is("--") {
 		args = args[1:]
 	}
+	if slices.ContainsFunc(args, func(a word) bool { return !a.known() }) {
+		w.untold("`eval` runs a text known only when it runs", source)
+		return
+	}
+	w.script(spaced(args), s)
+}
+
+func spaced(args []word) string {
 	texts := make([]string, len(args))
 	for i, a := range args {
-		if !a.known() {
-			w.opaque("`eval` runs a text known only when it runs", source)
-			return
-		}
 		texts[i] = a.text
 	}
-	w.script(strings.Join(texts, " "), s)
+	return strings.Join(texts, " ")
 }
 
 func (w *walker) indirect(args []word, s *state, source string) bool {
@@ -275,7 +279,7 @@ func (w *walker) indirect(args []word, s *state, source string) bool {
 	default:
 		rest := args[c.Runs[0].At:]
 		if !rest[0].known() || rest[0].text == "" {
-			w.opaque("the program is known only when it runs", source)
+			w.untold("the program is known only when it runs", source)
 		} else if !w.builtin(rest, s, source) {
 			w.programs(rest, s, source)
 		}

@@ -115,7 +115,7 @@ func (w *walker) run(args []word, s *state, source string) {
 	}
 	first := args[0]
 	if !first.known() || first.text == "" {
-		w.opaque("the program is known only when it runs", source)
+		w.untold("the program is known only when it runs", source)
 		if first.glob {
 			w.globbedProgram(args, source)
 		}
@@ -160,7 +160,7 @@ func (w *walker) followStarted(args []word, c *programs.Command, s *state, sourc
 	}
 	unknown := slices.ContainsFunc(c.Runs, func(r programs.Run) bool { return r.Language == "" && r.Argv[0].Dynamic })
 	if c.Opaque != "" && !unknown {
-		w.opaque(c.Opaque, source)
+		w.untold(c.Opaque, source)
 	}
 	if c.Through && c.Opaque != "" && !unknown {
 		return false
@@ -230,7 +230,7 @@ func (w *walker) start(args []word, run programs.Run, s *state, source string) {
 	case run.Language == "text":
 		w.opaque("a text is split by rules of the program's own", source)
 	case run.Language != "" && run.Script.Dynamic:
-		w.opaque("a shell runs a text known only when it runs", source)
+		w.untold("a shell runs a text known only when it runs", source)
 	case run.Language != "":
 		posix := w.posix
 		if w.posix = run.Language != "bash"; w.posix && !listed("sh dash", run.Language) {
@@ -248,7 +248,7 @@ func (w *walker) start(args []word, run programs.Run, s *state, source string) {
 		if run.Dir != (programs.Word{}) {
 			s = w.startedIn(word{text: run.Dir.Text, dynamic: run.Dir.Dynamic}, s, source)
 		}
-		if run.Adds {
+		if w.tell(s.input); run.Adds {
 			w.xargs++
 			defer func() { w.xargs-- }()
 		}
@@ -311,7 +311,7 @@ func (w *walker) programs(args []word, s *state, source string) {
 // external runs no functions; a builtin is the program of the same name.
 func (w *walker) external(args []word, s *state, source string) {
 	if !args[0].known() || args[0].text == "" {
-		w.opaque("the program is known only when it runs", source)
+		w.untold("the program is known only when it runs", source)
 		return
 	}
 	if !w.spend(args, source, w.wrapped) {

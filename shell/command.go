@@ -154,11 +154,13 @@ func (w *walker) pipe(c *syntax.BinaryCmd, s *state) {
 	printed, said := w.printed, w.said
 	w.printed, w.said = nil, ""
 	w.alongside(s, func(sub *state) { w.stmt(c.X, sub) })
+	input := w.said
+	w.said = ""
 	w.alongside(s, func(sub *state) {
-		sub.pipedNames, sub.input = slices.Concat(s.pipedNames, w.printed), w.said
+		sub.pipedNames, sub.input = slices.Concat(s.pipedNames, w.printed), input
 		w.stmt(c.Y, sub)
 	})
-	w.printed, w.said = slices.Concat(printed, w.printed), said
+	w.printed, w.said = slices.Concat(printed, w.printed), said+w.said
 }
 
 func (w *walker) ifClause(c *syntax.IfClause, s *state) {

@@ -233,6 +233,7 @@ func (w *walker) written(name string, args []word, s *state, source string) {
 		return
 	}
 	w.code("it runs a file that the script itself writes", source)
+	w.scanTold()
 	for _, program := range s.disk.read {
 		w.add(policy.Effect{Kind: policy.Exec, Argv: appendWords([]policy.Word{{Text: program}}, args), Dirs: s.dirs, Possible: true, Source: source})
 	}

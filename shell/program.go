@@ -95,42 +95,24 @@ func (w *walker) unnamedFiles(c *programs.Command, s *state, source string) {
 
 // files adds what a program does with the files and hosts among its arguments.
 func (w *walker) files(c *programs.Command, args []word, s *state, source string) {
-	described(c)
+	c.AddStarted()
 	suspects := c.Suspects
 	if slices.ContainsFunc(args, hasGlob) {
 		expanded := programs.Parse(w.expanded(args, s))
 		c = &expanded
-		described(c)
+		c.AddStarted()
 	}
 	w.operands(c, args, s, source)
 	w.treesWritten(c, s)
 	w.links(c, s)
 	if len(w.printed) < maxNames {
-		w.printed = append(w.printed, files(c.Prints)...)
+		w.printed = append(w.printed, c.Prints...)
 	}
 	w.suspect(suspects, s, source)
 }
 
-func described(c *programs.Command) {
-	c.Operands = files(c.Operands)
-	for _, run := range c.Runs {
-		if len(run.Argv) == 0 {
-			continue
-		}
-		inner := programs.Parse(run.Argv)
-		c.Suspects = append(c.Suspects, inner.Suspects...)
-		if c.Prints == nil {
-			c.Operands = append(c.Operands, files(inner.Operands)...)
-		}
-	}
-}
-
-func files(operands []programs.Operand) []programs.Operand {
-	return slices.DeleteFunc(slices.Clone(operands), func(o programs.Operand) bool { return o.Kind == programs.None })
-}
-
 func (w *walker) operands(c *programs.Command, args []word, s *state, source string) {
-	all := files(c.Operands)
+	all := c.Files()
 	for i, o := range all {
 		all[i].Part = w.brought(c, o, s, source)
 	}

@@ -175,17 +175,15 @@ func (w *walker) feed(text string, first bool, s *state) {
 }
 
 func (w *walker) say(args []word, s *state) {
-	switch args[0].text {
-	case "cat":
-		w.said += s.input
-	case "echo", "printf":
-		for _, a := range args[1:] {
-			w.said += a.text + " "
-		}
-		w.said = strings.ReplaceAll(w.said, `\n`, "\n") + "\n"
+	text := s.input + programs.Decoded(s.input)
+	if listed("echo printf", args[0].text) {
+		text = strings.ReplaceAll(spaced(args[1:]), `\n`, "\n") + "\n"
 	}
-	if len(w.said) > texts.MaxScript {
+	if w.said += text; len(w.said) > texts.MaxScript {
 		w.said = ""
+	}
+	if !s.shown || args[0].is("tee") {
+		w.tell(text)
 	}
 }
 

@@ -400,6 +400,28 @@ func TestACommandThatAProgramIsGivenIsJudged(t *testing.T) {
 	}
 }
 
+// A command that is not known may be one of the texts that the script keeps.
+func TestRulesReachTextsThatAScriptKeeps(t *testing.T) {
+	t.Parallel()
+	decide := judge(t, policy.File{Defaults: permissive(), Commands: []policy.Rule{{ID: "rule", Action: policy.Deny, Run: []string{"git push **", "halt **"}}}})
+	for _, script := range []string{
+		"$(echo git push)", "eval \"$(printf 'git push')\"", "bash -c \"$(echo git push)\"", "x=$(cat <<< 'git push'); $x", "read -r x <<< 'git push'; $x", "mapfile -t x <<< 'git push'; ${x[0]}", "read x < <(echo git push); eval \"$x\"",
+		"while read -r l; do $l; done <<< 'git push'", "echo 'git push' | xargs -I{} bash -c {}", "echo 'git push' > x.sh; bash x.sh", "cat > x.sh <<'E'\ngit push\nE\n./x.sh", "tee x.sh <<< 'git push'; sh x.sh", "a=(git push); \"${a[@]}\"",
+		"echo Z2l0IHB1c2g= | base64 -d | sh", "bash -c \"$(base64 -d <<< Z2l0IHB1c2g=)\"", "echo 'git push' | tee x | sh", "echo 'git push' | sed s/x/y/ | tr a b | bash",
+	} {
+		if d := decide(script); d.Action != policy.Deny {
+			t.Errorf("%s: %v by %s", script, d.Action, d.Rule)
+		}
+	}
+	for _, script := range []string{
+		"x=$(echo git push); echo \"$x\"", "git commit -m \"$(cat <<'E'\nno git push\nE\n)\" && make", "echo 'git push'; $CMD", "cat > x.js <<'E'\nfunction halt() { x.halt(1); }\nE\nnode x.js", "cat > notes.md <<'E'\ngit push\nE\nbash a.txt", "echo 'git push' | grep x | wc -l", "echo 'git push' | cat > a.md",
+	} {
+		if d := decide(script); d.Rule == "rule" {
+			t.Errorf("%s: denied by %s", script, d.Rule)
+		}
+	}
+}
+
 func TestPatternsMatchNamesThatTheScriptMakes(t *testing.T) {
 	t.Parallel()
 	f := open()

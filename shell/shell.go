@@ -127,6 +127,7 @@ type walker struct {
 
 	said    string             // known output of the left side of a pipe
 	held    string             // known texts of descriptors other than standard input
+	told    strings.Builder    // known texts that the script keeps in variables and files
 	printed []programs.Operand // trees whose names the left side of a pipe prints
 
 	// Caches of the file system's answers, and of scanned texts.
@@ -156,6 +157,7 @@ func (w *walker) script(text string, s *state) {
 	veiled := text
 	if w.inner == 0 {
 		veiled = texts.Veil(text)
+		w.tell(texts.Veiled(text, veiled))
 	}
 	if why := texts.Refuse(text, veiled); why != "" {
 		w.opaque(why, "")
@@ -273,20 +275,38 @@ func (w *walker) add(e policy.Effect) {
 	}
 }
 
-// opaque adds an effect that is not understood. In a text that may not run it is none.
-func (w *walker) opaque(why, source string) {
-	if w.suspects > 0 {
-		return
-	}
-	w.add(policy.Effect{Kind: policy.Opaque, Why: why, Source: source})
-}
+// opaque adds an effect that is not understood.
+func (w *walker) opaque(why, source string) { w.unfollowed(policy.Effect{Why: why, Source: source}) }
 
 // code reports that a named program runs unknown code.
 func (w *walker) code(why, source string) {
-	if w.suspects > 0 {
-		return
+	w.unfollowed(policy.Effect{Why: why, Source: source, Code: true})
+}
+
+// unfollowed adds an effect that in a text that may not run is none.
+func (w *walker) unfollowed(e policy.Effect) {
+	if e.Kind = policy.Opaque; w.suspects == 0 {
+		w.add(e)
 	}
-	w.add(policy.Effect{Kind: policy.Opaque, Why: why, Source: source, Code: true})
+}
+
+// untold reports a command that is not known: it may be among the texts that the script keeps.
+func (w *walker) untold(why, source string) {
+	w.opaque(why, source)
+	w.scanTold()
+}
+
+func (w *walker) scanTold() {
+	if w.told.Len() > 0 {
+		w.add(policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "<"}, {Text: w.told.String()}}, Possible: true})
+		w.told.Reset()
+	}
+}
+
+func (w *walker) tell(text string) {
+	if w.told.Len()+len(text) <= texts.MaxScript {
+		w.told.WriteString(text)
+	}
 }
 
 func (w *walker) exhausted() { w.opaque("it holds too much to be followed", "") }

@@ -320,7 +320,11 @@ func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted b
 	if strings.Contains(text, "<<") && !alone(p.Stmts) {
 		w.opaque("bash loses a semicolon after a here-document in a substitution", text)
 	}
+	said := w.said
+	w.said = ""
 	w.apart(s, func(sub *state) { w.stmts(p.Stmts, sub) })
+	w.tell(w.said)
+	w.said = said + w.said
 	b.value(w.prints(p, s), quoted, s)
 }
 

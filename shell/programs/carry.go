@@ -171,6 +171,17 @@ func decoded(word string) string {
 	return string(text)
 }
 
+// Decoded returns the texts of which words of a text are the base64 form.
+func Decoded(text string) string {
+	var out []string
+	for word := range strings.FieldsSeq(text) {
+		if d := decoded(strings.TrimRight(word, "=")); d != "" {
+			out = append(out, d)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
 var urlLetters = strings.NewReplacer("-", "+", "_", "/")
 
 // beginnings says of each word whether a command may begin there.

@@ -66,3 +66,41 @@ func (f Flag) hasSpelling(matches func(string) bool) bool {
 func (f Flag) isSpelled(name string) bool {
 	return f.Name == name || f.spec != nil && slices.Contains(f.spec.all, name)
 }
+
+// WithStarted returns the words of a command and of those that it starts.
+func (c *Command) WithStarted() []Word {
+	out := slices.Clip(c.Words)
+	for _, run := range c.Runs {
+		out = append(out, run.Argv...)
+	}
+	return out
+}
+
+// AddStarted adds the files and hosts of the commands that a command starts.
+func (c *Command) AddStarted() {
+	c.Operands = c.Files()
+	c.Prints = slices.DeleteFunc(slices.Clone(c.Prints), func(o Operand) bool { return o.Kind == None })
+	for _, run := range c.Runs {
+		if len(run.Argv) == 0 {
+			continue
+		}
+		inner := Parse(run.Argv)
+		c.Suspects = append(c.Suspects, inner.Suspects...)
+		if c.Prints == nil {
+			c.Operands = append(c.Operands, inner.Files()...)
+		}
+	}
+}
+
+// Files returns the operands that are read, written or contacted.
+func (c *Command) Files() []Operand {
+	return slices.DeleteFunc(slices.Clone(c.Operands), func(o Operand) bool { return o.Kind == None })
+}
+
+// MayVanish reports whether words may expand to nothing.
+func MayVanish(words []Word) bool {
+	return !slices.ContainsFunc(words, func(w Word) bool {
+		mayBeFlag := w.Text == "" || w.Text[0] == '-'
+		return !w.Many && !(w.Dynamic && mayBeFlag)
+	})
+}

@@ -120,6 +120,19 @@ const (
 	maxVeiled  = 1 << 10
 )
 
+// Veiled returns the lines of a script that Veil replaced.
+func Veiled(script, veiled string) string {
+	var out strings.Builder
+	for len(script) == len(veiled) && script != veiled {
+		line, rest, _ := strings.Cut(script, "\n")
+		if veiled[:len(line)] != line {
+			out.WriteString(line + "\n")
+		}
+		script, veiled = rest, veiled[min(len(line)+1, len(veiled)):]
+	}
+	return out.String()
+}
+
 // Veil replaces the contents of here-documents that are only written, since parsers differ in where they end.
 func Veil(script string) string {
 	lines := strings.Split(script, "\n")
