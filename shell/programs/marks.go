@@ -51,7 +51,8 @@ func (c *Command) losesOrSends(s *spec) {
 
 func (r *reader) started(c *Command, run Run) {
 	inner := parse(run.Argv, r.nested+1, &memory{})
-	c.Leaves, c.Network, c.Feeds = c.Leaves || inner.Leaves, c.Network || inner.Network, c.Feeds || inner.Feeds
+	c.Leaves, c.Network = c.Leaves || inner.Leaves, c.Network || inner.Network
+	c.Feeds = c.Feeds || inner.Feeds
 	shift := len(r.argv) - len(run.Argv)
 	for _, at := range inner.Unsafe {
 		c.Unsafe = append(c.Unsafe, at+shift)
@@ -272,4 +273,15 @@ func (c *Command) MovesFiles() (moves, copies bool) {
 	copies = c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "--no-dereference", "--preserve"}, c.MayHave)
 	gone := func(o Operand) bool { return o.Link && o.Kind == Write }
 	return copies || IsField("ln rsync", c.Name) || slices.ContainsFunc(c.Operands, gone), copies
+}
+
+// evaluates reports whether the code of a command may run what it reads.
+func (c *Command) evaluates(words []Word) bool {
+	evals := []string{"eval", "exec", "system", "spawn", "popen", "subprocess", "Function(", "loadstring", "qx", "`", "sh -c"}
+	if c.spec.inherits("code") && c.spec.root().has("reader") {
+		return true
+	}
+	return c.runsScript(words) || c.spec.root().inline != "" && slices.ContainsFunc(words, func(w Word) bool {
+		return slices.ContainsFunc(evals, func(eval string) bool { return strings.Contains(w.Text, eval) })
+	})
 }

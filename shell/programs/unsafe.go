@@ -234,17 +234,9 @@ func (r *reader) isFed(c *Command, s *spec) bool {
 		return !r.described(root)
 	}
 	given := slices.ContainsFunc(r.argv[1:], func(w Word) bool { return w.Text != "-" && root.isCodeFlag(w.Text) })
-	reads := s.inherits("code") && root.has("reader") || r.takesInput(c, root)
+	reads := c.evaluates(r.words) || r.takesInput(c, root)
 	runs := root.has("stdin") && root.mayRunCode(r.argv[1:])
-	return reads || runs && !given || c.evaluates(r.words)
-}
-
-// evaluates reports whether the code of a command may run what it reads.
-func (c *Command) evaluates(words []Word) bool {
-	evals := []string{"eval", "exec", "system", "spawn", "popen", "subprocess", "Function(", "loadstring", "qx", "`", "sh -c"}
-	return c.runsScript(words) || c.spec.root().inline != "" && slices.ContainsFunc(words, func(w Word) bool {
-		return slices.ContainsFunc(evals, func(eval string) bool { return strings.Contains(w.Text, eval) })
-	})
+	return reads || runs && !given
 }
 
 // mayRunCode reports whether the flags before the first operand may carry code, or without an operand the
