@@ -184,6 +184,39 @@ func TestACommandThatWaitsForAPersonNeverRunsOnceCodexHasGone(t *testing.T) {
 	r.nothingMade()
 }
 
+// The end of a connection is noticed whatever waits, and so is a request that never waits.
+func TestAFullConnectionOfCodexIsHeard(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, _ := r.connect(t, "")
+	c.must("process/start", r.start("long", "sleep 1000", nil), nil)
+	asked, resolved := make(chan message.ApprovalRequest, 1), make(chan message.ApprovalResolved, 1)
+	go func() {
+		_ = r.approver.Approvals(t.Context(), client.ApprovalEvents{
+			Requested: func(q message.ApprovalRequest) { asked <- q },
+			Resolved:  func(q message.ApprovalResolved) { resolved <- q },
+		})
+	}()
+	c.ask("process/start", r.start("asked", "mkdir made", nil))
+	<-asked
+	const most = 64
+	for range most - 1 {
+		c.ask("process/read", map[string]any{"processId": "long", "afterSeq": 0, "waitMs": 3_600_000})
+	}
+	if f := c.answer(c.ask("process/start", r.start("more", "touch made", nil))); f.Error == nil || !strings.Contains(f.Error.Message, "nothing was done") {
+		t.Errorf("one request too many was answered with %s %+v", f.Result, f.Error)
+	}
+	var write struct{ Status string }
+	if c.must("process/write", map[string]any{"processId": "long", "chunk": []byte("x"), "writeId": "1"}, &write); write.Status != "stdinClosed" {
+		t.Errorf("a write was answered with %q", write.Status)
+	}
+	c.ws.Close()
+	if q := <-resolved; q.Approve {
+		t.Errorf("it was resolved as %+v", q)
+	}
+	r.nothingMade()
+}
+
 func TestCodexTypesIntoATerminal(t *testing.T) {
 	t.Parallel()
 	r := newCodexRig(t)

@@ -19,7 +19,8 @@ type Connection struct {
 	closed       chan struct{} // closed by Close
 	closeOnce    sync.Once
 	wake         chan struct{} // capacity 1: there may be something to write
-	requestSlots chan struct{} // one per request whose answer is not written
+	requestSlots chan struct{} // one per request that may block and whose answer is not written
+	answerSlots  chan struct{} // one per other unwritten answer; only a client that does not read lacks one
 	contentSlots chan struct{} // one per unwritten answer with content of a file
 	handlers     sync.WaitGroup
 
@@ -35,7 +36,8 @@ type Connection struct {
 func (s *Server) Connect(client string, write func(frame []byte) error) *Connection {
 	return &Connection{
 		srv: s, client: client, write: write, closed: make(chan struct{}), handles: make(map[string]file),
-		wake: make(chan struct{}, 1), requestSlots: make(chan struct{}, maxRequests), contentSlots: make(chan struct{}, maxLarge),
+		wake: make(chan struct{}, 1), requestSlots: make(chan struct{}, maxRequests),
+		answerSlots: make(chan struct{}, maxRequests), contentSlots: make(chan struct{}, maxLarge),
 	}
 }
 
@@ -105,7 +107,7 @@ func (c *Connection) writePending() (busy bool, err error) {
 		if _, ok := answer.Result.(content); ok {
 			c.releaseContent()
 		}
-		<-c.requestSlots
+		<-answer.slots
 		busy = true
 	}
 	for _, p := range processes {
@@ -123,7 +125,7 @@ func (c *Connection) writePending() (busy bool, err error) {
 
 // drained reports whether every request is answered and the end of every process is written.
 func (c *Connection) drained() bool {
-	if len(c.requestSlots) > 0 {
+	if len(c.requestSlots)+len(c.answerSlots) > 0 {
 		return false
 	}
 	for _, p := range c.attached.Load().processesOf(c) {
@@ -135,10 +137,10 @@ func (c *Connection) drained() bool {
 }
 
 // reply queues the answer to a request that has a slot. It must be called once for each.
-func (c *Connection) reply(id json.RawMessage, result any, e *rpcError) {
-	answer := response{ID: id, Result: result}
+func (c *Connection) reply(r request, result any, e *rpcError) {
+	answer := response{ID: r.ID, Result: result, slots: r.slots}
 	if e != nil {
-		answer = response{ID: id, Error: e}
+		answer.Result, answer.Error = nil, e
 	}
 	c.mu.Lock()
 	c.queue = append(c.queue, answer)
@@ -195,7 +197,8 @@ var blocking = map[string]method{
 	"fs/copy":            withParams((*Connection).copy),
 }
 
-// Accept handles one frame. It blocks while too many answers are unwritten.
+// Accept handles one frame. It blocks only while the client does not read its answers: then their writer notices
+// the end of the connection.
 func (c *Connection) Accept(frame []byte) {
 	var r request
 	err := json.Unmarshal(frame, &r)
@@ -203,18 +206,41 @@ func (c *Connection) Accept(frame []byte) {
 	if err == nil && notifies && r.Method == "initialized" {
 		return
 	}
-	select {
-	case c.requestSlots <- struct{}{}:
-	case <-c.closed:
-		return
+	full := err == nil && !notifies && !c.takeRequestSlot(&r)
+	if r.slots == nil {
+		select {
+		case c.answerSlots <- struct{}{}:
+			r.slots = c.answerSlots
+		case <-c.closed:
+			return
+		}
 	}
-	switch unknown := json.RawMessage("-1"); {
+	switch {
 	case err != nil || r.Method == "":
-		c.reply(unknown, nil, refuse("this is no request: expected one JSON object with method, params and id"))
+		r.ID = json.RawMessage("-1")
+		c.reply(r, nil, refuse("this is no request: expected one JSON object with method, params and id"))
 	case notifies:
-		c.reply(unknown, nil, refuse("the notification %q is not known; nothing was done", r.Method))
+		r.ID = json.RawMessage("-1")
+		c.reply(r, nil, refuse("the notification %q is not known; nothing was done", r.Method))
+	case full:
+		c.reply(r, nil, refuse("%d requests of this connection are not answered yet, and no more may be; nothing was done. Send it again once one of them is answered", maxRequests))
 	default:
 		c.handle(r)
+	}
+}
+
+// takeRequestSlot reports whether a request has the slot it needs; one that never blocks needs none.
+func (c *Connection) takeRequestSlot(r *request) bool {
+	mayBlock := r.Method == "process/start" || blocking[r.Method] != nil
+	if !mayBlock || c.session == nil {
+		return true
+	}
+	select {
+	case c.requestSlots <- struct{}{}:
+		r.slots = c.requestSlots
+		return true
+	default:
+		return false
 	}
 }
 
@@ -223,7 +249,7 @@ func (c *Connection) handle(r request) {
 	case r.Method == "initialize":
 		c.answer(r, withParams((*Connection).initialize))
 	case c.session == nil:
-		c.reply(r.ID, nil, refuse("send initialize first; nothing was done"))
+		c.reply(r, nil, refuse("send initialize first; nothing was done"))
 	case do != nil:
 		c.answer(r, do)
 	case r.Method == "process/start":
@@ -236,20 +262,20 @@ func (c *Connection) handle(r request) {
 		// Ends when the request is answered or the connection ends; leave waits.
 		c.handlers.Go(func() { c.answer(r, blocking[r.Method]) })
 	default:
-		c.reply(r.ID, nil, &rpcError{codeMethodNotFound, "toold does not serve the method " + r.Method + "; nothing was done"})
+		c.reply(r, nil, &rpcError{codeMethodNotFound, "toold does not serve the method " + r.Method + "; nothing was done"})
 	}
 }
 
 func (c *Connection) answer(r request, do method) {
 	defer c.recovered(r)
 	result, e := do(c, r.Params)
-	c.reply(r.ID, result, e)
+	c.reply(r, result, e)
 }
 
 // recovered answers a request that panicked.
 func (c *Connection) recovered(r request) {
 	if p := recover(); p != nil {
-		c.reply(r.ID, nil, &rpcError{codeInternal, c.srv.opt.Fault(p)})
+		c.reply(r, nil, &rpcError{codeInternal, c.srv.opt.Fault(p)})
 	}
 }
 

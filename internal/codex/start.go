@@ -21,7 +21,7 @@ const dialect message.Dialect = "codex"
 func (c *Connection) start(r request) {
 	p, e := c.submit(r.Params)
 	if e != nil {
-		c.reply(r.ID, nil, e)
+		c.reply(r, nil, e)
 		return
 	}
 	select {
@@ -36,10 +36,10 @@ func (c *Connection) start(r request) {
 	if e != nil {
 		c.session.remove(p)
 		p.unwatch()
-		c.reply(r.ID, nil, e)
+		c.reply(r, nil, e)
 		return
 	}
-	c.reply(r.ID, processParams{p.id}, nil)
+	c.reply(r, processParams{p.id}, nil)
 	p.announced.Store(true) // not before: its output follows the answer
 	c.wakeWriter()
 }

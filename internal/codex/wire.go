@@ -18,6 +18,7 @@ type request struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
+	slots  chan struct{}   // contains the one that its answer returns
 }
 
 // object is a JSON object in a result.
@@ -27,6 +28,7 @@ type response struct {
 	ID     json.RawMessage `json:"id"`
 	Result any             `json:"result,omitempty"`
 	Error  *rpcError       `json:"error,omitempty"`
+	slots  chan struct{}   // receive one when it is written
 }
 
 type notification struct {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -60,7 +61,10 @@ func (ss *session) beat(gone <-chan struct{}) {
 			ss.conn.Close()
 			return
 		}
-		if ss.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(ss.srv.opt.Idle)) != nil {
+		if err := ss.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(ss.srv.opt.Idle)); err != nil {
+			if !errors.Is(err, websocket.ErrCloseSent) { // else the client may still read the close frame
+				ss.conn.Close()
+			}
 			return
 		}
 	}
