@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -13,14 +12,14 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Bounds of a Look: its duration and the listed reads.
+// Bounds of a Look: its duration and its reads, each of which its return lists.
 const (
 	lookTime  = time.Second
 	lookLines = 500
 )
 
 // A Look is a series of reads recorded as one call; each read is judged. Its intent is durable
-// before anything is sent. It ends with Close, or after lookTime.
+// before anything is sent. It ends with Close, after lookTime, or with read lookLines.
 type Look struct {
 	d       *Dispatcher
 	call    *Call
@@ -30,7 +29,7 @@ type Look struct {
 	shut  bool
 	busy  sync.WaitGroup // one per read
 	lines []string
-	count int
+	count int // of reads begun
 }
 
 // Errors of Look.At.
@@ -97,12 +96,9 @@ func (l *Look) live(ctx context.Context, said *message.Decision) {
 	l.mu.Unlock()
 	l.busy.Wait()
 	l.mu.Lock()
-	lines := l.lines
-	if more := l.count - len(lines); more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", more))
-	}
+	text := strings.Join(l.lines, "\n")
 	l.mu.Unlock()
-	l.d.answer(l.call, outcome{decision: said, took: time.Since(l.call.born), result: tools.Result{Text: strings.Join(lines, "\n")}})
+	l.d.answer(l.call, outcome{decision: said, took: time.Since(l.call.born), result: tools.Result{Text: text}})
 }
 
 // Close ends the series. It may be repeated.
@@ -163,21 +159,25 @@ func (l *Look) At(sub Submission) (tools.Result, error) {
 func (l *Look) enter() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.shut {
-		l.busy.Add(1)
+	if l.count == lookLines {
+		closeOnce(l.closing)
+		l.shut = true
 	}
-	return !l.shut
+	if l.shut {
+		return false
+	}
+	l.count++
+	l.busy.Add(1)
+	return true
 }
 
 func (l *Look) note(inv tools.Invocation, came string, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.count++; len(l.lines) < lookLines {
-		what := "a read"
-		if inv != nil {
-			what = inv.Text()
-		}
-		l.lines = append(l.lines, what+": "+came)
+	what := "a read"
+	if inv != nil {
+		what = inv.Text()
 	}
+	l.lines = append(l.lines, what+": "+came)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -72,6 +73,35 @@ probe the machine: failed`
 	}
 	if ran := tool.ran.Load(); ran != 2 {
 		t.Errorf("%d reads were carried out", ran)
+	}
+}
+
+func TestASeriesListsAllItsReads(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Allow, &probe{reads: true})
+	reads, calls := 0, 0
+	for ; reads < 1001; calls++ {
+		l := must.Get(b.Look(reading(fmt.Sprint("look_", calls), `{}`)))(t)
+		var err error
+		for err == nil && reads < 1001 {
+			if _, err = l.At(reading("any", `{}`)); err == nil {
+				reads++
+			}
+		}
+		if err != nil && !errors.Is(err, ErrLookOver) {
+			t.Fatal(err)
+		}
+		l.Close()
+	}
+	b.stop(t)
+	listed := 0
+	for i := range calls {
+		rec := must.Get(b.journal.FindAny(t.Context(), fmt.Sprint("look_", i)))(t)
+		ret := must.Get(message.Record(rec.Result).Return())(t)
+		listed += strings.Count(ret.Result, "probe the machine: done")
+	}
+	if listed != reads {
+		t.Errorf("%d calls list %d of %d reads", calls, listed, reads)
 	}
 }
 
