@@ -67,6 +67,11 @@ func (d *Dispatcher) Look(first Submission) (*Look, error) {
 		rec, fresh, err := d.opt.Journal.Begin(context.Background(), d.journalled(c), journalDecision(said))
 		refused = d.taken(c, rec, fresh, err)
 	}
+	if refused == nil {
+		if err := d.opt.Journal.Start(c.rec, "", ""); err != nil { // after a crash it may have read
+			refused = &refusal{message.InternalError, "the start of the reads cannot be journalled, so nothing was read: " + err.Error() + ". Ask the operator to look at the state directory (toold doctor)"}
+		}
+	}
 	if refused != nil {
 		defer d.wg.Done()
 		defer c.leaveWorkspace()

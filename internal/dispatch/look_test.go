@@ -105,6 +105,24 @@ func TestASeriesListsAllItsReads(t *testing.T) {
 	}
 }
 
+func TestAfterACrashNobodyIsToldThatASeriesReadNothing(t *testing.T) {
+	t.Parallel()
+	l := newLives(t)
+	b := l.next(t, policy.Allow, nil)
+	b.tool.reads = true
+	series := must.Get(b.Look(reading("look_1", `{}`)))(t)
+	must.Get(series.At(reading("any", `{}`)))(t)
+	kill(t, b)
+	next := l.next(t, policy.Allow, nil)
+	rec := must.Get(next.journal.FindAny(t.Context(), "look_1"))(t)
+	ret := must.Get(message.Record(rec.Result).Return())(t)
+	if ret.ErrorType == nil || *ret.ErrorType != message.UnknownAfterCrash {
+		t.Errorf("it returned %+v", ret)
+	}
+	next.stop(t)
+	b.stop(t)
+}
+
 func TestASeriesOfReadsIsRefusedLikeACall(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, policy.Allow, &probe{reads: true})
