@@ -180,3 +180,33 @@ func TestCodexThatDoesNotReadHoldsFewFiles(t *testing.T) {
 	}
 	t.Logf("the daemon has held %d KiB", kib)
 }
+
+// A list is bounded by its size, too, and says that it is cut.
+func TestCodexGetsNoListWithoutBound(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	many := filepath.Join(r.site.workspace, "many")
+	if err := os.Mkdir(many, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 14_000 { // of 320 bytes each
+		if err := os.WriteFile(filepath.Join(many, fmt.Sprintf("%0250d", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, _ := r.connect(t, "")
+	if f := c.answer(c.ask("fs/readDirectory", map[string]any{"path": r.uri("many")})); f.Error == nil || !strings.Contains(f.Error.Message, "with a command") {
+		t.Errorf("fs/readDirectory was answered with %.200s %+v", f.Result, f.Error)
+	}
+	var walk struct {
+		Entries   []struct{ Path string }
+		Truncated bool
+	}
+	options := map[string]any{"maxDepth": 2, "maxDirectories": 10, "maxEntries": 100_000}
+	for range 10 { // more than may be unwritten: each gives its slot back
+		c.must("fs/walk", map[string]any{"path": r.uri("many"), "options": options}, &walk)
+		if n := len(walk.Entries); !walk.Truncated || n == 0 || n == 14_000 {
+			t.Errorf("the walk found %d names, truncated: %t", n, walk.Truncated)
+		}
+	}
+}

@@ -30,7 +30,7 @@ const (
 	maxSessions  = 64  // without a connection, of all clients
 	maxProcesses = 256 // of a session, with ended ones whose output was read
 	maxRequests  = 64  // of a connection, that may block, with unwritten answers; and as many other unwritten answers
-	maxLarge     = 4   // of these, with content of files
+	maxLarge     = 4   // of these, with content or lists of files
 )
 
 // A Server contains the sessions.

@@ -310,21 +310,29 @@ func (c *Connection) environment() object {
 	return e
 }
 
-// content is an answer with content of a file. It occupies a content slot until it is written.
+// content is an answer with content of a file, or a list of files. It occupies a content slot until it is written.
 type content map[string]any
 
-// readContent reads a part of a file. It blocks while too much content is unwritten. Unless it fails, the caller returns
-// a content or calls releaseContent.
-func (c *Connection) readContent(f file, part map[string]any) (s files.Sight, e *rpcError) {
-	select {
-	case c.contentSlots <- struct{}{}:
-	case <-c.closed:
+// readContent reads a part of a file, or lists a directory. It blocks while too much content is unwritten. Unless it
+// fails, the caller returns a content or calls releaseContent.
+func (c *Connection) readContent(f file, op string, part map[string]any) (s files.Sight, e *rpcError) {
+	if !c.takeContentSlot() {
 		return s, refuse("the connection has ended")
 	}
-	if s, e = c.fileOp(f, "read", part); e != nil {
+	if s, e = c.fileOp(f, op, part); e != nil {
 		c.releaseContent()
 	}
 	return s, e
+}
+
+// takeContentSlot waits for a content slot, and reports false if the connection ends before.
+func (c *Connection) takeContentSlot() bool {
+	select {
+	case c.contentSlots <- struct{}{}:
+		return true
+	case <-c.closed:
+		return false
+	}
 }
 
 func (c *Connection) releaseContent() {
@@ -337,12 +345,7 @@ func (c *Connection) releaseContent() {
 // readWithApproval reads a file for which a person decides. The caller occupies a content slot.
 func (c *Connection) readWithApproval(f file) (s files.Sight, e *rpcError) {
 	c.releaseContent() // a person may take long
-	defer func() {
-		select {
-		case c.contentSlots <- struct{}{}:
-		case <-c.closed:
-		}
-	}()
+	defer c.takeContentSlot()
 	ret, e := c.runCall(f, "read_file", map[string]any{"file_path": f.path, "encoding": "base64"})
 	if e != nil || ret.File == nil || ret.File.Bytes == 0 {
 		return files.Sight{EOF: true}, e

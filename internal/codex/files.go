@@ -128,20 +128,40 @@ func (c *Connection) canonicalize(f file, _ pathParams) (any, *rpcError) {
 }
 
 func (c *Connection) readFile(f file, _ pathParams) (any, *rpcError) {
-	s, e := c.readContent(f, nil)
+	s, e := c.readContent(f, "read", nil)
 	if e != nil {
 		return nil, e
 	}
 	return content{"dataBase64": append([]byte{}, s.Data...)}, nil
 }
 
+// Bounds of an answer that lists files: its names and URIs, and what an entry has besides.
+const (
+	listBytes  = 4 << 20
+	entryBytes = 64
+)
+
+type directoryEntry struct {
+	Name        string `json:"fileName"`
+	IsDirectory bool   `json:"isDirectory"`
+	IsFile      bool   `json:"isFile"`
+}
+
 func (c *Connection) readDirectory(f file, _ pathParams) (any, *rpcError) {
-	s, e := c.fileOp(f, "list", nil)
-	entries := []object{}
-	for _, n := range s.Entries {
-		entries = append(entries, object{"fileName": n.Name, "isDirectory": n.Kind == "directory", "isFile": n.Kind == "file"})
+	s, e := c.readContent(f, "list", nil)
+	if e != nil {
+		return nil, e
 	}
-	return object{"entries": entries}, e
+	entries, size := make([]directoryEntry, 0, len(s.Entries)), 0
+	for _, n := range s.Entries {
+		entries = append(entries, directoryEntry{n.Name, n.Kind == "directory", n.Kind == "file"})
+		size += len(n.Name) + entryBytes
+	}
+	if s.More || size > listBytes {
+		c.releaseContent()
+		return nil, refuse("%s has more names than one answer lists; list it with a command", f.path)
+	}
+	return content{"entries": entries}, nil
 }
 
 type walkParams struct {
@@ -159,38 +179,50 @@ const (
 	maxEntries     = 100_000
 )
 
+type walkEntry struct {
+	Path string `json:"path"`
+	Kind string `json:"kind"`
+}
+
 // walk lists the files below a directory, level by level, without following links.
 func (c *Connection) walk(root file, a walkParams) (any, *rpcError) {
 	entryLimit, dirsLeft := min(max(a.Options.MaxEntries, 0), maxEntries), min(max(a.Options.MaxDirectories, 0), maxDirectories)
-	entries, failed, truncated := []object{}, []object{}, false
+	if !c.takeContentSlot() {
+		return nil, refuse("the connection has ended")
+	}
+	entries, failed, truncated, size := []walkEntry{}, []object{}, false, 0
 	for level, depth := []string{root.path}, 0; len(level) > 0 && depth < a.Options.MaxDepth; depth++ {
 		var below []string
 		for _, dir := range level {
-			if dirsLeft--; dirsLeft < 0 {
+			if dirsLeft--; truncated || dirsLeft < 0 {
 				truncated = true
 				break
 			}
 			s, e := c.fileOp(file{dir, root.limit}, "list", nil)
 			if e != nil && dir == root.path {
+				c.releaseContent()
 				return nil, e
 			}
 			if e != nil {
 				failed = append(failed, object{"path": uriOf(dir), "message": e.Message})
+				size += len(dir) + len(e.Message) + entryBytes
 			}
+			truncated = s.More
 			for _, n := range s.Entries {
-				if truncated = len(entries) == entryLimit; truncated {
+				entry := walkEntry{uriOf(filepath.Join(dir, n.Name)), n.Kind}
+				if size += len(entry.Path) + entryBytes; len(entries) == entryLimit || size > listBytes {
+					truncated = true
 					break
 				}
-				path := filepath.Join(dir, n.Name)
-				entries = append(entries, object{"path": uriOf(path), "kind": n.Kind})
+				entries = append(entries, entry)
 				if n.Kind == "directory" {
-					below = append(below, path)
+					below = append(below, filepath.Join(dir, n.Name))
 				}
 			}
 		}
 		level = below
 	}
-	return object{"entries": entries, "errors": failed, "truncated": truncated}, nil
+	return content{"entries": entries, "errors": failed, "truncated": truncated}, nil
 }
 
 type handleParams struct {
@@ -212,7 +244,7 @@ const maxHandles = 128
 
 // open opens a file for readBlock. A handle is a path: each block is judged and read separately.
 func (c *Connection) open(f file, a openParams) (any, *rpcError) {
-	if _, e := c.readContent(f, map[string]any{"limit": 0}); e != nil {
+	if _, e := c.readContent(f, "read", map[string]any{"limit": 0}); e != nil {
 		return nil, e
 	}
 	c.releaseContent()
@@ -236,7 +268,7 @@ func (c *Connection) readBlock(a blockParams) (any, *rpcError) {
 	if !ok {
 		return nil, refuse("unknown file handle %q", a.HandleID)
 	}
-	s, e := c.readContent(f, map[string]any{"offset": max(a.Offset, 0), "limit": min(max(a.Len, 0), readBytes)})
+	s, e := c.readContent(f, "read", map[string]any{"offset": max(a.Offset, 0), "limit": min(max(a.Len, 0), readBytes)})
 	if e != nil {
 		return nil, e
 	}

@@ -32,6 +32,7 @@ type Sight struct {
 	Data     []byte  `json:"data,omitempty"`
 	EOF      bool    `json:"eof,omitempty"` // Data reaches the end of the file
 	Entries  []Entry `json:"entries,omitempty"`
+	More     bool    `json:"more,omitempty"` // the directory has names besides Entries
 }
 
 // Entry is a name in a directory.
@@ -178,9 +179,12 @@ func (v look) list(ctx context.Context) (s Sight, held sandbox.Report, err error
 		return s, held, err
 	}
 	defer dir.Close()
-	entries, err := dir.ReadDir(mostEntries)
+	entries, err := dir.ReadDir(mostEntries + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return s, held, err
+	}
+	if s.More = len(entries) > mostEntries; s.More {
+		entries = entries[:mostEntries]
 	}
 	s.Path = v.file.canonical
 	for _, e := range entries {
