@@ -276,6 +276,22 @@ func TestCodexResumesItsSession(t *testing.T) {
 	}
 }
 
+func TestConnectionsOfCodexEndNoOtherSession(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, session := r.connect(t, "")
+	c.must("process/start", r.start("1", "sleep 1000", nil), nil)
+	c.ws.Close()
+	for range 70 {
+		r.connect(t, "")
+	}
+	c, _ = r.connect(t, session)
+	var ended struct{ Running bool }
+	if c.must("process/terminate", map[string]any{"processId": "1"}, &ended); !ended.Running {
+		t.Error("its command does not run")
+	}
+}
+
 func TestCodexStopsACommand(t *testing.T) {
 	t.Parallel()
 	r := newCodexRig(t)

@@ -27,7 +27,7 @@ type Options struct {
 
 // Limits per client.
 const (
-	maxSessions  = 64  // without a connection, of all clients
+	maxSessions  = 64  // without a connection
 	maxProcesses = 256 // of a session, with ended ones whose output was read
 	maxRequests  = 64  // of a connection, that may block, with unwritten answers; and as many other unwritten answers
 	maxLarge     = 4   // of these, with content or lists of files
@@ -71,14 +71,9 @@ func (s *Server) openSession(client, resume string) (*session, *rpcError) {
 		if ss := s.sessions[resume]; ss != nil && ss.client == client {
 			return ss, nil
 		}
-		return nil, refuse("no session %q: it has ended, or toold was restarted; its commands were stopped", resume)
+		return nil, refuse("no session %q: it has ended, or toold was restarted; those of its commands that still run are stopped soon", resume)
 	}
-	if len(s.sessions) >= maxSessions {
-		if idle := oldest(s.sessions, (*session).detachedAt); idle != nil {
-			delete(s.sessions, idle.id)
-			idle.end()
-		}
-	}
+	s.evict(client)
 	ss := &session{
 		srv: s, id: message.NewID("codex"), client: client, dropped: make(chan struct{}),
 		processes: make(map[string]*process), calls: make(map[string]int), series: make(chan *dispatch.Look, 1),
@@ -86,6 +81,22 @@ func (s *Server) openSession(client, resume string) (*session, *rpcError) {
 	ss.series <- nil
 	s.sessions[ss.id] = ss
 	return ss, nil
+}
+
+// evict drops the client's sessions that are longest without a connection, until it may have one more. The caller
+// holds mu.
+func (s *Server) evict(client string) {
+	detached := maps.Clone(s.sessions)
+	maps.DeleteFunc(detached, func(_ string, ss *session) bool { return ss.client != client || ss.detachedAt().IsZero() })
+	for len(detached) >= maxSessions {
+		idle := oldest(detached, (*session).detachedAt)
+		if idle == nil { // they are attached meanwhile
+			return
+		}
+		delete(detached, idle.id)
+		delete(s.sessions, idle.id)
+		idle.end()
+	}
 }
 
 // oldest returns the item with the earliest time, without zero times; or the zero T.
