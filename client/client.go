@@ -135,6 +135,10 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	go c.read()
 	if err := c.greet(ctx, o, greeting); err != nil {
 		c.Close()
+		var refused *message.Error
+		if errors.As(err, &refused) {
+			return nil, refused
+		}
 		return nil, fmt.Errorf("cannot greet toold at %s: %w", url, err)
 	}
 	return c, nil

@@ -142,7 +142,7 @@ func (c *callRun) dialRunning(ctx context.Context, cfg config.Config, role strin
 	var refused *message.Error
 	switch {
 	case errors.As(err, &refused) && refused.Type == message.InvalidArguments: // the workspace is not registered
-		return nil, console.Exit(console.ExitConfig, err)
+		return nil, console.Exit(console.ExitConfig, errors.New(refused.Message))
 	case errors.As(err, &none), errors.Is(err, reach.ErrNotRunning):
 		return nil, fmt.Errorf("%w for %s; start one with `toold up`", err, cfg.Workspace)
 	case err != nil:

@@ -175,8 +175,11 @@ func (c *Agents) report() error {
 	if len(failed) > 0 {
 		return console.Exit(console.ExitFailed, fmt.Errorf("failed: %s", strings.Join(failed, ", ")))
 	}
-	if len(c.results) == 0 {
+	switch {
+	case len(c.results) == 0:
 		fmt.Fprintln(c.Err, "nothing is connected")
+	case !c.Undo && !c.JSON:
+		fmt.Fprint(c.Err, "Agents now run only in registered projects: run `toold up` once in each.\nSee what they ask and answer with `toold watch`; take this back with `toold connect --undo`.\n")
 	}
 	return nil
 }

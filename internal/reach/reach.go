@@ -28,6 +28,7 @@ import (
 	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/internal/statedir"
 	"github.com/toold/toold/internal/tokens"
+	"github.com/toold/toold/message"
 )
 
 // ErrNotRunning reports that no daemon runs.
@@ -70,6 +71,10 @@ func (d Daemon) Agent(ctx context.Context, o client.Options) (*client.Client, er
 	c, err := d.Dial(ctx, "agent", o)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, fmt.Errorf("%w: %s: %v", ErrNotRunning, at.URL, err)
+	}
+	var refused *message.Error
+	if errors.As(err, &refused) {
+		return nil, refused
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the daemon at %s refuses this client: %w", at.URL, err)

@@ -15,7 +15,7 @@ import (
 type UnregisteredError struct{ Dir string }
 
 func (e *UnregisteredError) Error() string {
-	return fmt.Sprintf("%s is in no registered workspace; a person can register it on the command line: toold workspaces add %[1]s", e.Dir)
+	return fmt.Sprintf("%s is not registered with toold; a person can register it: toold workspaces add %[1]s", e.Dir)
 }
 
 // Set opens workspaces at their first use and closes them when they are unregistered and unused. It is safe for

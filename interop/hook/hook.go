@@ -189,6 +189,10 @@ func (j Judge) Decide(ctx context.Context, c Call) error {
 	waiting, cancel := context.WithTimeout(ctx, j.Wait)
 	defer cancel()
 	daemon, err := j.Dial(waiting)
+	var refused *message.Error
+	if errors.As(err, &refused) {
+		return errors.New(refused.Message)
+	}
 	if err != nil {
 		return fmt.Errorf("toold cannot be reached, so the call is denied: %w", err)
 	}

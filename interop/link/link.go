@@ -82,7 +82,7 @@ func (e *CallError) Error() string {
 	refused, isRefusal := errors.AsType[*message.Error](e.Err)
 	switch {
 	case isRefusal && !e.Again && refused.Type != message.InternalError:
-		return fmt.Sprintf("toold refused the call, nothing ran: %v", e.Err)
+		return "toold refused the call, nothing ran: " + refused.Message
 	case !e.Sent:
 		return fmt.Sprintf("toold cannot be reached, nothing ran: %v. Ask the user to start it: toold up", e.Err)
 	}
