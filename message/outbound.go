@@ -139,6 +139,8 @@ type ApprovalRequest struct {
 	Date        string `json:"date"`
 	CallID      string `json:"tool_call_id"`
 	Asker
+	Workspace   string       `json:"workspace"`
+	Cwd         string       `json:"cwd,omitempty"` // where a command runs
 	ToolCall    shownCall    `json:"tool_call"`
 	Rule        string       `json:"rule"`
 	Source      string       `json:"source,omitempty"`

@@ -118,7 +118,7 @@ func Suggestions(list []message.Suggestion, indent string) string {
 func Asked(r message.ApprovalRequest) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", display.Short(r.ToolCall.ToolName), untilText(r.ExpiresAt))
-	b.WriteString(Asker(r.Asker, "    "))
+	b.WriteString(Asker(r.Asker, "    ") + place(r, "    "))
 	fmt.Fprintf(&b, "%s    %s asks: %s\n", Question(r, "    "), display.Short(r.Rule), display.Short(r.Reason))
 	if flags := WideningFlags(r.MayWiden); len(flags) > 0 {
 		fmt.Fprintf(&b, "    approve may widen its sandbox: %s\n", strings.Join(flags, ", "))
@@ -158,5 +158,16 @@ func untilText(expires string) string {
 
 // FormQuestion describes a call in a form or on a page.
 func FormQuestion(r message.ApprovalRequest) string {
-	return fmt.Sprintf("%s asks: %s\n%s", display.Short(r.Rule), display.Short(r.Reason), Question(r, "  "))
+	return fmt.Sprintf("%s asks: %s\n%s%s", display.Short(r.Rule), display.Short(r.Reason), Question(r, "  "), place(r, "  "))
+}
+
+// place is where the call works; an older daemon does not tell.
+func place(r message.ApprovalRequest, indent string) string {
+	switch {
+	case r.Workspace == "":
+		return ""
+	case r.Cwd == "" || r.Cwd == r.Workspace:
+		return indent + "in " + display.Short(r.Workspace) + "\n"
+	}
+	return indent + "in " + display.Short(r.Cwd) + ", workspace " + display.Short(r.Workspace) + "\n"
 }

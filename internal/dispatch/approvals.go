@@ -22,12 +22,18 @@ func approvalRequest(ctx context.Context, c *Call, inv tools.Invocation, effects
 	if p, ok := inv.(tools.Previewed); ok {
 		preview = p.Preview(ctx)
 	}
+	var dir string
+	if p, ok := inv.(interface{ Cwd() string }); ok {
+		dir = p.Cwd()
+	}
 	return message.ApprovalRequest{
 		MessageType: "approval_request_message",
 		ID:          message.NewID("approval"),
 		Date:        time.Now().UTC().Format(time.RFC3339Nano),
 		CallID:      c.ID,
 		Asker:       c.asker(),
+		Workspace:   c.workspace.opt.Root,
+		Cwd:         dir,
 		ToolCall:    c.asked.Shown(),
 		Rule:        said.Rule, Source: said.Source, Reason: said.Reason,
 		Preview:     message.Preview{Text: preview.Text, Diff: preview.Diff},

@@ -35,6 +35,9 @@ type invocation struct {
 
 func (v *invocation) Effects() []policy.Effect { return v.effects }
 
+// Cwd is where the command runs.
+func (v *invocation) Cwd() string { return v.dir }
+
 func (v *invocation) Traits() tools.Traits { return tools.Traits{Background: v.background} }
 
 func (v *invocation) EscalationLimits(b escalation.Limits) escalation.Limits { return b }

@@ -168,6 +168,9 @@ func (v *verdict) add(registry *tools.Registry, p part) error {
 	return nil
 }
 
+// Cwd is where the program works.
+func (v verdict) Cwd() string { return v.Dir }
+
 func (v verdict) Traits() tools.Traits { return tools.Traits{ReadOnly: true, Elsewhere: true} }
 
 func (v verdict) Effects() []policy.Effect { return v.effects }
