@@ -203,7 +203,7 @@ func (c *callRun) printResult(ret message.ToolReturn) {
 
 func (c *callRun) failure(ret message.ToolReturn) string {
 	d := ret.Decision
-	byPolicy := d != nil && d.By == "policy"
+	byPolicy := d != nil && d.By == "policy" && !ret.Cancelled
 	if c.asked && !c.answers && byPolicy {
 		return fmt.Sprintf("denied: rule %s asks a person (%s), and nobody could be asked here: run it at a terminal, say yes beforehand with --yes, or let a daemon serve while somebody runs `toold watch`", d.Rule, policy.WithoutAsking(d.Reason))
 	}
