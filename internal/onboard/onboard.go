@@ -71,6 +71,9 @@ func Chosen(args []string) (agents []connect.Agent, _ error) {
 			continue
 		}
 		a, ok := connect.Named(name)
+		if name == "mcp" {
+			return nil, errors.New("name a client: toold connect mcp zed")
+		}
 		if !ok {
 			return nil, fmt.Errorf("no agent is called %q; there are %s", name, strings.Join(Names(), ", "))
 		}
