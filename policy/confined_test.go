@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/shlex"
@@ -50,6 +51,9 @@ func TestConfinedDefaultsHoldOnlyInASandboxThatBoundsTheCall(t *testing.T) {
 		{write("/w/.git/config"), Deny, Deny},
 	} {
 		one := []Effect{c.effect}
+		if got := p.Within(bounded).Decide(one); c.effect.Kind == Opaque && got.Action == Allow && !strings.HasPrefix(got.Reason, "It may run what cannot be analysed, because ") {
+			t.Errorf("%v: the reason is %q", c.effect, got.Reason)
+		}
 		if got := p.Within(bounded).Decide(one); got.Action != c.confined {
 			t.Errorf("%v: %v by %s in a sandbox, want %v", c.effect, got.Action, got.Rule, c.confined)
 		}

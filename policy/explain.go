@@ -18,6 +18,9 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 	what, why := described(e), v.why(e)
 	if v.action == Allow {
 		d.Reason = fmt.Sprintf("It may %s.", what)
+		if e.Kind == Opaque {
+			d.Reason = fmt.Sprintf("It may run what cannot be analysed, because %s.", shorten(e.Why))
+		}
 		if e.Kind == Exec && len(e.Argv) == 1 && e.Argv[0].Text == ":" {
 			d.Reason = "It runs no program and names no file."
 		}
