@@ -18,9 +18,6 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 	what, why := described(e), v.why(e)
 	if v.action == Allow {
 		d.Reason = fmt.Sprintf("It may %s.", what)
-		if e.Kind == Opaque {
-			d.Reason = fmt.Sprintf("It may run what cannot be analysed, because %s.", shorten(e.Why))
-		}
 		if e.Kind == Exec && len(e.Argv) == 1 && e.Argv[0].Text == ":" {
 			d.Reason = "It runs no program and names no file."
 		}
@@ -87,6 +84,9 @@ const personDecides = " A person decides."
 func WithoutAsking(reason string) string { return strings.Replace(reason, personDecides, "", 1) }
 
 func described(e Effect) string {
+	if e.Kind == Opaque {
+		return "run what cannot be analysed, because " + shorten(e.Why)
+	}
 	text := shorten(e.String())
 	command, ok := strings.CutPrefix(text, "run ")
 	if e.Kind != Exec || !ok {

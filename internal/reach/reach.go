@@ -28,7 +28,6 @@ import (
 	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/internal/statedir"
 	"github.com/toold/toold/internal/tokens"
-	"github.com/toold/toold/message"
 )
 
 // ErrNotRunning reports that no daemon runs.
@@ -72,14 +71,7 @@ func (d Daemon) Agent(ctx context.Context, o client.Options) (*client.Client, er
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, fmt.Errorf("%w: %s: %v", ErrNotRunning, at.URL, err)
 	}
-	var refused *message.Error
-	if errors.As(err, &refused) {
-		return nil, refused
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the daemon at %s refuses this client: %w", at.URL, err)
-	}
-	return c, nil
+	return c, err
 }
 
 // Secret is the first token with a role; for the role agent, the one that As names, if any.
