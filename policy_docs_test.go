@@ -294,7 +294,7 @@ func TestTheBuiltInPolicyDecidesAsTheDocumentSays(t *testing.T) {
 	}
 	for _, r := range rows {
 		call := strings.ReplaceAll(r[1], `\|`, "|")
-		for held, want := range map[policy.Confinement]string{{View: true, Offline: true, Masked: true}: r[2], {}: r[3]} {
+		for held, want := range map[policy.Confinement]string{{View: true, Judged: true, Offline: true, Masked: true}: r[2], {}: r[3]} {
 			if d := judged(t, registry, p.Within(held), call); d.Action.String() != want {
 				t.Errorf("%s within %+v: %v by %s, the document says %s", call, held, d.Action, d.Rule, want)
 			}

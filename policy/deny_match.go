@@ -134,13 +134,13 @@ func (m *meaning) operandsIn(c *programs.Command, operands []Word) bool {
 			operands = operands[1:]
 		}
 	}
-	return m.open || len(m.words) > 0 || programs.MayVanish(operands)
+	return m.open || len(m.words) > 0 || !slices.ContainsFunc(operands, Word.Stays)
 }
 
 // findOperand returns the index of an operand, with first only at the beginning, with last only at the end.
 func findOperand(token string, operands []Word, first, last bool) int {
 	for i, w := range operands {
-		if mayBecome(token, w) && !(last && !programs.MayVanish(operands[i+1:])) {
+		if mayBecome(token, w) && !(last && slices.ContainsFunc(operands[i+1:], Word.Stays)) {
 			return i
 		}
 		if first && !w.Dynamic {

@@ -209,28 +209,17 @@ func (c classes) why(r *rule) string {
 }
 
 // Leaves reports whether a call with this effect contacts others.
-func (e Effect) Leaves() bool { return e.Kind == Net || e.Kind == Exec && classesOf(e)[classOutgoing] != "" }
+func (e Effect) Leaves() bool {
+	return e.Kind == Net || e.Kind == Exec && classesOf(e)[classOutgoing] != ""
+}
 
-// classesOf returns the classes of a command, without those of commands that it starts. An unknown word counts as an
-// operand, one that may be several words as two.
+// classesOf returns the classes of a command, without those of commands that it starts.
 func classesOf(e Effect) classes {
-	argv := make([]Word, 0, len(e.Argv))
-	for i, w := range e.Argv {
-		if i > 0 && w.Dynamic && w.Text == "" {
-			w.Text, w.Dynamic = "…", false
-		}
-		if w.Many {
-			w.Many = false
-			argv = append(argv, w)
-			w = Word{Text: "…"}
-		}
-		argv = append(argv, w)
-	}
 	of := make(classes)
 	if e.Absent { // it does nothing
 		return of
 	}
-	c := programs.Parse(argv)
+	c := programs.Parse(programs.Filled(e.Argv))
 	if c.Loses != "" && !e.Kept {
 		of[classDestructive] = "it " + c.Loses
 	}

@@ -33,7 +33,7 @@ func confined(t *testing.T, f policy.File) (in, out func(script string) policy.D
 	by := func(p *policy.Policy) func(string) policy.Decision {
 		return func(script string) policy.Decision { return p.Decide(a.Effects(script, ws)) }
 	}
-	return by(p.Within(policy.Confinement{View: true, Offline: true, Masked: true})), by(p)
+	return by(p.Within(policy.Confinement{View: true, Judged: true, Offline: true, Masked: true})), by(p)
 }
 
 // What brings files to the workspace itself is decided as what brings them to the current directory; a rule is kept, and

@@ -16,7 +16,7 @@ func TestWhatBashRefusesIsNotAsked(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, provedFiles())
 	workspace := m.base + "/w"
-	careful := starterRules(t, "careful", workspace).Within(policy.Confinement{View: true, Offline: true, Masked: true})
+	careful := starterRules(t, "careful", workspace).Within(policy.Confinement{View: true, Judged: true, Offline: true, Masked: true})
 	text := must.Get(os.ReadFile("testdata/refused.txt"))(t)
 	section := ""
 	for line := range strings.Lines(string(text)) {

@@ -97,10 +97,25 @@ func (c *Command) Files() []Operand {
 	return slices.DeleteFunc(slices.Clone(c.Operands), func(o Operand) bool { return o.Kind == None })
 }
 
-// MayVanish reports whether words may expand to nothing.
-func MayVanish(words []Word) bool {
-	return !slices.ContainsFunc(words, func(w Word) bool {
-		mayBeFlag := w.Text == "" || w.Text[0] == '-'
-		return !w.Many && !(w.Dynamic && mayBeFlag)
-	})
+// Stays reports whether the word is at least one word when it is expanded.
+func (w Word) Stays() bool {
+	mayBeFlag := w.Text == "" || w.Text[0] == '-'
+	return !w.Many && !(w.Dynamic && mayBeFlag)
+}
+
+// Filled returns the words of a command with an operand for each unknown one, two for one that may be several words.
+func Filled(argv []Word) []Word {
+	filled := make([]Word, 0, len(argv))
+	for i, w := range argv {
+		if i > 0 && w.Dynamic && w.Text == "" {
+			w.Text, w.Dynamic = "…", false
+		}
+		if w.Many {
+			w.Many = false
+			filled = append(filled, w)
+			w = Word{Text: "…"}
+		}
+		filled = append(filled, w)
+	}
+	return filled
 }
