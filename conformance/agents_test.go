@@ -254,13 +254,18 @@ func playKilled(t *testing.T, a stock) {
 	change, _ := a.call(deed{edit: &edit{"made", "", "x"}})
 	t.Run("the daemon is killed", func(t *testing.T) {
 		do, begun := r.long(t, a)
-		killed := make(chan error, 1)
+		killed, played := make(chan error, 1), make(chan struct{})
 		go func() {
-			<-begun
-			killed <- r.daemon.stop(syscall.SIGKILL)
+			select {
+			case <-begun:
+				killed <- r.daemon.stop(syscall.SIGKILL)
+			case <-played:
+				killed <- errors.New("the command never began")
+			}
 		}()
 		r.model.script([]move{do, touch}, nil)
 		a.play(t, nil)
+		close(played)
 		t.Logf("the daemon ended with %v", <-killed)
 		r.nothingMade()
 		killedSees, without := a.lost()

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DropInput discards what was typed at a terminal and not read (tcflush(3)).
+// DropInput discards the unread input of a terminal (tcflush(3)). It does nothing if f is not a terminal.
 func DropInput(f *os.File) {
 	_ = withFD(f, func(fd int) error { return unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) }) // ENOTTY: it is no terminal
 }

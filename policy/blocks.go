@@ -33,14 +33,14 @@ func (r *rule) isTree(path string) bool {
 	return !excepts && slices.ContainsFunc(r.globs, func(g glob) bool { return g.covers(path) })
 }
 
-// mayMeet reports whether the literal prefix lets the pattern match something below path.
+// mayMeet reports whether the pattern's literal prefix lets it match path or something below it.
 func (g *glob) mayMeet(path string) bool {
 	path = strings.TrimSuffix(g.folded(path), "/")
 	return strings.HasPrefix(path+"/", g.prefix+"/") || strings.HasPrefix(g.prefix+"/", path+"/")
 }
 
-// BlocksBelow returns the id of an ask or deny rule that applies to a path below path because of its name:
-// moving a directory there may change what is blocked in it.
+// BlocksBelow returns the id of an ask or deny rule that matches path, or something specific below it: renaming a
+// directory to or from path may change what is blocked in it. Exceptions do not count.
 func (p *Policy) BlocksBelow(path string) (rule string, ok bool) {
 	for _, s := range p.sets {
 		for _, r := range s.blocks.find(true, path) {

@@ -10,9 +10,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Braces follow bash's braces.c, which differs from the parser: a group needs a comma to end at }.
+// Braces follow bash's braces.c, not mvdan.cc/sh: a } ends a group only behind a comma or a sequence such as 1..5.
 
-// unit is a character, or a part that braces do not affect.
+// unit is a byte of a literal, or a part that brace expansion leaves as it is.
 type unit struct {
 	char byte // 0 = part
 	part syntax.WordPart
@@ -110,7 +110,7 @@ func join(list []unit) (parts []syntax.WordPart) {
 	return parts
 }
 
-// newName reports whether braces change the name of a $name.
+// newName reports whether braces change which variable a $ names: of $a{b,c}, bash makes $ab $ac.
 func newName(parts []syntax.WordPart) bool {
 	for i, p := range parts {
 		last := i+1 == len(parts)

@@ -21,7 +21,7 @@ import (
 )
 
 func auditCommand(g *global) *cobra.Command {
-	cmd := &cobra.Command{Use: "audit", Short: "Check the journal, sign, anchor or write all of it"}
+	cmd := &cobra.Command{Use: "audit", Short: "Verify, accept, anchor or export the journal"}
 	v := &audit.Verify{}
 	verify := &cobra.Command{
 		Use: "verify [NUMBER:HASH]", Short: "Check that nothing of the journal was changed, added or removed", Args: optional,

@@ -143,7 +143,7 @@ func TestAnAnchorInGit(t *testing.T) {
 	original, _, _, _ := sealedStates(t)
 	git("config", "hook.mine.command", program)
 	statement(t, original, console.ExitFailed, "hook.mine.command", "anchor", "--git", repository)
-	statement(t, original, console.ExitFailed, "cannot anchor in git", "anchor", "--git", all)
+	statement(t, original, console.ExitFailed, "cannot anchor in the git repository", "anchor", "--git", all)
 }
 
 func TestAnAnchorInPostgreSQL(t *testing.T) {

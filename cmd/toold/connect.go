@@ -73,10 +73,10 @@ func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error)
 		if !errors.As(err, &none) {
 			return p, err
 		}
-		c.say("%v; this call starts a private one (one that stays: toold serve)", err)
+		c.say("%v; this call starts a private one (one that stays: toold up)", err)
 	}
 	if c.background {
-		return nil, console.Exit(console.ExitNotRun, fmt.Errorf("a background call needs a daemon that stays: start one for %s with `toold serve`, then repeat this; or leave background out", cfg.Workspace))
+		return nil, console.Exit(console.ExitNotRun, fmt.Errorf("a background call needs a daemon that stays: start one for %s with `toold up`, then repeat this; or leave background out", cfg.Workspace))
 	}
 	d, err := reach.StartPrivate(ctx, daemon.Options{Config: cfg, Version: version, Question: describe.FormQuestion, Log: zap.NewNop()})
 	if err != nil {

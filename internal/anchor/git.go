@@ -15,7 +15,7 @@ import (
 
 // Git keeps each checkpoint as the message of a commit without files on refs/toold/anchors of a
 // repository.
-func Git(repository string) Store { return store{git(repository), "git"} }
+func Git(repository string) Store { return store{git(repository), "the git repository " + repository} }
 
 type git string
 

@@ -23,7 +23,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// Log lists calls of the journal. Empty fields match everything.
+// Log lists calls of the journal. Since and Most are required; other empty fields match everything.
 type Log struct {
 	console.Console
 	Since        string
@@ -236,7 +236,7 @@ func (f *follower) begin(ctx context.Context) error {
 	return err
 }
 
-// follow goes on after what was printed, until ctx ends.
+// follow prints each call that ends, until ctx ends; also those of printed that had not ended.
 func (f *follower) follow(ctx context.Context, printed []logged) error {
 	done := map[journal.Key]bool{}
 	for _, c := range printed {
@@ -265,7 +265,7 @@ func (f *follower) follow(ctx context.Context, printed []logged) error {
 	}
 }
 
-// ended returns the calls that ended since the last time. While another process writes for long there are none.
+// ended returns the calls that ended since it was last called; none while another process keeps the journal busy.
 func (f *follower) ended(ctx context.Context) ([]journal.Key, error) {
 	list, err := f.found(ctx)
 	if errors.Is(err, journal.ErrBusy) {

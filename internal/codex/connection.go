@@ -218,7 +218,7 @@ func (c *Connection) Accept(frame []byte) {
 	switch {
 	case err != nil || r.Method == "":
 		r.ID = json.RawMessage("-1")
-		c.reply(r, nil, refuse("this is no request: expected one JSON object with method, params and id"))
+		c.reply(r, nil, refuse("the frame is not a request: send one JSON object with method, params and id"))
 	case notifies:
 		r.ID = json.RawMessage("-1")
 		c.reply(r, nil, refuse("the notification %q is not known; nothing was done", r.Method))
@@ -281,7 +281,7 @@ func (c *Connection) recovered(r request) {
 
 func (c *Connection) initialize(p initializeParams) (any, *rpcError) {
 	if c.session != nil {
-		return nil, refuse("initialize was sent before")
+		return nil, refuse("this connection is initialized already; nothing was done")
 	}
 	s, e := c.srv.openSession(c.client, p.ResumeSessionID)
 	if e == nil {
@@ -342,7 +342,8 @@ func (c *Connection) releaseContent() {
 	}
 }
 
-// readWithApproval reads a file for which a person decides. The caller occupies a content slot.
+// readWithApproval reads a file by a call that awaits approval. It returns the whole file, whatever part was
+// requested. The caller holds a content slot, which is free meanwhile.
 func (c *Connection) readWithApproval(f file) (s files.Sight, e *rpcError) {
 	c.releaseContent() // a person may take long
 	defer c.takeContentSlot()

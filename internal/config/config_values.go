@@ -44,7 +44,7 @@ func (l *loader) text(dst *string, s scalar, key string) {
 		return
 	}
 	if strings.TrimSpace(s.text) == "" || strings.ContainsRune(s.text, 0) {
-		l.fail(s, "%s is empty: give a value or remove the line", key)
+		l.fail(s, "%s is empty: give it a value or leave it out", key)
 		return
 	}
 	*dst = s.text

@@ -63,6 +63,18 @@ func TestWhatNoPersonAnsweredIsNotSaidToBeDeniedBySomebody(t *testing.T) {
 	}
 }
 
+func TestADecisionWithoutARuleNamesNone(t *testing.T) {
+	t.Parallel()
+	for rule, want := range map[string]string{
+		"no rule against it": "allow by policy, no rule against it (built-in): It may read a.",
+		"builds":             "allow by policy, rule builds (built-in): It may read a.",
+	} {
+		if got := describe.Decision(message.Decision{Action: "allow", By: "policy", Rule: rule, Source: "built-in", Reason: "It may read a."}); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestACallThatWasOnlyJudgedDidNotRun(t *testing.T) {
 	t.Parallel()
 	for want, r := range map[string]message.ToolReturn{

@@ -134,7 +134,7 @@ func (s *callScreen) callerLine(e message.SubscriptionEvent) string {
 func (c *watchedCall) decisionLine(action, rule, reason string) string {
 	c.decided = true
 	if action == "allow" || reason == "" {
-		return c.labelled("%s, rule %s", action, rule)
+		return c.labelled("%s, %s", action, describe.Rule(rule))
 	}
 	return c.labelled("%s: %s", action, reason)
 }

@@ -79,6 +79,14 @@ func WireSandbox(s message.Sandbox) string {
 	return Sandbox(sandbox.Report{Profile: s.Profile, Enforced: s.Enforced, Network: s.Network, Proxy: s.Proxy, Tier: s.Tier})
 }
 
+// Rule names the rule that decided, "no rule against it" included.
+func Rule(id string) string {
+	if strings.HasPrefix(id, "no rule ") {
+		return id
+	}
+	return "rule " + id
+}
+
 // Decision describes who decided a call, how and why.
 func Decision(d message.Decision) string {
 	by := d.By
@@ -88,7 +96,7 @@ func Decision(d message.Decision) string {
 	if d.Person != "" {
 		by += " (" + d.Person + ")"
 	}
-	text := fmt.Sprintf("%s by %s, rule %s (%s): %s", d.Action, by, d.Rule, d.Source, d.Reason)
+	text := fmt.Sprintf("%s by %s, %s (%s): %s", d.Action, by, Rule(d.Rule), d.Source, d.Reason)
 	if d.Widened != nil {
 		text += "; widened for this call: " + d.Widened.String()
 	}

@@ -110,7 +110,7 @@ func (d Daemon) Endpoint() (at client.Options, err error) {
 		case err != nil:
 			return at, err
 		case !ok:
-			return at, fmt.Errorf("%w with the state directory %s; start one in your project: toold serve", ErrNotRunning, d.Config.StateDir)
+			return at, fmt.Errorf("%w with the state directory %s; start one in your project: toold up", ErrNotRunning, d.Config.StateDir)
 		}
 		where = running
 	}

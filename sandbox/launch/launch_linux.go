@@ -166,7 +166,7 @@ func (p *Process) hear(ctx context.Context) error {
 	p.permit.close()
 	p.report = reportOf(p.command.Profile, event.ABI, event.Brokered)
 	p.heard = true
-	// Ends when the helper closes the control socket; End waits for that.
+	// Ends when the helper closes the control socket or is idle; End waits for that.
 	go p.listen()
 	return nil
 }

@@ -27,9 +27,9 @@ type Process struct {
 	again  bool   // the helper can run another call after this one
 	used   bool   // it has run another call before
 
-	exited    chan struct{}
-	alone     chan struct{}
-	gone      chan struct{}
+	exited    chan struct{}     // closed when the first process has ended, or the helper was lost
+	alone     chan struct{}     // closed when only the helper is left, or it was lost
+	gone      chan struct{}     // closed when listen returns: the helper is gone, or idle and free for another call
 	answers   chan helper.Event // for ask
 	signalled chan struct{}     // for signal
 
@@ -58,7 +58,7 @@ type Process struct {
 	warm           *warmShell // nil if the command was complete from the start
 	command        Command
 	abandoned      bool
-	heard          bool // the helper has reported that the command runs, or waits for its script
+	heard          bool // the command runs, waits for its script, or may have started before its helper was lost
 }
 
 // maxEvent is larger than any event of a helper, in bytes.
@@ -76,7 +76,7 @@ func (p *Process) next(buf []byte) (helper.Event, error) {
 	return helper.DecodeEvent(buf[:n])
 }
 
-// listen receives the helper's events until it is gone.
+// listen receives the helper's events until the helper is gone, or idle after the call.
 func (p *Process) listen() {
 	defer close(p.gone)
 	exited := sync.OnceFunc(func() { close(p.exited) })
@@ -116,7 +116,7 @@ func (p *Process) listen() {
 	}
 }
 
-// pass hands an answer of the helper to who waits for it.
+// pass delivers an answer of the helper to the method that waits for it.
 func (p *Process) pass(e helper.Event) {
 	switch e.Kind {
 	case helper.EventMembers, helper.EventWaiting:
@@ -131,7 +131,8 @@ func (p *Process) pass(e helper.Event) {
 	}
 }
 
-// noteTrouble records limits and refusals, and reports whether the event is one.
+// noteTrouble records a limit or a refusal. It reports whether the event is one, for firstWord, which
+// skips these.
 func (p *Process) noteTrouble(e helper.Event) bool {
 	switch {
 	case e.Kind == helper.EventRefused:
@@ -180,8 +181,9 @@ func (p *Process) Empty() bool { return p.empty }
 // the helper was killed and took the command with it.
 func (p *Process) Status() (syscall.WaitStatus, bool) { return p.status, p.known }
 
-// Runnable reports whether a process of the call runs or waits for a disk. It returns true if the
-// helper does not answer until ctx ends. One call at a time.
+// Runnable reports whether a process of the call runs or waits for a disk. It returns true if ctx ends
+// before the helper answers, and false if the helper is gone. One call at a time, and not together with
+// Waiting.
 func (p *Process) Runnable(ctx context.Context) bool {
 	event, ok := p.ask(ctx, helper.OrderList, helper.EventMembers)
 	if !ok {
@@ -234,8 +236,9 @@ func (p *Process) destroy() {
 	_ = p.cmd.Process.Kill()
 }
 
-// End kills what is left of the call, waits until it and its helper are gone, and returns what had
-// been left. It must be called once.
+// End kills what is left of the call and returns the processes that had been left. It waits until they
+// and the helper are gone, or makes the helper available for another call. If the kernel does not let
+// them die in time, it gives up; see Stuck. It must be called once.
 func (p *Process) End() []Member {
 	defer p.scratch.remove()
 	if p.abandoned {
@@ -279,8 +282,8 @@ func (p *Process) End() []Member {
 // Again reports whether the helper may run another call after this one.
 func (p *Process) Again() bool { return p.again }
 
-// returnHelper makes the helper available for another call, if possible. A helper that met a limit
-// ends: whether the next call meets it could not be detected.
+// returnHelper makes the helper available for another call, and reports whether it did. After a limit
+// was met it does not: whether the next call meets the limit too could not be detected.
 func (p *Process) returnHelper() bool {
 	if !p.idle || p.left == nil {
 		return false

@@ -74,7 +74,8 @@ func (s *spec) bare() bool {
 	return len(s.forms)+len(s.subs)+len(s.unsafe)+len(s.globals) == 0 && s.special == ""
 }
 
-// coversNone reports whether an option before the subcommand keeps presets from covering it.
+// coversNone reports whether no preset may cover a command: it has no specification, runs another command, is opaque,
+// or has an option before the subcommand that is not known to be harmless.
 func (s *spec) coversNone(c *Command) bool {
 	runs := s != nil && len(c.Runs) > 0 && s.special == ""
 	if s == nil || runs || c.Opaque != "" {
@@ -125,8 +126,8 @@ func (c *Command) bestParser(forms []*parser, words []Word) (best *parser, as pa
 	return best, as
 }
 
-// betterThan prefers parsers that need no flag unless they cover, and among the others those that know the
-// most flags: writing ones.
+// betterThan reports whether to use f instead of other. A parser of level CoversWrite wins; then, while no parser
+// covers the words, one that requires no flag; then the one with more operand roles.
 func (f *parser) betterThan(other *parser, covers Level) bool {
 	free := other.required && !f.required
 	if f.level == CoversWrite || free && covers == CoversNone {

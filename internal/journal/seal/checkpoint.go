@@ -26,7 +26,7 @@ func (k Key) Checkpoint(log string, number uint64, hash [32]byte, at time.Time) 
 	return c
 }
 
-// Valid reports whether the signature is that of the key.
+// Valid reports whether c.Key made the signature. Whether that key is trusted, the caller must check; see Checks.
 func (c Checkpoint) Valid() bool {
 	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.text(), c.Signature)
 }

@@ -13,7 +13,8 @@ import (
 
 // BwrapArguments returns the arguments with which bwrap(1), 0.8 or later, makes the namespaces and
 // the view of a specification that is External: the view of buildView, as far as bwrap can make it.
-// It records in the specification what is there now, so that the helper can verify it.
+// It records the identity of these paths in the specification, so that the helper can verify them; so it must be
+// called once for a Spec.
 //
 // console is the terminal of the call, or "". cover returns the descriptor, by its number in bwrap,
 // of a file with Cover as content; bwrap consumes one for each hidden file.
@@ -129,7 +130,7 @@ func (s *Spec) bwrapHidden(cover func() (int, error)) ([]string, error) {
 	return a, nil
 }
 
-// hiddenHere returns the hidden paths that exist in the view, without links, directories before
+// hiddenHere returns the hidden and the masked paths that exist in the view, with links resolved, directories before
 // their contents.
 func (s *Spec) hiddenHere() (list []string, err error) {
 	for _, path := range s.Hide {
@@ -196,7 +197,7 @@ func identityAt(path string) (string, error) {
 	return Identity(fd)
 }
 
-// pins returns the writable entries of Fixed.
+// pins returns the pinned directories of Fixed, without the protected paths.
 func (s *Spec) pins() []Root {
 	return slices.DeleteFunc(slices.Clone(s.Fixed), func(r Root) bool { return !r.Writable })
 }
