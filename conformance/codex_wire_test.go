@@ -327,8 +327,6 @@ func TestCodexIsRefusedWhatTooldDoesNotKnow(t *testing.T) {
 		"a managed network":    {"enforceManagedNetwork": true},
 		"a later parameter":    {"networkProxy": map[string]any{"port": 1}},
 		"unknown permissions":  {"sandbox": map[string]any{"permissions": map[string]any{"type": "novel"}}},
-		"a later limit":        {"sandbox": map[string]any{"permissions": map[string]any{"type": "disabled"}, "noExec": true}},
-		"a later inner limit":  {"sandbox": map[string]any{"permissions": map[string]any{"type": "managed", "network": "enabled", "file_system": map[string]any{"type": "unrestricted", "deny": []string{"/etc"}}}}},
 		"a relative directory": {"cwd": "file:made"},
 		"another machine":      {"cwd": "file://elsewhere/tmp"},
 		"no command":           {"argv": []string{}},

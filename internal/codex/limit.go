@@ -13,11 +13,6 @@ type sandboxContext struct {
 	Permissions    permissions `json:"permissions"`
 	Cwd            string      `json:"cwd"`
 	WorkspaceRoots []string    `json:"workspaceRoots"`
-
-	// How Codex itself would enforce it.
-	WindowsSandboxLevel          json.RawMessage `json:"windowsSandboxLevel"`
-	WindowsSandboxPrivateDesktop json.RawMessage `json:"windowsSandboxPrivateDesktop"`
-	UseLegacyLandlock            json.RawMessage `json:"useLegacyLandlock"`
 }
 
 type permissions struct {
@@ -25,8 +20,6 @@ type permissions struct {
 	FileSystem struct {
 		Type    string  `json:"type"`
 		Entries []entry `json:"entries"`
-		// Only of rules with a pattern, which are refused.
-		GlobScanMaxDepth json.RawMessage `json:"glob_scan_max_depth"`
 	} `json:"file_system"`
 	Network string `json:"network"`
 }
@@ -40,8 +33,7 @@ type entry struct {
 			Subpath string `json:"subpath"`
 		} `json:"value"`
 	} `json:"path"`
-	Access              string          `json:"access"`
-	MissingPathBehavior json.RawMessage `json:"missing_path_behavior"` // toold keeps missing paths, too
+	Access string `json:"access"`
 }
 
 // limitOf translates the sandbox of a request. It refuses what toold cannot enforce.
@@ -50,8 +42,8 @@ func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 		return l, nil
 	}
 	var s sandboxContext
-	if e := decode(raw, &s); e != nil {
-		return l, e
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return l, badParams("the sandbox cannot be read: %v", err)
 	}
 	files := s.Permissions.FileSystem
 	switch s.Permissions.Type {

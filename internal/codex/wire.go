@@ -68,46 +68,26 @@ func (id *ident) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// decode reads params into a struct, whose fields must not have omitempty. It rejects a member, at any depth,
-// that the struct lacks, unless it is empty: ignoring it could change what was asked.
+// decode reads params into a struct, whose fields must not have omitempty. It rejects a top-level
+// parameter that the struct lacks, unless it is empty: ignoring it could change what was asked.
 func decode(params json.RawMessage, into any) *rpcError {
 	if len(params) == 0 {
 		params = json.RawMessage("{}")
 	}
-	err := json.Unmarshal(params, into)
-	known, marshalErr := json.Marshal(into)
-	if err := errors.Join(err, marshalErr); err != nil {
+	if err := json.Unmarshal(params, into); err != nil {
 		return badParams("the params cannot be read: %v", err)
 	}
-	if name := unknownMember(known, params); name != "" {
-		return badParams("toold does not know the parameter %q, so nothing was done; this Codex is newer than toold", name)
+	known, err := json.Marshal(into)
+	var have, want map[string]json.RawMessage
+	if err := errors.Join(err, json.Unmarshal(known, &have), json.Unmarshal(params, &want)); err != nil {
+		return badParams("the params cannot be read: %v", err)
+	}
+	for name, value := range want {
+		if _, ok := have[name]; !ok && !isEmpty(value) {
+			return badParams("toold does not know the parameter %q, so nothing was done; this Codex is newer than toold", name)
+		}
 	}
 	return nil
-}
-
-// unknownMember returns the name of a non-empty member of want that have lacks, or "".
-func unknownMember(have, want json.RawMessage) string {
-	var known, given map[string]json.RawMessage
-	if json.Unmarshal(have, &known) == nil && json.Unmarshal(want, &given) == nil {
-		for name, value := range given {
-			inner, ok := known[name]
-			if !ok && !isEmpty(value) {
-				return name
-			}
-			if name := unknownMember(inner, value); ok && name != "" {
-				return name
-			}
-		}
-	}
-	var knownItems, items []json.RawMessage
-	if json.Unmarshal(have, &knownItems) == nil && json.Unmarshal(want, &items) == nil {
-		for i := range min(len(items), len(knownItems)) {
-			if name := unknownMember(knownItems[i], items[i]); name != "" {
-				return name
-			}
-		}
-	}
-	return ""
 }
 
 func isEmpty(value json.RawMessage) bool {
