@@ -51,7 +51,7 @@ func TestWhatIsNoFileIsNotedAndRemoved(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, "mkdir outside; echo mine >outside/file")
 	taken := p.call(`mkdir w; cd w; mkfifo fifo; ln -s ../outside link; ln ../outside/file hard; truncate -s 300M large
-mkdir closed; echo x >closed/file; chmod 0 closed; printf x >$'\xff\xfe'; d=d; for i in {1..400}; do d=$d/d; done; mkdir -p $d; echo x >$d/x; cd ..; mv w .vscode`)
+mkdir closed; echo x >closed/file; chmod 0 closed; printf x >$'\xff\xfe'; d=d; for i in {1..100}; do d=$d/d; done; mkdir -p $d; echo x >$d/x; cd ..; mv w .vscode`)
 	if len(taken) != 1 || taken[0] != ".vscode" {
 		t.Fatalf("taken: %v", taken)
 	}
