@@ -43,7 +43,7 @@ func approvalRequest(ctx context.Context, c *Call, inv tools.Invocation, effects
 	}
 }
 
-// offline tells that a yes alone lets a call fail that contacts others, if so.
+// offline returns a line for a call that contacts others in a sandbox without network: a yes alone lets it fail.
 func (c *Call) offline(effects []policy.Effect) []message.EffectLine {
 	held := Confinement(c.workspace.opt.Profile)
 	if !held.Offline || !slices.ContainsFunc(effects, policy.Effect.Leaves) {
@@ -57,7 +57,7 @@ func shownEffects(inv tools.Invocation, effects []policy.Effect, reason string) 
 	for _, e := range effects {
 		text, missing := shownEffect(e)
 		if idle := missing && e.Kind == policy.Read; idle && !strings.Contains(reason, e.Path) {
-			continue // it reads nothing, and nobody asks for it
+			continue // it reads nothing, and the question is not about it
 		}
 		lines = append(lines, message.EffectLine{Kind: e.Kind.String(), Text: text, Source: e.Source})
 	}
