@@ -3,10 +3,12 @@ package codex
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/message"
 )
 
 type session struct {
@@ -161,6 +163,14 @@ func (s *session) remove(p *process) {
 	if s.processes[p.id] == p {
 		delete(s.processes, p.id)
 	}
+}
+
+// callID returns an id for the call of a process that belongs to no tool call: other sessions may use the same process
+// id. countStart tells those apart that begin alike.
+func (s *session) callID(process ident) string {
+	most := message.MaxID - len(s.id) - len(".2147483647")
+	begin := string(process[:min(len(process), most)])
+	return strings.ToValidUTF8(begin, "") + "." + s.id
 }
 
 const maxCalls = 1 << 14

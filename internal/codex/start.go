@@ -101,11 +101,11 @@ func (c *Connection) submissionOf(a startParams) (sub dispatch.Submission, e *rp
 	if a.TTY || a.PipeStdin {
 		arguments["stdin"] = "open"
 	}
-	id, thread := a.ProcessID, ""
+	var id, thread string
 	if a.Metadata != nil {
-		id, thread = cmp.Or(a.Metadata.ToolCallID, id), string(a.Metadata.ThreadID)
+		id, thread = string(a.Metadata.ToolCallID), string(a.Metadata.ThreadID)
 	}
-	sub = c.submission(limit, string(id), "bash", arguments)
+	sub = c.submission(limit, cmp.Or(id, c.session.callID(a.ProcessID)), "bash", arguments)
 	sub.Dir, sub.Request.Origin = dir, message.Origin{AgentID: thread, ConversationID: thread}
 	return sub, nil
 }
