@@ -3,6 +3,7 @@
 package conformance
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -34,6 +35,18 @@ func (r codexRig) sandboxOf(t testing.TB, root, network string) any {
 	if err := json.Unmarshal([]byte(text), &box); err != nil {
 		t.Fatal(err)
 	}
+	return box
+}
+
+// sandboxWith is such a sandbox with one member more, in its permissions or in their file system.
+func (r codexRig) sandboxWith(t testing.TB, part, name string, value any) any {
+	t.Helper()
+	box := r.sandboxOf(t, "file://"+r.site.workspace, "restricted")
+	members := box.(map[string]any)["permissions"].(map[string]any)
+	if part != "permissions" {
+		members = members[part].(map[string]any)
+	}
+	members[name] = value
 	return box
 }
 
@@ -130,6 +143,45 @@ func TestCodexReachesNoFileThatThePolicyDenies(t *testing.T) {
 	r.nothingMade()
 	if text, err := os.ReadFile(filepath.Join(r.site.workspace, ".env")); string(text) != "SECRET" {
 		t.Errorf("the file is %q, %v", text, err)
+	}
+}
+
+// A block is what was asked for, and no more, when a person allows it as well.
+func TestCodexReadsInBlocksWhatAPersonAllows(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	text := bytes.Repeat([]byte("0123456789\xff"), 30_000)
+	if err := os.WriteFile(filepath.Join(r.site.workspace, "private.bin"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{}, 8)
+	go func() {
+		_ = r.approver.Approvals(t.Context(), client.ApprovalEvents{Requested: func(q message.ApprovalRequest) {
+			asked <- struct{}{}
+			if _, err := r.approver.Decide(t.Context(), client.Decision{ApprovalID: q.ID, Approve: true}); err != nil {
+				t.Error(err)
+			}
+		}})
+	}()
+	c, _ := r.connect(t, "")
+	c.must("fs/open", map[string]any{"handleId": "h", "path": r.uri("private.bin"), "sandbox": nil}, nil)
+	var block struct {
+		Chunk []byte
+		EOF   bool
+	}
+	last := len(text) - 5
+	for from, end := range map[int]int{0: 200_000, 3: 10, last: len(text)} {
+		c.must("fs/readBlock", map[string]any{"handleId": "h", "offset": from, "len": end - from}, &block)
+		if want := text[from:end]; !bytes.Equal(block.Chunk, want) || block.EOF != (from == last) {
+			t.Errorf("the block from %d to %d has %d bytes, and eof is %t", from, end, len(block.Chunk), block.EOF)
+		}
+	}
+	var whole struct{ DataBase64 []byte }
+	if c.must("fs/readFile", map[string]any{"path": r.uri("private.bin"), "sandbox": nil}, &whole); !bytes.Equal(whole.DataBase64, text) {
+		t.Errorf("the file has %d bytes", len(whole.DataBase64))
+	}
+	if len(asked) != 4 {
+		t.Errorf("a person was asked %d times for four reads", len(asked))
 	}
 }
 

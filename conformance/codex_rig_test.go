@@ -25,6 +25,7 @@ commands:
   - {id: no-push, decision: deny, run: ["git push **"], reason: use a branch}
 paths:
   - {id: secrets, decision: deny, ops: [read, write], match: ["**/.env"]}
+  - {id: private, decision: ask, ops: [read], match: ["**/private.bin"]}
 `
 
 // codexRig is a daemon whose clients speak as Codex does.

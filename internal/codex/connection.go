@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"runtime"
 	"slices"
@@ -21,7 +20,7 @@ type Connection struct {
 	wake         chan struct{} // capacity 1: there may be something to write
 	requestSlots chan struct{} // one per request that may block and whose answer is not written
 	answerSlots  chan struct{} // one per other unwritten answer; only a client that does not read lacks one
-	contentSlots chan struct{} // one per unwritten answer with content of a file
+	contentSlots chan struct{} // one per unwritten answer to a request that large lists
 	handlers     sync.WaitGroup
 
 	session  *session                // nil until initialize; set by the reader
@@ -98,13 +97,14 @@ func (c *Connection) writePending() (busy bool, err error) {
 	for i, answer := range queue {
 		queue[i] = response{} // release it
 		frame, err := json.Marshal(answer)
-		if err != nil { // cannot happen: the types of wire.go marshal
-			continue
+		if err != nil {
+			answer.Result, answer.Error = nil, &rpcError{codeInternal, "the answer cannot be written: " + err.Error()}
+			frame, _ = json.Marshal(answer) // the id was read as JSON
 		}
 		if err := c.write(frame); err != nil {
 			return false, err
 		}
-		if _, ok := answer.Result.(content); ok {
+		if answer.large {
 			c.releaseContent()
 		}
 		<-answer.slots
@@ -138,7 +138,7 @@ func (c *Connection) drained() bool {
 
 // reply queues the answer to a request that has a slot. It must be called once for each.
 func (c *Connection) reply(r request, result any, e *rpcError) {
-	answer := response{ID: r.ID, Result: result, slots: r.slots}
+	answer := response{ID: r.ID, Result: result, slots: r.slots, large: r.large}
 	if e != nil {
 		answer.Result, answer.Error = nil, e
 	}
@@ -196,6 +196,9 @@ var blocking = map[string]method{
 	"fs/remove":          withFile((*Connection).remove),
 	"fs/copy":            withParams((*Connection).copy),
 }
+
+// large lists the blocking methods that return content of a file, or a list of files.
+var large = map[string]bool{"fs/readFile": true, "fs/readBlock": true, "fs/readDirectory": true, "fs/walk": true}
 
 // Accept handles one frame. It blocks only while the client does not read its answers: then their writer notices
 // the end of the connection.
@@ -260,7 +263,12 @@ func (c *Connection) handle(r request) {
 		})
 	case blocking[r.Method] != nil:
 		// Ends when the request is answered or the connection ends; leave waits.
-		c.handlers.Go(func() { c.answer(r, blocking[r.Method]) })
+		c.handlers.Go(func() {
+			if r.large = large[r.Method]; r.large && !c.takeContentSlot() {
+				return // the connection has ended
+			}
+			c.answer(r, blocking[r.Method])
+		})
 	default:
 		c.reply(r, nil, &rpcError{codeMethodNotFound, "toold does not serve the method " + r.Method + "; nothing was done"})
 	}
@@ -310,21 +318,6 @@ func (c *Connection) environment() object {
 	return e
 }
 
-// content is an answer with content of a file, or a list of files. It occupies a content slot until it is written.
-type content map[string]any
-
-// readContent reads a part of a file, or lists a directory. It blocks while too much content is unwritten. Unless it
-// fails, the caller returns a content or calls releaseContent.
-func (c *Connection) readContent(f file, op string, part map[string]any) (s files.Sight, e *rpcError) {
-	if !c.takeContentSlot() {
-		return s, refuse("the connection has ended")
-	}
-	if s, e = c.fileOp(f, op, part); e != nil {
-		c.releaseContent()
-	}
-	return s, e
-}
-
 // takeContentSlot waits for a content slot, and reports false if the connection ends before.
 func (c *Connection) takeContentSlot() bool {
 	select {
@@ -342,18 +335,20 @@ func (c *Connection) releaseContent() {
 	}
 }
 
-// readWithApproval reads a file by a call that awaits approval. It returns the whole file, whatever part was
-// requested. The caller holds a content slot, which is free meanwhile.
-func (c *Connection) readWithApproval(f file) (s files.Sight, e *rpcError) {
-	c.releaseContent() // a person may take long
-	defer c.takeContentSlot()
-	ret, e := c.runCall(f, "read_file", map[string]any{"file_path": f.path, "encoding": "base64"})
-	if e != nil || ret.File == nil || ret.File.Bytes == 0 {
-		return files.Sight{EOF: true}, e
+// readWithApproval reads by a call of look that awaits approval. Its request has a content slot, which is free
+// meanwhile.
+func (c *Connection) readWithApproval(f file, arguments map[string]any) (s files.Sight, e *rpcError) {
+	c.releaseContent()        // a person may take long
+	defer c.takeContentSlot() // without effect once the connection has ended
+	ret, e := c.runCall(f, "look", arguments)
+	if e != nil {
+		return s, e
 	}
-	data, err := base64.StdEncoding.DecodeString(ret.Result)
-	if err != nil {
+	if err := json.Unmarshal([]byte(ret.Result), &s); err != nil {
 		return s, refuse("the content cannot be read: %v", err)
 	}
-	return files.Sight{Data: data, EOF: true}, nil
+	if s.Missing {
+		return s, missing()
+	}
+	return s, nil
 }

@@ -48,8 +48,10 @@ func (c *Connection) fileOp(f file, op string, more map[string]any) (s files.Sig
 		switch {
 		case errors.Is(err, dispatch.ErrLookOver):
 			continue
+		case errors.Is(err, dispatch.ErrAsks) && more["limit"] == 0:
+			return s, nil // nothing is read
 		case errors.Is(err, dispatch.ErrAsks) && op == "read":
-			return c.readWithApproval(f)
+			return c.readWithApproval(f, arguments)
 		case err == nil && s.Missing:
 			return s, missing()
 		case err == nil:
@@ -128,11 +130,11 @@ func (c *Connection) canonicalize(f file, _ pathParams) (any, *rpcError) {
 }
 
 func (c *Connection) readFile(f file, _ pathParams) (any, *rpcError) {
-	s, e := c.readContent(f, "read", nil)
+	s, e := c.fileOp(f, "read", nil)
 	if e != nil {
 		return nil, e
 	}
-	return content{"dataBase64": append([]byte{}, s.Data...)}, nil
+	return object{"dataBase64": append([]byte{}, s.Data...)}, nil
 }
 
 // Bounds of an answer that lists files: its names and URIs, and what an entry has besides.
@@ -148,7 +150,7 @@ type directoryEntry struct {
 }
 
 func (c *Connection) readDirectory(f file, _ pathParams) (any, *rpcError) {
-	s, e := c.readContent(f, "list", nil)
+	s, e := c.fileOp(f, "list", nil)
 	if e != nil {
 		return nil, e
 	}
@@ -158,10 +160,9 @@ func (c *Connection) readDirectory(f file, _ pathParams) (any, *rpcError) {
 		size += len(n.Name) + entryBytes
 	}
 	if s.More || size > listBytes {
-		c.releaseContent()
 		return nil, refuse("%s has more names than one answer lists; list it with a command", f.path)
 	}
-	return content{"entries": entries}, nil
+	return object{"entries": entries}, nil
 }
 
 type walkParams struct {
@@ -187,9 +188,6 @@ type walkEntry struct {
 // walk lists the files below a directory, level by level, without following links.
 func (c *Connection) walk(root file, a walkParams) (any, *rpcError) {
 	entryLimit, dirsLeft := min(max(a.Options.MaxEntries, 0), maxEntries), min(max(a.Options.MaxDirectories, 0), maxDirectories)
-	if !c.takeContentSlot() {
-		return nil, refuse("the connection has ended")
-	}
 	entries, failed, truncated, size := []walkEntry{}, []object{}, false, 0
 	for level, depth := []string{root.path}, 0; len(level) > 0 && depth < a.Options.MaxDepth; depth++ {
 		var below []string
@@ -200,7 +198,6 @@ func (c *Connection) walk(root file, a walkParams) (any, *rpcError) {
 			}
 			s, e := c.fileOp(file{dir, root.limit}, "list", nil)
 			if e != nil && dir == root.path {
-				c.releaseContent()
 				return nil, e
 			}
 			if e != nil {
@@ -222,7 +219,7 @@ func (c *Connection) walk(root file, a walkParams) (any, *rpcError) {
 		}
 		level = below
 	}
-	return content{"entries": entries, "errors": failed, "truncated": truncated}, nil
+	return object{"entries": entries, "errors": failed, "truncated": truncated}, nil
 }
 
 type handleParams struct {
@@ -244,10 +241,9 @@ const maxHandles = 128
 
 // open opens a file for readBlock. A handle is a path: each block is judged and read separately.
 func (c *Connection) open(f file, a openParams) (any, *rpcError) {
-	if _, e := c.readContent(f, "read", map[string]any{"limit": 0}); e != nil {
+	if _, e := c.fileOp(f, "read", map[string]any{"limit": 0}); e != nil {
 		return nil, e
 	}
-	c.releaseContent()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, taken := c.handles[string(a.HandleID)]
@@ -268,11 +264,11 @@ func (c *Connection) readBlock(a blockParams) (any, *rpcError) {
 	if !ok {
 		return nil, refuse("unknown file handle %q", a.HandleID)
 	}
-	s, e := c.readContent(f, "read", map[string]any{"offset": max(a.Offset, 0), "limit": min(max(a.Len, 0), readBytes)})
+	s, e := c.fileOp(f, "read", map[string]any{"offset": max(a.Offset, 0), "limit": min(max(a.Len, 0), readBytes)})
 	if e != nil {
 		return nil, e
 	}
-	return content{"chunk": append([]byte{}, s.Data...), "eof": s.EOF}, nil
+	return object{"chunk": append([]byte{}, s.Data...), "eof": s.EOF}, nil
 }
 
 func (c *Connection) closeFile(a handleParams) (any, *rpcError) {

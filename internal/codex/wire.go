@@ -19,6 +19,7 @@ type request struct {
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 	slots  chan struct{}   // contains the one that its answer returns
+	large  bool            // it has a content slot, which its answer returns
 }
 
 // object is a JSON object in a result.
@@ -29,6 +30,7 @@ type response struct {
 	Result any             `json:"result,omitempty"`
 	Error  *rpcError       `json:"error,omitempty"`
 	slots  chan struct{}   // receive one when it is written
+	large  bool            // as in request
 }
 
 type notification struct {
@@ -86,6 +88,17 @@ func decode(params json.RawMessage, into any) *rpcError {
 		if _, ok := have[name]; !ok && !isEmpty(value) {
 			return badParams("toold does not know the parameter %q, so nothing was done; this Codex is newer than toold", name)
 		}
+	}
+	return nil
+}
+
+// exact is a part of params that is read as decode reads params.
+type exact[T any] struct{ V T }
+
+// UnmarshalJSON refuses what decode refuses.
+func (x *exact[T]) UnmarshalJSON(text []byte) error {
+	if e := decode(text, &x.V); e != nil {
+		return errors.New(e.Message)
 	}
 	return nil
 }
