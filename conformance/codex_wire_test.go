@@ -326,6 +326,8 @@ func TestCodexIsRefusedWhatTooldDoesNotKnow(t *testing.T) {
 		"another name":         {"arg0": "sh"},
 		"a managed network":    {"enforceManagedNetwork": true},
 		"a later parameter":    {"networkProxy": map[string]any{"port": 1}},
+		"an unknown rule":      {"sandbox": r.sandboxWith(t, "file_system", "denied_globs", []string{"**/*.pem"})},
+		"an unknown limit":     {"sandbox": r.sandboxWith(t, "permissions", "syscalls", "few")},
 		"unknown permissions":  {"sandbox": map[string]any{"permissions": map[string]any{"type": "novel"}}},
 		"a relative directory": {"cwd": "file:made"},
 		"another machine":      {"cwd": "file://elsewhere/tmp"},
@@ -403,5 +405,18 @@ func TestCodexIsHeardOutWhenTooldStops(t *testing.T) {
 	var err error
 	if r.daemon, err = startDaemon(limit, r.program, r.site); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Codex may run a command that belongs to no tool call, and another Codex may choose the same process id.
+func TestTwoSessionsOfCodexMayUseOneProcessID(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	for range 2 {
+		c, _ := r.connect(t, "")
+		out, code := c.run(r.start("1", "echo ran", map[string]any{"metadata": nil}))
+		if code != 0 || out["stdout"] != "ran\n" {
+			t.Errorf("it ended with %d and %q", code, out)
+		}
 	}
 }

@@ -10,30 +10,38 @@ import (
 )
 
 type sandboxContext struct {
-	Permissions    permissions `json:"permissions"`
-	Cwd            string      `json:"cwd"`
-	WorkspaceRoots []string    `json:"workspaceRoots"`
+	Permissions    exact[permissions] `json:"permissions"`
+	Cwd            string             `json:"cwd"`
+	WorkspaceRoots []string           `json:"workspaceRoots"`
 }
 
 type permissions struct {
-	Type       string `json:"type"`
-	FileSystem struct {
-		Type    string  `json:"type"`
-		Entries []entry `json:"entries"`
-	} `json:"file_system"`
-	Network string `json:"network"`
+	Type       string            `json:"type"`
+	FileSystem exact[fileSystem] `json:"file_system"`
+	Network    string            `json:"network"`
+}
+
+type fileSystem struct {
+	Type    string         `json:"type"`
+	Entries []exact[entry] `json:"entries"`
 }
 
 type entry struct {
-	Path struct {
-		Type  string `json:"type"`
-		Path  string `json:"path"`
-		Value struct {
-			Kind    string `json:"kind"`
-			Subpath string `json:"subpath"`
-		} `json:"value"`
-	} `json:"path"`
-	Access string `json:"access"`
+	Path   exact[entryPath] `json:"path"`
+	Access string           `json:"access"`
+	// Missing says what becomes of a path that does not exist. toold keeps its rule for when it does.
+	Missing json.RawMessage `json:"missing_path_behavior"`
+}
+
+type entryPath struct {
+	Type  string         `json:"type"`
+	Path  string         `json:"path"`
+	Value exact[special] `json:"value"`
+}
+
+type special struct {
+	Kind    string `json:"kind"`
+	Subpath string `json:"subpath"`
 }
 
 // limitOf translates the sandbox of a request. It refuses what toold cannot enforce.
@@ -45,16 +53,17 @@ func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return l, badParams("the sandbox cannot be read: %v", err)
 	}
-	files := s.Permissions.FileSystem
-	switch s.Permissions.Type {
+	p := s.Permissions.V
+	files := p.FileSystem.V
+	switch p.Type {
 	case "managed", "external":
 	case "disabled":
 		return l, nil
 	default:
-		return l, refuse("toold does not know the permissions %q; nothing was done", s.Permissions.Type)
+		return l, refuse("toold does not know the permissions %q; nothing was done", p.Type)
 	}
-	l.Offline = s.Permissions.Network != "enabled"
-	if files.Type == "unrestricted" || s.Permissions.Type == "external" {
+	l.Offline = p.Network != "enabled"
+	if files.Type == "unrestricted" || p.Type == "external" {
 		return l, nil
 	}
 	if files.Type != "restricted" {
@@ -63,11 +72,12 @@ func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 	l.Write = []string{}
 	readsAll := false
 	for _, n := range files.Entries {
-		if e := s.apply(n, &l); e != nil {
+		if e := s.apply(n.V, &l); e != nil {
 			return l, e
 		}
-		isRoot := n.Path.Type == "special" && n.Path.Value.Kind == "root"
-		readsAll = readsAll || isRoot && n.Path.Value.Subpath == ""
+		place := n.V.Path.V
+		isRoot := place.Type == "special" && place.Value.V.Kind == "root"
+		readsAll = readsAll || isRoot && place.Value.V.Subpath == ""
 	}
 	if !readsAll {
 		return l, refuse("this sandbox of Codex lets commands read only some directories, which toold cannot keep; nothing was done. Let it read everything, and say in toold's policy and sandbox.hide what may not be read")
@@ -81,7 +91,7 @@ func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 }
 
 func (s sandboxContext) apply(n entry, l *sandbox.Limit) *rpcError {
-	named, e := s.paths(n)
+	named, e := s.paths(n.Path.V)
 	if e != nil {
 		return e
 	}
@@ -106,16 +116,16 @@ func (s sandboxContext) apply(n entry, l *sandbox.Limit) *rpcError {
 	return nil
 }
 
-func (s sandboxContext) paths(n entry) ([]string, *rpcError) {
+func (s sandboxContext) paths(n entryPath) ([]string, *rpcError) {
 	roots := []string{}
 	switch {
-	case n.Path.Type == "path":
-		path, e := pathOrURI(n.Path.Path)
+	case n.Type == "path":
+		path, e := pathOrURI(n.Path)
 		return []string{path}, e
-	case n.Path.Type != "special":
-		return nil, refuse("toold cannot keep the rule of Codex's sandbox about a path of type %q; nothing was done", n.Path.Type)
+	case n.Type != "special":
+		return nil, refuse("toold cannot keep the rule of Codex's sandbox about a path of type %q; nothing was done", n.Type)
 	}
-	switch n.Path.Value.Kind {
+	switch n.Value.V.Kind {
 	case "root":
 		roots = []string{"/"}
 	case "minimal", "tmpdir", "slash_tmp":
@@ -133,10 +143,10 @@ func (s sandboxContext) paths(n entry) ([]string, *rpcError) {
 			roots = append(roots, root)
 		}
 	default:
-		return nil, refuse("toold does not know the place %q in the sandbox of Codex; nothing was done", n.Path.Value.Kind)
+		return nil, refuse("toold does not know the place %q in the sandbox of Codex; nothing was done", n.Value.V.Kind)
 	}
 	for i := range roots {
-		roots[i] = filepath.Join(roots[i], n.Path.Value.Subpath)
+		roots[i] = filepath.Join(roots[i], n.Value.V.Subpath)
 	}
 	return roots, nil
 }
