@@ -290,6 +290,11 @@ func TestTheNamesThatASearchKeepsAreBounded(t *testing.T) {
 	if notes := bounded.notes(); len(notes) != 1 || !strings.Contains(notes[0], "stopped after 25 names") {
 		t.Errorf("notes %q", notes)
 	}
+	exact := &walk{o: s.o, io: allowAll(), root: s.root, want: s.names, most: 54} // 50 files, 4 directories
+	must.Do(t, s.find(t.Context(), exact, found))
+	if notes := exact.notes(); exact.entries != 54 || len(notes) > 0 {
+		t.Errorf("of 54 names %d were listed, notes %q", exact.entries, notes)
+	}
 }
 
 // "No line matches" is said of what was searched, and of nothing else.

@@ -157,22 +157,24 @@ func (w *walk) may(path string) bool {
 	return d.Action == policy.Allow
 }
 
-// list returns the sorted names. All lists together are bounded, since the parents' remain in
-// memory.
+// list returns the sorted names of a directory. All lists together are bounded: those of the parents
+// remain in memory.
 func (w *walk) list(ctx context.Context, rel string) ([]fs.DirEntry, error) {
-	if w.entries >= w.most {
-		return nil, w.stop(fmt.Sprintf("after %d names", w.most))
-	}
 	dir, held, err := w.o.Files.OpenDir(ctx, w.o.Profile, filepath.Join(w.root.canonical, rel))
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
 	w.report = held
-	entries, err := dir.ReadDir(w.most - w.entries)
-	if w.entries += len(entries); w.entries >= w.most {
+	left := w.most - w.entries
+	entries, err := dir.ReadDir(left + 1)
+	if len(entries) > left {
 		w.stopped = fmt.Sprintf("after %d names", w.most)
+		if entries = entries[:left]; left == 0 {
+			return nil, errEnough
+		}
 	}
+	w.entries += len(entries)
 	failed := err != nil && len(entries) == 0 && !errors.Is(err, io.EOF)
 	if failed && rel == "" {
 		return nil, fmt.Errorf("cannot list %s: %w", w.root.asked, err)
