@@ -127,13 +127,16 @@ func (g *global) anchor(ctx context.Context, record *journal.Journal, stores []a
 	if err != nil {
 		return err
 	}
+	kept := false
 	for _, store := range stores {
-		err = errors.Join(err, store.Add(ctx, c))
+		e := store.Add(ctx, c)
+		kept = kept || e == nil
+		err = errors.Join(err, e)
 	}
-	if err != nil {
-		return err
+	if kept {
+		err = errors.Join(err, g.Print(c, fmt.Sprintf("%d:%x\n", c.Number, c.Hash)))
 	}
-	return g.Print(c, fmt.Sprintf("%d:%x\n", c.Number, c.Hash))
+	return err
 }
 
 func storeCommand(g *global) *cobra.Command {
