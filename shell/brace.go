@@ -10,11 +10,11 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Braces follow bash's braces.c, not mvdan.cc/sh: a } ends a group only behind a comma or a sequence such as 1..5.
+// Braces follow bash's braces.c, not mvdan.cc/sh: a } ends a group only after a comma or a sequence such as 1..5.
 
-// unit is a byte of a literal, or a part that brace expansion leaves as it is.
+// unit is one byte of a literal, or a part that brace expansion copies unchanged.
 type unit struct {
-	char byte // 0 = part
+	char byte // 0 if part is set
 	part syntax.WordPart
 }
 
@@ -33,10 +33,10 @@ func (w *walker) braces(wd *syntax.Word) (alternatives [][]syntax.WordPart, why 
 		size += len(list)
 		parts := join(list)
 		if len(lists) > 1 && newName(parts) {
-			return nil, "braces are expanded before the variable in them has a name"
+			return nil, "bash expands braces before the variable: write ${NAME}"
 		}
 		if len(lists) > 1 && len(parts) > 0 && strings.Contains(literalOf(parts[0]), "=~") {
-			return nil, "braces hide an assignment, in which ~ would be expanded"
+			return nil, "braces make an assignment with ~: write $HOME"
 		}
 		alternatives = append(alternatives, parts)
 	}
@@ -49,7 +49,7 @@ func (w *walker) units(wd *syntax.Word) (out []unit, why string) {
 		lit, ok := p.(*syntax.Lit)
 		if !ok {
 			if w.oddInBraces(p) {
-				return nil, "bash looks for braces in this part of a word, too"
+				return nil, "bash expands braces inside of this part, too: write the words out"
 			}
 			out = append(out, unit{part: p})
 			continue
@@ -110,7 +110,7 @@ func join(list []unit) (parts []syntax.WordPart) {
 	return parts
 }
 
-// newName reports whether braces change which variable a $ names: of $a{b,c}, bash makes $ab $ac.
+// newName reports whether brace expansion changes which variable a $ names: bash expands $a{b,c} to $ab $ac.
 func newName(parts []syntax.WordPart) bool {
 	for i, p := range parts {
 		last := i+1 == len(parts)
@@ -132,8 +132,8 @@ func newName(parts []syntax.WordPart) bool {
 }
 
 type braceExpander struct {
-	left int // alternatives
-	room int // units of all results
+	left int // limit of alternatives
+	room int // units that all results may still have
 	why  string
 }
 
@@ -174,7 +174,7 @@ func (e *braceExpander) amble(text []unit) (out [][]unit) {
 		end := gobble(text, start, ',')
 		out = append(out, e.expand(text[start:end])...)
 		if len(out) > e.left {
-			e.why = "braces expand to too much"
+			e.why = "braces expand to too many words: write fewer alternatives"
 		}
 		if end == len(text) {
 			return out
@@ -195,7 +195,7 @@ func (e *braceExpander) product(a, b [][]unit) [][]unit {
 		e.room -= len(y) * len(a)
 	}
 	if len(a)*len(b) > e.left || e.room < 0 && len(a)*len(b) > 1 {
-		e.why = "braces expand to too much"
+		e.why = "braces expand to too many words: write fewer alternatives"
 		return nil
 	}
 	out := make([][]unit, 0, len(a)*len(b))
@@ -207,7 +207,7 @@ func (e *braceExpander) product(a, b [][]unit) [][]unit {
 	return out
 }
 
-// gobble is bash's brace_gobbler: the position of the next effective brace or comma.
+// gobble is bash's brace_gobbler. It returns the position of the next effective brace or comma, or len(text).
 func gobble(text []unit, i int, satisfy byte) int {
 	level, commas := 0, 1
 	if satisfy == '}' {
@@ -237,7 +237,7 @@ func opensNothing(text []unit) bool {
 	return text[0].char == '{' && (len(text) == 1 || text[1].char == '}')
 }
 
-// separates reports whether a text begins with a comma, or with .. that no } follows.
+// separates reports whether a text begins with a comma, or with .. not followed by }.
 func separates(text []unit) bool {
 	if text[0].char != '.' || len(text) == 1 || text[1].char != '.' {
 		return text[0].char == ','
@@ -245,9 +245,9 @@ func separates(text []unit) bool {
 	return len(text) == 2 || text[2].char != '}'
 }
 
-// sequence expands {1..5}, {a..e} and {1..9..2}; nil if bash leaves it unchanged.
+// sequence expands {1..5}, {a..e} and {1..9..2}. It returns nil if bash leaves the braces unchanged.
 func (e *braceExpander) sequence(amble []unit) [][]unit {
-	characters := make([]byte, len(amble)) // NUL for what is none
+	characters := make([]byte, len(amble)) // NUL for a part
 	for i, u := range amble {
 		characters[i] = u.char
 	}
@@ -255,7 +255,7 @@ func (e *braceExpander) sequence(amble []unit) [][]unit {
 	first, last, ok := strings.Cut(raw, "..")
 	if !ok || first == "" || last == "" {
 		if strings.Contains(raw, "\x00") {
-			e.why = "quotes between braces are not followed"
+			e.why = "quotes or a variable between braces are not followed: quote the braces, too, or write the words out"
 		}
 		return nil
 	}
@@ -275,7 +275,7 @@ func (e *braceExpander) sequence(amble []unit) [][]unit {
 		by, _ = strconv.Atoi(plainNumber.FindString(step))
 	}
 	if by <= 0 {
-		e.why = "this sequence in braces is not followed"
+		e.why = "this sequence in braces is not followed: write the words out"
 		return nil
 	}
 	return e.count(from, to, by, text)
@@ -286,7 +286,7 @@ func (e *braceExpander) count(from, to, by int, text func(int) string) (out [][]
 		by = -by
 	}
 	if (to-from)/by >= e.left {
-		e.why = "braces expand to too much"
+		e.why = "braces expand to too many words: write fewer alternatives"
 		return nil
 	}
 	for n := from; (to-n)*by >= 0; n += by {
@@ -304,5 +304,5 @@ var (
 	letters     = regexp.MustCompile(`^(?:[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z])$`)
 )
 
-// oddEnd matches the ends of sequences that are not followed.
+// oddEnd matches ends of sequences that bash may expand but sequence does not, such as 01 or %.
 var oddEnd = regexp.MustCompile(`^(?s:[\x01-\x7f]\d*|\d.*)$`)

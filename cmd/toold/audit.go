@@ -35,7 +35,7 @@ func auditCommand(g *global) *cobra.Command {
 	verify.Flags().StringVar(&v.Store, "postgres", "", "`URL` of a team store, which is checked instead of the journal here")
 	verify.Flags().StringVar(&v.Daemon, "daemon", "", "only a daemon in the store: `OWNER` or OWNER/ID")
 	cmd.AddCommand(verify, &cobra.Command{
-		Use: "accept", Short: "Note the end of the journal as it is now, for instance after restoring a backup", Args: cobra.NoArgs,
+		Use: "accept", Short: "Record the present end of the journal as valid, for instance after restoring a backup", Args: cobra.NoArgs,
 		RunE: g.remotely(g.accept),
 	}, &cobra.Command{
 		Use: "key", Short: "Print the public key that checkpoints are signed with", Args: cobra.NoArgs,
@@ -141,7 +141,7 @@ func (g *global) anchor(ctx context.Context, record *journal.Journal, stores []a
 
 func storeCommand(g *global) *cobra.Command {
 	return &cobra.Command{
-		Use: "store URL", Short: "List the daemons that write to a team store, and make its tables first", Args: one,
+		Use: "store URL", Short: "Create the tables of a team store if they are missing, and list the daemons that write to it", Args: one,
 		RunE: func(cmd *cobra.Command, args []string) error { return g.listStore(cmd.Context(), args[0]) },
 	}
 }
@@ -164,7 +164,7 @@ func (g *global) listStore(ctx context.Context, url string) error {
 }
 
 func journalCommand(g *global) *cobra.Command {
-	cmd := &cobra.Command{Use: "journal", Short: "Take over the journal of an older toold"}
+	cmd := &cobra.Command{Use: "journal", Short: "Import the journal of an older toold"}
 	accept := false
 	imports := &cobra.Command{
 		Use: "import", Short: "Import journal.db of 0.1.0-dev", Args: cobra.NoArgs,
@@ -172,7 +172,7 @@ func journalCommand(g *global) *cobra.Command {
 			return g.importJournal(ctx, cfg, accept)
 		}),
 	}
-	imports.Flags().BoolVar(&accept, "accept", false, "import a journal that was changed from outside as it is")
+	imports.Flags().BoolVar(&accept, "accept", false, "import a journal even if it was changed from outside")
 	cmd.AddCommand(imports)
 	return cmd
 }

@@ -12,15 +12,13 @@ import (
 	"github.com/toold/toold/internal/spell"
 )
 
-// scalar is a single value and its position.
 type scalar struct {
 	At     position
 	text   string
 	set    bool
-	origin string // a flag or variable; "" = the file
+	origin string // name of a flag or variable; "" = the file
 }
 
-// UnmarshalText takes any text, which is checked later.
 func (s *scalar) UnmarshalText(text []byte) error {
 	s.text, s.set = string(text), true
 	return nil
@@ -31,14 +29,14 @@ func (l *loader) fail(s scalar, format string, args ...any) {
 	switch {
 	case s.origin != "":
 		l.faults = append(l.faults, fmt.Errorf("%s: %s", s.origin, message))
-	case s.At == position{}: // a default does not fit this machine
+	case s.At == position{}: // a default that this machine does not support
 		l.faults = append(l.faults, errors.New(message))
 	default:
 		l.faults = append(l.faults, newError(l.file, strings.Split(string(l.src), "\n"), s.At, message))
 	}
 }
 
-// text reads a setting that is not blank when set.
+// text reads a setting. It must not be blank if it is set.
 func (l *loader) text(dst *string, s scalar, key string) {
 	if !s.set {
 		return
@@ -59,7 +57,6 @@ func (l *loader) texts(list []scalar, key string) []string {
 	return out
 }
 
-// oneOf reads a setting that is one of words.
 func (l *loader) oneOf(dst *string, s scalar, key string, words ...string) {
 	if !s.set {
 		return
@@ -75,7 +72,7 @@ func (l *loader) oneOf(dst *string, s scalar, key string, words ...string) {
 	l.fail(s, "%s cannot be %q: expected %s%s", key, s.text, either(words), hint)
 }
 
-// number reads a count, or a size where the key ends in _bytes.
+// number reads a count, or a size in bytes if the key ends in _bytes.
 func (l *loader) number(dst *int64, v scalar, s setting) {
 	if !v.set {
 		return
@@ -96,11 +93,11 @@ func (l *loader) number(dst *int64, v scalar, s setting) {
 	case n == 0 && least != lowText:
 		*dst = 0
 	case n < low && least != lowText:
-		l.fail(v, "%s is %d: expected 0, which is unlimited, or at least %s", s.key, n, least)
+		l.fail(v, "%s is %s: expected 0, which is unlimited, or at least %s", s.key, v.text, least)
 	case n < low:
-		l.fail(v, "%s is %d: expected at least %d", s.key, n, low)
+		l.fail(v, "%s is %s: expected at least %s", s.key, v.text, least)
 	case high > 0 && n > high:
-		l.fail(v, "%s is %d: expected at most %d", s.key, n, high)
+		l.fail(v, "%s is %s: expected at most %s", s.key, v.text, highText)
 	default:
 		*dst = n
 	}
@@ -123,7 +120,7 @@ func (l *loader) duration(dst *time.Duration, s scalar, key string, low, high ti
 	}
 }
 
-// parseSize parses "1024", "64KiB", "16 MiB". Units of a thousand (KB, MB) are refused as ambiguous.
+// parseSize parses "1024", "64KiB" and "16 MiB" as bytes. It rejects KB and MB, which are ambiguous.
 func parseSize(text string) (int64, bool) {
 	digits := strings.TrimRight(text, "KMGTiB ")
 	unit, known := map[string]int64{

@@ -9,12 +9,12 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// setting is a row of the table that the loader and config.example.yaml follow.
+// setting is a row of the table behind the loader and config.example.yaml.
 type setting struct {
-	key   string // dotted; a group has no value
-	value string // the default, as YAML; after "# " an example of a setting without a fixed default
-	check string // the words allowed, or the bounds of a number or duration (0 as upper bound of a number: none; 0|N as lower bound: 0, or at least N)
-	field string // of Config that gets the value; "" = the loader has code for it
+	key   string // dotted path; a group has no value
+	value string // default, as YAML; after "# ", an example for a setting without a fixed default
+	check string // allowed words, or lower and upper limit of a number or duration; upper limit 0 = none; lower limit 0|N = 0 or at least N
+	field string // field of Config; "" = the loader has code for it
 	doc   string
 }
 
@@ -68,7 +68,7 @@ var settings = []setting{
 	{"limits", "", "", "", ""},
 	{"limits.max_frame_bytes", "16MiB", "1KiB 1GiB", "Limits.MaxFrameBytes", "a larger frame ends the connection"},
 	{"limits.outbox_bytes", "4MiB", "64KiB 1GiB", "Limits.OutboxBytes", "live output kept for a client that reads slowly"},
-	{"limits.return_bytes", "30000", "1000 64MiB", "Limits.ReturnBytes", "of each stream in the answer to a call"},
+	{"limits.return_bytes", "30000", "1000B 64MiB", "Limits.ReturnBytes", "of each stream in the answer to a call"},
 	{"limits.spool_bytes", "64MiB", "0 0", "Limits.SpoolBytes", "output of a call kept on disk"},
 	{"limits.state_bytes", "16GiB", "64MiB 0", "Limits.StateBytes", "of all that is kept: journal, output, quarantine, caches; beyond it the oldest is removed, then new calls are refused"},
 	{"limits.record_keep", "87600h", "0 87600h", "Limits.RecordKeep", "how long the journal is kept: parts of up to 64 MiB are removed as a whole"},
@@ -106,7 +106,7 @@ var settings = []setting{
 	{"audit.store", "# postgres://alice@db.example.org/audit?sslmode=verify-full", "", "", ""},
 }
 
-// target returns what the decoder sets for a setting; nil for a group.
+// target returns a pointer that the decoder sets for a setting, or nil for a group.
 func (s setting) target() any {
 	switch {
 	case s.key == "tokens":
@@ -121,7 +121,7 @@ func (s setting) target() any {
 	return new(scalar)
 }
 
-// settings decodes a mapping of the configuration file. path is its key, "" for the document.
+// settings decodes a mapping of the configuration file at the key path, "" for the document.
 func (d *decoder) settings(n ast.Node, path string, targets map[string]any) error {
 	if err := d.refuseIndirection(n); err != nil {
 		return err
@@ -164,7 +164,7 @@ func keysIn(path string) (keys []string) {
 func (l *loader) scalar(key string) scalar { return *l.raw[key].(*scalar) }
 func (l *loader) list(key string) []scalar { return *l.raw[key].(*[]scalar) }
 
-// fields sets the fields of Config that need no more than the table.
+// fields sets the fields of Config that the table describes fully.
 func (l *loader) fields(c *Config) {
 	for _, s := range settings {
 		if s.field == "" {
@@ -178,7 +178,7 @@ func (l *loader) fields(c *Config) {
 	}
 }
 
-// set reads a setting, first its default, into a *string, *int64, *uint64 or *time.Duration.
+// set reads the default of a setting, then its value, into a *string, *int64, *uint64 or *time.Duration.
 func (l *loader) set(dst any, s setting) {
 	words := strings.Fields(s.check)
 	for _, v := range []scalar{{text: s.value, set: true}, l.scalar(s.key)} {

@@ -1,8 +1,6 @@
-// Package escalation is what a person may add to the sandbox of one call: a wider profile, a
-// directory, the network or a host.
-//
-// The configuration sets Limits, a person's answer is in Words, and an Escalation is the
-// checked result. The package makes no decisions.
+// Package escalation defines what an approver may add to the sandbox of one call: a wider profile, a directory, the
+// network or a host. Limits are from the configuration, Words from the answer of the approver, and an Escalation is
+// the checked result. The package makes no decisions.
 package escalation
 
 import (
@@ -22,7 +20,7 @@ type Network int
 // The networks, as in the configuration.
 const (
 	Off   Network = iota // a private, empty network
-	Proxy                // hosts by name, each decided on
+	Proxy                // hosts by name, each with a decision
 	Full                 // the machine's network
 )
 
@@ -39,7 +37,7 @@ func ParseNetwork(s string) (Network, error) {
 	return Off, fmt.Errorf("unknown network %q: expected off, proxy or full", s)
 }
 
-// Words are what an answer asks for. The zero value adds nothing.
+// Words are the additions that an answer requests. The zero value adds nothing.
 type Words struct {
 	Profile string // a sandbox mode
 	Write   string // a directory
@@ -47,22 +45,22 @@ type Words struct {
 	Host    string // name or address, with optional :port
 }
 
-// Limits are the most that a person may add. The zero value allows nothing.
+// Limits are the most that an approver may add. The zero value allows nothing.
 type Limits struct {
 	Mode    sandbox.Mode // ReadOnly = none
-	Write   []string     // canonical directories, with those below
+	Write   []string     // canonical directories, including those below
 	Network Network
-	Hosts   []string // see egress.ParsePattern; any host with a Network
+	Hosts   []string // see egress.ParsePattern; with a Network, any host
 	Ports   []uint16 // ports on which hosts are reached
-	Protect []string // names that no call may change: no directory below one is added
+	Protect []string // names that no call may change; directories below one cannot be added
 }
 
-// Offer is what may be added to the sandbox of a call: one item of each list.
+// Offer lists what may be added to the sandbox of a call: one item of each list.
 type Offer struct {
 	Profile []string
-	Write   []string // with directories below
+	Write   []string // including directories below
 	Network []string
-	Host    []string // patterns; "*" is any host
+	Host    []string // patterns; "*" = any host
 }
 
 // Offer returns what may be added to a profile; nil = nothing.
@@ -115,8 +113,8 @@ func networkOf(p sandbox.Profile) Network {
 	return Off
 }
 
-// Escalation is what a person has added to the sandbox of one call; nil = nothing. The caller
-// calls Close when the call has ended. The other methods may be called concurrently.
+// Escalation is what an approver has added to the sandbox of one call; nil = nothing. The caller must call Close when
+// the call has ended. It is safe for concurrent use, except for Close.
 type Escalation struct {
 	words   Words // canonical
 	mode    sandbox.Mode
@@ -129,8 +127,8 @@ type Escalation struct {
 	pinned  *os.File
 }
 
-// Check returns the Escalation for words of a call under p, or why the limits do not allow it and
-// which setting governs that. Words that add nothing return nil.
+// Check returns the Escalation for words of a call under p. The error says why the limits do not allow it, and which
+// setting governs that. Words that add nothing return nil.
 func (b Limits) Check(p sandbox.Profile, w Words) (*Escalation, error) {
 	if w == (Words{}) {
 		return nil, nil
@@ -160,7 +158,7 @@ func unnamed(p sandbox.Profile) bool {
 	return p.Tier == sandbox.TierBwrap || p.Tier == sandbox.TierC
 }
 
-var errUnnamed = errors.New("calls run in tier A-bwrap here, in a network that toold cannot lead anywhere: neither a host nor the network proxy can be added")
+var errUnnamed = errors.New("calls run in tier A-bwrap here, in a network that toold cannot connect to anything: neither a host nor the network proxy can be added")
 
 func (b Limits) profile(g *Escalation, p sandbox.Profile) error {
 	if g.words.Profile == "" {
@@ -205,12 +203,12 @@ func atMost(some bool, most string) string {
 	return "at most " + most
 }
 
-// beyond returns the error for more than the configuration lets people add; most "" means nothing.
+// beyond returns the error for words that exceed the configuration. most is what it allows; "" = nothing.
 func beyond(what, key, most string) error {
 	return fmt.Errorf("%s is more than may be added to this call: approval.widen.%s in the configuration gives it %s", what, key, cmp.Or(most, "nothing"))
 }
 
-// Words returns what was added, in canonical form.
+// Words returns the additions in canonical form.
 func (g *Escalation) Words() Words {
 	if g == nil {
 		return Words{}
@@ -221,8 +219,8 @@ func (g *Escalation) Words() Words {
 // Dir returns the additional writable directory; "" = none.
 func (g *Escalation) Dir() string { return g.Words().Write }
 
-// Escalate returns the profile with what was added. The directory is pinned: the sandbox
-// does not start if another one replaced it.
+// Escalate returns the profile with the additions. The directory is pinned: the sandbox does not start if another one
+// has replaced it.
 func (g *Escalation) Escalate(p sandbox.Profile) sandbox.Profile {
 	if g == nil {
 		return p
@@ -241,7 +239,7 @@ func (g *Escalation) Escalate(p sandbox.Profile) sandbox.Profile {
 	return p
 }
 
-// Lets reports whether a host was added, and whether the call may contact only that one.
+// Lets reports whether a host was added, and whether it is the only one that the call may contact.
 func (g *Escalation) Lets(host string, port uint16) (lets, alone bool) {
 	if g == nil {
 		return false, false
@@ -253,7 +251,7 @@ func (g *Escalation) Lets(host string, port uint16) (lets, alone bool) {
 // Close closes the directory.
 func (g *Escalation) Close() {
 	if g != nil {
-		g.pinned.Close() // allowed on nil
+		g.pinned.Close() // nil is allowed
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package texts finds scripts that bash and a parser of bash, or people, may read differently. It runs and opens nothing,
-// and does not say what a script does.
+// Package texts finds scripts that bash may read differently than a parser or a person. It runs and opens nothing,
+// and does not interpret scripts.
 package texts
 
 import (
@@ -12,17 +12,16 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Texts that bash and the parser, or people, read differently are refused. Each case was observed
-// with bash 5.2 and mvdan.cc/sh v3.14.
+// Each refused case was observed with bash 5.2 and mvdan.cc/sh v3.14.
 
-// MaxScript is the length of the longest script that is not refused.
+// MaxScript is the length in bytes of the longest accepted script.
 const MaxScript = 64 << 10
 
-// Refuse returns why a script, veiled or not, is refused; "" if it is not.
+// Refuse returns why a script is refused, or "" if it is not. veiled is the result of Veil.
 func Refuse(script, veiled string) string {
 	switch {
 	case len(script) > MaxScript:
-		return "it is longer than 64 KiB"
+		return "it is longer than 64 KiB; write it to a file and run that"
 	case !utf8.ValidString(script):
 		return "it is not valid UTF-8"
 	}
@@ -33,18 +32,18 @@ func Refuse(script, veiled string) string {
 	}
 	switch {
 	case strings.HasSuffix(script, `\`) && strings.Contains(script, "\n"):
-		return "bash drops a backslash at the end of some texts and keeps it at that of others"
+		return "bash drops a backslash at the end of some texts and keeps it at that of others; leave it out"
 	case strings.Contains(veiled, "\\\n") && (strings.Contains(veiled, "<<") || oddContinuation.MatchString(veiled)):
 		return "a backslash at the end of a line can hide where commands begin; write the command on one line"
 	case bracesAfterName.MatchString(veiled):
-		return "braces directly after a variable's name are expanded first"
+		return "braces directly after a variable's name are expanded first; write ${NAME}"
 	case DeepAt(veiled) >= 0:
 		return "it nests too deeply"
 	}
 	return ""
 }
 
-// syntaxErrors are parser errors that bash also reports; endErrors those of unfinished texts.
+// syntaxErrors are parser errors that bash reports too; endErrors are those for unfinished texts.
 var (
 	syntaxErrors = regexp.MustCompile("can only immediately follow a statement$|must be followed by|can only be used (?:to|in)")
 	endErrors    = regexp.MustCompile("^reached EOF without|statement must end with")
@@ -52,7 +51,8 @@ var (
 	notPlain     = regexp.MustCompile(`\b(?:case|coproc|declare|esac|export|for|function|let|local|readonly|select|time|typeset)\b`)
 )
 
-// BashRefuses reports whether bash certainly refuses what a parser refuses for a problem; rest begins with its statement.
+// BashRefuses reports whether bash certainly rejects what the parser rejected with problem. rest begins with the
+// statement.
 func BashRefuses(problem, rest string) bool {
 	read := bashPlain.FindString(rest)
 	if len(rest) >= 1<<10 || notPlain.MatchString(read) {
@@ -61,7 +61,7 @@ func BashRefuses(problem, rest string) bool {
 	if refused := syntaxErrors.MatchString(problem); !refused || read == rest {
 		return refused || read == rest && endErrors.MatchString(problem)
 	}
-	// The parser stops at an error. It is certain if an appended word does not change it.
+	// An error is certain if appending a word does not change it.
 	_, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(read+" x"), "")
 	return err != nil && strings.HasSuffix(err.Error(), ": "+problem)
 }
@@ -88,7 +88,7 @@ var (
 
 const maxParens = 100
 
-// DeepAt returns where a script nests so deeply that a parser may overflow; -1 if it does not.
+// DeepAt returns the offset where a script nests so deeply that a parser may overflow its stack, or -1.
 func DeepAt(script string) int {
 	depth := 0
 	for i := range len(script) {
@@ -120,7 +120,7 @@ const (
 	maxVeiled  = 1 << 10
 )
 
-// Veiled returns the lines of a script that Veil replaced.
+// Veiled returns the lines that Veil replaced.
 func Veiled(script, veiled string) string {
 	var out strings.Builder
 	for len(script) == len(veiled) && script != veiled {
@@ -133,7 +133,8 @@ func Veiled(script, veiled string) string {
 	return out.String()
 }
 
-// Veil replaces the contents of here-documents that are only written, since parsers differ in where they end.
+// Veil replaces the contents of here-documents that are only written to files, since parsers differ in where they
+// end.
 func Veil(script string) string {
 	lines := strings.Split(script, "\n")
 	for i, looked := 0, 0; i < len(lines) && looked < maxVeiling && len(lines[i]) <= maxVeiled; i, looked = i+1, looked+1 {
